@@ -1,16 +1,13 @@
 //! From a kubeconfig to a client.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::Context as _;
-use http::{HeaderValue, header::USER_AGENT};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-
-/// How long a connection to the API server may take.
-const CONNECT: Duration = Duration::from_secs(10);
+use windlass_cluster::introduced;
 
 /// A client for the cluster of [`configuration`].
 ///
@@ -37,7 +34,7 @@ pub fn client(config: Config) -> anyhow::Result<Client> {
 ///
 /// When there is no configuration, or none that can be used.
 pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
-    let mut config = match kubeconfig {
+    let config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path)
                 .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
@@ -49,8 +46,5 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> 
             .await
             .context("no cluster configured: set --kubeconfig or $KUBECONFIG")?,
     };
-    config.connect_timeout = Some(CONNECT);
-    let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));
-    config.headers.push((USER_AGENT, agent));
-    Ok(config)
+    Ok(introduced(config))
 }

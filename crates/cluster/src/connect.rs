@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use http::{HeaderValue, header::USER_AGENT};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
@@ -14,6 +15,9 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt, retry::RetryLayer, util::option_layer};
 
+/// How long a connection to the API server may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
 /// After how long without a word the other side is asked whether it is there, and how often again.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -24,6 +28,29 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(15);
 /// anybody waits for an answer before asking again, so that this is on a new connection. A load balancer may say for an API
 /// server that it has what was sent.
 const IDLE: Duration = Duration::from_secs(4);
+
+/// How long nothing may be read from a connection of a process that stays after something was sent. Requests have less time, and
+/// watches end sooner.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// `config` for a process that stays, and whose clients are [`fenced`](crate::lease::fenced): these try again by themselves.
+#[must_use]
+pub fn lasting(mut config: Config) -> Config {
+    config.default_retry = false;
+    config.read_timeout = Some(SILENCE);
+    config.reset_reader_on_write = true;
+    introduced(config)
+}
+
+/// `config`, which says who asks.
+#[must_use]
+pub fn introduced(mut config: Config) -> Config {
+    config.connect_timeout = Some(CONNECT);
+    let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));
+    config.headers.retain(|(name, _)| *name != USER_AGENT);
+    config.headers.push((USER_AGENT, agent));
+    config
+}
 
 /// A client as `config` says, and as kube's own but for what is said above.
 ///

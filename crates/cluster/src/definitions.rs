@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use tokio::sync::broadcast;
-use windlass_object::object;
+use windlass_object::{InCluster, object};
 
 use crate::{
     Change,
@@ -16,14 +16,15 @@ const KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE]
 
 /// Whether objects of a kind say which kinds are served.
 pub(crate) fn are_of(kind: &Kind) -> bool {
-    KINDS.contains(kind)
+    let own = kind.clone().in_cluster(InCluster::Own);
+    KINDS.contains(&own)
 }
 
 /// Waits until something that defines `kind` comes, changes or goes.
 pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
-            Ok(change) if !are_of(&Kind::of(&change.key)) => {}
+            Ok(change) if change.key.cluster != kind.cluster || !are_of(&Kind::of(&change.key)) => {}
             Ok(change) => {
                 let definition = change.after.or(change.before);
                 if definition.is_some_and(|definition| defines(&definition.read(), kind)) {
@@ -39,10 +40,11 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
 /// Whether no APIService serves the version of `kind`, as far as is known: nobody needs to be asked then. An API server that keeps
 /// none for its own versions, the core group's for one, may serve anything.
 pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
-    if !index.is_complete(&Watch::all(kinds::API_SERVICE)) {
+    let definitions = kinds::API_SERVICE.in_cluster(kind.cluster);
+    if !index.is_complete(&Watch::all(definitions.clone())) {
         return false;
     }
-    let services = index.objects(&kinds::API_SERVICE);
+    let services = index.objects(&definitions);
     let serve = |kind: &Kind| services.iter().any(|service| defines(service, kind));
     serve(&kinds::NAMESPACE) && !serve(kind)
 }
@@ -53,14 +55,15 @@ pub(crate) async fn are_superseded(index: &Index, kind: &Kind) -> bool {
     let Some(newer) = kind.newer() else {
         return false;
     };
+    let definitions = kinds::CUSTOM_RESOURCE_DEFINITION.in_cluster(kind.cluster);
     let mut progress = index.progress();
-    while !index.is_complete(&Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION)) {
+    while !index.is_complete(&Watch::all(definitions.clone())) {
         if progress.changed().await.is_err() {
             return false;
         }
     }
     let name = format!("{}.{}", newer.plural, newer.group);
-    let crd = index.find(&kinds::CUSTOM_RESOURCE_DEFINITION.object(None, &name));
+    let crd = index.find(&definitions.object(None, &name));
     crd.is_some_and(|crd| {
         let mut versions = object::items(&crd, "/spec/versions").iter();
         versions.any(|version| version["name"] == *newer.version && version["served"] == true)

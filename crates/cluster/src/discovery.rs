@@ -7,6 +7,7 @@ use windlass_object::object;
 use crate::{
     kind::Kind,
     requests::{Cluster, RequestError},
+    subject::Subject,
 };
 
 // === impl Cluster ===
@@ -18,7 +19,7 @@ impl Cluster {
     ///
     /// When the API server refuses or is not reached.
     pub async fn kube_version(&self) -> Result<String, RequestError> {
-        let answer = self.ask("/version", "the version of Kubernetes").await?;
+        let answer = self.ask("/version", &"the version of Kubernetes").await?;
         Ok(object::text(&answer, "/gitVersion")
             .unwrap_or_default()
             .to_owned())
@@ -36,7 +37,7 @@ impl Cluster {
             "/api"
         };
         let path = format!("{root}/{}", kind.api_version);
-        match self.ask(&path, &kind.to_string()).await {
+        match self.ask(&path, kind).await {
             Ok(list) => Ok(object::items(&list, "/resources").iter().any(|resource| {
                 let plural = object::text(resource, "/name").unwrap_or_default();
                 object::text(resource, "/kind") == Some(&kind.kind) && !plural.contains('/')
@@ -46,7 +47,7 @@ impl Cluster {
         }
     }
 
-    async fn ask(&self, path: &str, what: &str) -> Result<Value, RequestError> {
+    async fn ask(&self, path: &str, what: &dyn Subject) -> Result<Value, RequestError> {
         let request = Request::get(path)
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);

@@ -22,6 +22,6 @@ impl Cluster {
             field_manager: Some(manager.to_owned()),
         };
         let request = requests.create(&params, object.to_string().into_bytes());
-        self.send("try to create", &key.to_string(), request).await
+        self.send("try to create", &key, request).await
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::{Value, json};
-use windlass_object::{ObjectKey, object};
+use windlass_object::{InCluster, ObjectKey, object};
 
 use crate::kind::kinds;
 
@@ -73,12 +73,16 @@ pub(crate) fn event(subject: &EventSubject, instance: &str, now: Timestamp) -> V
     if let Some(namespace) = &about.namespace {
         regarding["namespace"] = namespace.as_str().into();
     }
-    let related = subject.related.as_ref().map(|related| {
-        json!({
-            "apiVersion": related.api_version, "kind": related.kind, "name": related.name,
-            "namespace": related.namespace,
-        })
-    });
+    // Events are of the own cluster.
+    let related = subject.related.as_ref();
+    let related = related
+        .filter(|related| related.cluster == InCluster::Own)
+        .map(|related| {
+            json!({
+                "apiVersion": related.api_version, "kind": related.kind, "name": related.name,
+                "namespace": related.namespace,
+            })
+        });
     json!({
         "apiVersion": key.api_version,
         "kind": key.kind,

@@ -9,20 +9,18 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use http::{Request, Response};
 use kube::{
     Api, Client,
-    client::Body,
     runtime::{WatchStreamExt, watcher},
 };
-use thiserror::Error;
-use tower::{BoxError, service_fn};
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 use crate::{
     definitions,
     index::Index,
+    limited::limited,
     requests::{Cluster, RequestError},
     slim::slim,
     telemetry::chain,
@@ -32,11 +30,6 @@ use crate::{
 
 /// Is told why a watch could not be listed or followed, and when it is.
 type Note<'a> = dyn Fn(Option<String>) + Send + Sync + 'a;
-
-/// A list was not there in time, or a watch did not start.
-#[derive(Debug, Error)]
-#[error("no answer from the API server within {}s", .0.as_secs_f32())]
-struct Unanswered(Duration);
 
 /// How soon discovery is asked again about a kind that is not served; twice as late each time, until something that
 /// defines the kind changes.
@@ -58,7 +51,41 @@ pub(crate) async fn follow(
     served: &ObjectKey,
     note: &Note<'_>,
 ) {
-    let client = limited(cluster);
+    let remote = cluster
+        .remote()
+        .filter(|_| watch.kind.cluster == InCluster::Remote);
+    let Some(mut remote) = remote.cloned() else {
+        let client = cluster.client().clone();
+        return follow_through(client, cluster, index, watch, served, note).await;
+    };
+    loop {
+        let connected = remote.latest();
+        let following = async {
+            match connected {
+                Some(Ok(client)) => return follow_through(client, cluster, index, watch, served, note).await,
+                Some(Err(problem)) => note(Some(problem.to_string())),
+                None => {}
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = following => {}
+            () = remote.reconnected() => {}
+        }
+        // Another client may lead to another cluster.
+        index.doubt(watch);
+    }
+}
+
+async fn follow_through(
+    client: Client,
+    cluster: &Cluster,
+    index: &Index,
+    watch: &Watch,
+    served: &ObjectKey,
+    note: &Note<'_>,
+) {
+    let client = limited(client, cluster.timeout());
     let mut said = false;
     let mut pause = FIRST_RECHECK;
     let mut doubt = FIRST_RECHECK;
@@ -82,6 +109,7 @@ pub(crate) async fn follow(
                     None => Api::all_with(client.clone(), &resource.resource),
                 };
                 (said, pause) = (false, FIRST_RECHECK);
+                let begun = Instant::now();
                 let (targets, (group, _)) = (index.target_kinds(), watch.kind.group_version());
                 let target = targets.find(group, &watch.kind.kind);
                 let was_listed = tokio::select! {
@@ -91,9 +119,10 @@ pub(crate) async fn follow(
                     () = index.target_changed(&watch.kind, target) => true,
                 };
                 cluster.forget(&watch.kind);
-                if was_listed {
+                if was_listed || begun.elapsed() > OUTAGE {
                     doubt = FIRST_RECHECK;
-                } else {
+                }
+                if !was_listed {
                     // Discovery may go on saying otherwise: of another API server, or while the definition is deleted.
                     tokio::time::sleep(doubt).await;
                     doubt = (doubt * 2).min(OUTAGE);
@@ -130,7 +159,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// Follows a kind until the API server does not serve it any more. Whether it was ever listed.
+/// Follows a kind until the API server does not serve it any more, or, in the remote cluster, until that does not answer. Whether
+/// it was ever listed, and may be again at once.
 async fn follow_served(
     index: &Index,
     watch: &Watch,
@@ -146,9 +176,11 @@ async fn follow_served(
             .default_backoff()
             .boxed()
     };
+    // What matters of an object is the same in each cluster.
+    let kind = watch.kind.clone().in_cluster(InCluster::Own);
     let kept = |object| {
         let targets = index.target_kinds();
-        slim(object, &watch.kind, served, &targets).filter(|object| watch.keeps(object, &targets))
+        slim(object, &kind, served, &targets).filter(|object| watch.keeps(object, &targets))
     };
     let mut events = begin(is_streamed);
     while let Some(event) = events.next().await {
@@ -196,70 +228,20 @@ async fn follow_served(
             Err(error) => {
                 warn!(%error, "Watch failed; restarting it");
                 note(Some(chain(&error)));
+                // Nobody else tells that all of that cluster is out of reach.
+                if watch.kind.cluster == InCluster::Remote {
+                    index.doubt(watch);
+                    return false;
+                }
             }
         }
     }
     was_listed
 }
 
-/// The client of `cluster`, which gives up on a list that is not there in time, and on a watch that does not start: kube's
-/// watcher waits for both as long as the connection lives. It goes on by itself from where it was.
-fn limited(cluster: &Cluster) -> Client {
-    let (client, limit) = (cluster.client().clone(), cluster.timeout());
-    let namespace = client.default_namespace().to_owned();
-    let asking = service_fn(move |request: Request<Body>| {
-        let client = client.clone();
-        let answer = async move {
-            let request = most_recent(request)?;
-            let is_watch = is_watch(&request);
-            let answer = client.send(request).await?;
-            if is_watch {
-                return Ok(answer);
-            }
-            let (head, body) = answer.into_parts();
-            Ok::<_, BoxError>(Response::from_parts(
-                head,
-                Body::from(body.collect_bytes().await?),
-            ))
-        };
-        async move {
-            let answer: Result<_, BoxError> = tokio::time::timeout(limit, answer)
-                .await
-                .map_err(|_| Unanswered(limit))?;
-            answer
-        }
-    });
-    Client::new(asking, namespace)
-}
-
-/// Asks for what there is now. kube's watcher streams a list from any version: the cache of an API server may be as old as it
-/// likes then, and one that cannot convert the objects of a kind says that there are none.
-fn most_recent(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
-    let uri = request.uri();
-    let query = uri.query().unwrap_or_default();
-    if query
-        .split('&')
-        .any(|parameter| parameter == "sendInitialEvents=true")
-    {
-        let parameters = query
-            .split('&')
-            .filter(|parameter| *parameter != "resourceVersion=0");
-        let query = parameters.collect::<Vec<_>>().join("&");
-        let mut parts = uri.clone().into_parts();
-        parts.path_and_query = Some(format!("{}?{query}", uri.path()).parse()?);
-        *request.uri_mut() = parts.try_into()?;
-    }
-    Ok(request)
-}
-
 /// Whether the API server lists in pages only.
 fn refuses_stream(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if [400, 405, 422].contains(&status.code))
-}
-
-fn is_watch(request: &Request<Body>) -> bool {
-    let query = request.uri().query().unwrap_or_default();
-    query.split('&').any(|parameter| parameter == "watch=true")
 }
 
 /// A kind that is not served answers 404 to lists.
@@ -278,11 +260,12 @@ mod tests {
         StreamExt,
         stream::{self, BoxStream},
     };
+    use http::{Request, Response};
     use http_body_util::StreamBody;
     use hyper::body::{Bytes, Frame};
     use parking_lot::Mutex;
     use serde_json::{Value, json};
-    use tokio::time::Instant;
+    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::kind::kinds;

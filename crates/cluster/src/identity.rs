@@ -26,7 +26,7 @@ impl Cluster {
             .header(CONTENT_TYPE, "application/json")
             .body(review.to_string().into_bytes())
             .map_err(kube::core::request::Error::BuildRequest);
-        let answer = self.send("create", "SelfSubjectReview", request).await?;
+        let answer = self.send("create", &"SelfSubjectReview", request).await?;
         let user = object::text(&answer, "/status/userInfo/username");
         user.map(str::to_owned).ok_or(RequestError::Nobody)
     }

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
-use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
-use windlass_trust::injection::{CaSource, TargetKind, TargetKinds};
+use windlass_object::{InCluster, ObjectKey, ca_injectors::CaInjectors};
+use windlass_trust::injection::{CaSource, KINDS, TargetKind, TargetKinds};
 
 use crate::{
     Change, IndexedObject,
@@ -74,17 +74,26 @@ impl Index {
         self.target_kinds.subscribe()
     }
 
-    /// Whether a kind, in this version, is one of targets.
+    /// Whether a kind, in this version, is one of targets. Those that InjectionTargets add are of the own cluster alone.
     pub fn is_target(&self, kind: &Kind) -> bool {
         let (group, _) = kind.group_version();
         let kinds = self.target_kinds();
-        let target = kinds.find(group, &kind.kind);
-        target.is_some_and(|target| Kind::versions_of(target).any(|version| version == *kind))
+        let target = match kind.cluster {
+            InCluster::Own => kinds.find(group, &kind.kind),
+            InCluster::Remote => KINDS.iter().find(|target| target.is(group, &kind.kind)),
+        };
+        let own = kind.clone().in_cluster(InCluster::Own);
+        target.is_some_and(|target| Kind::versions_of(target).any(|version| version == own))
     }
 
-    /// Everything that sees targets.
+    /// Everything that may see targets.
     pub fn target_watches(&self) -> Vec<Watch> {
-        self.target_kinds().all().flat_map(Watch::of_targets).collect()
+        let kinds = self.target_kinds();
+        kinds
+            .all()
+            .flat_map(Watch::of_targets)
+            .chain(Watch::of_remote_targets())
+            .collect()
     }
 
     /// Waits until the objects of a kind are targets in other places than `known`, or are none any more.
@@ -211,7 +220,7 @@ impl Index {
 
     /// An object came or changed.
     pub fn apply(&self, watch: &Watch, object: Value) {
-        let Some(key) = ObjectKey::of(&object) else { return };
+        let Some(key) = watch.key(&object) else { return };
         let after = ChangedObject::parsed(object, &self.target_kinds());
         let before = self.edit(watch, |shelf| shelf.insert(key.clone(), after.indexed().clone()));
         self.publish(Change {
@@ -241,7 +250,7 @@ impl Index {
 
     /// A relist brought an object. One that was not known is at once; what is gone is known when the list is complete.
     pub fn relist(&self, watch: &Watch, object: Value) {
-        let Some(key) = ObjectKey::of(&object) else { return };
+        let Some(key) = watch.key(&object) else { return };
         let after = IndexedObject::of(&object, &self.target_kinds());
         let is_new = self.edit(watch, |shelf| {
             shelf.relisted.insert(key.clone(), after.clone());
@@ -267,6 +276,12 @@ impl Index {
             // An error only says that nobody listens yet.
             let _ = self.arrivals.send(watch.kind.clone());
         }
+    }
+
+    /// What a watch has seen may not be so any more: until it is listed again, that is not all there is.
+    pub(crate) fn doubt(&self, watch: &Watch) {
+        self.edit(watch, |shelf| shelf.is_complete = false);
+        self.progress.send_replace(());
     }
 
     /// The kind is not served: nothing is all there is.

@@ -5,12 +5,14 @@ use std::{borrow::Cow, collections::HashMap, fmt};
 use kube::discovery::ApiResource;
 use parking_lot::RwLock;
 use serde_json::Value;
-use windlass_object::{ObjectKey, object};
+use windlass_object::{InCluster, ObjectKey, object};
 use windlass_trust::injection::{KINDS, TargetKind};
 
-/// A kind in one version of its group.
+/// A kind in one version of its group, in one of the clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
+    /// Whose objects are meant.
+    pub cluster: InCluster,
     /// `group/version`, or only the version for the core group.
     pub api_version: Cow<'static, str>,
     /// For example `Deployment`.
@@ -88,34 +90,46 @@ pub mod kinds {
 // === impl Kind ===
 
 impl Kind {
-    /// Names a kind.
+    /// Names a kind of the own cluster.
     pub const fn new(api_version: &'static str, kind: &'static str) -> Self {
         Self {
+            cluster: InCluster::Own,
             api_version: Cow::Borrowed(api_version),
             kind: Cow::Borrowed(kind),
         }
     }
 
+    /// The same, where the names are not known beforehand.
+    pub fn named(api_version: impl Into<Cow<'static, str>>, kind: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            cluster: InCluster::Own,
+            api_version: api_version.into(),
+            kind: kind.into(),
+        }
+    }
+
+    /// The same in that cluster.
+    #[must_use]
+    pub fn in_cluster(self, cluster: InCluster) -> Self {
+        Self { cluster, ..self }
+    }
+
     /// The kind of `key`'s object.
     pub fn of(key: &ObjectKey) -> Self {
-        Self {
-            api_version: key.api_version.clone().into(),
-            kind: key.kind.clone().into(),
-        }
+        Self::named(key.api_version.clone(), key.kind.clone()).in_cluster(key.cluster)
     }
 
     /// The kind that the CustomResourceDefinition `definition` defines, in one of its versions.
     pub fn of_crd(crd: &Value, version: &str) -> Self {
         let text = |pointer| object::text(crd, pointer).unwrap_or_default();
-        Self {
-            api_version: format!("{}/{version}", text("/spec/group")).into(),
-            kind: text("/spec/names/kind").to_owned().into(),
-        }
+        let api_version = format!("{}/{version}", text("/spec/group"));
+        Self::named(api_version, text("/spec/names/kind").to_owned())
     }
 
     /// Names one object of this kind.
     pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
         ObjectKey {
+            cluster: self.cluster,
             api_version: self.api_version.clone().into_owned(),
             kind: self.kind.clone().into_owned(),
             namespace: namespace.map(str::to_owned),
@@ -125,10 +139,10 @@ impl Kind {
 
     /// A kind of targets in each version that may be watched.
     pub fn versions_of(target: &TargetKind) -> impl Iterator<Item = Self> {
-        let older = target.older.iter().map(|version| Self {
-            api_version: format!("{}/{version}", target.group).into(),
-            kind: target.kind.clone(),
-        });
+        let older = target
+            .older
+            .iter()
+            .map(|version| Self::named(format!("{}/{version}", target.group), target.kind.clone()));
         std::iter::once(Self::from(target)).chain(older)
     }
 
@@ -149,16 +163,13 @@ impl Kind {
 
 impl From<&TargetKind> for Kind {
     fn from(target: &TargetKind) -> Self {
-        Self {
-            api_version: target.api_version().into(),
-            kind: target.kind.clone(),
-        }
+        Self::named(target.api_version(), target.kind.clone())
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, Kind={}", self.api_version, self.kind)
+        write!(f, "{}, Kind={}{}", self.api_version, self.kind, self.cluster)
     }
 }
 
@@ -173,8 +184,8 @@ impl Resources {
         self.known.write().remove(kind);
     }
 
-    /// Keeps what an `APIResourceList` says about the kinds of one group version.
-    pub(super) fn learn(&self, api_version: &str, list: &Value) {
+    /// Keeps what an `APIResourceList` says about all kinds of the group version of `asked`.
+    pub(super) fn learn(&self, asked: &Kind, list: &Value) {
         let mut known = self.known.write();
         for entry in object::items(list, "/resources") {
             let (Some(plural), Some(kind)) = (object::text(entry, "/name"), object::text(entry, "/kind"))
@@ -185,15 +196,15 @@ impl Resources {
                 continue;
             }
             let kind = Kind {
-                api_version: api_version.to_owned().into(),
                 kind: kind.to_owned().into(),
+                ..asked.clone()
             };
             let (group, version) = kind.group_version();
             let served = ServedKind {
                 resource: ApiResource {
                     group: group.to_owned(),
                     version: version.to_owned(),
-                    api_version: api_version.to_owned(),
+                    api_version: kind.api_version.clone().into_owned(),
                     kind: kind.kind.clone().into_owned(),
                     plural: plural.to_owned(),
                 },

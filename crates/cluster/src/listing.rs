@@ -133,7 +133,7 @@ impl Cluster {
     ) -> Result<Page<Value>, RequestError> {
         let send = async || {
             let requests = self.requests(kind, namespace).await?;
-            self.send("list", &kind.to_string(), requests.list(params)).await
+            self.send("list", kind, requests.list(params)).await
         };
         let mut listed = send().await;
         if listed.as_ref().is_err_and(RequestError::is_not_found) {

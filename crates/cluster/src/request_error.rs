@@ -1,6 +1,6 @@
 //! Why a request failed. Errors name the object, and never its content.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use kube::core::Status;
 use thiserror::Error;
@@ -40,6 +40,16 @@ pub enum RequestError {
         /// What went wrong.
         #[source]
         source: Box<kube::Error>,
+    },
+    /// There is no connection to the remote cluster now.
+    #[error("{operation} {object}: no connection to the remote cluster: {problem}")]
+    Disconnected {
+        /// What was tried.
+        operation: &'static str,
+        /// On which object.
+        object: String,
+        /// Why.
+        problem: Arc<str>,
     },
     /// It was not sent, because this process does not lead now.
     #[error("{operation} {object}")]

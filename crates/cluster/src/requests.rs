@@ -1,4 +1,4 @@
-//! Requests to the API server: objects as JSON, a time limit for each call.
+//! Requests to the API servers: objects as JSON, a time limit for each call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,22 +11,26 @@ use kube::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 pub use crate::request_error::RequestError;
 use crate::{
     ask::ask,
     kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
+    remote::RemoteCluster,
+    subject::Subject,
 };
 
-/// Speaks to one API server.
+/// Speaks to the API server of the own cluster and, where there is one, to that of the remote cluster: each request goes to where
+/// the object is that it names.
 ///
 /// Objects go in and come out as JSON, so that nothing is lost that Windlass does not know, and so that a decoding
 /// error can never print the content of a Secret.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
+    remote: Option<RemoteCluster>,
     resources: Arc<Resources>,
     /// What the API server calls the user of `client`, once it has said it.
     pub(super) user: Arc<OnceCell<String>>,
@@ -60,15 +64,41 @@ impl Cluster {
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
             client,
+            remote: None,
             resources: Arc::default(),
             user: Arc::default(),
             timeout,
         }
     }
 
-    /// The client underneath.
+    /// The same, which also speaks to a `remote` cluster.
+    #[must_use]
+    pub fn with_remote(self, remote: Option<RemoteCluster>) -> Self {
+        Self { remote, ..self }
+    }
+
+    /// The client of the own cluster.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The remote cluster, if there is one.
+    pub fn remote(&self) -> Option<&RemoteCluster> {
+        self.remote.as_ref()
+    }
+
+    /// The client for what is `subject`.
+    fn client_for(&self, operation: &'static str, subject: &dyn Subject) -> Result<Client, RequestError> {
+        let connection = match (subject.cluster(), &self.remote) {
+            (InCluster::Own, _) => return Ok(self.client.clone()),
+            (InCluster::Remote, Some(remote)) => remote.connection(),
+            (InCluster::Remote, None) => Err("there is none".into()),
+        };
+        connection.map_err(|problem| RequestError::Disconnected {
+            operation,
+            object: subject.to_string(),
+            problem,
+        })
     }
 
     /// How long a call may take.
@@ -84,7 +114,7 @@ impl Cluster {
     pub async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, RequestError> {
         let requests = self.requests_for(key).await?;
         let request = requests.get(&key.name, &GetParams::default());
-        match self.send("read", &key.to_string(), request).await {
+        match self.send("read", key, request).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -100,7 +130,7 @@ impl Cluster {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
         let request = requests.create(&post_params(manager), object.to_string().into_bytes());
-        self.send("create", &key.to_string(), request).await
+        self.send("create", &key, request).await
     }
 
     /// Applies an object by server-side apply. With `force`, fields of other managers are taken over.
@@ -151,7 +181,7 @@ impl Cluster {
         let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
         let request = requests.replace(&key.name, &post_params(manager), object.to_string().into_bytes());
-        self.send("replace", &key.to_string(), request).await
+        self.send("replace", &key, request).await
     }
 
     /// Applies a JSON patch.
@@ -182,6 +212,7 @@ impl Cluster {
         patch: json_patch::Patch,
         manager: &str,
     ) -> Result<Option<String>, RequestError> {
+        let client = self.client_for("patch", key)?;
         let requests = self.requests_for(key).await?;
         let params = PatchParams::apply(manager);
         let mut request = requests.patch(&key.name, &params, &Patch::<()>::Json(patch));
@@ -191,10 +222,10 @@ impl Cluster {
         // Boxed: whoever waits for several requests has the room for each on the stack.
         let answer = Box::pin(async {
             let request = request.map_err(kube::Error::BuildRequest)?;
-            let answer: Answer = self.client.request(request).await?;
+            let answer: Answer = client.request(request).await?;
             Ok(answer.metadata.resource_version)
         });
-        self.within_limit("patch", &key.to_string(), answer).await
+        self.within_limit("patch", key, answer).await
     }
 
     /// Merges `status` into the object's status.
@@ -275,7 +306,7 @@ impl Cluster {
             });
         }
         match self
-            .send("delete", &key.to_string(), requests.delete(&key.name, &params))
+            .send("delete", key, requests.delete(&key.name, &params))
             .await
         {
             Err(error) if !error.is_not_found() => Err(error),
@@ -297,8 +328,8 @@ impl Cluster {
         let request = Request::get(&path)
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);
-        match self.send("discover", &kind.to_string(), request).await {
-            Ok(list) => self.resources.learn(&kind.api_version, &list),
+        match self.send("discover", kind, request).await {
+            Ok(list) => self.resources.learn(kind, &list),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
@@ -347,7 +378,7 @@ impl Cluster {
             Some(subresource) => requests.patch_subresource(subresource, &key.name, params, patch),
             None => requests.patch(&key.name, params, patch),
         };
-        self.send(operation, &key.to_string(), request).await
+        self.send(operation, key, request).await
     }
 
     /// Sends a request, as [`ask`] does. The client retries 429, 503 and 504 by itself and honours Retry-After; the time
@@ -355,44 +386,46 @@ impl Cluster {
     pub(super) async fn send(
         &self,
         operation: &'static str,
-        object: &str,
+        subject: &dyn Subject,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, RequestError> {
+        let client = self.client_for(operation, subject)?;
         // Boxed, as above.
         let answer = Box::pin(async {
             let request = request.map_err(kube::Error::BuildRequest)?;
-            ask(&self.client, request).await
+            ask(&client, request).await
         });
-        self.within_limit(operation, object, answer).await
+        self.within_limit(operation, subject, answer).await
     }
 
     async fn within_limit<T>(
         &self,
         operation: &'static str,
-        object: &str,
+        subject: &dyn Subject,
         answer: impl Future<Output = Result<T, kube::Error>> + Unpin,
     ) -> Result<T, RequestError> {
+        let object = || subject.to_string();
         let answer = tokio::time::timeout(self.timeout, answer)
             .await
             .map_err(|_| RequestError::Timeout {
                 operation,
-                object: object.to_owned(),
+                object: object(),
                 after: self.timeout,
             })?;
         answer.map_err(|error| match error {
             kube::Error::Api(status) => RequestError::Refused {
                 operation,
-                object: object.to_owned(),
+                object: object(),
                 status,
             },
             kube::Error::Service(cause) if cause.is::<NotLeading>() => RequestError::NotLeading {
                 operation,
-                object: object.to_owned(),
+                object: object(),
                 source: NotLeading,
             },
             source => RequestError::Transport {
                 operation,
-                object: object.to_owned(),
+                object: object(),
                 source: Box::new(source),
             },
         })

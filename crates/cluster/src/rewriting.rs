@@ -61,7 +61,7 @@ impl Cluster {
     ) -> Result<Page<Reference>, RequestError> {
         let requests = self.requests(kind, None).await?;
         let request = requests.list_metadata(&params(limit, next));
-        let list = self.send("list", &kind.to_string(), request).await?;
+        let list = self.send("list", kind, request).await?;
         Ok(Page::of(list, |item| Reference::of(&item, kind)))
     }
 
@@ -77,7 +77,7 @@ impl Cluster {
         let params = PatchParams::apply(manager);
         let patch = Patch::Merge(json!({"metadata": {"resourceVersion": object.resource_version}}));
         let request = requests.patch_metadata(&key.name, &params, &patch);
-        match self.send("rewrite", &key.to_string(), request).await {
+        match self.send("rewrite", key, request).await {
             Ok(_) => Ok(Rewritten::Done),
             Err(error) if error.is_missing(&key.name) => Ok(Rewritten::Gone),
             // A webhook may answer so, too.
@@ -94,7 +94,7 @@ impl Cluster {
     async fn resource_version(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
         let requests = self.requests_for(key).await?;
         let request = requests.get_metadata(&key.name, &GetParams::default());
-        match self.send("read", &key.to_string(), request).await {
+        match self.send("read", key, request).await {
             Ok(live) => {
                 let written = object::text(&live, "/metadata/resourceVersion");
                 Ok(Some(written.unwrap_or_default().to_owned()))

@@ -4,7 +4,8 @@ use std::fmt;
 
 use kube::runtime::watcher;
 use serde_json::Value;
-use windlass_trust::injection::{CaRequests, TargetKind, TargetKinds, is_left_behind};
+use windlass_object::{InCluster, ObjectKey};
+use windlass_trust::injection::{CaRequests, KINDS, TargetKind, TargetKinds, is_left_behind};
 
 use crate::{
     kind::{Kind, kinds},
@@ -100,6 +101,19 @@ impl Watch {
             false => Selector::All,
         };
         Kind::versions_of(target).map(move |kind| Self::all(kind).selected(selector.clone()))
+    }
+
+    /// What sees the targets of the remote cluster: those of kinds that carry CA bundles by themselves.
+    pub fn of_remote_targets() -> impl Iterator<Item = Self> {
+        KINDS.iter().flat_map(Self::of_targets).map(|watch| Self {
+            kind: watch.kind.in_cluster(InCluster::Remote),
+            ..watch
+        })
+    }
+
+    /// Names an object that it has seen; `None` when that lacks an apiVersion, a kind or a name.
+    pub(crate) fn key(&self, object: &Value) -> Option<ObjectKey> {
+        Some(ObjectKey::of(object)?.in_cluster(self.kind.cluster))
     }
 
     /// Whether it sees every object of its kind that matters.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 use crate::{
     follow::follow,
@@ -230,7 +230,11 @@ impl Watches {
 
 /// How long everybody waits for the first list of a watch; `None`: for ever.
 fn patience(watch: &Watch) -> Option<Duration> {
-    (!watch.is_essential()).then_some(PATIENCE)
+    match watch.kind.cluster {
+        InCluster::Own => (!watch.is_essential()).then_some(PATIENCE),
+        // Nobody here is to wait for it.
+        InCluster::Remote => Some(BRIEFLY),
+    }
 }
 
 // === impl Shared ===

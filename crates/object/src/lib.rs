@@ -40,6 +40,6 @@ pub mod text;
 pub mod yaml;
 
 pub use go_duration::GoDuration;
-pub use object::ObjectKey;
+pub use object::{InCluster, ObjectKey};
 pub use path::JsonPath;
 pub use problem::{Problem, Rule};

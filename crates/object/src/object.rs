@@ -12,6 +12,8 @@ use zeroize::Zeroize;
 /// Names one object in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
+    /// Where it is.
+    pub cluster: InCluster,
     /// `group/version`, or only the version for the core group.
     pub api_version: String,
     /// The kind, for example `Deployment`.
@@ -22,15 +24,35 @@ pub struct ObjectKey {
     pub name: String,
 }
 
+/// Which of the clusters that Windlass works on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InCluster {
+    /// The one that Windlass belongs to: Secrets, Services and everything that is installed are there.
+    #[default]
+    Own,
+    /// Another that a kubeconfig leads to, such as the API server of a control plane that runs in the own cluster. Only targets
+    /// are looked at there.
+    Remote,
+}
+
+// === impl ObjectKey ===
+
 impl ObjectKey {
-    /// Reads the key of `object`; `None` when it lacks an apiVersion, a kind or a name.
+    /// Reads the key of `object` of the own cluster; `None` when it lacks an apiVersion, a kind or a name.
     pub fn of(object: &Value) -> Option<Self> {
         Some(Self {
+            cluster: InCluster::Own,
             api_version: text(object, "/apiVersion")?.to_owned(),
             kind: text(object, "/kind")?.to_owned(),
             namespace: text(object, "/metadata/namespace").map(str::to_owned),
             name: text(object, "/metadata/name")?.to_owned(),
         })
+    }
+
+    /// The same in that cluster.
+    #[must_use]
+    pub fn in_cluster(self, cluster: InCluster) -> Self {
+        Self { cluster, ..self }
     }
 
     /// The API group; empty for the core group.
@@ -41,8 +63,19 @@ impl ObjectKey {
     /// Whether both name the same object: a kind may be served in several versions of its group, and each of them shows
     /// all its objects.
     pub fn is_same_object(&self, other: &Self) -> bool {
-        (self.group(), &self.kind, &self.namespace, &self.name)
-            == (other.group(), &other.kind, &other.namespace, &other.name)
+        (
+            self.cluster,
+            self.group(),
+            &self.kind,
+            &self.namespace,
+            &self.name,
+        ) == (
+            other.cluster,
+            other.group(),
+            &other.kind,
+            &other.namespace,
+            &other.name,
+        )
     }
 }
 
@@ -51,6 +84,17 @@ impl fmt::Display for ObjectKey {
         match &self.namespace {
             Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
             None => write!(f, "{} {}", self.kind, self.name),
+        }?;
+        write!(f, "{}", self.cluster)
+    }
+}
+
+/// What follows the name of an object or a kind: nothing for those of the own cluster.
+impl fmt::Display for InCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own => Ok(()),
+            Self::Remote => f.write_str(" in the remote cluster"),
         }
     }
 }
@@ -143,14 +187,25 @@ mod tests {
     }
 
     #[test]
+    fn a_key_says_that_its_object_is_in_the_remote_cluster() {
+        let hooks = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "a"}});
+        let key = ObjectKey::of(&hooks).unwrap();
+        assert_eq!(key.to_string(), "ConfigMap n/a");
+        let remote = key.in_cluster(InCluster::Remote);
+        assert_eq!(remote.to_string(), "ConfigMap n/a in the remote cluster");
+    }
+
+    #[test]
     fn an_object_is_the_same_in_every_version_of_its_group() {
         let key = |api_version: &str, kind: &str, namespace: Option<&str>| ObjectKey {
+            cluster: InCluster::Own,
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
             namespace: namespace.map(str::to_owned),
             name: "a".to_owned(),
         };
         let plugin = key("console.openshift.io/v1", "ConsolePlugin", None);
+        assert!(!plugin.is_same_object(&plugin.clone().in_cluster(InCluster::Remote)));
         for (other, expected) in [
             (key("console.openshift.io/v1alpha1", "ConsolePlugin", None), true),
             (key("console.openshift.io/v1", "ConsoleLink", None), false),

@@ -9,6 +9,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
     registry::Registry,
 };
+use windlass_object::ObjectKey;
 
 /// Everything that is counted.
 #[derive(Debug)]
@@ -115,10 +116,10 @@ impl Metrics {
     }
 
     /// A target was given back the trust bundle that somebody else had taken from it.
-    pub fn repaired(&self, kind: &str, name: &str) {
+    pub fn repaired(&self, target: &ObjectKey) {
         let labels = Target {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
+            kind: format!("{}{}", target.kind, target.cluster),
+            name: target.name.clone(),
         };
         self.repairs.get_or_create(&labels).inc();
     }
@@ -189,14 +190,19 @@ fn outcome(succeeded: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use windlass_object::InCluster;
+
     use super::*;
+    use crate::kind::kinds;
 
     #[test]
     fn what_was_counted_is_in_the_text() {
         let metrics = Metrics::new();
         metrics.reconciled("bundle-deployment", false, Duration::from_millis(3));
         metrics.probed("handshake", true);
-        metrics.repaired("APIService", "v1.example.com");
+        let service = kinds::API_SERVICE.object(None, "v1.example.com");
+        metrics.repaired(&service);
+        metrics.repaired(&service.in_cluster(InCluster::Remote));
         let of = |kind: &str, value| (vec![("kind", kind.to_owned())], value);
         metrics.report("index_objects", "Objects", move || {
             vec![of("v1, Kind=Secret", 3), of("v1, Kind=Pod", 0)]
@@ -208,6 +214,7 @@ mod tests {
             "windlass_reconciliations_total{controller=\"bundle-deployment\",outcome=\"failure\"} 1",
             "windlass_probes_total{kind=\"handshake\",outcome=\"success\"} 1",
             "windlass_target_repairs_total{kind=\"APIService\",name=\"v1.example.com\"} 1",
+            "windlass_target_repairs_total{kind=\"APIService in the remote cluster\",name=\"v1.example.com\"} 1",
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
             "windlass_index_objects{kind=\"v1, Kind=Pod\"} 0",
             "windlass_leader 1",

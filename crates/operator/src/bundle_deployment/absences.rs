@@ -65,10 +65,7 @@ impl BundleReconciler {
     /// The `apiVersion` in which a kind is served, if it is.
     async fn served_version(&self, api_version: &str, kind: &str) -> Result<Option<String>, RequestError> {
         for version in versions_of(api_version, kind) {
-            let asked = Kind {
-                api_version: version.clone().into(),
-                kind: kind.to_owned().into(),
-            };
+            let asked = Kind::named(version.clone(), kind.to_owned());
             // Every plan has one, and what defines it is watched.
             let is_served = if asked == OPERATOR_CONDITION {
                 self.serves_operator_conditions()

@@ -137,11 +137,14 @@ pub(super) fn keeps(kept: &[ObjectKey], key: &ObjectKey) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windlass_object::InCluster;
+
     use super::*;
 
     #[test]
     fn what_a_watch_shows_in_another_version_is_kept() {
         let key = |api_version: &str, name: &str| ObjectKey {
+            cluster: InCluster::Own,
             api_version: api_version.to_owned(),
             kind: "ConsolePlugin".to_owned(),
             namespace: None,

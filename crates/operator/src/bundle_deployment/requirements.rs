@@ -64,10 +64,7 @@ impl BundleReconciler {
             );
         }
         for api in requirements.apis() {
-            let kind = Kind {
-                api_version: api.api_version().into(),
-                kind: api.kind.clone().into(),
-            };
+            let kind = Kind::named(api.api_version(), api.kind.clone());
             if cluster.serves(&kind).await? {
                 facts.served.insert(api.clone());
             } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, kinds};
-use windlass_object::{ObjectKey, object};
+use windlass_object::{InCluster, ObjectKey, object};
 
 /// A pod that may serve, now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub(super) fn controller(object: &Value) -> Option<ObjectKey> {
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     let text = |field: &str| object::text(owner, field).map(str::to_owned);
     Some(ObjectKey {
+        cluster: InCluster::Own,
         api_version: text("/apiVersion")?,
         kind: text("/kind")?,
         namespace: object::text(object, "/metadata/namespace").map(str::to_owned),

@@ -1,7 +1,7 @@
 //! The Secret with the CAs of one ServingCertificate: what is known of them as JSON, beside the PEM of each.
 
 use serde_json::{Value, json};
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{InCluster, ObjectKey, names, object};
 use zeroize::Zeroizing;
 
 use super::{
@@ -60,6 +60,7 @@ impl CaSecret {
         // A namespace has no dot in its name, so that no two ServingCertificates share a Secret.
         let name = format!("{namespace}.{}", certificate.name);
         ObjectKey {
+            cluster: InCluster::Own,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some(own_namespace.to_owned()),
@@ -248,6 +249,7 @@ mod tests {
 
     fn certificate() -> ObjectKey {
         ObjectKey {
+            cluster: InCluster::Own,
             api_version: names::API_VERSION.to_owned(),
             kind: "ServingCertificate".to_owned(),
             namespace: Some("system".to_owned()),
@@ -309,6 +311,7 @@ mod tests {
             CaSecret::key(
                 "w",
                 &ObjectKey {
+                    cluster: InCluster::Own,
                     name,
                     ..certificate()
                 },

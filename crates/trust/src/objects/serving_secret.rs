@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_object::{
-    ObjectKey, names, object,
+    InCluster, ObjectKey, names, object,
     secret_keys::{CA_CERTIFICATES, OLM_CA_CERTIFICATE, TLS_CERTIFICATE, TLS_PRIVATE_KEY, TLS_TYPE},
 };
 
@@ -149,6 +149,7 @@ impl ServingSecret {
     /// The name of the Secret.
     pub fn key(requirements: &CertificateRequirements<'_>) -> ObjectKey {
         ObjectKey {
+            cluster: InCluster::Own,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: requirements.certificate.namespace.clone(),
@@ -193,6 +194,7 @@ mod tests {
     #[test]
     fn a_secret_that_another_controls_has_no_second_controller() {
         let certificate = ObjectKey {
+            cluster: InCluster::Own,
             api_version: names::API_VERSION.to_owned(),
             kind: "ServingCertificate".to_owned(),
             namespace: Some("system".to_owned()),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_object::{
-    ObjectKey,
+    InCluster, ObjectKey,
     ca_injectors::CERT_MANAGER_VERSION,
     names, object,
     secret_keys::{CA_CERTIFICATES, PREVIOUS_CAS},
@@ -137,6 +137,7 @@ impl SourceRecord {
     pub fn key(own_namespace: &str, source: &ObjectKey) -> ObjectKey {
         let hash = Sha256::digest(source.to_string());
         ObjectKey {
+            cluster: InCluster::Own,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some(own_namespace.to_owned()),
@@ -154,6 +155,7 @@ impl SourceRecord {
             _ => "v1",
         };
         Some(ObjectKey {
+            cluster: InCluster::Own,
             api_version: api_version.to_owned(),
             kind,
             namespace: Some(namespace),
@@ -261,6 +263,7 @@ mod tests {
 
     fn source() -> ObjectKey {
         ObjectKey {
+            cluster: InCluster::Own,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some("system".to_owned()),

@@ -11,8 +11,9 @@ use crate::{
 
 /// What a rotation needs to know of a target; `None` where it calls nothing that could use the trust bundle.
 ///
-/// `trust` is what it is to carry.
+/// `id` names it, and `trust` is what it is to carry.
 pub fn read_target(
+    id: &ObjectKey,
     target: &Value,
     reach: &Reach,
     trust: &rotation::TrustSet,
@@ -26,7 +27,7 @@ pub fn read_target(
         return None;
     }
     Some(rotation::Target {
-        id: ObjectKey::of(target)?,
+        id: id.clone(),
         bundle: common(&carried, trust),
         given: None,
         refused: CaRequests::of(target, reach.kinds())
@@ -115,6 +116,7 @@ mod tests {
         ] {
             let target = target(&bundles);
             let read = read_target(
+                &ObjectKey::of(&target).unwrap(),
                 &target,
                 &Reach::everything().calling(sample::names()),
                 &both_seen,
@@ -135,6 +137,7 @@ mod tests {
         for bundle in bundles.iter().cycle().take(100) {
             let target = target(&[Some(bundle), Some(bundle)]);
             let read = read_target(
+                &ObjectKey::of(&target).unwrap(),
                 &target,
                 &Reach::everything().calling(sample::names()),
                 &trust,
@@ -153,6 +156,7 @@ mod tests {
         let trust = rotation::TrustSet::default();
         assert_eq!(
             read_target(
+                &ObjectKey::of(&target).unwrap(),
                 &target,
                 &Reach::everything().calling(sample::names()),
                 &trust,

@@ -286,10 +286,7 @@ async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
 /// The `apiVersion` in which a kind is served, if it is.
 async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> anyhow::Result<Option<String>> {
     for version in versions_of(api_version, kind) {
-        let asked = Kind {
-            api_version: version.clone().into(),
-            kind: kind.to_owned().into(),
-        };
+        let asked = Kind::named(version.clone(), kind.to_owned());
         if cluster.serves(&asked).await.map_err(explained)? {
             return Ok(Some(version));
         }
@@ -301,10 +298,7 @@ async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> any
 fn installed_kinds() -> impl Iterator<Item = Kind> {
     let installed = BundledKind::installed().flat_map(|kind| {
         let versions = versions_of(kind.api_version, kind.kind).into_iter();
-        versions.map(move |version| Kind {
-            api_version: version.into(),
-            kind: kind.kind.into(),
-        })
+        versions.map(move |version| Kind::named(version, kind.kind))
     });
     installed.chain([
         kinds::DEPLOYMENT,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 /// An object of a revision, as it was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,7 @@ impl From<Vec<Line>> for RevisionInventory {
             .into_iter()
             .map(|line| InventoryItem {
                 key: ObjectKey {
+                    cluster: InCluster::Own,
                     api_version: line.api_version,
                     kind: line.kind,
                     namespace: line.namespace,
@@ -122,6 +123,7 @@ mod tests {
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey {
+            cluster: InCluster::Own,
             api_version: "v1".to_owned(),
             kind: "Service".to_owned(),
             namespace: Some("a".to_owned()),

@@ -8,7 +8,7 @@ use windlass_api::{
     BundleStatus, CertificateDefaults, ConfigMapName, ConversionManager, DirectorySource, InstalledRevision,
     Source,
 };
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 use super::*;
 
@@ -68,6 +68,7 @@ fn encoded(record: &RevisionRecord) -> Value {
 fn items(count: usize) -> RevisionInventory {
     let item = |index: usize| InventoryItem {
         key: ObjectKey {
+            cluster: InCluster::Own,
             api_version: "rbac.authorization.k8s.io/v1".to_owned(),
             kind: "ClusterRoleBinding".to_owned(),
             namespace: Some("some-operator-system".to_owned()),
@@ -187,6 +188,7 @@ fn inventory() -> impl Strategy<Value = RevisionInventory> {
     );
     let item = item.prop_map(|(api_version, kind, namespace, name, uid)| InventoryItem {
         key: ObjectKey {
+            cluster: InCluster::Own,
             api_version,
             kind,
             namespace,

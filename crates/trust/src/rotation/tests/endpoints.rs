@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 use crate::rotation::{
     Blocked, CaChange, ClockReading, ConditionStatus, Digest, Mark, ObservedWorkload, Reason, RotationPhase,
@@ -331,6 +331,7 @@ fn stubborn(costs_requests: bool) -> World {
 fn workload(name: &str, pod: &str, costs_requests: bool) -> ObservedWorkload {
     ObservedWorkload {
         id: ObjectKey {
+            cluster: InCluster::Own,
             api_version: "apps/v1".to_owned(),
             kind: "StatefulSet".to_owned(),
             namespace: Some("n".to_owned()),

@@ -1,6 +1,6 @@
 //! What lags behind: API servers behind targets, and pods behind the Secret.
 
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 
 use crate::rotation::{Chain, Contested, ObservedEndpoint, Target, TrustSet};
 
@@ -92,6 +92,7 @@ impl WebhookConfiguration {
     pub(super) fn observe(&self, index: u8) -> Target {
         Target {
             id: ObjectKey {
+                cluster: InCluster::Own,
                 api_version: "v1".to_owned(),
                 kind: "Webhook".to_owned(),
                 namespace: self.is_namespaced.then(|| "tenant".to_owned()),

@@ -1,0 +1,235 @@
+//! A kubeconfig that somebody else has written into a Secret. Whoever may write the Secret is not to run programs in this process's
+//! container, nor to have it send files of that anywhere: all that is used is in the kubeconfig itself.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::Uri;
+use kube::{
+    Config,
+    config::{AuthInfo, Cluster, Kubeconfig},
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use thiserror::Error;
+use windlass_object::object;
+
+/// The keys of a Secret that a kubeconfig may be in: the usual one, and Karmada's.
+pub const KEYS: [&str; 2] = ["kubeconfig", "karmada.config"];
+
+/// Why a kubeconfig cannot be used. Nothing of its content is said but the names of fields.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidKubeconfig {
+    /// The Secret has none.
+    #[error("none of the keys {} is there", KEYS.join(", "))]
+    Missing,
+    /// Which one is meant cannot be told.
+    #[error("both keys {} are there: remove one", KEYS.join(", "))]
+    Ambiguous,
+    /// It is none.
+    #[error("{key}: not a kubeconfig in YAML or JSON")]
+    Unreadable {
+        /// The key of the Secret.
+        key: &'static str,
+    },
+    /// One of its fields.
+    #[error("{key}: {field}: {fault}")]
+    Field {
+        /// The key of the Secret.
+        key: &'static str,
+        /// Which one, for example `users[0].user.exec`.
+        field: String,
+        /// What is wrong with it.
+        fault: FieldFault,
+    },
+}
+
+/// What is wrong with a field of a kubeconfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FieldFault {
+    /// What it names is not there, or it is not there itself.
+    #[error("not found")]
+    NotFound,
+    /// It would run a program.
+    #[error("not allowed: a Secret must not run programs in the operator's container")]
+    Program,
+    /// It names a file.
+    #[error("not allowed: a Secret must not read files of the operator's container; use {0}")]
+    File(
+        /// The field that holds the same.
+        &'static str,
+    ),
+    /// It leads to somebody else.
+    #[error("not supported")]
+    Unsupported,
+    /// Anybody could answer.
+    #[error("not allowed: the API server must show a certificate")]
+    Insecure,
+    /// It is no URL of an API server.
+    #[error("must be a URL that begins with https://")]
+    NotHttps,
+    /// It is not base64 of PEM.
+    #[error("must be {0} in PEM, in base64")]
+    NotPem(
+        /// Of what.
+        &'static str,
+    ),
+    /// Either of the two needs the other.
+    #[error("must be set together with {0}")]
+    Alone(
+        /// The other field.
+        &'static str,
+    ),
+}
+
+/// Why one of its fields cannot be used.
+type Fault = (String, FieldFault);
+
+/// How to reach the API server that the kubeconfig in a Secret names: that of its current context.
+///
+/// # Errors
+///
+/// When there is none, or it asks for what a Secret may not.
+pub fn read_kubeconfig(secret: &Value) -> Result<Config, InvalidKubeconfig> {
+    let mut found = KEYS.into_iter().filter(|key| {
+        secret
+            .pointer("/data")
+            .is_some_and(|data| data.get(key).is_some())
+    });
+    let key = found.next().ok_or(InvalidKubeconfig::Missing)?;
+    if found.next().is_some() {
+        return Err(InvalidKubeconfig::Ambiguous);
+    }
+    let text = object::data(secret, key).and_then(|text| String::from_utf8(text).ok());
+    let kubeconfig = text.and_then(|text| Kubeconfig::from_yaml(&text).ok());
+    let kubeconfig = kubeconfig.ok_or(InvalidKubeconfig::Unreadable { key })?;
+    configure(&kubeconfig).map_err(|(field, fault)| InvalidKubeconfig::Field { key, field, fault })
+}
+
+fn configure(kubeconfig: &Kubeconfig) -> Result<Config, Fault> {
+    let missing = |field: &str| (field.to_owned(), FieldFault::NotFound);
+    let current = kubeconfig.current_context.as_ref();
+    let current = current.ok_or_else(|| missing("current-context"))?;
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts.position(|named| named.name == *current);
+    let context = context.ok_or_else(|| missing("current-context"))?;
+    let field = format!("contexts[{context}].context");
+    let context = kubeconfig.contexts[context].context.as_ref();
+    let context = context.ok_or_else(|| missing(&field))?;
+
+    let mut clusters = kubeconfig.clusters.iter();
+    let index = clusters.position(|named| named.name == context.cluster);
+    let index = index.ok_or_else(|| missing(&format!("{field}.cluster")))?;
+    let cluster_field = format!("clusters[{index}].cluster");
+    let cluster = kubeconfig.clusters[index].cluster.as_ref();
+    let mut config = of_cluster(cluster.ok_or_else(|| missing(&cluster_field))?)
+        .map_err(|(field, fault)| (format!("{cluster_field}.{field}"), fault))?;
+
+    let Some(user) = context.user.as_ref().filter(|user| !user.is_empty()) else {
+        return Ok(config);
+    };
+    let mut users = kubeconfig.auth_infos.iter();
+    let index = users.position(|named| named.name == *user);
+    let index = index.ok_or_else(|| missing(&format!("{field}.user")))?;
+    let user_field = format!("users[{index}].user");
+    let user = kubeconfig.auth_infos[index].auth_info.as_ref();
+    config.auth_info = of_user(user.ok_or_else(|| missing(&user_field))?)
+        .map_err(|(field, fault)| (format!("{user_field}.{field}"), fault))?;
+    Ok(config)
+}
+
+/// How to reach an API server, as whoever that may be.
+fn of_cluster(cluster: &Cluster) -> Result<Config, Fault> {
+    let fault = |field: &str, fault| Err((field.to_owned(), fault));
+    if is_set(cluster.certificate_authority.as_ref()) {
+        return fault(
+            "certificate-authority",
+            FieldFault::File("certificate-authority-data"),
+        );
+    }
+    if is_set(cluster.proxy_url.as_ref()) {
+        return fault("proxy-url", FieldFault::Unsupported);
+    }
+    if cluster.insecure_skip_tls_verify == Some(true) {
+        return fault("insecure-skip-tls-verify", FieldFault::Insecure);
+    }
+    let server = cluster.server.as_deref().unwrap_or_default();
+    let server = server
+        .parse()
+        .ok()
+        .filter(|server: &Uri| server.scheme_str() == Some("https") && server.host().is_some());
+    let Some(server) = server else {
+        return fault("server", FieldFault::NotHttps);
+    };
+    let mut config = Config::new(server);
+    if let Some(encoded) = &cluster.certificate_authority_data {
+        let pem = STANDARD.decode(encoded).unwrap_or_default();
+        let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        let Some(roots) = roots.ok().filter(|roots| !roots.is_empty()) else {
+            return fault(
+                "certificate-authority-data",
+                FieldFault::NotPem("CA certificates"),
+            );
+        };
+        config.root_cert = Some(roots.iter().map(|root| root.to_vec()).collect());
+    }
+    config.tls_server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+    Ok(config)
+}
+
+/// What of a user proves itself: nothing that lives elsewhere.
+fn of_user(user: &AuthInfo) -> Result<AuthInfo, Fault> {
+    let fault = |field: &str, fault| Err((field.to_owned(), fault));
+    if user.exec.is_some() {
+        return fault("exec", FieldFault::Program);
+    }
+    if user.auth_provider.is_some() {
+        return fault("auth-provider", FieldFault::Program);
+    }
+    for (field, file, inline) in [
+        ("tokenFile", &user.token_file, "token"),
+        (
+            "client-certificate",
+            &user.client_certificate,
+            "client-certificate-data",
+        ),
+        ("client-key", &user.client_key, "client-key-data"),
+    ] {
+        if is_set(file.as_ref()) {
+            return fault(field, FieldFault::File(inline));
+        }
+    }
+    let decoded = |encoded: &str| STANDARD.decode(encoded).unwrap_or_default();
+    if let Some(encoded) = &user.client_certificate_data {
+        let pem = decoded(encoded);
+        let mut chain = CertificateDer::pem_slice_iter(&pem).peekable();
+        if chain.peek().is_none() || chain.any(|certificate| certificate.is_err()) {
+            return fault(
+                "client-certificate-data",
+                FieldFault::NotPem("client certificates"),
+            );
+        }
+    }
+    let key = user.client_key_data.as_ref();
+    if key.is_some_and(|key| PrivateKeyDer::from_pem_slice(&decoded(key.expose_secret())).is_err()) {
+        return fault("client-key-data", FieldFault::NotPem("a private key"));
+    }
+    match (&user.client_certificate_data, key) {
+        (Some(_), None) => return fault("client-certificate-data", FieldFault::Alone("client-key-data")),
+        (None, Some(_)) => return fault("client-key-data", FieldFault::Alone("client-certificate-data")),
+        _ => {}
+    }
+    Ok(AuthInfo {
+        token: user.token.clone(),
+        client_certificate_data: user.client_certificate_data.clone(),
+        client_key_data: user.client_key_data.clone(),
+        impersonate: user.impersonate.clone(),
+        impersonate_uid: user.impersonate_uid.clone(),
+        impersonate_groups: user.impersonate_groups.clone(),
+        impersonate_user_extra: user.impersonate_user_extra.clone(),
+        ..AuthInfo::default()
+    })
+}
+
+fn is_set(field: Option<&String>) -> bool {
+    field.is_some_and(|field| !field.is_empty())
+}
