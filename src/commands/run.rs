@@ -1,6 +1,6 @@
 //! `windlass run`: the operator.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, ensure};
 use clap::{ArgAction, Parser};
@@ -9,10 +9,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_cluster::{
+    kinds, lasting,
     lease::Candidate,
     telemetry::{LogFormat, start_logs},
 };
-use windlass_object::{GoDuration, ca_injectors::CaInjector};
+use windlass_object::{
+    GoDuration, ObjectKey,
+    ca_injectors::CaInjector,
+    rfc1123::{is_label, is_subdomain},
+};
 use windlass_operator::{
     Controllers, Operator, OperatorOptions, bundle_deployment::Delays, serving_certificate::Timing,
 };
@@ -47,6 +52,10 @@ pub struct Args {
     /// annotations, while they are not at work themselves.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub answer_annotations_of: Vec<CaInjector>,
+    /// Secret with the kubeconfig of a second cluster, such as Karmada's own API server, whose objects ask for CA bundles, too. Its
+    /// key is kubeconfig or karmada.config. Rotations wait for the targets there.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret)]
+    pub remote_kubeconfig_secret: Option<ObjectKey>,
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
@@ -86,10 +95,6 @@ pub struct Args {
     pub serve: bool,
 }
 
-/// How long nothing may be read from a connection to the API server after something was sent. Requests have less time, and
-/// watches end sooner.
-const SILENCE: Duration = Duration::from_secs(60);
-
 // === impl Args ===
 
 impl Args {
@@ -103,11 +108,8 @@ impl Args {
         Box::pin(async move {
             start_logs(self.log_format);
             let options = self.options()?;
-            let mut config = configuration(self.kubeconfig.as_deref()).await?;
-            config.default_retry = false;
-            config.read_timeout = Some(SILENCE);
-            config.reset_reader_on_write = true;
-            let client = client(config)?;
+            let config = configuration(self.kubeconfig.as_deref()).await?;
+            let client = client(lasting(config))?;
             Operator::new(client, options).run(shutdown()?).await?;
             Ok(ExitCode::SUCCESS)
         })
@@ -135,6 +137,11 @@ impl Args {
                 Controllers::All
             );
         }
+        ensure!(
+            self.controllers.have_certificates() || self.remote_kubeconfig_secret.is_none(),
+            "--remote-kubeconfig-secret has no effect without the controllers of certificates: remove it, or set --controllers={}",
+            Controllers::All
+        );
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));
         let wait = |duration: GoDuration| duration.0.unsigned_abs();
@@ -147,6 +154,7 @@ impl Args {
             namespace: self.namespace.clone(),
             pod: std::env::var("POD_NAME").ok(),
             bundle_directory: self.bundle_dir.clone(),
+            remote: self.remote_kubeconfig_secret.clone(),
             candidate,
             answered: self.answer_annotations_of.iter().copied().collect(),
             health: self.serve.then_some(self.bind),
@@ -179,6 +187,16 @@ fn shutdown() -> anyhow::Result<CancellationToken> {
         stop.cancel();
     });
     Ok(shutdown)
+}
+
+/// The Secret `NAMESPACE/NAME`.
+fn secret(text: &str) -> Result<ObjectKey, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
+            Ok(kinds::SECRET.object(Some(namespace), name))
+        }
+        _ => Err("must be NAMESPACE/NAME of a Secret".to_owned()),
+    }
 }
 
 /// A factor by which waits can be multiplied.

@@ -1,17 +1,19 @@
 //! What every controller works with.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
+use serde_json::{Value, json};
 use windlass_cluster::{
     Clock, Cluster, Index, Kind, WritePace, apply::Applier, events::Events, lease::Leadership,
     prober::Prober, telemetry::Metrics, watches::Watches,
 };
+use windlass_object::{InCluster, ObjectKey};
 
 use crate::ca_injectors::Opponents;
 
 /// What every controller works with.
 pub struct Context {
-    /// Requests to the API server. Writes reach it only while this process leads.
+    /// Requests to the API servers. Writes reach them only while this process leads.
     pub cluster: Cluster,
     /// Whether this process leads.
     pub leadership: Leadership,
@@ -27,6 +29,10 @@ pub struct Context {
     pub(crate) opponents: Arc<Opponents>,
     /// How many targets are written at a time.
     pub pace: WritePace,
+    /// The same for those of the remote cluster, where a write may take as long as it likes.
+    pub remote_pace: WritePace,
+    /// The Secret with the kubeconfig of the remote cluster, if there is one.
+    pub remote: Option<ObjectKey>,
     /// Dials endpoints.
     pub prober: Prober,
     /// Tells the time.
@@ -45,5 +51,53 @@ impl Context {
     /// Tells kinds of targets from others.
     pub(crate) fn is_target(&self) -> impl Fn(&Kind) -> bool + '_ {
         |kind| self.index.is_target(kind)
+    }
+
+    /// How many targets are written at a time where this one is.
+    pub(crate) fn pace_of(&self, target: &ObjectKey) -> &WritePace {
+        match target.cluster {
+            InCluster::Own => &self.pace,
+            InCluster::Remote => &self.remote_pace,
+        }
+    }
+
+    /// Whether it is known how a target is: nobody is to wait for a remote cluster that does not answer.
+    pub(crate) fn is_seen(&self, target: &ObjectKey) -> bool {
+        target.cluster == InCluster::Own || !self.watches.unlisted().contains(&Kind::of(target))
+    }
+
+    /// Says in an event that something has become of a target.
+    pub(crate) fn note_of_target(&self, key: &ObjectKey, target: &Value, reason: &str, note: &str) {
+        let (about, note) = self.event_of(key, target, note);
+        self.events.note(&about, "Inject", reason, &note);
+    }
+
+    /// Says in an event that something about a target needs attention.
+    pub(crate) fn warn_of_target(&self, key: &ObjectKey, target: &Value, reason: &str, note: &str) {
+        let (about, note) = self.event_of(key, target, note);
+        self.events.warn(&about, "Inject", reason, &note);
+    }
+
+    /// Events are of the own cluster: of a target that is elsewhere, they are about the Secret that leads there.
+    fn event_of<'a>(
+        &self,
+        key: &ObjectKey,
+        target: &'a Value,
+        note: &'a str,
+    ) -> (Cow<'a, Value>, Cow<'a, str>) {
+        match &self.remote {
+            Some(secret) if key.cluster == InCluster::Remote => {
+                let about = json!({
+                    "apiVersion": secret.api_version, "kind": secret.kind,
+                    "metadata": {"namespace": secret.namespace, "name": secret.name},
+                });
+                let known = self.index.find(secret).map(|secret| Value::clone(&secret));
+                (
+                    Cow::Owned(known.unwrap_or(about)),
+                    format!("{key}: {note}").into(),
+                )
+            }
+            _ => (Cow::Borrowed(target), note.into()),
+        }
     }
 }

@@ -12,9 +12,11 @@ use windlass_trust::injection::{self, Injection, TargetKinds};
 /// them is given back by then, and that is not to wait for anything else.
 pub(super) const REPAIRED: Duration = Duration::from_millis(100);
 
-/// What sees the targets of each kind that carries CA bundles by itself.
-pub(super) fn watches() -> impl Iterator<Item = Watch> {
-    injection::KINDS.iter().flat_map(Watch::of_targets)
+/// What sees the targets of each kind that carries CA bundles by itself, in each of the clusters.
+pub(super) fn watches(cluster: &Cluster) -> impl Iterator<Item = Watch> {
+    let remote = cluster.remote().map(|_| Watch::of_remote_targets());
+    let own = injection::KINDS.iter().flat_map(Watch::of_targets);
+    own.chain(remote.into_iter().flatten())
 }
 
 /// What became of an injection.
@@ -53,12 +55,10 @@ impl InjectionOutcome {
 pub(super) async fn inject(
     cluster: &Cluster,
     turn: WriteTurn<'_>,
+    key: &ObjectKey,
     seen: &Value,
     injection: &Injection,
 ) -> Result<InjectionOutcome, RequestError> {
-    let Some(key) = ObjectKey::of(seen) else {
-        return Ok(InjectionOutcome::Gone);
-    };
     let mut target = Cow::Borrowed(seen);
     let mut failed = None;
     for _ in 0..TRIES {
@@ -67,7 +67,7 @@ pub(super) async fn inject(
             Ok(Some(patch)) => patch,
             Err(error) => return Ok(InjectionOutcome::Refused(error.to_string())),
         };
-        let write = cluster.patch_for_version(&key, patch, names::INJECT);
+        let write = cluster.patch_for_version(key, patch, names::INJECT);
         match turn.write(write).await {
             Ok(version) => {
                 info!(object = %key, "Injected the trust bundle");
@@ -82,7 +82,7 @@ pub(super) async fn inject(
                     return Ok(InjectionOutcome::Refused(error.to_string()));
                 }
                 failed = patch;
-                match cluster.read(&key).await? {
+                match cluster.read(key).await? {
                     Some(live) if injection.is_as_before(&target, &live) => target = Cow::Owned(live),
                     Some(_) => return Ok(InjectionOutcome::Overtaken),
                     None => return Ok(InjectionOutcome::Gone),
@@ -103,13 +103,14 @@ pub(super) async fn inject(
 pub(super) async fn release(
     cluster: &Cluster,
     turn: WriteTurn<'_>,
+    key: &ObjectKey,
     target: &Value,
     kinds: &TargetKinds,
 ) -> Result<(), RequestError> {
-    let Some((key, patch)) = ObjectKey::of(target).zip(injection::release(target, kinds)) else {
+    let Some(patch) = injection::release(target, kinds) else {
         return Ok(());
     };
-    let write = cluster.patch_for_version(&key, patch, names::INJECT);
+    let write = cluster.patch_for_version(key, patch, names::INJECT);
     match turn.write(write).await {
         Err(error) if !is_gone(&error) && !error.is_invalid() && !error.is_conflict() => Err(error),
         _ => Ok(()),

@@ -22,6 +22,7 @@ pub mod leaving;
 mod listener;
 mod operator;
 mod other_leader;
+mod remote_cluster;
 mod reporting;
 mod servers;
 pub mod serving_certificate;

@@ -25,10 +25,11 @@ use windlass_cluster::{
     kinds,
     lease::{Candidate, Elector, Leadership, LeadershipLost, fenced},
     prober::Prober,
+    remote::{RemoteCluster, RemoteConnection},
     telemetry::{Metrics, chain},
     watches::{Supervisor, Watches},
 };
-use windlass_object::ca_injectors::CaInjectors;
+use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
 
 use crate::{
     admission::{self, Admission},
@@ -38,7 +39,7 @@ use crate::{
     controllers::Controllers,
     direct_injection, extension_config,
     health::{self, Health},
-    injection_target, serving_certificate,
+    injection_target, remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
 
@@ -59,6 +60,8 @@ pub struct OperatorOptions {
     pub pod: Option<String>,
     /// Root of the directories that BundleDeployments can name in spec.source.directory.
     pub bundle_directory: Option<PathBuf>,
+    /// The Secret with the kubeconfig of a second cluster where targets are, too; `None` if there is none.
+    pub remote: Option<ObjectKey>,
     /// Who stands for election, and how. `None`: this process always leads, and must be the only one.
     pub candidate: Option<Candidate>,
     /// The CA injectors whose annotations are answered while these are not at work.
@@ -127,10 +130,12 @@ impl Operator {
             }
             None => (None, Leadership::always()),
         };
+        let mut connection = RemoteConnection::default();
         let cluster = Cluster::new(
             fenced(self.client.clone(), leadership.clone()),
             self.options.request_timeout,
         );
+        let cluster = cluster.with_remote(self.remote(&mut connection, &leadership));
         let (events, publisher) = Events::new(cluster.clone(), self.options.pod.clone());
         let stop = shutdown.child_token();
         let worked = CancellationToken::new();
@@ -146,7 +151,14 @@ impl Operator {
         };
         let working = async {
             let result = self
-                .work(cluster, leadership, events.clone(), clock, stop.clone())
+                .work(
+                    cluster,
+                    connection,
+                    leadership,
+                    events.clone(),
+                    clock,
+                    stop.clone(),
+                )
                 .await;
             worked.cancel();
             result
@@ -165,6 +177,7 @@ impl Operator {
     async fn work(
         &self,
         cluster: Cluster,
+        mut connection: RemoteConnection,
         leadership: Leadership,
         events: Events,
         clock: Arc<dyn Clock>,
@@ -186,6 +199,8 @@ impl Operator {
             events: events.clone(),
             opponents: opponents.clone(),
             pace: WritePace::new(),
+            remote_pace: WritePace::new(),
+            remote: self.options.remote.clone(),
             prober: Prober {
                 timeout: self.options.probe_timeout,
                 clock: clock.clone(),
@@ -198,15 +213,24 @@ impl Operator {
         // Not fenced, for repairs of trust bundles alone: one that stands by does those, too.
         let always = Leadership::always();
         let client = fenced(self.client.clone(), always.clone());
-        let standby = Arc::new(context(
-            Cluster::new(client, self.options.request_timeout),
-            &always,
-        ));
+        let unfenced = Cluster::new(client, self.options.request_timeout);
+        let unfenced = unfenced.with_remote(self.remote(&mut connection, &always));
+        let standby = Arc::new(context(unfenced, &always));
         let context = Arc::new(context(cluster, &leadership));
         let mut tasks = Tasks::new();
         self.start_controllers(&mut tasks, &context, &standby, watching, &stop);
         self.start_servers(&mut tasks, &context, &stop);
+        if let Some(secret) = &self.options.remote {
+            let connecting = remote_cluster::run(context, secret.clone(), connection, stop.clone());
+            tasks.start("remote-cluster", connecting);
+        }
         Ok(tasks.supervise(stop).await?)
+    }
+
+    /// The remote cluster, if there is one, for those who write with this leadership.
+    fn remote(&self, connection: &mut RemoteConnection, leadership: &Leadership) -> Option<RemoteCluster> {
+        self.options.remote.as_ref()?;
+        Some(connection.fenced(leadership.clone()))
     }
 
     fn start_controllers(
@@ -302,7 +326,7 @@ fn metrics(
         },
     );
     let seen = watches.clone();
-    let help = "1 for each kind whose objects could not be listed since this process started";
+    let help = "1 for each kind whose objects could not be listed since this process started or, in the remote cluster, cannot be watched now";
     metrics.report("unlisted_kinds", help, move || {
         seen.unlisted().iter().map(|kind| of_kind(kind, 1)).collect()
     });

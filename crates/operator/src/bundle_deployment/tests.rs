@@ -149,6 +149,8 @@ impl Server {
             cluster,
             opponents: Arc::default(),
             pace: WritePace::new(),
+            remote_pace: WritePace::new(),
+            remote: None,
             prober: Prober {
                 timeout,
                 clock: Arc::new(SystemClock),

@@ -15,7 +15,7 @@ use windlass_cluster::{
     worker::Queue,
 };
 use windlass_crd::claims::{Api, Claimant};
-use windlass_object::{names, object};
+use windlass_object::{InCluster, names, object};
 use windlass_trust::injection::differs_in_trust_only;
 
 use super::{
@@ -100,6 +100,8 @@ pub(super) async fn enqueue(
             }
         };
         match change {
+            // Nothing is installed there.
+            Ok(change) if change.key.cluster == InCluster::Remote => {}
             Ok(change) => {
                 histories.see(&change);
                 if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {

@@ -18,7 +18,7 @@ use super::{
     contests::{Contests, Turn},
     observed_source::{ObservedSource, SourceObjects, named_secret, source_object},
     observed_sources::{ObservedSources, United, is_issued},
-    requests::foreign_sets,
+    requests::{NOT_GIVEN, foreign_sets, is_given},
     withdrawal::Withdrawals,
 };
 use crate::{
@@ -80,7 +80,7 @@ impl DirectInjector {
                 return Ok(Action::AwaitChange);
             }
         };
-        let sets = foreign_sets(&requests);
+        let mut sets = foreign_sets(&requests);
         if sets.is_empty() {
             self.forget(&key);
             return Ok(self.withdraw(&target, &key).await?);
@@ -89,6 +89,12 @@ impl DirectInjector {
             self.say(&target, &key, "ManagedElsewhere", &elsewhere.to_string());
             return Ok(Action::AwaitChange);
         }
+        let asked = sets.len();
+        sets.retain(|set| is_given(set, &key));
+        let mut problems = Vec::new();
+        if sets.len() < asked {
+            problems.push(NOT_GIVEN.to_owned());
+        }
         let known: Vec<_> = sets
             .iter()
             .filter_map(|set| Some((set, self.sources.unite(set, &self.context)?)))
@@ -96,7 +102,6 @@ impl DirectInjector {
         let injections = known.iter().filter_map(|(_, united)| united.injection.clone());
         self.contests.retain(&key, &injections.collect::<Vec<_>>());
         let mut next = LOOK;
-        let mut problems = Vec::new();
         for (set, united) in &known {
             problems.extend(united.problem.clone());
             let Some(injection) = &united.injection else {
@@ -112,10 +117,10 @@ impl DirectInjector {
                 Injected::Now(_) => (None, None),
             };
             problems.extend(refusal);
-            if let Some(version) = version.filter(|_| sets.len() == 1 && !injection::needs_release(&target)) {
+            if let Some(version) = version.filter(|_| asked == 1 && !injection::needs_release(&target)) {
                 self.contests.done(&key, version);
             }
-            if !self.release(&target, set, united).await? {
+            if !self.release(&target, &key, set, united).await? {
                 next = next.min(RELEASE);
             }
         }
@@ -152,6 +157,9 @@ impl DirectInjector {
         };
         let mut next = None;
         for set in foreign_sets(&requests) {
+            if !is_given(&set, &key) {
+                continue;
+            }
             let known = self.sources.unite(&set, &self.context);
             if !known.is_some_and(|known| lacks(&known)) {
                 continue;
@@ -223,8 +231,8 @@ impl DirectInjector {
                     ca_injectors::look(&self.context);
                     return Ok(Injected::Later(RETURN));
                 }
-                let leave = self.context.pace.turn().await;
-                let outcome = inject(&self.context.cluster, leave, target, injection).await?;
+                let leave = self.context.pace_of(key).turn().await;
+                let outcome = inject(&self.context.cluster, leave, key, target, injection).await?;
                 if outcome.is_written() && turn == Turn::Repair {
                     self.count_repair(target, key, injection, uptime);
                 }
@@ -246,6 +254,7 @@ impl DirectInjector {
     async fn release(
         &self,
         target: &Value,
+        key: &ObjectKey,
         set: &CaSources,
         united: &United,
     ) -> Result<bool, InjectDirectlyError> {
@@ -256,8 +265,8 @@ impl DirectInjector {
         if !united.is_everywhere(|| self.is_everywhere(set, united)) {
             return Ok(false);
         }
-        let turn = self.context.pace.turn().await;
-        release(&self.context.cluster, turn, target, &kinds).await?;
+        let turn = self.context.pace_of(key).turn().await;
+        release(&self.context.cluster, turn, key, target, &kinds).await?;
         Ok(true)
     }
 
@@ -283,18 +292,18 @@ impl DirectInjector {
     ) {
         let by = injection::last_writer(target);
         let limiter = self.contests.repaired(key, injection, by, uptime, &self.timing);
-        self.context.metrics.repaired(&key.kind, &key.name);
+        self.context.metrics.repaired(key);
         if limiter.is_notable() {
             warn!(target = %key, "{limiter}");
-            let events = &self.context.events;
-            events.warn(target, "Inject", "TargetContested", &limiter.to_string());
+            self.context
+                .warn_of_target(key, target, "TargetContested", &limiter.to_string());
         }
     }
 
     /// Says once what keeps a target from its trust bundle.
     fn say(&self, target: &Value, key: &ObjectKey, reason: &'static str, problem: &str) {
         if self.announced.is_news(key, problem, None) {
-            self.context.events.warn(target, "Inject", reason, problem);
+            self.context.warn_of_target(key, target, reason, problem);
         }
     }
 }

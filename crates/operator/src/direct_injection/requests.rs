@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windlass_cluster::Index;
-use windlass_object::ObjectKey;
+use windlass_object::{InCluster, ObjectKey};
 use windlass_trust::injection::{CaRequests, CaSource, CaSources, TargetKinds};
 
 use super::observed_source::source_object;
@@ -53,7 +53,7 @@ impl InjectionRequests {
         kinds: &TargetKinds,
     ) -> BTreeSet<ObjectKey> {
         let asked = target
-            .map(|target| self.asked_by(target, kinds))
+            .map(|target| self.asked_by(key, target, kinds))
             .unwrap_or_default();
         let before = match asked.is_empty() {
             true => self.sources.remove(key).unwrap_or_default(),
@@ -104,13 +104,23 @@ impl InjectionRequests {
         self.targets.keys()
     }
 
-    fn asked_by(&self, target: &Value, kinds: &TargetKinds) -> BTreeSet<ObjectKey> {
+    fn asked_by(&self, key: &ObjectKey, target: &Value, kinds: &TargetKinds) -> BTreeSet<ObjectKey> {
         let requests = CaRequests::readable(target, kinds);
-        let sources = requests.sets().into_iter().flatten();
+        let sets = requests.sets().into_iter();
+        let sources = sets.filter(|set| is_given(set, key)).flatten();
         sources
             .filter_map(|source| source_object(source, &self.own_namespace))
             .collect()
     }
+}
+
+/// Why a target gets nothing that [is not given](is_given).
+pub(super) const NOT_GIVEN: &str = "annotation windlass.dev/inject-apiserver-ca: not supported in the remote cluster; put the CA of its \
+    API server into a Secret of the operator's cluster, and name that in windlass.dev/inject-ca-from-secret";
+
+/// Whether a target can get what a set of sources gives: the API server that Windlass knows the CA of is that of the own cluster.
+pub(super) fn is_given(set: &CaSources, target: &ObjectKey) -> bool {
+    target.cluster == InCluster::Own || !set.contains(&CaSource::ApiServer)
 }
 
 /// The sets of sources of which Windlass issues none.
@@ -163,7 +173,7 @@ mod tests {
                 let kinds = index.target_kinds();
                 requests.note(&key, target.as_ref(), &kinds);
                 prop_assert_eq!(&requests, &InjectionRequests::of_all(&index, "windlass-system", |_, _| {}));
-                prop_assert_eq!(requests.asks(&key), target.is_some_and(|target| !requests.asked_by(&target, &kinds).is_empty()));
+                prop_assert_eq!(requests.asks(&key), target.is_some_and(|target| !requests.asked_by(&key, &target, &kinds).is_empty()));
             }
         }
     }

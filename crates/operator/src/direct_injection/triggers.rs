@@ -44,7 +44,11 @@ pub(super) struct Queues {
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
-    for watch in whole.map(Watch::all).into_iter().chain(injection::watches()) {
+    for watch in whole
+        .map(Watch::all)
+        .into_iter()
+        .chain(injection::watches(&context.cluster))
+    {
         context.watches.want(watch);
     }
     context.watches.want(records(context));

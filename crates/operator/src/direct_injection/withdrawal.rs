@@ -59,7 +59,7 @@ impl DirectInjector {
         let Some(patch) = withdrawal(&live, &kinds) else {
             return Ok(Action::AwaitChange);
         };
-        let turn = self.context.pace.turn().await;
+        let turn = self.context.pace_of(key).turn().await;
         let write = self.context.cluster.patch_for_version(key, patch, names::INJECT);
         match turn.write(write).await {
             Ok(_) => {
@@ -67,8 +67,7 @@ impl DirectInjector {
                 let message =
                     "the annotation that asked for a trust bundle is gone: took away what was injected";
                 self.context
-                    .events
-                    .note(&live, "Inject", "TrustBundleWithdrawn", message);
+                    .note_of_target(key, &live, "TrustBundleWithdrawn", message);
                 Ok(Action::AwaitChange)
             }
             // It has changed meanwhile, and that brings us back.

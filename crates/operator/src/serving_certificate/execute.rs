@@ -261,7 +261,10 @@ impl CertificateReconciler {
             true => StepsOutcome::Awaited,
             false => StepsOutcome::Settled,
         };
-        let turn = self.context.pace.turn().await;
+        if !self.context.is_seen(target) {
+            return Ok(StepsOutcome::Settled);
+        }
+        let turn = self.context.pace_of(target).turn().await;
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
         };
@@ -279,7 +282,7 @@ impl CertificateReconciler {
                 if !is_begun {
                     return Ok(awaited);
                 }
-                let injected = inject(&self.context.cluster, turn, &latest, injection).await;
+                let injected = inject(&self.context.cluster, turn, target, &latest, injection).await;
                 if injected.is_err() {
                     self.histories.abandon(&desired.key, target);
                 }
@@ -321,14 +324,14 @@ impl CertificateReconciler {
         Ok(releasing.try_collect().await?)
     }
 
-    async fn release(&self, target: &ObjectKey) -> Result<(), RequestError> {
-        let turn = self.context.pace.turn().await;
-        match self.context.index.find(target) {
-            Some(target) => {
+    async fn release(&self, key: &ObjectKey) -> Result<(), RequestError> {
+        let turn = self.context.pace_of(key).turn().await;
+        match self.context.index.find(key) {
+            Some(target) if self.context.is_seen(key) => {
                 let kinds = self.context.index.target_kinds();
-                release(&self.context.cluster, turn, &target, &kinds).await
+                release(&self.context.cluster, turn, key, &target, &kinds).await
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 

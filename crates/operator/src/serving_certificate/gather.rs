@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::warn;
 use windlass_api::ReloadStrategy;
-use windlass_cluster::{Kind, SeenObjects, kinds, telemetry::chain};
-use windlass_object::{ObjectKey, object};
+use windlass_cluster::{Kind, SeenObjects, kinds, remote::RemoteCluster, telemetry::chain};
+use windlass_object::{InCluster, ObjectKey, object};
 use windlass_trust::{
     injection::{Reach, release},
     objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_target, read_workload},
@@ -134,11 +134,10 @@ impl CertificateReconciler {
             if release(&target, &kinds).is_some() {
                 unreleased.push(key.clone());
             }
-            target
+            (key, target)
         });
         let mut observation = self.observe(desired, &reach, secrets, seen, &mut certificates);
-        let unlisted = self.context.watches.unlisted_targets();
-        observation.unlisted = unlisted.iter().map(ToString::to_string).collect();
+        observation.unlisted = self.unlisted();
         let trust = trust(&observation);
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
@@ -194,7 +193,7 @@ impl CertificateReconciler {
         }
         let reach = self.reach(desired, named, &names);
         let mut certificates = secrets.certificates.clone();
-        let mut observation = self.observe(desired, &reach, secrets, [object], &mut certificates);
+        let mut observation = self.observe(desired, &reach, secrets, [(target, object)], &mut certificates);
         let trust = trust(&observation);
         self.histories
             .complete_some(&desired.key, &mut observation, &trust, timing);
@@ -212,18 +211,39 @@ impl CertificateReconciler {
         }))
     }
 
+    /// Where targets may be that are not known: kinds of the own cluster, and the remote cluster as one.
+    fn unlisted(&self) -> Vec<String> {
+        let unlisted = self.context.watches.unlisted_targets();
+        let (own, remote): (Vec<_>, Vec<_>) =
+            unlisted.iter().partition(|kind| kind.cluster == InCluster::Own);
+        let mut unlisted: Vec<_> = own.into_iter().map(ToString::to_string).collect();
+        if !remote.is_empty() {
+            let kinds = || {
+                remote
+                    .iter()
+                    .map(|kind| &*kind.kind)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            let problem = self.context.cluster.remote().and_then(RemoteCluster::problem);
+            let why = problem.map_or_else(kinds, |problem| problem.to_string());
+            unlisted.push(format!("the remote cluster ({why})"));
+        }
+        unlisted
+    }
+
     /// The places of targets that the trust bundle is for.
     fn reach(&self, desired: &DesiredCertificate, named: Option<&str>, names: &DnsNames) -> Reach {
         reach(&desired.key, named, names).within(self.context.index.target_kinds())
     }
 
     /// What Secrets and targets show; nothing else was looked at.
-    fn observe(
+    fn observe<'t>(
         &self,
         desired: &DesiredCertificate,
         reach: &Reach,
         secrets: Secrets,
-        targets: impl IntoIterator<Item = Arc<Value>>,
+        targets: impl IntoIterator<Item = (&'t ObjectKey, Arc<Value>)>,
         certificates: &mut CertificateStore,
     ) -> Observation {
         let mut observation = Observation {
@@ -235,7 +255,7 @@ impl CertificateReconciler {
         let trust = trust(&observation);
         observation.targets = targets
             .into_iter()
-            .filter_map(|target| read_target(&target, reach, &trust, certificates))
+            .filter_map(|(key, target)| read_target(key, &target, reach, &trust, certificates))
             .collect();
         observation
     }

@@ -117,7 +117,7 @@ impl CertificateReconciler {
             *bundles = CertificateStore::default();
         }
         let reach = reach(&desired.key, Some(&desired.spec.secret_name), &names);
-        let seen = read_target(&object.read(), &reach, &carried, &mut bundles);
+        let seen = read_target(target, &object.read(), &reach, &carried, &mut bundles);
         seen.is_some_and(|seen| seen.bundle == Some(carried))
     }
 }

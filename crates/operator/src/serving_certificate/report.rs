@@ -137,7 +137,7 @@ impl CertificateReconciler {
         target: &ObjectKey,
         limiter: &RepairLimiter,
     ) {
-        self.context.metrics.repaired(&target.kind, &target.name);
+        self.context.metrics.repaired(target);
         if !limiter.is_notable() {
             return;
         }

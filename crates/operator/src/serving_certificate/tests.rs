@@ -201,6 +201,8 @@ impl Server {
             cluster,
             opponents: Arc::default(),
             pace: WritePace::new(),
+            remote_pace: WritePace::new(),
+            remote: None,
             prober: Prober {
                 timeout,
                 clock: clock.clone(),

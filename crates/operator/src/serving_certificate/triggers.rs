@@ -29,7 +29,11 @@ const ENDPOINTS_SETTLE: Duration = Duration::from_millis(500);
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
-    for watch in whole.map(Watch::all).into_iter().chain(injection::watches()) {
+    for watch in whole
+        .map(Watch::all)
+        .into_iter()
+        .chain(injection::watches(&context.cluster))
+    {
         context.watches.want(watch);
     }
     let ours = Selector::Label(names::SERVING_CERTIFICATE.to_owned());

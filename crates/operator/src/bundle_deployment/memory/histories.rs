@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use windlass_cluster::{Change, Index, kinds};
+use windlass_cluster::{Change, Index, Kind, kinds};
 use windlass_crd::storage_migration::StorageVersionHistory;
 use windlass_object::object;
 
@@ -21,7 +21,7 @@ pub(in crate::bundle_deployment) struct StorageVersionHistories(
 impl StorageVersionHistories {
     /// Takes note of a change. Each has to come here, in order.
     pub(in crate::bundle_deployment) fn see(&self, change: &Change) {
-        if change.key.kind != *kinds::CUSTOM_RESOURCE_DEFINITION.kind {
+        if Kind::of(&change.key) != kinds::CUSTOM_RESOURCE_DEFINITION {
             return;
         }
         match &change.after {

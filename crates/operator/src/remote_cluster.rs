@@ -1,0 +1,154 @@
+//! The connection to the remote cluster. Its kubeconfig is in a Secret, and changes with it.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_cluster::{
+    RequestError, client, lasting,
+    remote::{InvalidKubeconfig, RemoteConnection, read_kubeconfig},
+    telemetry::chain,
+    watch::{Selector, Watch},
+};
+use windlass_object::{ObjectKey, object};
+
+use crate::context::Context;
+
+/// Why nobody is connected to the remote cluster.
+#[derive(Debug, Error)]
+enum ConnectError {
+    /// There is no Secret.
+    #[error("{0}: not found")]
+    Missing(ObjectKey),
+    /// The Secret has no kubeconfig that could be used.
+    #[error("{0}: {1}")]
+    Kubeconfig(ObjectKey, InvalidKubeconfig),
+    /// Its parts do not fit together. The cause may show some of them.
+    #[error("{0}: no client can be made of this kubeconfig: do its key and certificates belong together?")]
+    Client(ObjectKey),
+}
+
+/// Connects to the remote cluster.
+struct Connector {
+    context: Arc<Context>,
+    secret: ObjectKey,
+    connection: RemoteConnection,
+    /// The digest of what was in the Secret when it was read last.
+    read: Option<[u8; 32]>,
+}
+
+/// How soon the Secret is read again where the API server did not answer.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Keeps the connection as the Secret says, until `shutdown`.
+pub(crate) async fn run(
+    context: Arc<Context>,
+    secret: ObjectKey,
+    connection: RemoteConnection,
+    shutdown: CancellationToken,
+) -> Result<(), Infallible> {
+    let mut connector = Connector {
+        context,
+        secret,
+        connection,
+        read: None,
+    };
+    shutdown.run_until_cancelled(connector.keep()).await;
+    Ok(())
+}
+
+// === impl Connector ===
+
+impl Connector {
+    async fn keep(&mut self) {
+        let watch = Watch::all(windlass_cluster::kinds::SECRET)
+            .within(self.secret.namespace.as_deref().unwrap_or_default())
+            .selected(Selector::Name(self.secret.name.clone()));
+        let context = self.context.clone();
+        let (mut changes, mut progress) = (context.index.subscribe(), context.index.progress());
+        context.watches.want(watch.clone());
+        let mut unsaid = None;
+        loop {
+            let mut retry = Duration::MAX;
+            if context.index.is_complete(&watch) {
+                match self.look().await {
+                    Ok(Some(problem)) => unsaid = Some(problem),
+                    Ok(None) => {}
+                    Err(error) => {
+                        warn!(
+                            error = chain(&error),
+                            "Cannot read the kubeconfig of the remote cluster"
+                        );
+                        retry = RETRY;
+                    }
+                }
+            }
+            loop {
+                tokio::select! {
+                    change = changes.recv() => match change {
+                        Ok(change) if change.key != self.secret => {}
+                        Ok(_) | Err(RecvError::Lagged(_)) => break,
+                        Err(RecvError::Closed) => return,
+                    },
+                    _ = progress.changed(), if !context.index.is_complete(&watch) => break,
+                    () = tokio::time::sleep(retry) => break,
+                    // Events are the leader's.
+                    _ = context.leadership.acquired(), if unsaid.is_some() => self.say(unsaid.take()),
+                }
+            }
+        }
+    }
+
+    /// Connects, if the Secret is not as it was. What keeps it from that, if that is news.
+    async fn look(&mut self) -> Result<Option<String>, RequestError> {
+        let mut secret = self.context.cluster.read(&self.secret).await?;
+        let mut digest = Sha256::new();
+        // Neither hashing nor a `Value` can fail.
+        let _ = serde_json::to_writer(&mut digest, &secret.as_ref().map(|secret| &secret["data"]));
+        let seen = Some(digest.finalize().into());
+        if self.read == seen {
+            return Ok(None);
+        }
+        self.read = seen;
+        let client = self.client(secret.as_ref());
+        if let Some(secret) = &mut secret {
+            object::wipe_data(secret);
+        }
+        match client {
+            Ok(client) => {
+                self.connection.connect(&client);
+                info!(secret = %self.secret, "Connecting to the remote cluster");
+                Ok(None)
+            }
+            Err(error) => {
+                let problem = error.to_string();
+                warn!(error = problem, "No connection to the remote cluster");
+                self.connection.disconnect(&problem);
+                Ok(Some(problem))
+            }
+        }
+    }
+
+    fn client(&self, secret: Option<&Value>) -> Result<kube::Client, ConnectError> {
+        let key = || self.secret.clone();
+        let secret = secret.ok_or_else(|| ConnectError::Missing(key()))?;
+        let config = read_kubeconfig(secret).map_err(|error| ConnectError::Kubeconfig(key(), error))?;
+        client(lasting(config)).map_err(|_| ConnectError::Client(key()))
+    }
+
+    fn say(&self, problem: Option<String>) {
+        let Some(problem) = problem else { return };
+        let about = json!({
+            "apiVersion": self.secret.api_version, "kind": self.secret.kind,
+            "metadata": {"namespace": self.secret.namespace, "name": self.secret.name},
+        });
+        let known = self.context.index.find(&self.secret);
+        let about = known.as_deref().unwrap_or(&about);
+        let events = &self.context.events;
+        events.warn(about, "Connect", "RemoteClusterUnavailable", &problem);
+    }
+}
