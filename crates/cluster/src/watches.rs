@@ -483,5 +483,12 @@ mod tests {
         let watch = Watch::of_targets(&kinds.added()[0]).next().unwrap();
         index.finish_relist(&watch);
         assert_eq!(unlisted(), [""; 0]);
+        let remote = Watch::of_remote_targets().next().unwrap();
+        watches.want(remote.clone());
+        assert_eq!(unlisted(), ["CustomResourceDefinition"], "in the remote cluster");
+        index.finish_relist(&remote);
+        assert_eq!(unlisted(), [""; 0]);
+        index.doubt(&remote);
+        assert_eq!(unlisted(), ["CustomResourceDefinition"]);
     }
 }

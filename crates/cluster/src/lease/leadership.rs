@@ -59,7 +59,7 @@ impl Leadership {
     }
 
     /// As the last of `claims` says about `identity`.
-    pub(super) fn elected(identity: String, claims: watch::Receiver<Option<LeaderTerm>>) -> Self {
+    pub(crate) fn elected(identity: String, claims: watch::Receiver<Option<LeaderTerm>>) -> Self {
         Self {
             election: Some(Election { identity, claims }),
         }

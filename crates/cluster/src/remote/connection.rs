@@ -75,3 +75,112 @@ impl RemoteConnection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use http::{Method, Request};
+    use kube::client::Body;
+    use parking_lot::Mutex;
+    use serde_json::json;
+    use tower::{BoxError, service_fn};
+    use windlass_object::InCluster;
+
+    use super::*;
+    use crate::{kind::kinds, requests::Cluster};
+
+    /// What an API server was asked.
+    type Asked = Arc<Mutex<Vec<(Method, String)>>>;
+
+    /// An API server with one kind.
+    fn api_server() -> (Client, Asked) {
+        let asked = Asked::default();
+        let log = asked.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            log.lock()
+                .push((request.method().clone(), request.uri().path().to_owned()));
+            let kind = json!({"name": "apiservices", "kind": "APIService", "namespaced": false});
+            let answer = json!({"resources": [kind], "metadata": {}})
+                .to_string()
+                .into_bytes();
+            async { Ok::<_, BoxError>(http::Response::new(Body::from(answer))) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    fn paths(asked: &Asked) -> Vec<String> {
+        asked.lock().drain(..).map(|(_, path)| path).collect()
+    }
+
+    #[tokio::test]
+    async fn a_request_goes_where_the_object_is() {
+        let ((own, asked_here), (remote, asked_there)) = (api_server(), api_server());
+        let mut connection = RemoteConnection::default();
+        let cluster = Cluster::new(own, Duration::from_secs(1))
+            .with_remote(Some(connection.fenced(Leadership::always())));
+        let here = kinds::API_SERVICE.object(None, "a");
+        let there = here.clone().in_cluster(InCluster::Remote);
+        let problem = |error: crate::RequestError| error.to_string();
+
+        let error = cluster.read(&there).await.map_err(problem).unwrap_err();
+        assert!(error.contains("kubeconfig has not been read yet"), "{error}");
+        connection.connect(&remote);
+        cluster.read(&there).await.unwrap();
+        let path = "/apis/apiregistration.k8s.io/v1/apiservices/a";
+        let discovery = "/apis/apiregistration.k8s.io/v1";
+        assert_eq!(paths(&asked_there), [discovery, path]);
+        assert_eq!(paths(&asked_here), [""; 0]);
+        cluster.read(&here).await.unwrap();
+        let patch = json_patch::Patch::default();
+        cluster
+            .patch_for_version(&here, patch.clone(), "m")
+            .await
+            .unwrap();
+        assert_eq!(paths(&asked_here), [discovery, path, path], "discovery apart");
+        assert_eq!(paths(&asked_there), [""; 0]);
+
+        connection.disconnect("Secret n/s: not found");
+        let error = cluster.patch_for_version(&there, patch, "m").await;
+        let expected = "patch APIService a in the remote cluster: no connection to the remote cluster: Secret n/s: not found";
+        assert_eq!(error.map_err(problem), Err(expected.to_owned()));
+        assert_eq!(paths(&asked_there), [""; 0]);
+        let alone = Cluster::new(api_server().0, Duration::from_secs(1));
+        assert!(alone.read(&there).await.is_err(), "there is no such cluster");
+    }
+
+    #[tokio::test]
+    async fn who_does_not_lead_writes_nothing_there() {
+        let (remote, asked) = api_server();
+        let mut connection = RemoteConnection::default();
+        let never = Leadership::elected("this".to_owned(), watch::channel(None).1);
+        let fenced = connection.fenced(never);
+        let unfenced = connection.fenced(Leadership::always());
+        connection.connect(&remote);
+        let target = kinds::API_SERVICE.object(None, "a").in_cluster(InCluster::Remote);
+        for (remote, writes) in [(fenced, false), (unfenced, true)] {
+            let own = Cluster::new(api_server().0, Duration::from_secs(1));
+            let cluster = own.with_remote(Some(remote));
+            let patch = json_patch::Patch::default();
+            let written = cluster.patch_for_version(&target, patch, "m").await;
+            assert_eq!(written.is_ok(), writes, "{written:?}");
+            let sent = std::mem::take(&mut *asked.lock());
+            assert_eq!(sent.iter().any(|(method, _)| *method == Method::PATCH), writes);
+        }
+    }
+
+    #[tokio::test]
+    async fn another_connection_is_told_once() {
+        let mut connection = RemoteConnection::default();
+        let mut remote = connection.fenced(Leadership::always());
+        assert!(remote.latest().is_none() && remote.problem().is_none());
+        connection.disconnect("a");
+        remote.reconnected().await;
+        assert_eq!(remote.problem().as_deref(), Some("a"));
+        assert!(remote.reconnected().now_or_never().is_none());
+        connection.connect(&api_server().0);
+        remote.reconnected().await;
+        assert!(remote.problem().is_none());
+    }
+}

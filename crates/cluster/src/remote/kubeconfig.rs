@@ -233,3 +233,222 @@ fn of_user(user: &AuthInfo) -> Result<AuthInfo, Fault> {
 fn is_set(field: Option<&String>) -> bool {
     field.is_some_and(|field| !field.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::Client;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A CA, a certificate and its key, in PEM and base64.
+    fn identity() -> [String; 3] {
+        let mut parameters = rcgen::CertificateParams::default();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let root = parameters.self_signed(&key).unwrap();
+        [root.pem(), root.pem(), key.serialize_pem()].map(|pem| STANDARD.encode(pem))
+    }
+
+    /// A good one, in which a context and others are that do not count.
+    fn kubeconfig() -> Value {
+        let [root, certificate, key] = identity();
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "karmada",
+            "contexts": [
+                {"name": "other", "context": {"cluster": "none", "user": "other"}},
+                {"name": "karmada", "context": {"cluster": "karmada", "user": "admin"}},
+            ],
+            "clusters": [{"name": "karmada", "cluster": {
+                "server": "https://karmada-apiserver.karmada-system.svc:5443", "certificate-authority-data": root,
+            }}],
+            "users": [
+                {"name": "other", "user": {"exec": {"command": "touch", "apiVersion": "v1"}}},
+                {"name": "admin", "user": {"client-certificate-data": certificate, "client-key-data": key}},
+            ],
+        })
+    }
+
+    fn secret(key: &str, kubeconfig: &str) -> Value {
+        json!({"data": {key: STANDARD.encode(kubeconfig)}})
+    }
+
+    #[tokio::test]
+    async fn what_karmada_writes_leads_to_its_api_server() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        for key in KEYS {
+            let config = read_kubeconfig(&secret(key, &kubeconfig().to_string())).unwrap();
+            assert_eq!(
+                config.cluster_url.to_string(),
+                "https://karmada-apiserver.karmada-system.svc:5443/"
+            );
+            assert_eq!(config.root_cert.as_ref().map(Vec::len), Some(1));
+            assert!(!config.accept_invalid_certs && config.proxy_url.is_none());
+            Client::try_from(config).unwrap();
+        }
+        let mut token = kubeconfig();
+        token["users"][1]["user"] = json!({"token": "t", "tokenFile": "", "as": "somebody"});
+        let config = read_kubeconfig(&secret("kubeconfig", &token.to_string())).unwrap();
+        assert_eq!(config.auth_info.impersonate.as_deref(), Some("somebody"));
+        assert!(config.auth_info.token.is_some() && config.auth_info.token_file.is_none());
+    }
+
+    #[test]
+    fn which_kubeconfig_is_meant_is_clear() {
+        let mut both = secret("kubeconfig", "{}");
+        both["data"]["karmada.config"] = both["data"]["kubeconfig"].clone();
+        for (secret, expected) in [
+            (json!({}), "none of the keys kubeconfig, karmada.config is there"),
+            (
+                secret("value", "{}"),
+                "none of the keys kubeconfig, karmada.config is there",
+            ),
+            (both, "both keys kubeconfig, karmada.config are there: remove one"),
+            (
+                secret("kubeconfig", "a: [b"),
+                "kubeconfig: not a kubeconfig in YAML or JSON",
+            ),
+            (
+                secret("karmada.config", "7"),
+                "karmada.config: not a kubeconfig in YAML or JSON",
+            ),
+            (
+                json!({"data": {"kubeconfig": "%"}}),
+                "kubeconfig: not a kubeconfig in YAML or JSON",
+            ),
+        ] {
+            assert_eq!(read_kubeconfig(&secret).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_secret_runs_no_program_and_reads_no_file() {
+        let hidden = "hidden-value";
+        for (pointer, value, expected) in [
+            (
+                "/users/1/user/exec",
+                json!({"command": hidden, "apiVersion": "client.authentication.k8s.io/v1"}),
+                "users[1].user.exec: not allowed: a Secret must not run programs in the operator's container",
+            ),
+            (
+                "/users/1/user/auth-provider",
+                json!({"name": "gcp", "config": {"cmd-path": hidden}}),
+                "users[1].user.auth-provider: not allowed: a Secret must not run programs in the operator's container",
+            ),
+            (
+                "/users/1/user/tokenFile",
+                json!("/var/run/secrets/kubernetes.io/serviceaccount/token"),
+                "users[1].user.tokenFile: not allowed: a Secret must not read files of the operator's container; use token",
+            ),
+            (
+                "/users/1/user/client-certificate",
+                json!("/etc/passwd"),
+                "users[1].user.client-certificate: not allowed: a Secret must not read files of the operator's container; use \
+                 client-certificate-data",
+            ),
+            (
+                "/users/1/user/client-key",
+                json!("/etc/shadow"),
+                "users[1].user.client-key: not allowed: a Secret must not read files of the operator's container; use \
+                 client-key-data",
+            ),
+            (
+                "/clusters/0/cluster/certificate-authority",
+                json!("/etc/passwd"),
+                "clusters[0].cluster.certificate-authority: not allowed: a Secret must not read files of the operator's \
+                 container; use certificate-authority-data",
+            ),
+            (
+                "/clusters/0/cluster/insecure-skip-tls-verify",
+                json!(true),
+                "clusters[0].cluster.insecure-skip-tls-verify: not allowed: the API server must show a certificate",
+            ),
+            (
+                "/clusters/0/cluster/proxy-url",
+                json!("socks5://10.0.0.1"),
+                "clusters[0].cluster.proxy-url: not supported",
+            ),
+            (
+                "/clusters/0/cluster/server",
+                json!("http://10.0.0.1"),
+                "clusters[0].cluster.server: must be a URL that begins with https://",
+            ),
+            (
+                "/clusters/0/cluster/server",
+                json!("file:///etc/passwd"),
+                "clusters[0].cluster.server: must be a URL that begins with https://",
+            ),
+            (
+                "/clusters/0/cluster/certificate-authority-data",
+                json!(STANDARD.encode(hidden)),
+                "clusters[0].cluster.certificate-authority-data: must be CA certificates in PEM, in base64",
+            ),
+            (
+                "/users/1/user/client-key-data",
+                json!(hidden),
+                "users[1].user.client-key-data: must be a private key in PEM, in base64",
+            ),
+            (
+                "/users/1/user/client-certificate-data",
+                json!(hidden),
+                "users[1].user.client-certificate-data: must be client certificates in PEM, in base64",
+            ),
+            (
+                "/users/1/user/client-key-data",
+                Value::Null,
+                "users[1].user.client-certificate-data: must be set together with client-key-data",
+            ),
+            (
+                "/users/1/user/client-certificate-data",
+                Value::Null,
+                "users[1].user.client-key-data: must be set together with client-certificate-data",
+            ),
+            ("/current-context", Value::Null, "current-context: not found"),
+            ("/current-context", json!("none"), "current-context: not found"),
+            (
+                "/contexts/1/context/cluster",
+                json!("none"),
+                "contexts[1].context.cluster: not found",
+            ),
+            (
+                "/contexts/1/context/user",
+                json!("none"),
+                "contexts[1].context.user: not found",
+            ),
+            (
+                "/clusters/0/cluster",
+                Value::Null,
+                "clusters[0].cluster: not found",
+            ),
+            ("/users/1/user", Value::Null, "users[1].user: not found"),
+        ] {
+            let mut kubeconfig = kubeconfig();
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            kubeconfig.pointer_mut(parent).unwrap()[field] = value;
+            let error = read_kubeconfig(&secret("kubeconfig", &kubeconfig.to_string()));
+            let error = error.unwrap_err().to_string();
+            assert_eq!(error, format!("kubeconfig: {expected}"));
+            assert!(!error.contains(hidden));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_in_a_secret_nobody_panics(key in prop::sample::select(&KEYS[..]), text in ".{0,200}", field in 0_usize..12, value in ".{0,20}") {
+            let _ = read_kubeconfig(&secret(key, &text));
+            let _ = read_kubeconfig(&json!({"data": {key: text}}));
+            let mut kubeconfig = kubeconfig();
+            let fields = [
+                "/current-context", "/contexts/1/context/cluster", "/contexts/1/context/user", "/contexts/1/context",
+                "/clusters/0/cluster/server", "/clusters/0/cluster/certificate-authority-data", "/clusters/0/cluster",
+                "/users/1/user/client-certificate-data", "/users/1/user/client-key-data", "/users/1/user", "/users", "/clusters",
+            ];
+            *kubeconfig.pointer_mut(fields[field]).unwrap() = value.into();
+            let read = read_kubeconfig(&secret(key, &kubeconfig.to_string()));
+            if let Ok(config) = read {
+                prop_assert_eq!(config.cluster_url.scheme_str(), Some("https"));
+            }
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 mod connection;
 mod kubeconfig;
+#[cfg(test)]
+mod tests;
 
 pub use connection::{RemoteCluster, RemoteConnection};
 pub use kubeconfig::{InvalidKubeconfig, KEYS, read_kubeconfig};

@@ -51,7 +51,7 @@ pub(super) async fn what_has_no_place_yet_is_left_out_and_comes_later(
         "what is left out is not said: {accepted}"
     );
 
-    foreign::define(cluster, &monitors()).await?;
+    foreign::define(&cluster.client, &monitors()).await?;
     traffic::namespace(cluster, "later").await?;
     for collection in [MONITORS, ROLES] {
         until("what was left out is there", PATIENCE, async || {
@@ -107,7 +107,7 @@ pub(super) async fn a_bundle_waits_for_what_it_requires(cluster: &TestCluster) -
             .any(|namespace| text(namespace, "/metadata/name") == "own-system"),
         "something was written"
     );
-    foreign::define(cluster, &monitors()).await?;
+    foreign::define(&cluster.client, &monitors()).await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     Ok(())
 }

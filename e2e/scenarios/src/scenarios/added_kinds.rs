@@ -133,7 +133,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     let rights = target["status"]["rights"].as_str().context("no rights")?;
     grant(client, rights).await?;
     define(
-        cluster,
+        client,
         &foreign::crd("added.example.com/v1", "Gateway", "gateways", false),
     )
     .await?;

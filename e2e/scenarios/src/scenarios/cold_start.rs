@@ -80,7 +80,7 @@ impl Optional {
                 "caBundle": foreign::trust_bundle()?,
             },
         }});
-        foreign::define(cluster, &crd).await?;
+        foreign::define(&cluster.client, &crd).await?;
         let place = if self.namespaced {
             "namespaces/default/"
         } else {

@@ -171,7 +171,7 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
     let _operator = cluster.operator.start()?;
     let mut crd = definition();
     crd["spec"]["versions"][0]["name"] = "v1alpha1".into();
-    foreign::define(cluster, &crd).await?;
+    foreign::define(&cluster.client, &crd).await?;
     let server = HookServer::start().await?;
     let config = json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1", "kind": "ExtensionConfig",
@@ -235,7 +235,7 @@ pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates
 
 /// Serves ExtensionConfigs, with a status of their own.
 pub(super) async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
-    foreign::define(cluster, &definition()).await
+    foreign::define(&cluster.client, &definition()).await
 }
 
 fn definition() -> Value {

@@ -1,12 +1,12 @@
 //! What others bring: kinds that a plain cluster does not serve, as far as scenarios need them, and trust bundles.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::Client;
 use serde_json::{Value, json};
 
 use crate::{
     request::text,
     steps::{CRDS, PATIENCE, get, succeed, until},
-    test_cluster::TestCluster,
 };
 
 /// A CustomResourceDefinition for a kind that takes any object.
@@ -28,8 +28,8 @@ pub(super) fn crd(api_version: &str, kind: &str, plural: &str, namespaced: bool)
 }
 
 /// Creates a CustomResourceDefinition and waits until it is served.
-pub(super) async fn define(cluster: &TestCluster, crd: &Value) -> anyhow::Result<()> {
-    succeed(&cluster.client, "POST", CRDS, Some(crd)).await?;
+pub(super) async fn define(client: &Client, crd: &Value) -> anyhow::Result<()> {
+    succeed(client, "POST", CRDS, Some(crd)).await?;
     let part = |pointer| text(crd, pointer);
     let collection = format!(
         "/apis/{}/{}/{}",
@@ -38,7 +38,7 @@ pub(super) async fn define(cluster: &TestCluster, crd: &Value) -> anyhow::Result
         part("/spec/names/plural")
     );
     until(&format!("{collection} is served"), PATIENCE, async || {
-        let found = get(&cluster.client, &collection).await?;
+        let found = get(client, &collection).await?;
         Ok(found.map(drop).ok_or_else(|| "404".to_owned()))
     })
     .await

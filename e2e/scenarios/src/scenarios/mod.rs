@@ -43,6 +43,7 @@ mod operator_condition;
 mod ownership;
 mod power_loss;
 mod refusal;
+mod remote;
 mod removal;
 mod revisions;
 mod rights;
@@ -287,6 +288,9 @@ scenarios! {
     stand_in::what_cluster_api_is_asked_for_is_injected,
     stand_in::an_injector_that_is_at_work_is_left_alone,
     stand_in::what_an_injector_has_left_behind_is_trusted_further,
+    remote::targets_of_a_second_cluster_are_cared_for_as_those_of_the_first,
+    remote::a_rotation_waits_for_targets_of_a_second_cluster,
+    remote::a_kubeconfig_that_cannot_be_used_is_named_and_holds_nothing_up_here,
     discovery::servers_are_asked_what_they_answer,
     discovery::dead_servers_are_in_nobodys_way,
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,

@@ -27,7 +27,7 @@ pub(super) async fn an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_i
         get(&cluster.client, ROLE).await?.is_none(),
         "there is a role for what the cluster does not serve"
     );
-    foreign::define(cluster, &manifests::operator_condition_crd()).await?;
+    foreign::define(&cluster.client, &manifests::operator_condition_crd()).await?;
     let before = comes(cluster, OLDER).await?;
     // Before a watch of what the cluster has only just begun to serve has listed it, and when nobody is at work on it.
     sleep(Duration::from_millis(500)).await;

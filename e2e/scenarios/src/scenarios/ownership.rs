@@ -285,7 +285,7 @@ pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
     );
     let versions = crd["spec"]["versions"].as_array_mut().context("no versions")?;
     versions.push(foreign::version("v1alpha1", false));
-    foreign::define(cluster, &crd).await?;
+    foreign::define(&cluster.client, &crd).await?;
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
     let bundle = rights::bundle(cluster, &[], "with-plugin")?;

@@ -61,7 +61,7 @@ impl Bundled {
         }
         let kind = self.kind;
         let crd = foreign::crd(kind.api_version, kind.kind, kind.plural, kind.namespaced);
-        foreign::define(cluster, &crd).await
+        foreign::define(&cluster.client, &crd).await
     }
 
     pub(super) fn path(&self) -> String {

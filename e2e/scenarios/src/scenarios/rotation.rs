@@ -89,7 +89,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
     for (crd, longest) in [(&mut closed, 10), (&mut open, 51_200)] {
         *crd.pointer_mut(schema).context("no schema")? = short_trust_bundles(longest);
     }
-    foreign::define(cluster, &open).await?;
+    foreign::define(&cluster.client, &open).await?;
     let refusing = drift::extension_config();
     succeed(&cluster.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
     let path = sample::SERVING_CERTIFICATE;

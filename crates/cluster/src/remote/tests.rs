@@ -1,0 +1,182 @@
+//! How objects of the remote cluster are seen.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Request, Response, StatusCode};
+use kube::{Client, client::Body};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::{BoxError, service_fn};
+use windlass_object::{InCluster, ObjectKey, names};
+use windlass_trust::injection::CaSource;
+
+use super::RemoteConnection;
+use crate::{Cluster, Index, Kind, follow::follow, kind::kinds, lease::Leadership, watch::Watch};
+
+fn service(version: &str) -> Value {
+    json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "a", "resourceVersion": version, "annotations": {names::INJECT_CA_FROM: "n/hook"}},
+    })
+}
+
+fn remote() -> Kind {
+    kinds::API_SERVICE.in_cluster(InCluster::Remote)
+}
+
+#[test]
+fn objects_of_one_name_in_two_clusters_are_two() {
+    let index = Index::new();
+    let watches = [kinds::API_SERVICE, remote()].map(Watch::all);
+    let mut changes = index.subscribe();
+    for (watch, version) in watches.iter().zip(["1", "2"]) {
+        index.apply(watch, service(version));
+    }
+    let changed: Vec<_> = std::iter::from_fn(|| changes.try_recv().ok())
+        .map(|change| change.key.cluster)
+        .collect();
+    assert_eq!(changed, [InCluster::Own, InCluster::Remote]);
+    for (kind, version) in [(kinds::API_SERVICE, "1"), (remote(), "2")] {
+        let found = index.find(&kind.object(None, "a")).unwrap();
+        assert_eq!(found["metadata"]["resourceVersion"], version);
+        assert_eq!(index.objects(&kind).len(), 1);
+        assert!(index.is_target(&kind));
+    }
+    let source = CaSource::ServingCertificate {
+        namespace: "n".to_owned(),
+        name: "hook".to_owned(),
+    };
+    let targets: Vec<_> = index.targets(&source).into_keys().collect();
+    let of = |kind: &Kind| kind.object(None, "a");
+    assert_eq!(targets, [of(&kinds::API_SERVICE), of(&remote())]);
+    index.delete(&watches[0], &of(&kinds::API_SERVICE));
+    assert_eq!(
+        index.targets(&source).into_keys().collect::<Vec<_>>(),
+        [of(&remote())]
+    );
+    assert!(!index.is_target(&kinds::SECRET.in_cluster(InCluster::Remote)));
+}
+
+#[test]
+fn kinds_that_were_added_are_of_the_own_cluster() {
+    let index = Index::new();
+    let gateways = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "InjectionTarget", "metadata": {"name": "gateways"},
+        "spec": {"group": "example.com", "version": "v1", "kind": "Gateway", "plural": "gateways",
+            "paths": [{"path": "/spec/caBundle"}]},
+    });
+    index.apply(&Watch::all(kinds::INJECTION_TARGET), gateways);
+    let gateway = Kind::new("example.com/v1", "Gateway");
+    assert!(index.is_target(&gateway));
+    assert!(!index.is_target(&gateway.clone().in_cluster(InCluster::Remote)));
+    let watched = index.target_watches();
+    let of = |cluster| {
+        watched
+            .iter()
+            .filter(move |watch| watch.kind.cluster == cluster)
+            .count()
+    };
+    assert_eq!(of(InCluster::Own), of(InCluster::Remote) + 1);
+}
+
+/// An API server of APIServices whose watches end at once with this code.
+fn api_server(watched: StatusCode) -> (Client, Arc<Mutex<Vec<Instant>>>) {
+    let lists = Arc::<Mutex<Vec<Instant>>>::default();
+    let log = lists.clone();
+    let service = service_fn(move |request: Request<Body>| {
+        let query = request.uri().query().unwrap_or_default();
+        let is_list = request.uri().path().ends_with("/apiservices") && !query.contains("watch=true");
+        let (code, answer) = if query.contains("sendInitialEvents=true") {
+            (StatusCode::UNPROCESSABLE_ENTITY, failure("Invalid", 422))
+        } else if query.contains("watch=true") {
+            (watched, failure("InternalError", watched.as_u16()))
+        } else if is_list {
+            log.lock().push(Instant::now());
+            let list = json!({
+                "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIServiceList",
+                "metadata": {"resourceVersion": "7"}, "items": [service("6")],
+            });
+            (StatusCode::OK, list)
+        } else {
+            let kind = json!({"name": "apiservices", "kind": "APIService", "namespaced": false});
+            (StatusCode::OK, json!({"resources": [kind]}))
+        };
+        let answer = Response::builder()
+            .status(code)
+            .body(Body::from(answer.to_string().into_bytes()));
+        async { answer.map_err(BoxError::from) }
+    });
+    (Client::new(service, "default"), lists)
+}
+
+fn failure(reason: &str, code: u16) -> Value {
+    json!({"kind": "Status", "status": "Failure", "message": "", "reason": reason, "code": code})
+}
+
+/// Follows APIServices of the remote cluster for a while.
+async fn follow_for(time: Duration, index: &Index, cluster: &Cluster, notes: &Mutex<Vec<Option<String>>>) {
+    let served: ObjectKey = kinds::SECRET.object(Some("n"), "windlass-cert");
+    let note = |problem| notes.lock().push(problem);
+    let _ = tokio::time::timeout(
+        time,
+        follow(cluster, index, &Watch::all(remote()), &served, &note),
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_watched_now_is_not_known_and_lists_are_asked_for_with_pauses() {
+    let (client, lists) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut connection = RemoteConnection::default();
+    let own = Client::new(
+        service_fn(|_: Request<Body>| async { Err::<Response<Body>, BoxError>("not asked".into()) }),
+        "default",
+    );
+    let cluster = Cluster::new(own, Duration::from_secs(30));
+    let cluster = cluster.with_remote(Some(connection.fenced(Leadership::always())));
+    let (index, notes, watch) = (Index::new(), Mutex::default(), Watch::all(remote()));
+
+    follow_for(Duration::from_secs(10), &index, &cluster, &notes).await;
+    assert!(notes.lock().is_empty(), "nobody has tried to connect: {notes:?}");
+    connection.disconnect("Secret n/s: not found");
+    follow_for(Duration::from_secs(10), &index, &cluster, &notes).await;
+    assert_eq!(notes.lock().pop(), Some(Some("Secret n/s: not found".to_owned())));
+    assert!(!index.is_complete(&watch));
+
+    connection.connect(&client);
+    let begun = Instant::now();
+    follow_for(Duration::from_secs(120), &index, &cluster, &notes).await;
+    assert!(!index.is_complete(&watch), "its watch fails");
+    let key = remote().object(None, "a");
+    assert!(
+        index.find(&key).is_some(),
+        "what was seen is not taken for absent"
+    );
+    let lists = lists.lock().clone();
+    assert!((3..12).contains(&lists.len()), "{lists:?} since {begun:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_client_is_asked_anew() {
+    let (first, asked_first) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
+    let (second, asked_second) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut connection = RemoteConnection::default();
+    let remote = connection.fenced(Leadership::always());
+    let cluster = Cluster::new(first.clone(), Duration::from_secs(30)).with_remote(Some(remote));
+    let (index, notes) = (Index::new(), Mutex::default());
+    connection.connect(&first);
+    let changing = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let before = asked_first.lock().len();
+        connection.connect(&second);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        (before, asked_first.lock().len(), asked_second.lock().len())
+    };
+    let following = follow_for(Duration::from_secs(60), &index, &cluster, &notes);
+    let ((before, after, second), ()) = tokio::join!(changing, following);
+    assert!(
+        before > 0 && after == before && second > 0,
+        "{before} {after} {second}"
+    );
+}
