@@ -247,4 +247,23 @@ mod tests {
             "{error}"
         );
     }
+
+    #[test]
+    fn a_remote_cluster_is_named_by_a_secret_and_belongs_to_certificates() {
+        let flag = "--remote-kubeconfig-secret=karmada-system/karmada-kubeconfig";
+        let remote = options(&["--controllers=certificates", flag]).unwrap().remote;
+        assert_eq!(
+            remote.unwrap().to_string(),
+            "Secret karmada-system/karmada-kubeconfig"
+        );
+        assert_eq!(options(&[]).unwrap().remote, None);
+        let error = options(&["--controllers=bundles", flag]).unwrap_err();
+        assert!(
+            error.to_string().starts_with("--remote-kubeconfig-secret"),
+            "{error}"
+        );
+        for value in ["", "name", "a/b/c", "a/..", "/etc/kubeconfig", "a b/c"] {
+            options(&[&format!("--remote-kubeconfig-secret={value}")]).unwrap_err();
+        }
+    }
 }

@@ -6,8 +6,8 @@ use windlass_object::object;
 
 use crate::{
     kind::Kind,
+    request_subject::RequestSubject,
     requests::{Cluster, RequestError},
-    subject::Subject,
 };
 
 // === impl Cluster ===
@@ -47,7 +47,7 @@ impl Cluster {
         }
     }
 
-    async fn ask(&self, path: &str, what: &dyn Subject) -> Result<Value, RequestError> {
+    async fn ask(&self, path: &str, what: &dyn RequestSubject) -> Result<Value, RequestError> {
         let request = Request::get(path)
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);

@@ -66,7 +66,7 @@ pub(crate) async fn follow(
                 Some(Err(problem)) => note(Some(problem.to_string())),
                 None => {}
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             () = following => {}

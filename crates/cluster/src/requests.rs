@@ -19,7 +19,7 @@ use crate::{
     kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
     remote::RemoteCluster,
-    subject::Subject,
+    request_subject::RequestSubject,
 };
 
 /// Speaks to the API server of the own cluster and, where there is one, to that of the remote cluster: each request goes to where
@@ -88,7 +88,11 @@ impl Cluster {
     }
 
     /// The client for what is `subject`.
-    fn client_for(&self, operation: &'static str, subject: &dyn Subject) -> Result<Client, RequestError> {
+    fn client_for(
+        &self,
+        operation: &'static str,
+        subject: &dyn RequestSubject,
+    ) -> Result<Client, RequestError> {
         let connection = match (subject.cluster(), &self.remote) {
             (InCluster::Own, _) => return Ok(self.client.clone()),
             (InCluster::Remote, Some(remote)) => remote.connection(),
@@ -386,7 +390,7 @@ impl Cluster {
     pub(super) async fn send(
         &self,
         operation: &'static str,
-        subject: &dyn Subject,
+        subject: &dyn RequestSubject,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, RequestError> {
         let client = self.client_for(operation, subject)?;
@@ -401,7 +405,7 @@ impl Cluster {
     async fn within_limit<T>(
         &self,
         operation: &'static str,
-        subject: &dyn Subject,
+        subject: &dyn RequestSubject,
         answer: impl Future<Output = Result<T, kube::Error>> + Unpin,
     ) -> Result<T, RequestError> {
         let object = || subject.to_string();

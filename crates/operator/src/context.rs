@@ -29,10 +29,8 @@ pub struct Context {
     pub(crate) opponents: Arc<Opponents>,
     /// How many targets are written at a time.
     pub pace: WritePace,
-    /// The same for those of the remote cluster, where a write may take as long as it likes.
-    pub remote_pace: WritePace,
-    /// The Secret with the kubeconfig of the remote cluster, if there is one.
-    pub remote: Option<ObjectKey>,
+    /// The targets of the remote cluster, if there is one.
+    pub remote: Option<RemoteTargets>,
     /// Dials endpoints.
     pub prober: Prober,
     /// Tells the time.
@@ -45,6 +43,14 @@ pub struct Context {
     pub bundle_directory: Option<PathBuf>,
 }
 
+/// The targets of the remote cluster.
+pub struct RemoteTargets {
+    /// The Secret with the kubeconfig.
+    secret: ObjectKey,
+    /// How many are written at a time: nobody in the own cluster waits for an API server that takes long.
+    pace: WritePace,
+}
+
 // === impl Context ===
 
 impl Context {
@@ -55,9 +61,9 @@ impl Context {
 
     /// How many targets are written at a time where this one is.
     pub(crate) fn pace_of(&self, target: &ObjectKey) -> &WritePace {
-        match target.cluster {
-            InCluster::Own => &self.pace,
-            InCluster::Remote => &self.remote_pace,
+        match &self.remote {
+            Some(remote) if target.cluster == InCluster::Remote => &remote.pace,
+            _ => &self.pace,
         }
     }
 
@@ -86,7 +92,7 @@ impl Context {
         note: &'a str,
     ) -> (Cow<'a, Value>, Cow<'a, str>) {
         match &self.remote {
-            Some(secret) if key.cluster == InCluster::Remote => {
+            Some(RemoteTargets { secret, .. }) if key.cluster == InCluster::Remote => {
                 let about = json!({
                     "apiVersion": secret.api_version, "kind": secret.kind,
                     "metadata": {"namespace": secret.namespace, "name": secret.name},
@@ -98,6 +104,18 @@ impl Context {
                 )
             }
             _ => (Cow::Borrowed(target), note.into()),
+        }
+    }
+}
+
+// === impl RemoteTargets ===
+
+impl RemoteTargets {
+    /// Those of the cluster that the kubeconfig in a Secret leads to.
+    pub fn new(secret: ObjectKey) -> Self {
+        Self {
+            secret,
+            pace: WritePace::new(),
         }
     }
 }

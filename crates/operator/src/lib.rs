@@ -29,7 +29,7 @@ pub mod serving_certificate;
 mod standby;
 mod tasks;
 
-pub use context::Context;
+pub use context::{Context, RemoteTargets};
 pub use controllers::{Controllers, UnknownController};
 pub use listener::ServeError;
 pub use operator::{Operator, OperatorError, OperatorOptions};

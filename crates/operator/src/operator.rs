@@ -35,7 +35,7 @@ use crate::{
     admission::{self, Admission},
     alarms, annotated_service, bundle_deployment,
     ca_injectors::{self, Opponents},
-    context::Context,
+    context::{Context, RemoteTargets},
     controllers::Controllers,
     direct_injection, extension_config,
     health::{self, Health},
@@ -199,8 +199,7 @@ impl Operator {
             events: events.clone(),
             opponents: opponents.clone(),
             pace: WritePace::new(),
-            remote_pace: WritePace::new(),
-            remote: self.options.remote.clone(),
+            remote: self.options.remote.clone().map(RemoteTargets::new),
             prober: Prober {
                 timeout: self.options.probe_timeout,
                 clock: clock.clone(),

@@ -1,6 +1,6 @@
 //! The connection to the remote cluster. Its kubeconfig is in a Secret, and changes with it.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -39,6 +39,8 @@ struct Connector {
     connection: RemoteConnection,
     /// The digest of what was in the Secret when it was read last.
     read: Option<[u8; 32]>,
+    /// What is wrong, until an event has said it.
+    unsaid: Option<String>,
 }
 
 /// How soon the Secret is read again where the API server did not answer.
@@ -56,6 +58,7 @@ pub(crate) async fn run(
         secret,
         connection,
         read: None,
+        unsaid: None,
     };
     shutdown.run_until_cancelled(connector.keep()).await;
     Ok(())
@@ -71,22 +74,25 @@ impl Connector {
         let context = self.context.clone();
         let (mut changes, mut progress) = (context.index.subscribe(), context.index.progress());
         context.watches.want(watch.clone());
-        let mut unsaid = None;
         loop {
-            let mut retry = Duration::MAX;
-            if context.index.is_complete(&watch) {
-                match self.look().await {
-                    Ok(Some(problem)) => unsaid = Some(problem),
-                    Ok(None) => {}
-                    Err(error) => {
-                        warn!(
-                            error = chain(&error),
-                            "Cannot read the kubeconfig of the remote cluster"
-                        );
-                        retry = RETRY;
-                    }
+            let is_listed = context.index.is_complete(&watch);
+            let looked = match is_listed {
+                true => self.look().await,
+                false => Ok(()),
+            };
+            let retry = async {
+                match &looked {
+                    Ok(()) => std::future::pending().await,
+                    Err(_) => tokio::time::sleep(RETRY).await,
                 }
+            };
+            if let Err(error) = &looked {
+                warn!(
+                    error = chain(error),
+                    "Cannot read the kubeconfig of the remote cluster"
+                );
             }
+            let mut retry = pin!(retry);
             loop {
                 tokio::select! {
                     change = changes.recv() => match change {
@@ -94,24 +100,24 @@ impl Connector {
                         Ok(_) | Err(RecvError::Lagged(_)) => break,
                         Err(RecvError::Closed) => return,
                     },
-                    _ = progress.changed(), if !context.index.is_complete(&watch) => break,
-                    () = tokio::time::sleep(retry) => break,
+                    _ = progress.changed(), if !is_listed => break,
+                    () = &mut retry => break,
                     // Events are the leader's.
-                    _ = context.leadership.acquired(), if unsaid.is_some() => self.say(unsaid.take()),
+                    _ = context.leadership.acquired(), if self.unsaid.is_some() => self.say(),
                 }
             }
         }
     }
 
-    /// Connects, if the Secret is not as it was. What keeps it from that, if that is news.
-    async fn look(&mut self) -> Result<Option<String>, RequestError> {
+    /// Connects, if the Secret is not as it was.
+    async fn look(&mut self) -> Result<(), RequestError> {
         let mut secret = self.context.cluster.read(&self.secret).await?;
         let mut digest = Sha256::new();
         // Neither hashing nor a `Value` can fail.
         let _ = serde_json::to_writer(&mut digest, &secret.as_ref().map(|secret| &secret["data"]));
         let seen = Some(digest.finalize().into());
         if self.read == seen {
-            return Ok(None);
+            return Ok(());
         }
         self.read = seen;
         let client = self.client(secret.as_ref());
@@ -122,15 +128,16 @@ impl Connector {
             Ok(client) => {
                 self.connection.connect(&client);
                 info!(secret = %self.secret, "Connecting to the remote cluster");
-                Ok(None)
+                self.unsaid = None;
             }
             Err(error) => {
                 let problem = error.to_string();
                 warn!(error = problem, "No connection to the remote cluster");
                 self.connection.disconnect(&problem);
-                Ok(Some(problem))
+                self.unsaid = Some(problem);
             }
         }
+        Ok(())
     }
 
     fn client(&self, secret: Option<&Value>) -> Result<kube::Client, ConnectError> {
@@ -140,8 +147,10 @@ impl Connector {
         client(lasting(config)).map_err(|_| ConnectError::Client(key()))
     }
 
-    fn say(&self, problem: Option<String>) {
-        let Some(problem) = problem else { return };
+    fn say(&mut self) {
+        let Some(problem) = self.unsaid.take() else {
+            return;
+        };
         let about = json!({
             "apiVersion": self.secret.api_version, "kind": self.secret.kind,
             "metadata": {"namespace": self.secret.namespace, "name": self.secret.name},

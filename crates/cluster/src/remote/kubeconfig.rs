@@ -323,6 +323,29 @@ mod tests {
     }
 
     #[test]
+    fn what_would_take_all_memory_is_no_kubeconfig() {
+        let laughs: String = (1..30)
+            .map(|level| {
+                format!(
+                    "a{level}: &a{level} [{}]\n",
+                    format!("*a{},", level - 1).repeat(9)
+                )
+            })
+            .collect();
+        for text in [
+            format!("a0: &a0 [{}]\n{laughs}", "x,".repeat(9)),
+            "[".repeat(100_000),
+            "{a: ".repeat(100_000),
+        ] {
+            let read = read_kubeconfig(&secret("kubeconfig", &text));
+            assert_eq!(
+                read.unwrap_err(),
+                InvalidKubeconfig::Unreadable { key: "kubeconfig" }
+            );
+        }
+    }
+
+    #[test]
     fn a_secret_runs_no_program_and_reads_no_file() {
         let hidden = "hidden-value";
         for (pointer, value, expected) in [

@@ -149,7 +149,6 @@ impl Server {
             cluster,
             opponents: Arc::default(),
             pace: WritePace::new(),
-            remote_pace: WritePace::new(),
             remote: None,
             prober: Prober {
                 timeout,

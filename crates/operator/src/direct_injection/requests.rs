@@ -149,6 +149,26 @@ mod tests {
         })
     }
 
+    #[test]
+    fn what_asks_for_the_api_servers_ca_in_the_remote_cluster_gets_nothing() {
+        let annotations = json!({names::INJECT_API_SERVER_CA: "true"});
+        let target = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": "a", "annotations": annotations},
+        });
+        let key = kinds::API_SERVICE.object(None, "a");
+        for (key, asks) in [(key.clone(), true), (key.in_cluster(InCluster::Remote), false)] {
+            let mut requests = InjectionRequests::none("windlass-system");
+            requests.note(&key, Some(&target));
+            assert_eq!(requests.asks(&key), asks, "{key}");
+            let secret = requests.all_sources().next();
+            assert_eq!(
+                secret.is_some_and(|source| source.cluster == InCluster::Own),
+                asks
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_noted_of_changes_is_what_all_targets_ask_for(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_cluster::{Change, Index, Kind, endpoints::SERVICE_NAME, kinds, watch::Watch, worker::Queue};
-use windlass_object::{ObjectKey, object};
+use windlass_object::{InCluster, ObjectKey, object};
 use windlass_trust::injection::KINDS;
 
 use super::{discover::service_of, elsewhere::manager_leases};
@@ -21,9 +21,12 @@ fn extension_configs() -> impl Iterator<Item = Kind> {
     target.into_iter().flat_map(Kind::versions_of)
 }
 
+/// Whether it is that of the own cluster: in another, its manager is there, too.
 fn is_extension_config(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
-    kind.kind == EXTENSION_CONFIG.kind && group == EXTENSION_CONFIG.group_version().0
+    kind.cluster == InCluster::Own
+        && kind.kind == EXTENSION_CONFIG.kind
+        && group == EXTENSION_CONFIG.group_version().0
 }
 
 /// Starts the watches that are always needed.
