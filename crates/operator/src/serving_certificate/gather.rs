@@ -218,13 +218,9 @@ impl CertificateReconciler {
             unlisted.iter().partition(|kind| kind.cluster == InCluster::Own);
         let mut unlisted: Vec<_> = own.into_iter().map(ToString::to_string).collect();
         if !remote.is_empty() {
-            let kinds = || {
-                remote
-                    .iter()
-                    .map(|kind| &*kind.kind)
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            };
+            // Some are watched in several versions.
+            let kinds: BTreeSet<_> = remote.iter().map(|kind| &*kind.kind).collect();
+            let kinds = || kinds.into_iter().collect::<Vec<_>>().join(", ");
             let problem = self.context.cluster.remote().and_then(RemoteCluster::problem);
             let why = problem.map_or_else(kinds, |problem| problem.to_string());
             unlisted.push(format!("the remote cluster ({why})"));

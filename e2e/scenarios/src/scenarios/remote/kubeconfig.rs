@@ -17,12 +17,15 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let second = Second::start().await?;
-    let _operator = told_operator(cluster).start()?;
+    let operator = told_operator(cluster).start()?;
     create_certificate(cluster).await?;
     let path = format!("{}/hook", serving_certificates(injection::NAMESPACE));
     let message = says(client, &path, "Trusted", "TargetsUnlisted").await?;
     anyhow::ensure!(message.contains("karmada-kubeconfig: not found"), "{message}");
     is_told(client, "RemoteClusterUnavailable", "not found").await?;
+    let metrics = operator.ask("/metrics").await?;
+    let unlisted = "windlass_unlisted_kinds{kind=\"v1, Kind=ConfigMap in the remote cluster\"} 1";
+    anyhow::ensure!(metrics.contains(unlisted), "{metrics}");
 
     let hostile = second.kubeconfig().replace(
         "  user:\n    token: ",
@@ -54,7 +57,7 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
     let serving = format!("/api/v1/namespaces/{}/secrets/hook-cert", injection::NAMESPACE);
     let good = secret(&second.kubeconfig());
     succeed(client, "PUT", &path_of_secret, Some(&good)).await?;
-    second.carries(client, &serving).await?;
+    let first = second.carries(client, &serving).await?;
     says(client, &path, "Trusted", "Current").await?;
 
     // Other credentials take the place of those.
@@ -63,7 +66,6 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
     let binding = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{ACCOUNT}");
     succeed(&second.client, "DELETE", &binding, None).await?;
     ask_for_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
-    says(client, &path, "Trusted", "Current").await?;
-    second.carries(client, &serving).await?;
+    second.carries_other(client, &serving, &first).await?;
     Ok(())
 }

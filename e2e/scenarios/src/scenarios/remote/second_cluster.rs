@@ -129,11 +129,21 @@ impl Second {
 
     /// Waits until all of the targets carry `ca.crt` of the Secret at `path`.
     pub(super) async fn carries(&self, client: &Client, path: &str) -> anyhow::Result<String> {
+        self.carries_other(client, path, "").await
+    }
+
+    /// The same, where that is not as it was `before`.
+    pub(super) async fn carries_other(
+        &self,
+        client: &Client,
+        path: &str,
+        before: &str,
+    ) -> anyhow::Result<String> {
         until("the targets carry the trust bundle", PATIENCE, async || {
             let secret = get(client, path).await?.unwrap_or_default();
             let trust = text(&secret, "/data/ca.crt").to_owned();
             let carried = self.carried().await?;
-            let is_there = !trust.is_empty() && carried.iter().all(|bundle| *bundle == trust);
+            let is_there = trust != before && carried.iter().all(|bundle| *bundle == trust);
             Ok(check(is_there, || format!("{carried:?}")).map(|()| trust))
         })
         .await

@@ -8,7 +8,7 @@ use super::{
         foreign,
         injection::{self, create_certificate},
     },
-    second_cluster::{Second, is_told, says, secret, secrets, told_operator},
+    second_cluster::{Second, is_told, secret, secrets, told_operator},
 };
 use crate::{
     operator,
@@ -23,11 +23,12 @@ pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_t
     let client = &cluster.client;
     let second = Second::start().await?;
     succeed(client, "POST", &secrets(), Some(&secret(&second.kubeconfig()))).await?;
-    let _operator = told_operator(cluster).start()?;
+    let operator = told_operator(cluster);
+    let leader = operator.replica("one").start()?;
     create_certificate(cluster).await?;
     second.create_targets(injection::NAMESPACE, "hook").await?;
     let serving = format!("/api/v1/namespaces/{}/secrets/hook-cert", injection::NAMESPACE);
-    second.carries(client, &serving).await?;
+    let first = second.carries(client, &serving).await?;
     let path = format!("{}/hook", serving_certificates(injection::NAMESPACE));
     until("they are counted", PATIENCE, async || {
         let status = &get(client, &path).await?.context("gone")?["status"];
@@ -45,8 +46,15 @@ pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_t
         second.carries(client, &serving).await?;
     }
     ask_for_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
-    says(client, &path, "Trusted", "Current").await?;
+    second.carries_other(client, &serving, &first).await?;
+
+    let standby = operator.replica("other").start()?;
+    standby.ready().await?;
+    leader.crash().await?;
+    let drift = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
+    succeed(&second.client, "PATCH", &hooks, Some(&drift)).await?;
     second.carries(client, &serving).await?;
+    anyhow::ensure!(!standby.leads().await?, "the other replica leads already");
 
     // Sources are in the first cluster.
     let source = json!({
