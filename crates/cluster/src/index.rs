@@ -3,18 +3,19 @@
 //! Watches of one kind may overlap (Secrets by label and Secrets by name): each fills a shelf of its own, and a look-up
 //! goes through the shelves of the kind.
 
+mod targets;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
-use windlass_object::{InCluster, ObjectKey, ca_injectors::CaInjectors};
-use windlass_trust::injection::{CaSource, KINDS, TargetKind, TargetKinds};
+use windlass_object::ObjectKey;
+use windlass_trust::injection::TargetKinds;
 
 use crate::{
     Change, IndexedObject,
     change::{ChangedObject, difference},
-    injection_targets,
     kind::{Kind, kinds},
     relation::Relation,
     shelf::{Found, SeenObjects, Shelf},
@@ -48,62 +49,6 @@ impl Index {
             arrivals: broadcast::Sender::new(BACKLOG),
             target_kinds: watch::Sender::new(Arc::default()),
         }
-    }
-
-    /// An empty index, for whoever stands in for these injectors: their annotations make targets, too.
-    pub fn answering(answered: CaInjectors) -> Self {
-        let kinds = TargetKinds::default().answering(answered);
-        Self {
-            target_kinds: watch::Sender::new(Arc::new(kinds)),
-            ..Self::new()
-        }
-    }
-
-    /// These injectors are at work themselves, and no others. Whether that is news.
-    pub fn note_at_work(&self, injectors: CaInjectors) -> bool {
-        self.edit_target_kinds(|known| known.beside(injectors))
-    }
-
-    /// The kinds of targets.
-    pub fn target_kinds(&self) -> Arc<TargetKinds> {
-        self.target_kinds.borrow().clone()
-    }
-
-    /// Changes whenever the kinds of targets do, or whom targets may ask.
-    pub fn target_kinds_changes(&self) -> watch::Receiver<Arc<TargetKinds>> {
-        self.target_kinds.subscribe()
-    }
-
-    /// Whether a kind, in this version, is one of targets. Those that InjectionTargets add are of the own cluster alone.
-    pub fn is_target(&self, kind: &Kind) -> bool {
-        let (group, _) = kind.group_version();
-        let kinds = self.target_kinds();
-        let target = match kind.cluster {
-            InCluster::Own => kinds.find(group, &kind.kind),
-            InCluster::Remote => KINDS.iter().find(|target| target.is(group, &kind.kind)),
-        };
-        let own = kind.clone().in_cluster(InCluster::Own);
-        target.is_some_and(|target| Kind::versions_of(target).any(|version| version == own))
-    }
-
-    /// Everything that may see targets.
-    pub fn target_watches(&self) -> Vec<Watch> {
-        let kinds = self.target_kinds();
-        kinds
-            .all()
-            .flat_map(Watch::of_targets)
-            .chain(Watch::of_remote_targets())
-            .collect()
-    }
-
-    /// Waits until the objects of a kind are targets in other places than `known`, or are none any more.
-    pub(crate) async fn target_changed(&self, kind: &Kind, known: Option<&TargetKind>) {
-        let (group, _) = kind.group_version();
-        let mut kinds = self.target_kinds.subscribe();
-        // The sender lives as long as this.
-        let _ = kinds
-            .wait_for(|kinds| kinds.find(group, &kind.kind) != known)
-            .await;
     }
 
     /// The object, if a watch has seen it.
@@ -146,14 +91,6 @@ impl Index {
         };
         let objects = self.collect(kind, |shelf| Box::new(shelf.objects().iter()), selected);
         objects.into_iter().flatten().collect()
-    }
-
-    /// The objects of any kind that ask for the trust bundle of `source`.
-    pub fn targets(&self, source: &CaSource) -> SeenObjects {
-        let relation = Relation::Target(source.clone());
-        let shelves = self.shelves.read();
-        let related = shelves.values().flat_map(|shelf| shelf.related(&relation));
-        related.map(|(key, target)| with_key(key, target)).collect()
     }
 
     /// The EndpointSlices of a Service.
@@ -326,26 +263,6 @@ impl Index {
         edited
     }
 
-    /// Looks which kinds InjectionTargets add, before anybody hears of a change of them.
-    fn learn_target_kinds(&self, watch: &Watch) {
-        if watch.kind != kinds::INJECTION_TARGET {
-            return;
-        }
-        let added = injection_targets::added_kinds(&self.objects(&kinds::INJECTION_TARGET));
-        self.edit_target_kinds(|known| known.adding(added));
-    }
-
-    fn edit_target_kinds(&self, edit: impl FnOnce(TargetKinds) -> TargetKinds) -> bool {
-        self.target_kinds.send_if_modified(|known| {
-            let edited = edit(TargetKinds::clone(known));
-            let is_other = **known != edited;
-            if is_other {
-                *known = Arc::new(edited);
-            }
-            is_other
-        })
-    }
-
     fn publish(&self, change: Change) {
         // An error only says that nobody listens yet.
         let _ = self.changes.send(change);
@@ -455,46 +372,5 @@ mod tests {
         // One that ends before it has seen anything.
         index.close(&Watch::all(kinds::SERVICE));
         assert!(progress.has_changed().unwrap());
-    }
-
-    fn injection_target(path: &str) -> Value {
-        json!({
-            "apiVersion": "windlass.dev/v1alpha1", "kind": "InjectionTarget", "metadata": {"name": "gateways"},
-            "spec": {"group": "example.com", "version": "v1", "kind": "Gateway", "plural": "gateways", "paths": [{"path": path}]},
-        })
-    }
-
-    #[tokio::test]
-    async fn a_kind_is_one_of_targets_as_long_as_an_injection_target_says_so() {
-        let index = Index::new();
-        let watch = Watch::all(kinds::INJECTION_TARGET);
-        let gateways = Kind::new("example.com/v1", "Gateway");
-        let mut changes = index.subscribe();
-        assert!(!index.is_target(&gateways));
-        index.apply(&watch, injection_target("/spec/caBundle"));
-        assert!(changes.try_recv().is_ok() && index.is_target(&gateways));
-        assert!(index.target_watches().iter().any(|watch| watch.kind == gateways));
-        assert!(!index.is_target(&Kind::new("example.com/v2", "Gateway")));
-        let gateway = json!({
-            "apiVersion": "example.com/v1", "kind": "Gateway",
-            "metadata": {"name": "g", "annotations": {"windlass.dev/inject-ca-from": "n/hook"}},
-        });
-        index.apply(&Watch::all(gateways.clone()), gateway);
-        let source = CaSource::ServingCertificate {
-            namespace: "n".to_owned(),
-            name: "hook".to_owned(),
-        };
-        assert_eq!(index.targets(&source).len(), 1);
-
-        let known = index.target_kinds();
-        let known = known.find("example.com", "Gateway");
-        let changed = index.target_changed(&gateways, known);
-        tokio::pin!(changed);
-        assert!(futures::poll!(&mut changed).is_pending());
-        index.apply(&watch, injection_target("/spec/tls/caBundle"));
-        assert!(futures::poll!(&mut changed).is_ready(), "in other places");
-        index.begin_relist(&watch);
-        index.finish_relist(&watch);
-        assert!(!index.is_target(&gateways), "nobody says so any more");
     }
 }

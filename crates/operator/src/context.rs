@@ -54,6 +54,33 @@ pub struct RemoteTargets {
 // === impl Context ===
 
 impl Context {
+    /// That of a process which always leads, for tests: what `cluster` answers, and no watches.
+    #[cfg(test)]
+    pub(crate) fn of_leader(cluster: Cluster, index: Arc<Index>, clock: Arc<dyn Clock>) -> Self {
+        let namespace = "windlass-system";
+        let served = windlass_cluster::kinds::SECRET.object(Some(namespace), "windlass-cert");
+        let (watches, _) = Watches::new(cluster.clone(), index.clone(), served);
+        Self {
+            leadership: Leadership::always(),
+            watches,
+            applier: Applier::new(cluster.clone(), index.clone()),
+            index,
+            events: Events::new(cluster.clone(), None).0,
+            cluster,
+            opponents: Arc::default(),
+            pace: WritePace::new(),
+            remote: None,
+            prober: Prober {
+                timeout: std::time::Duration::from_secs(10),
+                clock: clock.clone(),
+            },
+            clock,
+            metrics: Arc::new(Metrics::new()),
+            namespace: namespace.to_owned(),
+            bundle_directory: None,
+        }
+    }
+
     /// Tells kinds of targets from others.
     pub(crate) fn is_target(&self) -> impl Fn(&Kind) -> bool + '_ {
         |kind| self.index.is_target(kind)

@@ -14,15 +14,11 @@ use tower::{BoxError, service_fn};
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, BundleStatus, Source};
 use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
-    Cluster, Index, Kind, SystemClock, WritePace,
-    apply::{Applier, body_of},
-    events::Events,
+    Cluster, Index, Kind, SystemClock,
+    apply::body_of,
     kinds,
     lease::Leadership,
-    prober::Prober,
-    telemetry::Metrics,
     watch::Watch,
-    watches::Watches,
     worker::{Action, Queue},
 };
 use windlass_object::names;
@@ -138,27 +134,7 @@ impl Server {
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
         let cluster = Cluster::new(Client::new(service, "default"), timeout);
-        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        let (watches, _) = Watches::new(cluster.clone(), self.index.clone(), served);
-        let context = Context {
-            leadership: Leadership::always(),
-            index: self.index.clone(),
-            watches,
-            applier: Applier::new(cluster.clone(), self.index.clone()),
-            events: Events::new(cluster.clone(), None).0,
-            cluster,
-            opponents: Arc::default(),
-            pace: WritePace::new(),
-            remote: None,
-            prober: Prober {
-                timeout,
-                clock: Arc::new(SystemClock),
-            },
-            clock: Arc::new(SystemClock),
-            metrics: Arc::new(Metrics::new()),
-            namespace: "windlass-system".to_owned(),
-            bundle_directory: None,
-        };
+        let context = Context::of_leader(cluster, self.index.clone(), Arc::new(SystemClock));
         Arc::new(BundleReconciler {
             context: Arc::new(context),
             loader: Loader::default(),

@@ -159,7 +159,7 @@ mod tests {
         let key = kinds::API_SERVICE.object(None, "a");
         for (key, asks) in [(key.clone(), true), (key.in_cluster(InCluster::Remote), false)] {
             let mut requests = InjectionRequests::none("windlass-system");
-            requests.note(&key, Some(&target));
+            requests.note(&key, Some(&target), &TargetKinds::default());
             assert_eq!(requests.asks(&key), asks, "{key}");
             let secret = requests.all_sources().next();
             assert_eq!(

@@ -9,8 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 use windlass_cluster::{
-    ApiServerClock, Cluster, Index, WritePace, apply::Applier, events::Events, kinds, lease::Leadership,
-    prober::Prober, telemetry::Metrics, watch::Watch, watches::Watches, worker::Action,
+    ApiServerClock, Cluster, Index, kinds, lease::Leadership, watch::Watch, worker::Action,
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
@@ -190,27 +189,7 @@ impl Server {
         let timeout = Duration::from_secs(10);
         let clock = Arc::new(ApiServerClock::new());
         let cluster = Cluster::new(clock.listening(Client::new(service, "default")), timeout);
-        let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        let (watches, _) = Watches::new(cluster.clone(), self.index.clone(), served);
-        let context = Context {
-            leadership: Leadership::always(),
-            index: self.index.clone(),
-            watches,
-            applier: Applier::new(cluster.clone(), self.index.clone()),
-            events: Events::new(cluster.clone(), None).0,
-            cluster,
-            opponents: Arc::default(),
-            pace: WritePace::new(),
-            remote: None,
-            prober: Prober {
-                timeout,
-                clock: clock.clone(),
-            },
-            clock,
-            metrics: Arc::new(Metrics::new()),
-            namespace: "windlass-system".to_owned(),
-            bundle_directory: None,
-        };
+        let context = Context::of_leader(cluster, self.index.clone(), clock);
         Arc::new(CertificateReconciler {
             context: Arc::new(context),
             timing: Timing::default(),

@@ -6,7 +6,7 @@ use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{
     foreign,
-    target::{Target, define},
+    target::{ForeignTarget, define},
 };
 use crate::{
     request::text,
@@ -19,7 +19,7 @@ use crate::{
 pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
 
 /// A target that asks for the sample's trust bundle, and that nothing is sent through.
-fn target(kind: &'static TargetKind) -> Target {
+fn target(kind: &'static TargetKind) -> ForeignTarget {
     let annotations = json!({"windlass.dev/inject-ca-from": format!("{}/{CERTIFICATE}", sample::NAMESPACE)});
     Target::of(
         kind,
@@ -30,7 +30,7 @@ fn target(kind: &'static TargetKind) -> Target {
 }
 
 /// Another field of what its caBundle is for, and a value that it may get.
-fn other(target: &Target) -> (String, Value) {
+fn other(target: &ForeignTarget) -> (String, Value) {
     if target.kind.kind == "APIService" {
         return ("/spec/versionPriority".to_owned(), json!(200));
     }
@@ -53,10 +53,10 @@ pub(super) fn configuration(kind: &str) -> anyhow::Result<Value> {
 
 /// Creates the sample's install and a target of each kind that others create. The CRDs of Cluster API, Karmada and so on
 /// come after the operator has started: they may come and go.
-async fn install_beside_targets(cluster: &TestCluster) -> anyhow::Result<Vec<Target>> {
+async fn install_beside_targets(cluster: &TestCluster) -> anyhow::Result<Vec<ForeignTarget>> {
     sample::install(cluster, "sample.v1").await?;
     for kind in kinds() {
-        define(cluster, kind).await?;
+        define(&cluster.client, kind).await?;
     }
     let targets: Vec<_> = kinds().map(target).collect();
     for target in &targets {

@@ -11,7 +11,7 @@ use windlass_trust::injection::{Encoding, KINDS};
 
 use super::{
     foreign,
-    target::{Target, define},
+    target::{ForeignTarget, define},
 };
 use crate::{
     request,
@@ -28,7 +28,7 @@ const OWNER: &str = "an-owner";
 /// A target, and what of it is looked at.
 struct Watched<'a> {
     client: &'a Client,
-    target: Target,
+    target: ForeignTarget,
     entries: usize,
 }
 
@@ -58,11 +58,11 @@ pub(super) async fn goes_through_everything(cluster: &TestCluster, kind: &str) -
         .iter()
         .find(|known| known.kind == kind)
         .context("no such kind")?;
-    define(cluster, kind).await?;
+    define(client, kind).await?;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let entries = ["one.example.com", "two.example.com"];
-    let target = Target::of(kind, &ask(&["first"]), (NAMESPACE, "hook"), &entries);
+    let target = ForeignTarget::of(kind, &ask(&["first"]), (NAMESPACE, "hook"), &entries);
     let mut watched = Watched {
         client,
         entries: if kind.places[0].list.is_some() { 2 } else { 1 },

@@ -157,7 +157,7 @@ pub(super) async fn what_cert_manager_is_asked_for_is_injected(cluster: &TestClu
     let ask = json!({CERT_MANAGER_CERTIFICATE: format!("{NAMESPACE}/hook")});
     create_target(client, "by-certificate", ask, &["hook"]).await?;
     let definition = foreign::crd(CERT_MANAGER_VERSION, "Certificate", "certificates", true);
-    define(cluster, &definition).await?;
+    define(client, &definition).await?;
     told(
         client,
         "by-certificate",
@@ -266,7 +266,7 @@ pub(super) async fn what_cluster_api_is_asked_for_is_injected(cluster: &TestClus
     let client = &cluster.client;
     let _operator = stand_in(cluster).start()?;
     create_namespace(client).await?;
-    define(cluster, &extension_config_crd()).await?;
+    define(client, &extension_config_crd()).await?;
     let ca = create_secret(client, "ca", json!({})).await?;
     let config = json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",

@@ -1,29 +1,30 @@
 //! Targets of each kind, through which nothing is sent.
 
+use kube::Client;
 use serde_json::{Value, json};
 use windlass_trust::injection::{CaBundlePlace, TargetKind};
 
 use super::foreign::{self, version};
-use crate::{request::text, test_cluster::TestCluster};
+use crate::request::text;
 
 /// A target that others create.
-pub(super) struct Target {
+pub(super) struct ForeignTarget {
     pub(super) kind: &'static TargetKind,
     pub(super) object: Value,
 }
 
 /// Has a kind served that is none of the API server's own.
-pub(super) async fn define(cluster: &TestCluster, kind: &TargetKind) -> anyhow::Result<()> {
+pub(super) async fn define(client: &Client, kind: &TargetKind) -> anyhow::Result<()> {
     if kind.group.is_empty() || kind.group.ends_with(".k8s.io") {
         return Ok(());
     }
     let crd = foreign::crd(&kind.api_version(), &kind.kind, &kind.plural, false);
-    foreign::define(cluster, &crd).await
+    foreign::define(client, &crd).await
 }
 
-// === impl Target ===
+// === impl ForeignTarget ===
 
-impl Target {
+impl ForeignTarget {
     /// One with these annotations that calls a Service, by its namespace and name; from each of these entries, where the kind has
     /// a list of them.
     pub(super) fn of(
