@@ -109,12 +109,12 @@ impl CaInjector {
         }
     }
 
-    /// The field manager as which it writes.
-    pub const fn field_manager(self) -> &'static str {
+    /// The field managers as which it writes, now and in earlier releases: what its user agent begins with.
+    pub const fn field_managers(self) -> &'static [&'static str] {
         match self {
-            Self::CertManager => "cainjector",
-            Self::ServiceCa => "service-ca-operator",
-            Self::ClusterApi => "manager",
+            Self::CertManager => &["cert-manager-cainjector", "cainjector"],
+            Self::ServiceCa => &["service-ca-operator"],
+            Self::ClusterApi => &["manager"],
         }
     }
 

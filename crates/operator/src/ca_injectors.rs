@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_cluster::{Index, Kind, kinds};
 use windlass_object::ca_injectors::{CaInjector, CaInjectors};
-use windlass_trust::injection::last_writer;
+use windlass_trust::injection::last_injector;
 
 use crate::{
     context::Context,
@@ -56,7 +56,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> R
 }
 
 /// Notes who is at work, as far as it is seen now.
-pub(crate) fn look(context: &Context) {
+fn look(context: &Context) {
     let (index, now) = (&context.index, context.clock.now());
     let kinds = index.target_kinds();
     let is_at_work = |injector: &&CaInjector| {
@@ -77,23 +77,57 @@ pub(crate) fn look(context: &Context) {
     }
 }
 
+/// Whether the CA injector that `target` asks has taken back what that was given. It is known to be at work then.
+pub(crate) fn is_taken_back(context: &Context, target: &Value) -> bool {
+    let is_theirs = context.opponents.note(target, &context.index);
+    if is_theirs {
+        look(context);
+    }
+    is_theirs
+}
+
 // === impl Opponents ===
 
 impl Opponents {
-    /// Notes who has taken back the trust bundle that `target` was given, if that is one whose annotation it carries. Who that is.
-    pub(crate) fn note(&self, target: &Value, index: &Index) -> Option<CaInjector> {
-        let kinds = index.target_kinds();
-        let by = last_writer(target)?;
-        let mut answered = kinds.answered().iter();
-        let is_it =
-            |injector: &&CaInjector| injector.field_manager() == by && injector.asked_by(target).is_some();
-        let injector = *answered.find(is_it)?;
+    /// Notes who has taken back the trust bundle that `target` was given, if that is one whose annotation it carries. Whether it is.
+    fn note(&self, target: &Value, index: &Index) -> bool {
+        let Some(injector) = last_injector(target, index.target_kinds().answered()) else {
+            return false;
+        };
         self.0.lock().insert(injector, Instant::now());
-        Some(injector)
+        true
     }
 
     fn have(&self, injector: CaInjector) -> bool {
         let seen = self.0.lock();
         seen.get(&injector).is_some_and(|seen| seen.elapsed() < SEEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_object::ca_injectors::CERT_MANAGER_SECRET;
+
+    use super::*;
+
+    #[test]
+    fn an_injector_that_takes_back_what_it_was_asked_for_is_at_work() {
+        let index = Index::answering(CaInjectors::from([CaInjector::CertManager]));
+        let asking = json!({CERT_MANAGER_SECRET: "n/x"});
+        for (annotations, by, expected) in [
+            (&asking, "cert-manager-cainjector", true),
+            (&asking, "cainjector", true),
+            (&asking, "kubectl", false),
+            (&json!({}), "cert-manager-cainjector", false),
+        ] {
+            let target = json!({"metadata": {"annotations": annotations, "managedFields": [
+                {"manager": by, "fieldsV1": {"f:caBundle": {}}, "time": "2026-01-01T00:00:00Z"},
+                {"manager": "windlass-inject", "fieldsV1": {}, "time": "2026-01-01T00:00:01Z"},
+            ]}});
+            let opponents = Opponents::default();
+            assert_eq!(opponents.note(&target, &index), expected, "{by}");
+            assert_eq!(opponents.have(CaInjector::CertManager), expected, "{by}");
+        }
     }
 }

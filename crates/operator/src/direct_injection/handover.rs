@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use windlass_cluster::Index;
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{CaBundle, Reach, last_writer},
+    injection::{CaBundle, Reach, last_injector},
     pki::Certificate,
 };
 
@@ -23,9 +23,7 @@ pub(super) fn handed_over(
     let places = Reach::everything().within(kinds.clone());
     let mut common: Option<BTreeSet<Certificate>> = None;
     for target in requests.targets(source).filter_map(|key| index.find(key)) {
-        let by = last_writer(&target);
-        let mut answered = kinds.answered().iter();
-        if !answered.any(|one| by == Some(one.field_manager()) && one.asked_by(&target).is_some()) {
+        if last_injector(&target, kinds.answered()).is_none() {
             continue;
         }
         for holder in places.holders(&target) {
@@ -71,9 +69,18 @@ mod tests {
     fn what_all_carry_that_the_injector_has_written_is_handed_over() {
         let [a, b, c] = &[1, 2, 3].map(|generation| sample::authority(generation).certificate().clone());
         for (targets, expected) in [
-            (vec![("cainjector", vec![a, b])], vec![a, b]),
-            (vec![("cainjector", vec![a, b]), ("cainjector", vec![b])], vec![b]),
-            (vec![("cainjector", vec![a]), ("kubectl", vec![c])], vec![a]),
+            (vec![("cert-manager-cainjector", vec![a, b])], vec![a, b]),
+            (
+                vec![
+                    ("cert-manager-cainjector", vec![a, b]),
+                    ("cert-manager-cainjector", vec![b]),
+                ],
+                vec![b],
+            ),
+            (
+                vec![("cert-manager-cainjector", vec![a]), ("kubectl", vec![c])],
+                vec![a],
+            ),
             (vec![("kubectl", vec![a])], vec![]),
             (vec![], vec![]),
         ] {

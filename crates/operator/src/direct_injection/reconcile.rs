@@ -226,9 +226,7 @@ impl DirectInjector {
                 if let Turn::Wait(wait) = turn {
                     return Ok(Injected::Later(wait));
                 }
-                if turn == Turn::Repair && self.context.opponents.note(target, &self.context.index).is_some()
-                {
-                    ca_injectors::look(&self.context);
+                if turn == Turn::Repair && ca_injectors::is_taken_back(&self.context, target) {
                     return Ok(Injected::Later(RETURN));
                 }
                 let leave = self.context.pace_of(key).turn().await;

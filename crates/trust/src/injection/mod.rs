@@ -25,4 +25,4 @@ pub use place::{CaBundlePlace, Encoding, InvalidPath, Surroundings};
 pub use reach::Reach;
 pub use request::{CaRequests, CaSource, CaSources, Consent, InvalidRequest};
 pub use withdrawal::{is_left_behind, withdrawal};
-pub use writer::{last_writer, needs_release, release, relevant_fields};
+pub use writer::{last_injector, last_writer, needs_release, release, relevant_fields};

@@ -2,7 +2,10 @@
 
 use json_patch::Patch;
 use serde_json::{Map, Value, json};
-use windlass_object::{names, object, patch};
+use windlass_object::{
+    ca_injectors::{CaInjector, CaInjectors},
+    names, object, patch,
+};
 
 use super::{
     ManagedElsewhere, TargetKind, TargetKinds,
@@ -28,6 +31,15 @@ pub fn last_writer(target: &Value) -> Option<&str> {
         (owns_it, object::text(entry, "/time"))
     })?;
     object::text(last, "/manager")
+}
+
+/// The one of `injectors` that wrote the CA bundle of `target` last, as that asks it to.
+pub fn last_injector(target: &Value, injectors: &CaInjectors) -> Option<CaInjector> {
+    let by = last_writer(target)?;
+    let is_it = |injector: &&CaInjector| {
+        injector.field_managers().contains(&by) && injector.asked_by(target).is_some()
+    };
+    injectors.iter().find(is_it).copied()
 }
 
 /// The patch that gives up the ownership that an injection has brought; `None` where there is none, or where it is in nobody's
