@@ -23,7 +23,10 @@ use super::{
     desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered, history::Overwrite,
     reconciler::CertificateReconciler,
 };
-use crate::injection::{InjectionOutcome, inject, release};
+use crate::{
+    ca_injectors,
+    injection::{InjectionOutcome, inject, release},
+};
 
 /// What comes after a plan was carried out; where there are several, the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -273,6 +276,11 @@ impl CertificateReconciler {
             return Ok(StepsOutcome::Settled);
         };
         let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(*bundle);
+        let is_lacking = || injection.is_needed(&latest) == Ok(true);
+        if is_repair && is_lacking() && ca_injectors::is_taken_back(&self.context, &latest) {
+            // The plan is to leave it to them.
+            return Ok(StepsOutcome::LookAgain);
+        }
         let injected = match injection::CaRequests::of(&latest, &self.context.index.target_kinds()) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
