@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use libtest_mimic::Trial;
 use windlass_scenarios::{
-    audit,
+    audit, cainjector,
     cluster::{Access, Disruption},
     cluster_pool::{ClusterPool, Existing},
     sample,
@@ -68,6 +68,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Disruption::Faults => false,
         Disruption::Controllers => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
+        Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
     };
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
     let trials: Vec<Trial> = selected
@@ -144,8 +145,9 @@ fn why_not(disruption: Disruption) -> &'static str {
         Disruption::Faults => "only the sandbox misbehaves when it is told to",
         Disruption::Controllers => "this cluster runs no controllers",
         Disruption::ControllerRuntime => {
-            "E2E_WEBHOOK_SERVER names no program: e2e/webhook-server/build builds it"
+            "E2E_WEBHOOK_SERVER names no program: e2e/go-program webhook-server builds it"
         }
+        Disruption::Cainjector => "E2E_CAINJECTOR names no program: e2e/go-program cainjector builds it",
     }
 }
 

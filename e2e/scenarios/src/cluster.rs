@@ -35,6 +35,8 @@ pub enum Disruption {
     Faults,
     /// Its pods run a program of controller-runtime: see [`crate::sample::CONTROLLER_RUNTIME_IMAGE`].
     ControllerRuntime,
+    /// cert-manager's cainjector runs beside: see [`crate::cainjector::PROGRAM`].
+    Cainjector,
     /// Its StatefulSets and DaemonSets have pods.
     Controllers,
 }

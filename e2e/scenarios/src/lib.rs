@@ -1,6 +1,7 @@
 //! Scenarios, each written once, and what they need to run.
 
 pub mod audit;
+pub mod cainjector;
 pub mod cluster;
 pub mod cluster_pool;
 pub mod command;

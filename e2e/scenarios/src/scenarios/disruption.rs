@@ -139,7 +139,7 @@ async fn inflict(
             faults.clear();
             outcome
         }
-        Disruption::ControllerRuntime | Disruption::Controllers => {
+        Disruption::ControllerRuntime | Disruption::Cainjector | Disruption::Controllers => {
             anyhow::bail!("a program inflicts nothing on a cluster")
         }
     }

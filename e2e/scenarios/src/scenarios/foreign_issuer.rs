@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const WITHDRAWN: Duration = Duration::from_secs(30);
 
 /// Somebody else's CA.
-struct Issuer(CertificateAuthority);
+pub(super) struct ForeignIssuer(CertificateAuthority);
 
 /// Requests that all call the webhook.
 struct Calls {
@@ -58,7 +58,7 @@ pub(super) async fn a_foreign_ca_is_replaced_in_one_step_without_a_failed_call(
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
-    let (first, second) = (Issuer::new(1)?, Issuer::new(2)?);
+    let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
     serve(client, &first).await?;
     create_target(client, "ca").await?;
     carries(client, &[&first]).await?;
@@ -110,7 +110,7 @@ pub(super) async fn webhooks_of_one_configuration_trust_whom_each_asks_for(
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
-    let (first, second) = (Issuer::new(1)?, Issuer::new(2)?);
+    let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
     create_namespace(client).await?;
     let mut other = second.public(None);
     other["metadata"]["name"] = "other".into();
@@ -144,7 +144,7 @@ pub(super) async fn a_target_may_ask_for_the_ca_of_the_api_server(
     create_namespace(client).await?;
     let published = "/api/v1/namespaces/windlass-system/configmaps/kube-root-ca.crt";
     if get(client, published).await?.is_none() {
-        let issuer = Issuer::new(1)?;
+        let issuer = ForeignIssuer::new(1)?;
         let config_map =
             json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": pem(&[&issuer])}});
         let config_maps = "/api/v1/namespaces/windlass-system/configmaps";
@@ -170,7 +170,7 @@ fn blocks(pem: &str) -> BTreeSet<&str> {
 }
 
 /// Creates a Deployment that serves what `issuer` signs, and waits until it is available.
-async fn serve(client: &Client, issuer: &Issuer) -> anyhow::Result<()> {
+async fn serve(client: &Client, issuer: &ForeignIssuer) -> anyhow::Result<()> {
     create_namespace(client).await?;
     for secret in [issuer.public(None), issuer.leaf()?] {
         succeed(client, "POST", &collection("secrets"), Some(&secret)).await?;
@@ -253,7 +253,7 @@ async fn empty(client: &Client) -> anyhow::Result<()> {
 }
 
 /// Waits until the target trusts exactly these.
-async fn carries(client: &Client, issuers: &[&Issuer]) -> anyhow::Result<()> {
+async fn carries(client: &Client, issuers: &[&ForeignIssuer]) -> anyhow::Result<()> {
     until("the target trusts them", PATIENCE, async || {
         let target = get(client, &path()).await?.context("gone")?;
         Ok(check(carried(&target, 0) == pem(issuers), || target.to_string()))
@@ -269,18 +269,18 @@ fn carried(target: &Value, webhook: usize) -> String {
 }
 
 /// The same of these issuers: the oldest comes first.
-fn pem(issuers: &[&Issuer]) -> String {
+pub(super) fn pem(issuers: &[&ForeignIssuer]) -> String {
     issuers
         .iter()
         .map(|issuer| issuer.0.certificate().to_pem())
         .collect()
 }
 
-// === impl Issuer ===
+// === impl ForeignIssuer ===
 
-impl Issuer {
+impl ForeignIssuer {
     /// A later one is valid from later on.
-    fn new(generation: u32) -> anyhow::Result<Self> {
+    pub(super) fn new(generation: u32) -> anyhow::Result<Self> {
         let terms = terms(generation)?;
         let ca = CertificateAuthority::self_signed(
             &dns_names()?,

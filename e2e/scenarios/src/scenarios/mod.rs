@@ -9,6 +9,7 @@ mod admission_proof;
 mod adoption;
 mod blocking;
 mod callers;
+mod cert_manager;
 mod changes;
 mod claims;
 mod cold_start;
@@ -296,6 +297,9 @@ scenarios! {
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
     discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
+    cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,
+    cert_manager::cert_manager_and_windlass_each_answer_who_asks_them needs Cainjector,
+    cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,
     callers::an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first,
     callers::an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken,
     halves::certificates_and_bundles_run_in_processes_of_their_own,

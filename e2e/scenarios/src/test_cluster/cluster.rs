@@ -110,9 +110,14 @@ impl TestCluster {
     ///
     /// When it cannot be written.
     pub fn write(&self, name: &str, content: &str) -> anyhow::Result<PathBuf> {
-        let path = self.directory.path().join(name);
+        let path = self.path(name);
         fs::write(&path, content)?;
         Ok(path)
+    }
+
+    /// Where a file of this name is in the test cluster's folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// `operator` behind a new proxy.
