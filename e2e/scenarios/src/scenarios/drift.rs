@@ -21,7 +21,7 @@ pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1bet
 /// A target that asks for the sample's trust bundle, and that nothing is sent through.
 fn target(kind: &'static TargetKind) -> ForeignTarget {
     let annotations = json!({"windlass.dev/inject-ca-from": format!("{}/{CERTIFICATE}", sample::NAMESPACE)});
-    Target::of(
+    ForeignTarget::of(
         kind,
         &annotations,
         (sample::NAMESPACE, CERTIFICATE),

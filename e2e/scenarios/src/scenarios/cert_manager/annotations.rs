@@ -95,7 +95,7 @@ pub(in super::super) async fn cert_manager_and_windlass_each_answer_who_asks_the
     let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
     publish(client, "POST", &first).await?;
     let kind = foreign::crd(CERT_MANAGER_VERSION, "Certificate", "certificates", true);
-    foreign::define(cluster, &kind).await?;
+    foreign::define(&cluster.client, &kind).await?;
     let certificate = json!({
         "apiVersion": CERT_MANAGER_VERSION, "kind": "Certificate", "metadata": {"name": "issuer"},
         "spec": {"secretName": "issuer"},
