@@ -91,7 +91,13 @@ impl CaInjector {
     /// The groups whose kinds it injects into.
     pub const fn groups(self) -> &'static [&'static str] {
         match self {
-            Self::CertManager | Self::ServiceCa => &[
+            Self::CertManager => &[
+                "admissionregistration.k8s.io",
+                "apiextensions.k8s.io",
+                "apiregistration.k8s.io",
+            ],
+            Self::ServiceCa => &[
+                "",
                 "admissionregistration.k8s.io",
                 "apiextensions.k8s.io",
                 "apiregistration.k8s.io",
@@ -100,12 +106,16 @@ impl CaInjector {
         }
     }
 
-    /// The Lease by which it elects its leader, in whatever namespace: `LeaderElectionID` of each program.
-    pub const fn lease(self) -> &'static str {
+    /// The namespaces and the name of the Lease by which it elects its leader, as its manifests have it. In other namespaces anybody
+    /// may hold one of that name.
+    pub const fn leases(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Self::CertManager => "cert-manager-cainjector-leader-election",
-            Self::ServiceCa => "service-ca-controller-lock",
-            Self::ClusterApi => "controller-leader-election-capi",
+            Self::CertManager => (
+                &["kube-system", "cert-manager"],
+                "cert-manager-cainjector-leader-election",
+            ),
+            Self::ServiceCa => (&["openshift-service-ca"], "service-ca-controller-lock"),
+            Self::ClusterApi => (&["capi-system"], "controller-leader-election-capi"),
         }
     }
 
@@ -118,13 +128,13 @@ impl CaInjector {
         }
     }
 
-    /// The annotation by which `target` asks it, if it does.
+    /// The annotation by which `target` asks it, if it does, and is of a kind that it injects into.
     pub fn asked_by(self, target: &Value) -> Option<&'static str> {
         let says = |name| object::annotation(target, name).filter(|value| !value.is_empty());
         let mut annotations = self.annotations().iter();
-        annotations
-            .find(|name| says(name).is_some_and(|value| value != "false"))
-            .copied()
+        let annotation = annotations.find(|name| says(name).is_some_and(|value| value != "false"))?;
+        let (group, _) = object::group_and_version(object::text(target, "/apiVersion")?);
+        self.groups().contains(&group).then_some(*annotation)
     }
 }
 

@@ -9,7 +9,10 @@ use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_cluster::{Index, Kind, kinds};
-use windlass_object::ca_injectors::{CaInjector, CaInjectors};
+use windlass_object::{
+    ca_injectors::{CaInjector, CaInjectors},
+    object,
+};
 use windlass_trust::injection::last_injector;
 
 use crate::{
@@ -36,7 +39,7 @@ const SEEN: Duration = Duration::from_secs(3600);
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), Infallible> {
     let mut changes = context.index.subscribe();
     for injector in context.index.target_kinds().answered() {
-        context.watches.want(leases(injector.lease()));
+        leases(*injector).for_each(|watch| context.watches.want(watch));
     }
     let mut ticks = tokio::time::interval(LOOK);
     loop {
@@ -60,7 +63,7 @@ fn look(context: &Context) {
     let (index, now) = (&context.index, context.clock.now());
     let kinds = index.target_kinds();
     let is_at_work = |injector: &&CaInjector| {
-        held_lease(index, injector.lease(), now).is_some() || context.opponents.have(**injector)
+        held_lease(index, **injector, now).is_some() || context.opponents.have(**injector)
     };
     let at_work: CaInjectors = kinds.answered().iter().filter(is_at_work).copied().collect();
     if !index.note_at_work(at_work.clone()) {
@@ -90,7 +93,11 @@ pub(crate) fn is_taken_back(context: &Context, target: &Value) -> bool {
 
 impl Opponents {
     /// Notes who has taken back the trust bundle that `target` was given, if that is one whose annotation it carries. Whether it is.
+    /// What is in a namespace says nothing: its tenant may write under any name.
     fn note(&self, target: &Value, index: &Index) -> bool {
+        if object::text(target, "/metadata/namespace").is_some() {
+            return false;
+        }
         let Some(injector) = last_injector(target, index.target_kinds().answered()) else {
             return false;
         };
@@ -121,13 +128,18 @@ mod tests {
             (&asking, "kubectl", false),
             (&json!({}), "cert-manager-cainjector", false),
         ] {
-            let target = json!({"metadata": {"annotations": annotations, "managedFields": [
-                {"manager": by, "fieldsV1": {"f:caBundle": {}}, "time": "2026-01-01T00:00:00Z"},
-                {"manager": "windlass-inject", "fieldsV1": {}, "time": "2026-01-01T00:00:01Z"},
-            ]}});
+            let mut target = json!({
+                "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                "metadata": {"name": "a", "annotations": annotations, "managedFields": [
+                    {"manager": by, "fieldsV1": {"f:caBundle": {}}, "time": "2026-01-01T00:00:00Z"},
+                    {"manager": "windlass-inject", "fieldsV1": {}, "time": "2026-01-01T00:00:01Z"},
+                ]},
+            });
             let opponents = Opponents::default();
             assert_eq!(opponents.note(&target, &index), expected, "{by}");
             assert_eq!(opponents.have(CaInjector::CertManager), expected, "{by}");
+            target["metadata"]["namespace"] = "a-tenant".into();
+            assert!(!Opponents::default().note(&target, &index), "{by}");
         }
     }
 }

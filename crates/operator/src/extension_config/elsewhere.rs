@@ -18,9 +18,9 @@ pub(super) enum StatusWriter {
     Unknown,
 }
 
-/// The watch that sees the Leases of Cluster API's core managers.
-pub(super) fn manager_leases() -> Watch {
-    leases(CaInjector::ClusterApi.lease())
+/// The watches that see the Leases of Cluster API's core manager.
+pub(super) fn manager_leases() -> impl Iterator<Item = Watch> {
+    leases(CaInjector::ClusterApi)
 }
 
 /// Who writes the status of `config`.
@@ -32,10 +32,10 @@ pub(super) fn status_writer(index: &Index, config: &Value, now: Timestamp) -> St
         }
         _ => {}
     }
-    if !index.is_complete(&manager_leases()) {
+    if !manager_leases().all(|watch| index.is_complete(&watch)) {
         return StatusWriter::Unknown;
     }
-    if let Some(lease) = held_lease(index, CaInjector::ClusterApi.lease(), now) {
+    if let Some(lease) = held_lease(index, CaInjector::ClusterApi, now) {
         return StatusWriter::Elsewhere(format!("the manager of Cluster API renews {lease}"));
     }
     match later_writer(config) {
@@ -93,8 +93,10 @@ mod tests {
 
     fn complete() -> Index {
         let index = Index::new();
-        index.begin_relist(&manager_leases());
-        index.finish_relist(&manager_leases());
+        for watch in manager_leases() {
+            index.begin_relist(&watch);
+            index.finish_relist(&watch);
+        }
         index
     }
 
@@ -110,8 +112,9 @@ mod tests {
         ));
         let index = complete();
         assert_eq!(writer(&index, &config(Value::Null)), StatusWriter::Windlass);
-        let held = lease(CaInjector::ClusterApi.lease(), "2026-01-01T00:09:55.000000Z", "a");
-        index.apply(&manager_leases(), held);
+        let renewed = "2026-01-01T00:09:55.000000Z";
+        let held = lease(CaInjector::ClusterApi, "capi-system", renewed, "a");
+        index.apply(&manager_leases().next().unwrap(), held);
         let found = writer(&index, &config(Value::Null));
         assert!(matches!(found, StatusWriter::Elsewhere(_)));
         assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);

@@ -43,7 +43,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
     let look_at_all = || {
         let all = all(&context.index);
         if !all.is_empty() {
-            context.watches.want(manager_leases());
+            manager_leases().for_each(|watch| context.watches.want(watch));
         }
         all.into_iter().for_each(|config| queue.add(config));
     };
@@ -53,7 +53,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
             Ok(change) => {
                 let kind = Kind::of(&change.key);
                 if is_extension_config(&kind) {
-                    context.watches.want(manager_leases());
+                    manager_leases().for_each(|watch| context.watches.want(watch));
                 }
                 affected(&context.index, &change)
                     .into_iter()

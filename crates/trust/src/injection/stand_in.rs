@@ -28,17 +28,15 @@ pub(super) struct StandIn<'a> {
 // === impl StandIn ===
 
 impl<'a> StandIn<'a> {
-    /// What `target` asks an injector for whose annotations are answered; `None` where it asks none, or Windlass itself.
+    /// What `target` asks an injector for whose annotations are answered; `None` where it asks none, or Windlass itself. Not for a
+    /// ConfigMap: there service-ca gives the one CA that all Services have.
     pub(super) fn of(target: &'a Value, kinds: &'a TargetKinds) -> Option<Self> {
         if kinds.answered().is_empty() || CaRequests::are_made_of_us(target) {
             return None;
         }
-        let group = &kinds.of(target)?.group;
+        let _ = kinds.of(target).filter(|kind| !kind.is_common())?;
         let mut answered = kinds.answered().iter();
-        let annotation = answered.find_map(|injector| {
-            let injects = injector.groups().iter().any(|known| known == group);
-            injector.asked_by(target).filter(|_| injects)
-        })?;
+        let annotation = answered.find_map(|injector| injector.asked_by(target))?;
         Some(Self {
             target,
             kinds,

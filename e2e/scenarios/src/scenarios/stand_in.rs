@@ -282,15 +282,16 @@ pub(super) async fn what_cluster_api_is_asked_for_is_injected(cluster: &TestClus
 pub(super) async fn an_injector_that_is_at_work_is_left_alone(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     create_namespace(client).await?;
+    let (_, name) = CaInjector::CertManager.leases();
     let lease = |holder: &str| {
         let now = Timestamp::now();
         json!({
-            "metadata": {"name": CaInjector::CertManager.lease()},
+            "metadata": {"name": name},
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": 60, "renewTime": format!("{now:.6}")},
         })
     };
-    let leases = of_namespace("/apis/coordination.k8s.io/v1", "leases");
-    succeed(client, "POST", &leases, Some(&lease("cainjector-1"))).await?;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    succeed(client, "POST", leases, Some(&lease("cainjector-1"))).await?;
     let ca = create_secret(client, "ca", json!({CERT_MANAGER_CONSENT: "true"})).await?;
     let ask = json!({CERT_MANAGER_SECRET: format!("{NAMESPACE}/ca")});
     create_target(client, "asking", ask, &["hook"]).await?;
@@ -299,7 +300,7 @@ pub(super) async fn an_injector_that_is_at_work_is_left_alone(cluster: &TestClus
     tokio::time::sleep(QUIET).await;
     carries(client, &target("asking"), FIRST, &[]).await?;
 
-    let path = format!("{leases}/{}", CaInjector::CertManager.lease());
+    let path = format!("{leases}/{name}");
     succeed(client, "PATCH", &path, Some(&lease(""))).await?;
     carries(client, &target("asking"), FIRST, &[&ca]).await?;
 

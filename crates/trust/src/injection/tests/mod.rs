@@ -304,7 +304,7 @@ fn what_others_manage_is_left_to_them() {
         ("cert-manager.io/inject-apiserver-ca", "true", true),
         ("service.beta.openshift.io/inject-cabundle", "true", true),
         ("service.beta.openshift.io/inject-cabundle", "false", false),
-        ("runtime.cluster.x-k8s.io/inject-ca-from-secret", "ns/name", true),
+        ("runtime.cluster.x-k8s.io/inject-ca-from-secret", "ns/name", false),
         ("cert-manager.io/inject-ca-from", "", false),
         ("example.com/other", "true", false),
     ] {
@@ -324,6 +324,24 @@ fn what_others_manage_is_left_to_them() {
         error.to_string(),
         "cert-manager is also requested to inject the CA bundle: remove the annotation cert-manager.io/inject-ca-from or that of Windlass"
     );
+}
+
+#[test]
+fn others_manage_objects_of_their_own_groups() {
+    for (target, annotation, elsewhere) in [
+        (
+            extension_config(),
+            "runtime.cluster.x-k8s.io/inject-ca-from-secret",
+            true,
+        ),
+        (extension_config(), "cert-manager.io/inject-ca-from-secret", false),
+        (config_map(), "cert-manager.io/inject-ca-from-secret", false),
+        (config_map(), "service.beta.openshift.io/inject-cabundle", true),
+    ] {
+        let target = annotated(target, annotation, "ns/name");
+        let checked = ManagedElsewhere::check(&target, &TargetKinds::default());
+        assert_eq!(checked.is_err(), elsewhere, "{target}");
+    }
 }
 
 #[test]
