@@ -126,7 +126,9 @@ impl TestCluster {
     ///
     /// When the proxy cannot be opened.
     pub async fn proxied(&self, operator: &OperatorProcess) -> anyhow::Result<(OperatorProcess, Proxy)> {
-        let proxy = Proxy::open(self.operator_client().await?).await?;
+        // With its own rights.
+        let client = cluster::client(&fs::read_to_string(&operator.kubeconfig)?).await?;
+        let proxy = Proxy::open(client).await?;
         let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), proxy))
     }
@@ -158,15 +160,6 @@ impl TestCluster {
         let name = format!("{}.forwarder.kubeconfig", operator.pod);
         let kubeconfig = self.write(&name, forwarder.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), forwarder))
-    }
-
-    /// A client with the operator's own rights.
-    ///
-    /// # Errors
-    ///
-    /// When its kubeconfig cannot be read.
-    async fn operator_client(&self) -> anyhow::Result<Client> {
-        cluster::client(&fs::read_to_string(&self.operator.kubeconfig)?).await
     }
 
     /// Waits until a ServingCertificate is stable, with every endpoint and every target current.
