@@ -18,7 +18,11 @@ fn main() -> ExitCode {
         .map(|scenario| {
             // What is built with controller-runtime asks an API server for more than the sandbox has, which runs no
             // controllers but those of Deployments.
-            let lacks = [Disruption::ControllerRuntime, Disruption::Controllers];
+            let lacks = [
+                Disruption::ControllerRuntime,
+                Disruption::Cainjector,
+                Disruption::Controllers,
+            ];
             let is_left_out = scenario.needs.iter().any(|need| lacks.contains(need));
             Trial::test(scenario.name, || trial::run_on_sandbox(scenario, program))
                 .with_ignored_flag(is_left_out)
