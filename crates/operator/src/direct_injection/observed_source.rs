@@ -52,17 +52,20 @@ pub(super) fn source_object(source: &CaSource, own_namespace: &str) -> Option<Ob
     }
 }
 
-/// The Secret that a Certificate names; `None` for any other object.
-pub(super) fn named_secret(key: &ObjectKey, object: Option<&Value>) -> Option<ObjectKey> {
-    let name = object::text(object?, "/spec/secretName").filter(|_| Kind::of(key) == kinds::CERTIFICATE)?;
+/// The Secret that a Certificate names; `None` for any other object, which is not read: most sources are Secrets, and there may be
+/// many.
+pub(super) fn named_secret(key: &ObjectKey, read: impl FnOnce() -> Option<Arc<Value>>) -> Option<ObjectKey> {
+    if Kind::of(key) != kinds::CERTIFICATE {
+        return None;
+    }
+    let certificate = read()?;
+    let name = object::text(&certificate, "/spec/secretName")?;
     Some(kinds::SECRET.object(key.namespace.as_deref(), name))
 }
 
 /// The watches that see a source.
 pub(super) fn watches_of(key: &ObjectKey, index: &Index) -> impl Iterator<Item = Watch> + use<> {
-    let secret = index
-        .find(key)
-        .and_then(|object| named_secret(key, Some(&object)));
+    let secret = named_secret(key, || index.find(key));
     std::iter::once(watch_of(key)).chain(secret.map(|secret| watch_of(&secret)))
 }
 

@@ -66,9 +66,7 @@ impl ObservedSources {
     pub(super) fn find(&self, key: &ObjectKey, context: &Context) -> Option<Arc<ObservedSource>> {
         let (index, now) = (&context.index, context.clock.now());
         let object = index.find_indexed(key);
-        let secret = object
-            .as_ref()
-            .and_then(|object| named_secret(key, Some(&object.read())));
+        let secret = named_secret(key, || Some(object.as_ref()?.read()));
         let seen = Seen {
             object,
             secret: secret.map(|secret| (secret.clone(), index.find_indexed(&secret))),

@@ -186,7 +186,7 @@ impl DirectInjector {
                 return Ok(None);
             };
             let object = cluster.read(&key).await?.map(Arc::new);
-            let secret = match named_secret(&key, object.as_deref()) {
+            let secret = match named_secret(&key, || object.clone()) {
                 Some(secret) => Some((secret.clone(), cluster.read(&secret).await?.map(Arc::new))),
                 None => None,
             };

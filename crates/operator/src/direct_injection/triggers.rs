@@ -186,21 +186,16 @@ fn watch_sources(context: &Context, requests: &InjectionRequests) {
 
 /// Whether an object of a source is not there, or not seen yet.
 fn is_missing(source: &ObjectKey, index: &Index) -> bool {
-    let Some(object) = index.find(source) else {
-        return true;
-    };
-    let secret = named_secret(source, Some(&object));
-    secret.is_some_and(|secret| index.find_indexed(&secret).is_none())
+    let secret = named_secret(source, || index.find(source));
+    let mut objects = std::iter::once(source).chain(&secret);
+    objects.any(|object| index.find_indexed(object).is_none())
 }
 
 /// The Certificates that are asked for and name a Secret.
 fn certificates_of(index: &Index, secret: &ObjectKey) -> impl Iterator<Item = ObjectKey> + use<> {
-    let names_it = |key: &ObjectKey, object: &Value| named_secret(key, Some(object)).as_ref() == Some(secret);
-    let all = index.indexed(&kinds::CERTIFICATE).into_iter();
-    let named: Vec<_> = all
-        .filter(|(key, object)| names_it(key, &object.read()))
-        .collect();
-    named.into_iter().map(|(key, _)| key)
+    let mut all = index.indexed(&kinds::CERTIFICATE);
+    all.retain(|key, object| named_secret(key, || Some(object.read())).as_ref() == Some(secret));
+    all.into_keys()
 }
 
 /// The Secrets in which is noted what sources give.

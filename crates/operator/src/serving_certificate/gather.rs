@@ -126,8 +126,8 @@ impl CertificateReconciler {
         let reach = self.reach(desired, named, &names);
         let mut called = CalledPorts::new();
         let mut unreleased = Vec::new();
-        // One after the other: parsed, all of them take a lot of memory.
         let kinds = self.context.index.target_kinds();
+        // One after the other: parsed, all of them take a lot of memory.
         let seen = targets.iter().map(|(key, target)| {
             let target = target.read();
             called.extend(endpoints::called_ports(&reach, &target));
