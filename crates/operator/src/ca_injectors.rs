@@ -31,6 +31,13 @@ const LOOK: Duration = Duration::from_secs(5);
 /// else that it is there.
 const SEEN: Duration = Duration::from_secs(3600);
 
+/// Starts the watches by which it is seen who is at work. Whoever writes targets waits for their first lists.
+pub(crate) fn watch_everything(context: &Context) {
+    for injector in context.index.target_kinds().answered() {
+        leases(*injector).for_each(|watch| context.watches.want(watch));
+    }
+}
+
 /// Looks who is at work until `shutdown`.
 ///
 /// # Errors
@@ -38,9 +45,6 @@ const SEEN: Duration = Duration::from_secs(3600);
 /// None.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), Infallible> {
     let mut changes = context.index.subscribe();
-    for injector in context.index.target_kinds().answered() {
-        leases(*injector).for_each(|watch| context.watches.want(watch));
-    }
     let mut ticks = tokio::time::interval(LOOK);
     loop {
         let is_of_interest = tokio::select! {
@@ -59,7 +63,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> R
 }
 
 /// Notes who is at work, as far as it is seen now.
-fn look(context: &Context) {
+pub(crate) fn look(context: &Context) {
     let (index, now) = (&context.index, context.clock.now());
     let kinds = index.target_kinds();
     let is_at_work = |injector: &&CaInjector| {

@@ -22,7 +22,7 @@ use super::{
     triggers::{self, Queues},
     withdrawal::Withdrawals,
 };
-use crate::{context::Context, controller, reporting::Announced, standby::StandbyRepairs};
+use crate::{ca_injectors, context::Context, controller, reporting::Announced, standby::StandbyRepairs};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MOST);
@@ -71,6 +71,7 @@ pub(crate) fn run(
         };
         let known = Arc::new(ObservedSources::default());
         let inject = |since| {
+            ca_injectors::look(&context);
             let injector = new(&context, since, known.clone());
             move |target: ObjectKey| injector.clone().reconcile(target)
         };
@@ -86,6 +87,7 @@ pub(crate) fn run(
             move |source: ObjectKey| keeper.clone().reconcile(source)
         };
         let stand_in = |since| {
+            ca_injectors::look(&standby);
             let injector = new(&standby, since, Arc::default());
             standing_by.worker(move |target| injector.clone().stand_in(target))
         };

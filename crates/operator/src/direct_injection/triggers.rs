@@ -20,7 +20,7 @@ use super::{
     observed_source::{named_secret, watches_of},
     requests::InjectionRequests,
 };
-use crate::{context::Context, injection, standby::StandbyRepairs};
+use crate::{ca_injectors, context::Context, injection, standby::StandbyRepairs};
 
 /// What follows from a change.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub(super) struct Queues {
 
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
+    ca_injectors::watch_everything(context);
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
     for watch in whole
         .map(Watch::all)

@@ -21,7 +21,7 @@ use super::{
     obstacles::Obstacles, reconciler::CertificateReconciler, repair::Repair, secrets::KnownSecrets, triggers,
     turns::DialTurns,
 };
-use crate::{context::Context, controller, reporting::Announced, standby::StandbyRepairs};
+use crate::{ca_injectors, context::Context, controller, reporting::Announced, standby::StandbyRepairs};
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(LONG);
@@ -68,18 +68,21 @@ pub fn run(
             repairs.clone(),
             standing_by.clone(),
         );
-        let new = |context: &Arc<Context>, since| CertificateReconciler {
-            context: context.clone(),
-            timing: timing.clone(),
-            histories: Histories::default(),
-            turns: DialTurns::new(timing.poll.unsigned_abs()),
-            obstacles: Obstacles::default(),
-            secrets: KnownSecrets::default(),
-            neighbours: Neighbours::default(),
-            announced: Announced::default(),
-            bundles: Mutex::default(),
-            run: rand::random(),
-            since,
+        let new = |context: &Arc<Context>, since| {
+            ca_injectors::look(context);
+            CertificateReconciler {
+                context: context.clone(),
+                timing: timing.clone(),
+                histories: Histories::default(),
+                turns: DialTurns::new(timing.poll.unsigned_abs()),
+                obstacles: Obstacles::default(),
+                secrets: KnownSecrets::default(),
+                neighbours: Neighbours::default(),
+                announced: Announced::default(),
+                bundles: Mutex::default(),
+                run: rand::random(),
+                since,
+            }
         };
         // Both workers begin with one leadership, and share what is remembered since.
         let shared = OnceLock::new();

@@ -18,6 +18,7 @@ use windlass_trust::{
 
 use super::repair::Repair;
 use crate::{
+    ca_injectors,
     context::Context,
     injection::{self, REPAIRED},
     standby::StandbyRepairs,
@@ -28,6 +29,7 @@ const ENDPOINTS_SETTLE: Duration = Duration::from_millis(500);
 
 /// Starts the watches that are needed.
 pub(super) fn watch_everything(context: &Context) {
+    ca_injectors::watch_everything(context);
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
     for watch in whole
         .map(Watch::all)
