@@ -10,20 +10,12 @@ use windlass_object::{
 use super::{
     holder::Holder,
     kinds::TargetKinds,
-    writer::{is_of_spec, owns_ca_bundle},
+    writer::{field, is_of_injections, is_of_spec, owns_what_was_injected},
 };
 
 /// Whether `target` carries what an injection has brought, as far as that can be told without all of its field sets.
 pub fn is_left_behind(target: &Value, kinds: &TargetKinds) -> bool {
     is_marked(target) || owns_what_was_injected(target, kinds)
-}
-
-/// Whether we own a CA bundle of `target`.
-pub(super) fn owns_what_was_injected(target: &Value, kinds: &TargetKinds) -> bool {
-    let kind = kinds.of(target);
-    let mut entries = object::items(target, "/metadata/managedFields").iter();
-    let owns = |fields| owns_ca_bundle(fields, kind);
-    entries.any(|entry| is_ours(entry) && entry.get("fieldsV1").is_some_and(owns))
 }
 
 /// Whether a CA bundle was injected that nobody owns any more.
@@ -55,13 +47,7 @@ fn is_ours_alone(target: &Value, holder: &Holder<'_>) -> bool {
     let mut owners = entries
         .filter(|entry| is_of_spec(entry) && owns(entry, holder))
         .peekable();
-    (owners.peek().is_some() || is_marked(target)) && owners.all(is_ours)
-}
-
-/// Whether an entry of the managed fields is that of injections.
-fn is_ours(entry: &Value) -> bool {
-    object::text(entry, "/manager") == Some(names::INJECT)
-        && object::text(entry, "/operation") == Some("Update")
+    (owners.peek().is_some() || is_marked(target)) && owners.all(is_of_injections)
 }
 
 /// Whether an entry of the managed fields owns the CA bundle of a place. An atomic list is owned as a whole.
@@ -86,12 +72,6 @@ fn owns(entry: &Value, holder: &Holder<'_>) -> bool {
         return false;
     };
     held.get(format!("f:{}", place.field)).is_some()
-}
-
-/// The set of fields at a path of names.
-pub(super) fn field<'a>(fields: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut names = path.split('/').skip(1);
-    names.try_fold(fields, |fields, name| fields.get(format!("f:{name}")))
 }
 
 /// The set of fields of the item with a name, in a list whose key is the name.

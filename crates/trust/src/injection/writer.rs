@@ -7,10 +7,7 @@ use windlass_object::{
     names, object, patch,
 };
 
-use super::{
-    ManagedElsewhere, TargetKind, TargetKinds,
-    withdrawal::{field, owns_what_was_injected},
-};
+use super::{ManagedElsewhere, TargetKind, TargetKinds};
 
 /// Our own field managers, which write targets: never the ones that take a trust bundle away.
 const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
@@ -99,6 +96,20 @@ pub fn relevant_fields(target: &Value, entry: &Value, kinds: &TargetKinds) -> Op
         .then_some(relevant)
 }
 
+/// Whether we own a CA bundle of `target`.
+pub(super) fn owns_what_was_injected(target: &Value, kinds: &TargetKinds) -> bool {
+    let kind = kinds.of(target);
+    let mut entries = object::items(target, "/metadata/managedFields").iter();
+    let owns = |fields| owns_ca_bundle(fields, kind);
+    entries.any(|entry| is_of_injections(entry) && entry.get("fieldsV1").is_some_and(owns))
+}
+
+/// Whether an entry of the managed fields is that of injections.
+pub(super) fn is_of_injections(entry: &Value) -> bool {
+    object::text(entry, "/manager") == Some(names::INJECT)
+        && object::text(entry, "/operation") == Some("Update")
+}
+
 fn is_applied(entry: &Value) -> bool {
     is_of_spec(entry) && object::text(entry, "/operation") == Some("Apply")
 }
@@ -132,6 +143,12 @@ fn owns_field(fields: &Value, kind: Option<&TargetKind>) -> bool {
     fields
         .iter()
         .any(|(name, inner)| name.strip_prefix("f:").is_some_and(is_ca_bundle) || owns_field(inner, kind))
+}
+
+/// The set of fields at a path of names.
+pub(super) fn field<'a>(fields: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut names = path.split('/').skip(1);
+    names.try_fold(fields, |fields, name| fields.get(format!("f:{name}")))
 }
 
 #[cfg(test)]
