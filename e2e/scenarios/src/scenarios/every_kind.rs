@@ -130,7 +130,7 @@ impl Watched<'_> {
     async fn carries(&self, bundles: &[&str]) -> anyhow::Result<()> {
         let decoded = bundles.iter().map(|bundle| STANDARD.decode(bundle));
         let pem: Vec<_> = decoded.collect::<Result<_, _>>()?;
-        let expected: BTreeSet<_> = pem.iter().flat_map(|pem| certificates(pem)).collect();
+        let expected: BTreeSet<_> = pem.iter().flat_map(|pem| foreign::certificates(pem)).collect();
         let encoding = self.target.kind.places[0].encoding;
         until(
             &format!("it carries {} CAs", expected.len()),
@@ -144,7 +144,7 @@ impl Watched<'_> {
                         Encoding::Base64 => STANDARD.decode(value).unwrap_or_default(),
                         Encoding::Pem => value.as_bytes().to_vec(),
                     };
-                    certificates(&pem) == expected
+                    foreign::certificates(&pem) == expected
                 });
                 Ok(check(is_there, || seen.to_string()))
             },
@@ -209,14 +209,4 @@ impl Watched<'_> {
         }
         Ok(())
     }
-}
-
-/// The certificates of PEM, in any order.
-fn certificates(pem: &[u8]) -> BTreeSet<String> {
-    let pem = String::from_utf8_lossy(pem);
-    let blocks = pem.split("-----END CERTIFICATE-----").map(str::trim);
-    blocks
-        .filter(|block| !block.is_empty())
-        .map(str::to_owned)
-        .collect()
 }

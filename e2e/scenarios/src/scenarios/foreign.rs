@@ -1,5 +1,7 @@
 //! What others bring: kinds that a plain cluster does not serve, as far as scenarios need them, and trust bundles.
 
+use std::collections::BTreeSet;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use serde_json::{Value, json};
@@ -59,4 +61,19 @@ pub(super) fn trust_bundle() -> anyhow::Result<String> {
 pub(super) fn version(name: &str, storage: bool) -> Value {
     json!({"name": name, "served": true, "storage": storage,
            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+}
+
+/// The certificates of PEM, in any order.
+pub(super) fn certificates(pem: &[u8]) -> BTreeSet<String> {
+    let pem = String::from_utf8_lossy(pem);
+    let blocks = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
+    blocks
+        .filter(|block| !block.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The same of a CA bundle in base64.
+pub(super) fn certificates_of_bundle(bundle: &str) -> BTreeSet<String> {
+    certificates(&STANDARD.decode(bundle).unwrap_or_default())
 }

@@ -1,7 +1,6 @@
 //! Trust in servers whose certificates somebody else issues: their CA is replaced in one step.
 
 use std::{
-    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_object::names;
 use windlass_trust::pki::{CertificateAuthority, DnsNames, Terms, Validity};
 
+use super::foreign::certificates;
 use crate::{
     request, sample,
     steps::{PATIENCE, VALIDATING, check, get, succeed, until},
@@ -157,16 +157,10 @@ pub(super) async fn a_target_may_ask_for_the_ca_of_the_api_server(
     succeed(client, "POST", VALIDATING, Some(&target)).await?;
     until("the target has it", PATIENCE, async || {
         let target = get(client, &path()).await?.context("gone")?;
-        let is_there = blocks(&carried(&target, 0)) == blocks(published);
+        let is_there = certificates(carried(&target, 0).as_bytes()) == certificates(published.as_bytes());
         Ok(check(is_there, || target.to_string()))
     })
     .await
-}
-
-/// The certificates of PEM, in any order.
-fn blocks(pem: &str) -> BTreeSet<&str> {
-    let blocks = pem.split("-----END CERTIFICATE-----").map(str::trim);
-    blocks.filter(|block| !block.is_empty()).collect()
 }
 
 /// Creates a Deployment that serves what `issuer` signs, and waits until it is available.

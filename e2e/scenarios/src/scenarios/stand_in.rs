@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Context;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use windlass_object::{
 
 use super::{
     drift::{EXTENSION_CONFIGS, extension_config_crd},
-    foreign::{self, define},
+    foreign::{self, certificates_of_bundle, define},
 };
 use crate::{
     operator::OperatorProcess,
@@ -93,27 +92,19 @@ async fn create_target(
     Ok(())
 }
 
-/// The certificates of PEM in base64.
-fn certificates(encoded: &str) -> BTreeSet<String> {
-    let pem = STANDARD.decode(encoded).unwrap_or_default();
-    let pem = String::from_utf8_lossy(&pem);
-    let blocks = pem.split("-----END CERTIFICATE-----").map(str::trim);
-    blocks
-        .filter(|block| !block.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
-
 fn carried(target: &Value, pointer: &str) -> BTreeSet<String> {
     let bundle = target.pointer(pointer).and_then(Value::as_str);
-    bundle.map(certificates).unwrap_or_default()
+    bundle.map(certificates_of_bundle).unwrap_or_default()
 }
 
 const FIRST: &str = "/webhooks/0/clientConfig/caBundle";
 
 /// Waits until what is at `pointer` of an object has exactly the certificates of these.
 async fn carries(client: &Client, path: &str, pointer: &str, bundles: &[&str]) -> anyhow::Result<()> {
-    let expected: BTreeSet<_> = bundles.iter().flat_map(|bundle| certificates(bundle)).collect();
+    let expected: BTreeSet<_> = bundles
+        .iter()
+        .flat_map(|bundle| certificates_of_bundle(bundle))
+        .collect();
     until(
         &format!("{path} carries {} certificates", expected.len()),
         PATIENCE,
@@ -241,7 +232,7 @@ pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
                 async || {
                     let target = get(client, &target("by-service")).await?.context("gone")?;
                     let carried = carried(&target, &format!("/webhooks/{index}/clientConfig/caBundle"));
-                    let trust = certificates(&trust(name).await?);
+                    let trust = certificates_of_bundle(&trust(name).await?);
                     let has_it = !trust.is_empty() && carried == trust;
                     Ok(check(has_it, || target.to_string()))
                 },
@@ -311,7 +302,7 @@ pub(super) async fn an_injector_that_is_at_work_is_left_alone(cluster: &TestClus
     let begun = tokio::time::Instant::now();
     while begun.elapsed() < 3 * QUIET {
         let seen = get(client, &target("asking")).await?.context("gone")?;
-        if carried(&seen, FIRST) != certificates(&theirs) {
+        if carried(&seen, FIRST) != certificates_of_bundle(&theirs) {
             let path = format!("{}?fieldManager=cainjector", target("asking"));
             let answer = request::send(client, "PATCH", &path, Some(&written)).await?;
             anyhow::ensure!(answer.code == 200, "{answer}");

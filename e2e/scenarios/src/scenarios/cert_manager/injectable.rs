@@ -3,11 +3,13 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Context;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::super::{foreign::version, injection::NAMESPACE};
+use super::super::{
+    foreign::{certificates_of_bundle, version},
+    injection::NAMESPACE,
+};
 use crate::{
     request::text,
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, check, get, succeed, until},
@@ -123,21 +125,10 @@ impl Injectable {
                 )
             });
         Ok(Ownership {
-            certificates: certificates(text(&object, self.bundle)),
+            certificates: certificates_of_bundle(text(&object, self.bundle)),
             owners: owners.collect(),
         })
     }
-}
-
-/// The certificates of a CA bundle in base64, in PEM.
-pub(super) fn certificates(bundle: &str) -> BTreeSet<String> {
-    let pem = STANDARD.decode(bundle).unwrap_or_default();
-    let pem = String::from_utf8_lossy(&pem);
-    let blocks = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
-    blocks
-        .filter(|block| !block.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
 pub(super) async fn create(client: &Client, injectables: &[Injectable]) -> anyhow::Result<()> {

@@ -14,10 +14,11 @@ use windlass_object::{
 
 use super::{
     super::{
+        foreign::{certificates, certificates_of_bundle},
         foreign_issuer::{ForeignIssuer, pem},
         injection::NAMESPACE,
     },
-    injectable::{Injectable, certificates},
+    injectable::Injectable,
 };
 use crate::{
     cainjector,
@@ -53,21 +54,21 @@ pub(super) async fn publish(client: &Client, method: &str, issuer: &ForeignIssue
 }
 
 pub(super) fn certificates_of(issuers: &[&ForeignIssuer]) -> BTreeSet<String> {
-    certificates(&STANDARD.encode(pem(issuers)))
+    certificates(pem(issuers).as_bytes())
 }
 
 /// What Windlass publishes for the Service.
 pub(super) async fn trust_bundle(client: &Client) -> anyhow::Result<BTreeSet<String>> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
     let secret = get(client, &path).await?.context("no Secret")?;
-    Ok(certificates(text(&secret, "/data/ca.crt")))
+    Ok(certificates_of_bundle(text(&secret, "/data/ca.crt")))
 }
 
 /// The CA of the API server, as the cluster publishes it.
 pub(super) async fn published(client: &Client) -> anyhow::Result<BTreeSet<String>> {
     let path = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt";
     let config_map = get(client, path).await?.context("no ConfigMap")?;
-    Ok(certificates(&STANDARD.encode(text(&config_map, "/data/ca.crt"))))
+    Ok(certificates(text(&config_map, "/data/ca.crt").as_bytes()))
 }
 
 /// How often the operator wrote one of them.
