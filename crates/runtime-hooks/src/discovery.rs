@@ -1,7 +1,8 @@
 //! The Discovery hook: a server says which hooks it answers, by which handlers.
 //!
-//! What is required of an answer is what Cluster API requires (`internal/runtime/client/client.go`). Beside that, a hook of another
-//! group than Cluster API's is anybody's own, and taken as it is.
+//! What is required of an answer is what Cluster API requires (`internal/runtime/client/client.go`), but for hooks that the catalog
+//! does not know: of a group that it knows they are left out and told, since a server may be newer than who asks it; of another
+//! group they are anybody's own, and taken as they are.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +10,19 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{
+    Catalog, Hook, HookReference,
+    cluster_api::{Discovery, GROUP, VERSION},
     go_json::{field, first_value},
-    hook::{DISCOVERY, GROUP, HOOKS, HookReference, VERSION},
 };
+
+/// What a server answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// By name.
+    pub handlers: Vec<Handler>,
+    /// Those of hooks that nobody knows here, by name: each `name` with its `hook`. Nobody calls them.
+    pub unknown: Vec<(String, HookReference)>,
+}
 
 /// What answers a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,15 +105,16 @@ pub fn request() -> Value {
 
 /// Where a server is asked, behind the path of its ExtensionConfig.
 pub fn path() -> String {
-    HookReference::of_cluster_api(DISCOVERY).path()
+    Discovery::reference().path()
 }
 
-/// Reads the body of an answer. The handlers are sorted by name: servers written in Go give them in an order that differs each time.
+/// Reads the body of an answer by the hooks of `catalog`. The handlers are sorted by name: servers written in Go give them in an
+/// order that differs each time.
 ///
 /// # Errors
 ///
 /// When the server did not succeed, or anything is wrong with one of the handlers.
-pub fn read_answer(body: &[u8]) -> Result<Vec<Handler>, DiscoveryError> {
+pub fn read_answer(body: &[u8], catalog: &Catalog) -> Result<Discovered, DiscoveryError> {
     let answer = first_value(body).map_err(|error| DiscoveryError::NotJson(error.to_string()))?;
     let Value::Object(answer) = &answer else {
         return Err(DiscoveryError::NotJson("it must be an object".into()));
@@ -154,7 +166,17 @@ pub fn read_answer(body: &[u8]) -> Result<Vec<Handler>, DiscoveryError> {
         return Err(DiscoveryError::Invalid(problems));
     }
     handlers.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(handlers)
+    let groups: BTreeSet<_> = catalog.hooks().map(|hook| hook.reference().group()).collect();
+    let is_known =
+        |handler: &Handler| catalog.get(&handler.hook).is_some() || !groups.contains(handler.hook.group());
+    let (handlers, unknown): (Vec<_>, Vec<_>) = handlers.into_iter().partition(is_known);
+    Ok(Discovered {
+        handlers,
+        unknown: unknown
+            .into_iter()
+            .map(|handler| (handler.name, handler.hook))
+            .collect(),
+    })
 }
 
 fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Option<Handler> {
@@ -208,8 +230,7 @@ fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Optio
 }
 
 /// What is wrong with a hook that a handler is said to answer.
-fn problem_of(reference: &HookReference) -> Option<String> {
-    let HookReference { api_version, hook } = reference;
+fn problem_of(HookReference { api_version, hook }: &HookReference) -> Option<String> {
     let shown = || tidied(api_version);
     let Some((group, version)) = api_version.split_once('/') else {
         return Some(format!(
@@ -226,11 +247,7 @@ fn problem_of(reference: &HookReference) -> Option<String> {
     }
     let is_name =
         !hook.is_empty() && hook.len() <= 256 && hook.chars().all(|letter| letter.is_ascii_alphanumeric());
-    if !is_name {
-        return Some(format!("hook {:?} must be the name of a hook", tidied(hook)));
-    }
-    let is_known = !reference.is_of_cluster_api() || (version == VERSION && HOOKS.contains(&hook.as_str()));
-    (!is_known).then(|| format!("Cluster API has no hook {hook} in {api_version}"))
+    (!is_name).then(|| format!("hook {:?} must be the name of a hook", tidied(hook)))
 }
 
 /// The text of a field; where it is none, that is a problem.
@@ -304,8 +321,12 @@ mod tests {
         json!({"name": name, "requestHook": {"apiVersion": format!("{GROUP}/{VERSION}"), "hook": hook}})
     }
 
+    fn discovered(answer: &Value) -> Result<Discovered, DiscoveryError> {
+        read_answer(answer.to_string().as_bytes(), &Catalog::of_cluster_api())
+    }
+
     fn read(answer: &Value) -> Result<Vec<Handler>, DiscoveryError> {
-        read_answer(answer.to_string().as_bytes())
+        discovered(answer).map(|discovered| discovered.handlers)
     }
 
     fn with(field: &str, value: Value) -> Value {
@@ -352,6 +373,30 @@ mod tests {
     }
 
     #[test]
+    fn a_server_may_know_more_hooks_than_who_asks() {
+        let newer = json!({"apiVersion": format!("{GROUP}/v1"), "hook": "BeforeClusterCreate"});
+        let mut second = handler("second", "BeforeCoffee");
+        second["timeoutSeconds"] = 5.into();
+        let answer = json!({"status": "Success", "handlers": [
+            handler("first", "BeforeClusterCreate"), second, {"name": "third", "requestHook": newer},
+        ]});
+        let found = discovered(&answer).unwrap();
+        assert_eq!(found.handlers.len(), 1);
+        let unknown: Vec<_> = found
+            .unknown
+            .iter()
+            .map(|(name, hook)| format!("{name}: {hook}"))
+            .collect();
+        assert_eq!(
+            unknown,
+            [
+                "second: hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=BeforeCoffee",
+                "third: hooks.runtime.cluster.x-k8s.io/v1, Hook=BeforeClusterCreate",
+            ]
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let message = |answer: &Value| read(answer).unwrap_err().to_string();
         assert_eq!(
@@ -363,12 +408,12 @@ mod tests {
             "got unknown response status \"\" with message: a"
         );
         assert!(
-            read_answer(b"<html>")
+            read_answer(b"<html>", &Catalog::new())
                 .unwrap_err()
                 .to_string()
                 .starts_with("the answer is not JSON: ")
         );
-        assert!(read_answer(b"[]").is_err());
+        assert!(read_answer(b"[]", &Catalog::new()).is_err());
         for (field, value, expected) in [
             (
                 "name",
@@ -410,11 +455,6 @@ mod tests {
                 "requestHook",
                 json!("x"),
                 "handlers[0].requestHook: must be an object",
-            ),
-            (
-                "requestHook",
-                json!({"apiVersion": format!("{GROUP}/{VERSION}"), "hook": "BeforeCoffee"}),
-                "handlers[0].requestHook: Cluster API has no hook BeforeCoffee in hooks.runtime.cluster.x-k8s.io/v1alpha1",
             ),
             (
                 "requestHook",
@@ -460,7 +500,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_a_server_answers_is_read_or_refused(body in ".{0,200}") {
-            let _ = read_answer(body.as_bytes());
+            let _ = read_answer(body.as_bytes(), &Catalog::of_cluster_api());
         }
 
         #[test]

@@ -1,8 +1,27 @@
-//! Runtime hooks of Cluster API: servers that a controller asks over TLS at certain points of what it does.
+//! Runtime hooks: Cluster API's Runtime SDK for any controller.
 //!
-//! A server is known by an ExtensionConfig, and says itself which hooks it answers, by which handlers: [`discovery`].
-//! Pure: who asks it, and how, is the caller's.
+//! A controller asks servers over TLS at certain points of what it does. What it asks is a [`Hook`]; who answers is a handler of a
+//! server, which an ExtensionConfig registers.
+//!
+//! ```text
+//! define    Hook -> Catalog -> OpenAPI
+//! serve     handlers -> HookServer -> TLS                                (feature `server`)
+//! register  ExtensionConfigs -> Registry                                 (feature `kube`: from a cluster)
+//! call      Hook + Registry -> HookClient -> handlers -> one response    (feature `client`)
+//! ```
+//!
+//! Without features it is pure: types, the catalog, and the registry.
 
+mod base64_bytes;
+pub mod catalog;
+pub mod cluster_api;
 pub mod discovery;
-mod go_json;
+mod embedded_object;
+pub mod go_json;
 pub mod hook;
+pub mod response;
+
+pub use base64_bytes::Base64Bytes;
+pub use catalog::Catalog;
+pub use embedded_object::EmbeddedObject;
+pub use hook::{Hook, HookMetadata, HookReference, HookRequest, HookResponse};

@@ -1,12 +1,13 @@
 //! Asking the server of an ExtensionConfig which hooks it answers.
 
-use std::{collections::BTreeSet, io, net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, io, net::SocketAddr, sync::LazyLock, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::{FutureExt, StreamExt, stream};
 use http::Uri;
 use runtime_hooks::{
-    discovery::{self, DiscoveryError, Handler},
+    Catalog,
+    discovery::{self, Discovered, DiscoveryError},
     hook,
 };
 use serde_json::Value;
@@ -80,12 +81,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How many endpoints are asked at the same time, the first answer of which counts: one dead pod is in nobody's way.
 const ENDPOINTS: usize = 3;
 
+/// The hooks that can be told from others.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::of_cluster_api);
+
 /// Asks the server of an ExtensionConfig what it answers.
 ///
 /// # Errors
 ///
 /// When it is not known, for whatever reason.
-pub(super) async fn discover(context: &Context, config: &Value) -> Result<Vec<Handler>, DiscoverError> {
+pub(super) async fn discover(context: &Context, config: &Value) -> Result<Discovered, DiscoverError> {
     let trust = trust(config)?;
     let place = ServerPlace::of(config)?;
     let prefix = match &place {
@@ -115,7 +119,7 @@ pub(super) async fn discover(context: &Context, config: &Value) -> Result<Vec<Ha
     let mut failed = None;
     while let Some(answer) = answers.next().await {
         match answer {
-            Ok(body) => return Ok(discovery::read_answer(&body)?),
+            Ok(body) => return Ok(discovery::read_answer(&body, &CATALOG)?),
             // The one that says most: who is not there says nothing.
             Err(error) if failed.as_ref().is_none_or(ProbeError::is_unreachable) => failed = Some(error),
             Err(_) => {}

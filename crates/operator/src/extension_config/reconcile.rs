@@ -14,7 +14,7 @@ use super::{
     discover::{discover, endpoints_of},
     elsewhere::{StatusWriter, status_writer},
     pace::{Asked, Attempt, SHORTEST},
-    status::{Discovery, has_failed, status_patch},
+    status::{Discovery, has_failed, left_out, status_patch},
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -106,7 +106,7 @@ impl ExtensionConfigReconciler {
             false => None,
         };
         let discovery = match discover(&self.context, config).await {
-            Ok(handlers) => Discovery::Discovered(handlers),
+            Ok(discovered) => Discovery::Discovered(discovered),
             Err(error) => Discovery::NotDiscovered(error.to_string()),
         };
         drop(permit);
@@ -122,8 +122,11 @@ impl ExtensionConfigReconciler {
     fn say(&self, config: &Value, key: &ObjectKey, discovery: &Discovery) {
         match discovery {
             Discovery::Paused => self.announced.forget(key),
-            Discovery::Discovered(handlers) => {
-                let word = format!("Discovered {} handlers", handlers.len());
+            Discovery::Discovered(discovered) => {
+                let mut word = format!("Discovered {} handlers", discovered.handlers.len());
+                if let Some(left_out) = left_out(discovered) {
+                    word = format!("{word}; {left_out}");
+                }
                 self.note(config, key, "Discovered", &word);
             }
             Discovery::NotDiscovered(problem) => {

@@ -4,7 +4,7 @@
 //! API's `core/reconcilers/extensionconfig`): all of it is written at once, or they could see one without the other.
 
 use jiff::Timestamp;
-use runtime_hooks::discovery::Handler;
+use runtime_hooks::discovery::Discovered;
 use serde_json::{Value, json};
 use windlass_object::object;
 
@@ -14,7 +14,7 @@ pub(super) enum Discovery {
     /// Nobody is to be asked, by its annotation.
     Paused,
     /// What its server answers.
-    Discovered(Vec<Handler>),
+    Discovered(Discovered),
     /// It is not known, for this reason. What was known before stays.
     NotDiscovered(String),
 }
@@ -54,9 +54,10 @@ pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp
     if let Some(said) = discovery.legacy() {
         put(at(&mut status, places.legacy), said, now);
     }
-    if let Discovery::Discovered(handlers) = discovery {
+    if let Discovery::Discovered(discovered) = discovery {
         let name = object::text(config, "/metadata/name").unwrap_or_default();
-        status["handlers"] = handlers.iter().map(|handler| handler.to_status(name)).collect();
+        let handlers = discovered.handlers.iter();
+        status["handlers"] = handlers.map(|handler| handler.to_status(name)).collect();
     }
     let is_said = status == live
         || is_nothing(&status["handlers"]) && without_handlers(&status) == without_handlers(&live);
@@ -147,11 +148,11 @@ impl Discovery {
         };
         let discovered = match self {
             Self::Paused => return vec![paused],
-            Self::Discovered(_) => Word {
+            Self::Discovered(discovered) => Word {
                 condition_type: "Discovered",
                 is_true: true,
                 reason: "Discovered",
-                message: String::new(),
+                message: left_out(discovered).unwrap_or_default(),
             },
             Self::NotDiscovered(problem) => Word {
                 condition_type: "Discovered",
@@ -176,6 +177,13 @@ impl Discovery {
     }
 }
 
+/// Says which handlers are left out of the status, where any are: a reader would not know what to call them with.
+pub(super) fn left_out(discovered: &Discovered) -> Option<String> {
+    let unknown = discovered.unknown.iter();
+    let unknown: Vec<_> = unknown.map(|(name, hook)| format!("{name} ({hook})")).collect();
+    (!unknown.is_empty()).then(|| format!("Left out, as their hooks are not known: {}", unknown.join(", ")))
+}
+
 fn message(problem: &str) -> String {
     let message = format!("Error in discovery: {problem}");
     message.chars().take(LONGEST_MESSAGE).collect()
@@ -191,7 +199,7 @@ impl Word {
 
 #[cfg(test)]
 mod tests {
-    use runtime_hooks::discovery::read_answer;
+    use runtime_hooks::{Catalog, discovery::read_answer};
 
     use super::*;
 
@@ -203,7 +211,7 @@ mod tests {
             .map(|name| json!({"name": name, "requestHook": hook}))
             .collect();
         let answer = json!({"status": "Success", "handlers": handlers});
-        Discovery::Discovered(read_answer(answer.to_string().as_bytes()).unwrap())
+        Discovery::Discovered(read_answer(answer.to_string().as_bytes(), &Catalog::of_cluster_api()).unwrap())
     }
 
     fn at(second: i64) -> Timestamp {
@@ -272,6 +280,24 @@ mod tests {
         assert_eq!(
             back["status"]["deprecated"]["v1beta1"]["conditions"][0].get("severity"),
             None
+        );
+    }
+
+    #[test]
+    fn handlers_of_unknown_hooks_are_left_out_and_told() {
+        let config = json!({"metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3}});
+        let mut newer = handlers(&["first"]);
+        let Discovery::Discovered(discovered) = &mut newer else {
+            unreachable!()
+        };
+        let mut hook = discovered.handlers[0].hook.clone();
+        hook.hook = "BeforeCoffee".into();
+        discovered.unknown.push(("second".into(), hook));
+        let found = patched(config, &newer, 0).unwrap();
+        assert_eq!(found["status"]["handlers"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            condition(&found, "Discovered")["message"],
+            "Left out, as their hooks are not known: second (hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=BeforeCoffee)"
         );
     }
 

@@ -1,0 +1,127 @@
+//! A hook whose types are only known by what can be done with them.
+
+use std::fmt;
+
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+use super::RequestError;
+use crate::{
+    Hook, HookMetadata, HookReference, HookRequest,
+    go_json::{self, DecodeError},
+};
+
+/// A hook of a catalog.
+#[derive(Clone)]
+pub struct HookDefinition {
+    reference: HookReference,
+    metadata: HookMetadata,
+    has_settings: bool,
+    check_request: fn(Value) -> Result<(), DecodeError>,
+    check_response: fn(Value) -> Result<(), DecodeError>,
+    request_schema: fn(&mut SchemaGenerator) -> Schema,
+    response_schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+// === impl HookDefinition ===
+
+impl HookDefinition {
+    /// The definition of `H`.
+    pub fn of<H: Hook>() -> Self {
+        Self {
+            reference: H::reference(),
+            metadata: H::METADATA,
+            has_settings: H::Request::HAS_SETTINGS,
+            check_request: |value| go_json::read_value::<H::Request>(value).map(drop),
+            check_response: |value| go_json::read_value::<H::Response>(value).map(drop),
+            request_schema: SchemaGenerator::subschema_for::<H::Request>,
+            response_schema: SchemaGenerator::subschema_for::<H::Response>,
+        }
+    }
+
+    /// Its names.
+    pub fn reference(&self) -> &HookReference {
+        &self.reference
+    }
+
+    /// What is known of it beside its types.
+    pub fn metadata(&self) -> &HookMetadata {
+        &self.metadata
+    }
+
+    /// Whether its requests have settings.
+    pub fn has_settings(&self) -> bool {
+        self.has_settings
+    }
+
+    /// `kind` of its requests.
+    pub fn request_kind(&self) -> String {
+        format!("{}Request", self.reference.hook)
+    }
+
+    /// `kind` of its responses.
+    pub fn response_kind(&self) -> String {
+        format!("{}Response", self.reference.hook)
+    }
+
+    /// A request as it is sent: `kind` and `apiVersion` before its fields.
+    pub fn typed_request(&self, request: Map<String, Value>) -> Map<String, Value> {
+        let mut typed = Map::with_capacity(request.len() + 2);
+        typed.insert("kind".into(), self.request_kind().into());
+        typed.insert("apiVersion".into(), self.reference.api_version.clone().into());
+        let fields = request.into_iter();
+        typed.extend(fields.filter(|(field, _)| field != "kind" && field != "apiVersion"));
+        typed
+    }
+
+    /// Whether `request` is one of the hook. It need not say so by `kind` and `apiVersion`, but may not say something else.
+    ///
+    /// # Errors
+    ///
+    /// When it is not.
+    pub fn check_request(&self, request: &Value) -> Result<(), RequestError> {
+        let expected = [
+            ("kind", self.request_kind()),
+            ("apiVersion", self.reference.api_version.clone()),
+        ];
+        for (field, expected) in expected {
+            let found = request.get(field).and_then(Value::as_str).unwrap_or_default();
+            if !found.is_empty() && found != expected {
+                return Err(RequestError::Kind {
+                    field,
+                    expected,
+                    found: found.to_owned(),
+                });
+            }
+        }
+        Ok((self.check_request)(request.clone())?)
+    }
+
+    /// Whether `response` is one of the hook.
+    ///
+    /// # Errors
+    ///
+    /// When a field is not as it must be.
+    pub fn check_response(&self, response: &Value) -> Result<(), DecodeError> {
+        (self.check_response)(response.clone())
+    }
+
+    /// The schema of its requests, without `kind` and `apiVersion`.
+    pub fn request_schema(&self, schemas: &mut SchemaGenerator) -> Schema {
+        (self.request_schema)(schemas)
+    }
+
+    /// The schema of its responses, without `kind` and `apiVersion`.
+    pub fn response_schema(&self, schemas: &mut SchemaGenerator) -> Schema {
+        (self.response_schema)(schemas)
+    }
+}
+
+impl fmt::Debug for HookDefinition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HookDefinition")
+            .field("reference", &self.reference)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! A deserializer of JSON that reads what Go's `encoding/json` reads into a struct.
+//!
+//! Names of fields match in any case, the last of several counts, null leaves a field as it is, and what is not known is ignored.
+
+use serde::{
+    de::{
+        Deserializer, Error, IntoDeserializer, Unexpected, Visitor,
+        value::{MapDeserializer, SeqDeserializer},
+    },
+    forward_to_deserialize_any,
+};
+use serde_json::{Map, Value};
+
+/// A value to read as Go does.
+pub(super) struct GoValue(pub(super) Value);
+
+// === impl GoValue ===
+
+impl<'de> Deserializer<'de> for GoValue {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Array(items) => items_of(items, visitor),
+            Value::Object(fields) => {
+                let mut fields =
+                    MapDeserializer::new(fields.into_iter().map(|(name, value)| (name, Self(value))));
+                let read = visitor.visit_map(&mut fields)?;
+                fields.end()?;
+                Ok(read)
+            }
+            scalar => scalar.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        let object = match self.0 {
+            Value::Object(object) => object,
+            Value::Null => Map::new(),
+            other => return Err(Self::Error::invalid_type(unexpected(&other), &visitor)),
+        };
+        visitor.visit_map(MapDeserializer::new(known(object, fields).into_iter()))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map identifier ignored_any
+    }
+}
+
+impl IntoDeserializer<'_, serde_json::Error> for GoValue {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+fn items_of<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, serde_json::Error> {
+    let mut items = SeqDeserializer::new(items.into_iter().map(GoValue));
+    let read = visitor.visit_seq(&mut items)?;
+    items.end()?;
+    Ok(read)
+}
+
+/// The fields of an object that a struct has, each once.
+fn known(object: Map<String, Value>, fields: &'static [&'static str]) -> Vec<(&'static str, GoValue)> {
+    let mut known: Vec<(&'static str, GoValue)> = Vec::with_capacity(fields.len());
+    for (name, value) in object {
+        let field = fields
+            .iter()
+            .find(|field| **field == name)
+            .or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(&name)));
+        let Some(field) = field.filter(|_| !value.is_null()) else {
+            continue;
+        };
+        match known.iter_mut().find(|(known, _)| known == field) {
+            Some((_, earlier)) => *earlier = GoValue(value),
+            None => known.push((field, GoValue(value))),
+        }
+    }
+    known
+}
+
+fn unexpected(value: &Value) -> Unexpected<'_> {
+    match value {
+        Value::Null => Unexpected::Unit,
+        Value::Bool(value) => Unexpected::Bool(*value),
+        Value::Number(_) => Unexpected::Other("number"),
+        Value::String(text) => Unexpected::Str(text),
+        Value::Array(_) => Unexpected::Seq,
+        Value::Object(_) => Unexpected::Map,
+    }
+}

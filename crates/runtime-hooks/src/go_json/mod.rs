@@ -1,0 +1,150 @@
+//! JSON as Go reads it: what servers written in Go take for good is not to be refused here.
+
+mod deserializer;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use self::deserializer::GoValue;
+
+/// Why JSON cannot be read as what it should be.
+#[derive(Debug, Error)]
+pub enum DecodeError {
+    /// It is not JSON.
+    #[error("is not JSON: {0}")]
+    Syntax(
+        /// What is wrong, and where.
+        serde_json::Error,
+    ),
+    /// It is not of the type.
+    #[error("{path}: {problem}")]
+    Field {
+        /// The field, from the outermost.
+        path: String,
+        /// What is wrong with it.
+        problem: serde_json::Error,
+    },
+}
+
+/// Reads the first JSON value in `bytes` as `T`.
+///
+/// # Errors
+///
+/// When they do not begin with one, or it has a field of another type.
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    read_value(first_value(bytes).map_err(DecodeError::Syntax)?)
+}
+
+/// Reads `value` as `T`.
+///
+/// # Errors
+///
+/// When it has a field of another type.
+pub(crate) fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
+    serde_path_to_error::deserialize(GoValue(value)).map_err(|error| DecodeError::Field {
+        path: error.path().to_string(),
+        problem: error.into_inner(),
+    })
+}
+
+/// The first JSON value in `bytes`; Go's decoder does not look at what follows it.
+///
+/// # Errors
+///
+/// When they do not begin with one.
+pub(crate) fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
+    match values.next() {
+        Some(value) => value,
+        None => serde_json::from_slice(bytes),
+    }
+}
+
+/// A field by its name, in whatever case it is written; the name as it should be goes first. null is nothing.
+pub(crate) fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let found = object.get(name).or_else(|| {
+        let mut fields = object.iter().rev();
+        fields.find_map(|(field, value)| field.eq_ignore_ascii_case(name).then_some(value))
+    });
+    found.filter(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Sample {
+        status: String,
+        retry_after_seconds: i32,
+        inner: Inner,
+        many: Vec<Inner>,
+        maybe: Option<Inner>,
+        anything: Value,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Inner {
+        name: String,
+    }
+
+    #[test]
+    fn what_follows_the_first_value_is_not_read() {
+        assert_eq!(first_value(b" {\"a\": 1}\n{\"b").unwrap(), json!({"a": 1}));
+        for wrong in ["", " ", "{", "<html>"] {
+            assert!(first_value(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_struct_is_read_as_go_reads_it() {
+        let written = br#"{
+            "Status": "a", "RETRYAFTERSECONDS": 5, "inner": {"NAME": "x", "other": 1}, "many": [{"Name": "y"}, null],
+            "maybe": {"name": "z"}, "anything": {"Name": null, "list": [1, {"B": 2}]}, "unknown": 1, "status": "b"
+        } trailing"#;
+        let inner = |name: &str| Inner { name: name.into() };
+        assert_eq!(
+            read::<Sample>(written).unwrap(),
+            Sample {
+                status: "b".into(),
+                retry_after_seconds: 5,
+                inner: inner("x"),
+                many: vec![inner("y"), inner("")],
+                maybe: Some(inner("z")),
+                anything: json!({"Name": null, "list": [1, {"B": 2}]}),
+            }
+        );
+        let nothing = br#"{"status": null, "inner": null, "many": null, "maybe": null}"#;
+        assert_eq!(read::<Sample>(nothing).unwrap(), Sample::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_field() {
+        let message = |text: &str| read::<Sample>(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            message(r#"{"many": [{"name": "a"}, {"Name": 1}]}"#),
+            "many[1].name: invalid type: integer `1`, expected a string"
+        );
+        assert_eq!(
+            message(r#"{"inner": []}"#),
+            "inner: invalid type: sequence, expected struct Inner"
+        );
+        assert!(message("<html>").starts_with("is not JSON: "));
+    }
+
+    #[test]
+    fn the_case_of_names_does_not_matter() {
+        let object = json!({"Status": 1, "STATUS": 2, "name": 3, "Name": 4, "none": null});
+        let object = object.as_object().unwrap();
+        assert_eq!(field(object, "status"), Some(&json!(2)));
+        assert_eq!(field(object, "name"), Some(&json!(3)));
+        assert_eq!(field(object, "none"), None);
+        assert_eq!(field(object, "other"), None);
+    }
+}
