@@ -29,6 +29,7 @@
 pub mod ca_injectors;
 pub mod go_duration;
 pub mod json;
+pub mod label_selector;
 pub mod names;
 pub mod object;
 pub mod patch;

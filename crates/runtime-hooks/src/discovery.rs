@@ -8,6 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
+use windlass_object::{
+    rfc1123::{is_label, is_subdomain},
+    text,
+};
 
 use crate::{
     Catalog, Hook, HookReference,
@@ -86,12 +90,6 @@ const DEFAULT_TIMEOUT: i64 = 10;
 /// The most handlers that the status of an ExtensionConfig holds.
 const MOST_HANDLERS: usize = 512;
 
-/// The longest DNS subdomain.
-const LONGEST_GROUP: usize = 253;
-
-/// The longest DNS label.
-const LONGEST_LABEL: usize = 63;
-
 /// How much of what a server says is repeated, in characters.
 const LONGEST_MESSAGE: usize = 512;
 
@@ -119,9 +117,9 @@ pub fn read_answer(body: &[u8], catalog: &Catalog) -> Result<Discovered, Discove
     let Value::Object(answer) = &answer else {
         return Err(DiscoveryError::NotJson("it must be an object".into()));
     };
-    let text = |name| field(answer, name).and_then(Value::as_str).unwrap_or_default();
-    let message = || tidied(text("message"));
-    match text("status") {
+    let said = |name| field(answer, name).and_then(Value::as_str).unwrap_or_default();
+    let message = || tidied(said("message"));
+    match said("status") {
         "Success" => {}
         "Failure" => return Err(DiscoveryError::Failure(message())),
         status => {
@@ -195,13 +193,13 @@ fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Optio
             return None;
         }
     };
-    let name = text(item, "name", &place, problems);
+    let name = string(item, "name", &place, problems);
     if !is_label(&name) {
         problems.push(format!("{place}.name: {:?} must be a DNS label", tidied(&name)));
     }
     let hook = HookReference {
-        api_version: text(request_hook, "apiVersion", &place, problems),
-        hook: text(request_hook, "hook", &place, problems),
+        api_version: string(request_hook, "apiVersion", &place, problems),
+        hook: string(request_hook, "hook", &place, problems),
     };
     if let Some(problem) = problem_of(&hook) {
         problems.push(format!("{place}.requestHook: {problem}"));
@@ -238,8 +236,7 @@ fn problem_of(HookReference { api_version, hook }: &HookReference) -> Option<Str
             shown()
         ));
     };
-    let is_group = group.len() <= LONGEST_GROUP && group.split('.').all(is_label);
-    if !is_group || !is_label(version) {
+    if !is_subdomain(group) || !is_label(version) {
         return Some(format!(
             "apiVersion {:?} must have the form <group>/<version>",
             shown()
@@ -251,7 +248,7 @@ fn problem_of(HookReference { api_version, hook }: &HookReference) -> Option<Str
 }
 
 /// The text of a field; where it is none, that is a problem.
-fn text(object: &Map<String, Value>, name: &str, place: &str, problems: &mut Vec<String>) -> String {
+fn string(object: &Map<String, Value>, name: &str, place: &str, problems: &mut Vec<String>) -> String {
     match field(object, name) {
         None => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -262,24 +259,9 @@ fn text(object: &Map<String, Value>, name: &str, place: &str, problems: &mut Vec
     }
 }
 
-/// RFC 1123 as Kubernetes has it: the name becomes a part of a path and of another name.
-fn is_label(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    text.len() <= LONGEST_LABEL
-        && !text.is_empty()
-        && text.bytes().all(is_inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
 /// The beginning of what somebody else wrote, on one line.
 fn tidied(text: &str) -> String {
-    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
-    let line = words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
-    line.chars().take(LONGEST_MESSAGE).collect()
+    text::tidied(text).chars().take(LONGEST_MESSAGE).collect()
 }
 
 // === impl Handler ===

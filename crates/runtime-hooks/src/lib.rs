@@ -19,9 +19,11 @@ pub mod discovery;
 mod embedded_object;
 pub mod go_json;
 pub mod hook;
+pub mod registry;
 pub mod response;
 
 pub use base64_bytes::Base64Bytes;
 pub use catalog::Catalog;
 pub use embedded_object::EmbeddedObject;
 pub use hook::{Hook, HookMetadata, HookReference, HookRequest, HookResponse};
+pub use registry::Registry;

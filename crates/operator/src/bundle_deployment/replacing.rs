@@ -5,13 +5,12 @@ use windlass_cluster::{
     apply::{Applicant, covers},
     kinds,
 };
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{ObjectKey, label_selector, names, object};
 
 use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{
     canary::revision,
     immutable::may_become,
-    label_selector,
     plan::{Phase, Plan},
     status::Milestone,
     traffic::{is_held, makes_way},

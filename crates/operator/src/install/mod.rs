@@ -3,7 +3,6 @@
 
 pub mod canary;
 pub mod immutable;
-pub mod label_selector;
 pub mod plan;
 pub mod proof;
 pub mod revision;

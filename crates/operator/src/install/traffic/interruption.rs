@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_object::{json, object};
+use windlass_object::{json, label_selector, object};
 
 use super::hold::is_held;
-use crate::install::{canary::revision, label_selector};
+use crate::install::canary::revision;
 
 /// Why the pods of a new revision of `deployment` cannot come up beside the old ones, if these are like them; `None` where they
 /// can.

@@ -1,9 +1,9 @@
 //! NetworkPolicies while pods of two revisions serve.
 
 use serde_json::{Value, json};
-use windlass_object::{names, object};
+use windlass_object::{label_selector, names, object};
 
-use crate::install::{canary::revision, label_selector};
+use crate::install::canary::revision;
 
 /// A NetworkPolicy that lets the pods of `deployment` do what `desired`, the policies of its own bundle, say, as long as those of
 /// the revision before are still in force: policies add up, and what selects no pod of the old revision takes nothing from it.

@@ -1,0 +1,216 @@
+//! Who is called.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Uri, uri::Authority};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// A server, by the name that its certificate must have, and by whom it is trusted.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct CalledServer {
+    authority: Authority,
+    prefix: String,
+    ca_bundle: Bytes,
+    /// Of the trust bundle, which is long: names a pool of connections in logs.
+    digest: [u8; 8],
+}
+
+/// Why a server cannot be called.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ServerError {
+    /// Neither host nor port can be read.
+    #[error("{0:?} is not a URL")]
+    Url(
+        /// The URL.
+        String,
+    ),
+    /// It is not called over TLS.
+    #[error("{0:?} must begin with https://")]
+    Scheme(
+        /// The URL.
+        String,
+    ),
+    /// Something stands in the URL that is sent to nobody.
+    #[error("{0:?} must have no user, query or fragment")]
+    Extra(
+        /// The URL.
+        String,
+    ),
+    /// A name or port is none that a Service has.
+    #[error("Service {namespace}/{name}, port {port}, cannot be called")]
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its port.
+        port: i64,
+    },
+}
+
+// === impl CalledServer ===
+
+impl CalledServer {
+    /// The server behind a Service, called at `path` and below by the name `<name>.<namespace>.svc`. An empty `ca_bundle`, PEM, is
+    /// what the system trusts, if that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When a name is none that a host can have, or the port none that a Service can have.
+    pub fn service(
+        namespace: &str,
+        name: &str,
+        port: i64,
+        path: &str,
+        ca_bundle: impl Into<Bytes>,
+    ) -> Result<Self, ServerError> {
+        let error = || ServerError::Service {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            port,
+        };
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && label.len() <= 63
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let port = u16::try_from(port)
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(error)?;
+        if !is_label(namespace) || !is_label(name) {
+            return Err(error());
+        }
+        let authority = format!("{name}.{namespace}.svc:{port}");
+        let authority = authority.parse().map_err(|_| error())?;
+        Ok(Self::new(authority, path, ca_bundle.into()))
+    }
+
+    /// The server at a URL, called at its path and below.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a URL of https, or has a user, a query or a fragment.
+    pub fn url(url: &str, ca_bundle: impl Into<Bytes>) -> Result<Self, ServerError> {
+        let quoted = || url.to_owned();
+        let parsed: Uri = url.parse().map_err(|_| ServerError::Url(quoted()))?;
+        if parsed.scheme_str() != Some("https") {
+            return Err(ServerError::Scheme(quoted()));
+        }
+        let authority = parsed.authority().ok_or_else(|| ServerError::Url(quoted()))?;
+        if authority.as_str().contains('@') || parsed.query().is_some() || url.contains('#') {
+            return Err(ServerError::Extra(quoted()));
+        }
+        let port = parsed.port_u16();
+        if authority.host().is_empty() || (port.is_none() && authority.port().is_some()) {
+            return Err(ServerError::Url(quoted()));
+        }
+        let authority = format!("{}:{}", authority.host(), port.unwrap_or(443));
+        let authority = authority.parse().map_err(|_| ServerError::Url(quoted()))?;
+        Ok(Self::new(authority, parsed.path(), ca_bundle.into()))
+    }
+
+    fn new(authority: Authority, prefix: &str, ca_bundle: Bytes) -> Self {
+        let mut digest = [0; 8];
+        digest.copy_from_slice(&Sha256::digest(&ca_bundle)[..8]);
+        Self {
+            authority,
+            prefix: prefix.to_owned(),
+            ca_bundle,
+            digest,
+        }
+    }
+
+    /// The name that its certificate must have.
+    pub fn host(&self) -> &str {
+        self.authority.host()
+    }
+
+    /// Its name and port.
+    pub fn authority(&self) -> &str {
+        self.authority.as_str()
+    }
+
+    /// Before what is asked of it.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// By whom it is trusted, PEM.
+    pub fn ca_bundle(&self) -> &Bytes {
+        &self.ca_bundle
+    }
+}
+
+impl fmt::Debug for CalledServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "https://{}{} trusted by ", self.authority, self.prefix)?;
+        self.digest
+            .iter()
+            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_called_by_its_name() {
+        let service = CalledServer::service("test1", "extension-service", 8443, "/x", "").unwrap();
+        assert_eq!(service.authority(), "extension-service.test1.svc:8443");
+        assert_eq!(service.host(), "extension-service.test1.svc");
+        for (url, authority, prefix) in [
+            ("https://example.com", "example.com:443", "/"),
+            ("https://example.com:8443/x/", "example.com:8443", "/x/"),
+            ("https://[::1]:8443", "[::1]:8443", "/"),
+        ] {
+            let server = CalledServer::url(url, "").unwrap();
+            assert_eq!((server.authority(), server.prefix()), (authority, prefix));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_refused() {
+        for (url, expected) in [
+            ("", r#""" is not a URL"#),
+            ("a b", r#""a b" is not a URL"#),
+            ("example.com", r#""example.com" must begin with https://"#),
+            (
+                "http://example.com",
+                r#""http://example.com" must begin with https://"#,
+            ),
+            (
+                "https://a:b@example.com",
+                r#""https://a:b@example.com" must have no user, query or fragment"#,
+            ),
+            (
+                "https://example.com?a=b",
+                r#""https://example.com?a=b" must have no user, query or fragment"#,
+            ),
+            (
+                "https://example.com#a",
+                r#""https://example.com#a" must have no user, query or fragment"#,
+            ),
+            (
+                "https://example.com:99999",
+                r#""https://example.com:99999" is not a URL"#,
+            ),
+        ] {
+            assert_eq!(CalledServer::url(url, "").unwrap_err().to_string(), expected);
+        }
+        for (namespace, name, port) in [
+            ("", "a", 443),
+            ("a", "", 443),
+            ("a/b", "c", 443),
+            ("a", "b", 0),
+            ("a", "b", 70_000),
+        ] {
+            assert!(CalledServer::service(namespace, name, port, "", "").is_err());
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Calling webhooks: by the name that a certificate must have, under the trust bundle of who is called.
+//!
+//! ```text
+//! server name, trust bundle -> pool of connections -> POST -> status 200 -> at most so many bytes
+//! ```
+
+mod connector;
+mod post;
+mod trust;
+
+pub use connector::{Resolve, SystemResolver};
+pub use post::{Answer, PostError};
+pub use trust::{ClientCertificate, TrustError};
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper_rustls::HttpsConnector;
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
+};
+use moka::sync::Cache;
+
+use self::{connector::Connector, trust::Trust};
+use crate::CalledServer;
+
+/// Connections to webhooks, which are used again: each pool is for one server and one trust bundle, so that no call ever goes over
+/// a connection that was judged by another's.
+#[derive(Clone)]
+pub struct Transport {
+    options: Arc<TransportOptions>,
+    pools: Cache<CalledServer, Pool>,
+}
+
+/// How webhooks are called.
+#[derive(Clone)]
+pub struct TransportOptions {
+    /// How long a connection may take to be made, beside what the call has.
+    pub connect_timeout: Duration,
+    /// How long a connection that nobody uses is kept. Less than what servers keep it, or calls are sent into one that is closed:
+    /// controller-runtime's keep theirs for 90 s.
+    pub idle_timeout: Duration,
+    /// The most bytes of an answer.
+    pub largest_answer: usize,
+    /// Whether a server without a trust bundle is trusted as the system trusts it; it is not trusted else.
+    pub system_roots: bool,
+    /// What clients present where a server asks for it.
+    pub client_certificate: Option<Arc<ClientCertificate>>,
+    /// Where a server is.
+    pub resolver: Arc<dyn Resolve>,
+    /// Whether proxies of the environment are used (`HTTPS_PROXY`, `NO_PROXY`).
+    pub proxies: bool,
+    /// How clients call themselves.
+    pub user_agent: String,
+}
+
+type Pool = Client<HttpsConnector<Connector>, Full<Bytes>>;
+
+/// The most bytes of an answer, as Cluster API has it for those that it limits.
+const LARGEST_ANSWER: usize = 20 << 20;
+
+/// The most pools.
+const POOLS: u64 = 4096;
+
+/// How long a pool is kept that nobody uses.
+const POOL_IDLE: Duration = Duration::from_secs(600);
+
+// === impl TransportOptions ===
+
+impl Default for TransportOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(60),
+            largest_answer: LARGEST_ANSWER,
+            system_roots: false,
+            client_certificate: None,
+            resolver: Arc::new(SystemResolver),
+            proxies: true,
+            user_agent: concat!("webhook-transport/", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+// === impl Transport ===
+
+impl Transport {
+    /// A transport without any connection.
+    pub fn new(options: TransportOptions) -> Self {
+        Self {
+            options: Arc::new(options),
+            pools: Cache::builder()
+                .max_capacity(POOLS)
+                .time_to_idle(POOL_IDLE)
+                .build(),
+        }
+    }
+
+    /// The options that it was made with.
+    pub fn options(&self) -> &TransportOptions {
+        &self.options
+    }
+
+    /// Has connections made anew from now on: what a client presents has changed.
+    pub fn forget_connections(&self) {
+        self.pools.invalidate_all();
+    }
+
+    fn pool(&self, server: &CalledServer) -> Result<Pool, TrustError> {
+        if let Some(pool) = self.pools.get(server) {
+            return Ok(pool);
+        }
+        let trust = Trust::new(server.ca_bundle(), &self.options)?;
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(trust.into_client_config())
+            .https_only()
+            .enable_all_versions()
+            .wrap_connector(Connector::new(&self.options));
+        let made = || {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .timer(TokioTimer::new())
+                .pool_idle_timeout(self.options.idle_timeout)
+                .build(connector)
+        };
+        // Whoever comes second for the same server has the first's.
+        Ok(self.pools.get_with_by_ref(server, made))
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Transport")
+            .field("pools", &self.pools.entry_count())
+            .finish_non_exhaustive()
+    }
+}

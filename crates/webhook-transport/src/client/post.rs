@@ -1,0 +1,167 @@
+//! One call.
+
+use std::{error::Error, time::Duration};
+
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper_util::client::legacy;
+use thiserror::Error;
+
+use super::{Transport, TrustError};
+use crate::CalledServer;
+
+/// What a webhook answers with status 200.
+pub type Answer = Bytes;
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum PostError {
+    /// The server cannot be judged.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// What is asked cannot stand in a request.
+    #[error("{0:?} is not a path")]
+    Path(
+        /// The path.
+        String,
+    ),
+    /// No connection, or none on which it is trusted.
+    #[error("cannot connect: {0}")]
+    Connect(
+        /// Why, from the outermost.
+        String,
+    ),
+    /// The connection ended before there was an answer.
+    #[error("the connection ended without an answer: {0}")]
+    Interrupted(
+        /// Why, from the outermost.
+        String,
+    ),
+    /// It took too long.
+    #[error("no answer within {}s", .0.as_secs_f32())]
+    Timeout(
+        /// How long it had.
+        Duration,
+    ),
+    /// It answers more than anybody reads.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(
+        /// The most.
+        usize,
+    ),
+    /// It answers with another status than 200; what it says is shown, not followed.
+    #[error("HTTP {status}{}", if .words.is_empty() { String::new() } else { format!(": {words}") })]
+    Status {
+        /// The status.
+        status: StatusCode,
+        /// The beginning of the body.
+        words: String,
+    },
+}
+
+/// How much of what a server says is repeated, in characters.
+const LONGEST_WORDS: usize = 512;
+
+// === impl PostError ===
+
+impl PostError {
+    /// Whether the server cannot have begun with what was asked.
+    pub fn is_unsent(&self) -> bool {
+        matches!(self, Self::Trust(_) | Self::Path(_) | Self::Connect(_))
+    }
+
+    /// Whether another call may fare better at once.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Connect(_) | Self::Interrupted(_))
+    }
+
+    fn of(error: &legacy::Error) -> Self {
+        let mut words = Vec::new();
+        let mut next: Option<&dyn Error> = error.source();
+        while let Some(error) = next {
+            let said = error.to_string();
+            // Each layer repeats what is inside of it, or says nothing of its own.
+            if !words.iter().any(|known: &String| known.contains(&said)) {
+                words.push(said);
+            }
+            next = error.source();
+        }
+        let words = words.join(": ");
+        match error.is_connect() {
+            true => Self::Connect(words),
+            false => Self::Interrupted(words),
+        }
+    }
+}
+
+// === impl Transport ===
+
+impl Transport {
+    /// Posts JSON to `path` of a server, behind its prefix as it is written there, and returns what it answers. Redirects are not
+    /// followed.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer of status 200 within `timeout`.
+    pub async fn post(
+        &self,
+        server: &CalledServer,
+        path: &str,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Answer, PostError> {
+        let exchanged = self.exchange(server, path, body);
+        match tokio::time::timeout(timeout, exchanged).await {
+            Ok(answer) => answer,
+            Err(_) => Err(PostError::Timeout(timeout)),
+        }
+    }
+
+    async fn exchange(&self, server: &CalledServer, path: &str, body: Bytes) -> Result<Answer, PostError> {
+        let pool = self.pool(server)?;
+        let request = Request::post(format!("https://{}{path}", server.authority()))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, &self.options.user_agent)
+            .body(Full::new(body))
+            .map_err(|_| PostError::Path(path.to_owned()))?;
+        let response = pool
+            .request(request)
+            .await
+            .map_err(|error| PostError::of(&error))?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            let words = words(&beginning(response.into_body()).await);
+            return Err(PostError::Status { status, words });
+        }
+        let largest = self.options.largest_answer;
+        match Limited::new(response.into_body(), largest).collect().await {
+            Ok(read) => Ok(read.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(PostError::TooLarge(largest)),
+            Err(error) => Err(PostError::Interrupted(error.to_string())),
+        }
+    }
+}
+
+/// As much of a body as there is to show.
+async fn beginning(mut body: Incoming) -> Vec<u8> {
+    let mut read = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        read.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        if read.len() >= LONGEST_WORDS * 4 {
+            break;
+        }
+    }
+    read
+}
+
+/// The beginning of a text that somebody else wrote, on one line.
+fn words(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars()
+        .filter(|letter| !letter.is_control())
+        .take(LONGEST_WORDS)
+        .collect()
+}
