@@ -14,6 +14,8 @@
 
 mod base64_bytes;
 pub mod catalog;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod cluster_api;
 pub mod discovery;
 mod embedded_object;

@@ -105,7 +105,8 @@ impl Outcome {
         let mut messages = Vec::new();
         let mut retries = BTreeSet::new();
         for outcome in outcomes {
-            if outcome.retry_after_seconds != 0 {
+            // A time that is over asks for nothing.
+            if outcome.retry_after_seconds > 0 {
                 retries.insert(outcome.retry_after_seconds);
             }
             if !outcome.message.is_empty() {
@@ -131,7 +132,7 @@ mod tests {
             retry_after_seconds,
             ..Outcome::default()
         };
-        let all = [(0, "test1"), (1, ""), (5, "test2"), (4, ""), (3, "")];
+        let all = [(0, "test1"), (1, ""), (5, "test2"), (-4, ""), (3, "")];
         let all = all.map(|(seconds, message)| outcome(message, seconds));
         assert_eq!(Outcome::of_all(all), outcome("test1, test2", 1));
         assert_eq!(Outcome::of_all([]), Outcome::default());

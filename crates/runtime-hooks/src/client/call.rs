@@ -1,0 +1,424 @@
+//! Calls of one handler, and of all of a hook.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+use tracing::{debug, warn};
+use webhook_transport::client::PostError;
+
+use super::{
+    CallError, CallOptions, CallOrder, HandlerError, HookClient, metrics,
+    request::{HandlerRequest, PreparedRequest},
+    response_cache,
+};
+use crate::{
+    Hook, HookReference, HookResponse,
+    catalog::{ConversionPath, HookDefinition},
+    discovery::FailurePolicy,
+    go_json::{self, DecodeError},
+    registry::RegisteredHandler,
+    response::{Outcome, ResponseStatus},
+};
+
+/// What a response is read as.
+trait ReadResponse: Send + Sized {
+    /// Reads JSON of the version that is asked.
+    fn read(body: &[u8]) -> Result<(Self, Outcome), DecodeError>;
+
+    /// The same of JSON that was read already.
+    fn read_value(value: Value) -> Result<(Self, Outcome), DecodeError>;
+
+    /// A response that says nothing else.
+    fn of(outcome: Outcome) -> Self;
+}
+
+/// A response by its type.
+struct Typed<R>(R);
+
+/// A response as JSON.
+struct Untyped(Value);
+
+/// Between two attempts of one call.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+
+// === impl HookClient ===
+
+impl HookClient {
+    /// The names of the handlers that would be called for an object in `namespace`; empty for an object that is in none.
+    ///
+    /// # Errors
+    ///
+    /// When the hook is not known, or not who answers it, or a namespace's labels cannot be had.
+    pub async fn handlers<H: Hook>(&self, namespace: &str) -> Result<Vec<String>, CallError> {
+        let hook = H::reference();
+        self.definition(&hook)?;
+        let handlers = self.selected(&hook, namespace).await?;
+        Ok(handlers.iter().map(|handler| handler.name.clone()).collect())
+    }
+
+    /// Calls one handler, `<handler>.<ExtensionConfig>`, about an object in `namespace`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such handler for that, or it does not answer with success.
+    pub async fn call<H: Hook>(
+        &self,
+        handler: &str,
+        namespace: &str,
+        request: &H::Request,
+        options: &CallOptions,
+    ) -> Result<H::Response, CallError> {
+        let hook = H::reference();
+        let request = encoded(handler, request)?;
+        let called = self.call_named::<Typed<H::Response>>(&hook, handler, namespace, request, options);
+        Ok(called.await?.0)
+    }
+
+    /// The same with request and response as JSON, for hooks that are only known when the program runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::call`].
+    pub async fn call_json(
+        &self,
+        hook: &HookReference,
+        handler: &str,
+        namespace: &str,
+        request: Value,
+        options: &CallOptions,
+    ) -> Result<Value, CallError> {
+        let called = self.call_named::<Untyped>(hook, handler, namespace, request, options);
+        Ok(called.await?.0)
+    }
+
+    /// Calls all handlers of a hook about an object in `namespace`, and says what they say together: success, the soonest time to
+    /// ask again, and all messages. What else a response has is for [`Self::call`]. Where there is no handler, that is a success.
+    ///
+    /// # Errors
+    ///
+    /// When one of them does not answer with success; those behind it are not called.
+    pub async fn call_all<H: Hook>(
+        &self,
+        namespace: &str,
+        request: &H::Request,
+        options: &CallOptions,
+    ) -> Result<H::Response, CallError> {
+        let hook = H::reference();
+        let definition = self.definition(&hook)?;
+        let handlers = self.selected(&hook, namespace).await?;
+        let mut response = H::Response::default();
+        let Some(first) = handlers.first() else {
+            return Ok(response);
+        };
+        let request = encoded(&first.name, request)?;
+        let request = &PreparedRequest::new(&self.catalog, definition, request);
+        let deadline = options.budget.map(|budget| Instant::now() + budget);
+        let beside = match options.order {
+            CallOrder::Sequential => 1,
+            CallOrder::Concurrent(most) => most.max(1),
+        };
+        // Not `then`: what is called beside each other is to be told in the order of names.
+        let outcomes: Vec<Outcome> = stream::iter(&handlers)
+            .map(async |handler| {
+                let called =
+                    self.call_handler::<Typed<H::Response>>(request, definition, handler, deadline, false);
+                called.await.map(|Typed(response)| response.outcome())
+            })
+            .buffered(beside)
+            .try_collect()
+            .await?;
+        response.set_outcome(Outcome::of_all(outcomes));
+        Ok(response)
+    }
+
+    fn definition(&self, hook: &HookReference) -> Result<&HookDefinition, CallError> {
+        let known = self.catalog.get(hook);
+        known.ok_or_else(|| CallError::UnknownHook(hook.clone()))
+    }
+
+    /// The handlers of a hook that are for the objects of `namespace`.
+    async fn selected(
+        &self,
+        hook: &HookReference,
+        namespace: &str,
+    ) -> Result<Vec<Arc<RegisteredHandler>>, CallError> {
+        let mut labels = None;
+        let mut selected = Vec::new();
+        for handler in self.registry.list(hook)? {
+            if self.is_selected(&handler, namespace, &mut labels).await? {
+                selected.push(handler);
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Whether a handler is for the objects of `namespace`, whose `labels` are had once, and only where anybody asks for them.
+    async fn is_selected(
+        &self,
+        handler: &RegisteredHandler,
+        namespace: &str,
+        labels: &mut Option<Value>,
+    ) -> Result<bool, CallError> {
+        if handler.config.is_for_all_namespaces() {
+            return Ok(true);
+        }
+        let known = match labels {
+            Some(known) => known,
+            None => {
+                let read = self.namespaces.labels(namespace.to_owned()).await;
+                labels.insert(read.map_err(|source| CallError::Namespace {
+                    handler: handler.name.clone(),
+                    source,
+                })?)
+            }
+        };
+        Ok(handler.config.is_for_namespace(known))
+    }
+
+    async fn call_named<R: ReadResponse>(
+        &self,
+        hook: &HookReference,
+        handler: &str,
+        namespace: &str,
+        request: Value,
+        options: &CallOptions,
+    ) -> Result<R, CallError> {
+        let definition = self.definition(hook)?;
+        let registered = self.registry.get(handler)?;
+        let registered = registered.ok_or_else(|| CallError::NotRegistered(handler.to_owned()))?;
+        if !registered.hook.is_same_hook(hook) {
+            return Err(CallError::OtherHook {
+                handler: handler.to_owned(),
+                answers: registered.hook.group_hook(),
+                asked: hook.group_hook(),
+            });
+        }
+        if !self.is_selected(&registered, namespace, &mut None).await? {
+            return Err(CallError::OtherNamespace {
+                handler: handler.to_owned(),
+                namespace: namespace.to_owned(),
+            });
+        }
+        let request = PreparedRequest::new(&self.catalog, definition, request);
+        let deadline = options.budget.map(|budget| Instant::now() + budget);
+        self.call_handler(&request, definition, &registered, deadline, options.cached)
+            .await
+    }
+
+    /// Calls one handler, as its failurePolicy has it.
+    async fn call_handler<R: ReadResponse>(
+        &self,
+        request: &PreparedRequest<'_>,
+        definition: &HookDefinition,
+        handler: &RegisteredHandler,
+        deadline: Option<Instant>,
+        cached: bool,
+    ) -> Result<R, CallError> {
+        let failed = match self.answer(request, definition, handler, deadline, cached).await {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        if handler.failure_policy == FailurePolicy::Ignore && failed.is_ignorable() {
+            self.metrics.ignored_failure(handler);
+            warn!(handler = handler.name, error = %failed, "Ignoring a failed call, by failurePolicy");
+            return Ok(R::of(Outcome::default()));
+        }
+        Err(CallError::Handler {
+            handler: handler.name.clone(),
+            source: failed,
+        })
+    }
+
+    /// A successful response, of now or of a while ago.
+    async fn answer<R: ReadResponse>(
+        &self,
+        request: &PreparedRequest<'_>,
+        definition: &HookDefinition,
+        handler: &RegisteredHandler,
+        deadline: Option<Instant>,
+        cached: bool,
+    ) -> Result<R, HandlerError> {
+        let HandlerRequest { body, conversion } = request.for_handler(handler)?;
+        let key =
+            cached.then(|| response_cache::key(handler, &request.with_settings(&handler.config.settings)));
+        if let Some(known) = key.as_ref().and_then(|key| self.cache.get(key))
+            && let Ok((response, _)) = read(&known, &conversion)
+        {
+            return Ok(response);
+        }
+        if self
+            .catalog
+            .get(&handler.hook)
+            .is_some_and(|hook| hook.metadata().deprecated)
+        {
+            self.metrics.deprecated_request(handler);
+            debug!(handler = handler.name, hook = %handler.hook, "The handler answers a deprecated version");
+        }
+        let permit = self.circuits.admit(&handler.config.server);
+        let permit = permit.map_err(HandlerError::CircuitOpen)?;
+        let ends = Instant::now() + handler.timeout;
+        let ends = deadline.map_or(ends, |deadline| deadline.min(ends));
+        let answered = self.post(definition, handler, body, ends).await;
+        permit.report(!matches!(&answered, Err(error) if is_no_answer(error)));
+        let (answer, started) = answered?;
+        let read = read::<R>(&answer, &conversion);
+        let status = match &read {
+            Ok((_, outcome)) => match outcome.status {
+                ResponseStatus::Success => "Success",
+                ResponseStatus::Failure => "Failure",
+                ResponseStatus::Unknown(_) => "Unknown",
+            },
+            Err(_) => "Unknown",
+        };
+        let counted = metrics::Outcome {
+            code: Some(200),
+            status,
+            duration: started.elapsed(),
+        };
+        self.metrics.request(definition.reference(), handler, &counted);
+        let (response, outcome) = read?;
+        match outcome.status {
+            ResponseStatus::Success => {}
+            ResponseStatus::Failure => return Err(HandlerError::Failure(outcome.message)),
+            ResponseStatus::Unknown(status) => {
+                return Err(HandlerError::UnknownStatus {
+                    status,
+                    message: outcome.message,
+                });
+            }
+        }
+        if let Some(key) = key {
+            self.cache.insert(key, answer);
+        }
+        Ok(response)
+    }
+
+    /// Sends a request, again where that can do no harm, until there is an answer or no time left. Says when what was answered was
+    /// asked.
+    async fn post(
+        &self,
+        definition: &HookDefinition,
+        handler: &RegisteredHandler,
+        body: Bytes,
+        ends: Instant,
+    ) -> Result<(Bytes, Instant), HandlerError> {
+        let mut retries = match definition.metadata().idempotent {
+            true => self.retries,
+            false => 0,
+        };
+        loop {
+            let started = Instant::now();
+            let left = ends.saturating_duration_since(started);
+            if left.is_zero() {
+                return Err(HandlerError::OutOfBudget);
+            }
+            let path = format!("{}?timeout={}", handler.path(), go_duration(left));
+            let posted = self
+                .transport
+                .post(&handler.config.server, &path, body.clone(), left);
+            let error = match posted.await {
+                Ok(answer) => return Ok((answer, started)),
+                Err(error) => error,
+            };
+            let counted = metrics::Outcome {
+                code: match &error {
+                    PostError::Status { status, .. } => Some(status.as_u16()),
+                    _ => None,
+                },
+                status: "Unknown",
+                duration: started.elapsed(),
+            };
+            self.metrics.request(definition.reference(), handler, &counted);
+            if retries == 0 || !error.is_transient() {
+                return Err(error.into());
+            }
+            retries -= 1;
+            tokio::time::sleep(RETRY_DELAY.min(ends.saturating_duration_since(Instant::now()))).await;
+        }
+    }
+}
+
+/// A request as JSON, for whoever is called first.
+fn encoded(handler: &str, request: &impl serde::Serialize) -> Result<Value, CallError> {
+    serde_json::to_value(request).map_err(|error| CallError::Handler {
+        handler: handler.to_owned(),
+        source: HandlerError::Encode(error),
+    })
+}
+
+fn read<R: ReadResponse>(body: &[u8], conversion: &ConversionPath) -> Result<(R, Outcome), HandlerError> {
+    if conversion.is_empty() {
+        return R::read(body).map_err(HandlerError::Decode);
+    }
+    let value =
+        go_json::first_value(body).map_err(|error| HandlerError::Decode(DecodeError::Syntax(error)))?;
+    // What a handler says that failed need not be a response of its version.
+    let said: Outcome = go_json::read_value(value.clone()).map_err(HandlerError::Decode)?;
+    if said.status != ResponseStatus::Success {
+        return Ok((R::of(said.clone()), said));
+    }
+    R::read_value(conversion.response(value)?).map_err(HandlerError::Decode)
+}
+
+/// Whether a server did not answer, or only to say that it cannot.
+fn is_no_answer(error: &HandlerError) -> bool {
+    match error {
+        HandlerError::Post(PostError::Status { status, .. }) => status.is_server_error(),
+        HandlerError::Post(_) => true,
+        _ => false,
+    }
+}
+
+/// As Go reads it, in whole milliseconds; never none at all.
+fn go_duration(duration: Duration) -> String {
+    match duration.as_millis().max(1) {
+        milliseconds if milliseconds % 1000 == 0 => format!("{}s", milliseconds / 1000),
+        milliseconds => format!("{milliseconds}ms"),
+    }
+}
+
+// === impl Typed ===
+
+impl<R: HookResponse> ReadResponse for Typed<R> {
+    fn read(body: &[u8]) -> Result<(Self, Outcome), DecodeError> {
+        let response: R = go_json::read(body)?;
+        let outcome = response.outcome();
+        Ok((Self(response), outcome))
+    }
+
+    fn read_value(value: Value) -> Result<(Self, Outcome), DecodeError> {
+        let response: R = go_json::read_value(value)?;
+        let outcome = response.outcome();
+        Ok((Self(response), outcome))
+    }
+
+    fn of(outcome: Outcome) -> Self {
+        let mut response = R::default();
+        response.set_outcome(outcome);
+        Self(response)
+    }
+}
+
+// === impl Untyped ===
+
+impl ReadResponse for Untyped {
+    fn read(body: &[u8]) -> Result<(Self, Outcome), DecodeError> {
+        Self::read_value(go_json::first_value(body).map_err(DecodeError::Syntax)?)
+    }
+
+    fn read_value(value: Value) -> Result<(Self, Outcome), DecodeError> {
+        let outcome = go_json::read_value(value.clone())?;
+        Ok((Self(value), outcome))
+    }
+
+    fn of(outcome: Outcome) -> Self {
+        Self(serde_json::json!({
+            "status": outcome.status.to_string(), "message": outcome.message,
+        }))
+    }
+}

@@ -1,0 +1,51 @@
+//! Asking a server which hooks it answers.
+
+use std::time::Duration;
+
+use thiserror::Error;
+use webhook_transport::client::PostError;
+
+use super::HookClient;
+use crate::{
+    discovery::{self, Discovered, DiscoveryError},
+    hook::join,
+    registry::ExtensionConfig,
+};
+
+/// Why it is not known what a server answers.
+#[derive(Debug, Error)]
+pub enum DiscoverError {
+    /// It does not answer.
+    #[error(transparent)]
+    Post(#[from] PostError),
+    /// What it answers cannot be used.
+    #[error(transparent)]
+    Answer(#[from] DiscoveryError),
+}
+
+/// How long a server may take (`defaultDiscoveryTimeout` of `internal/runtime/client/client.go`).
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+// === impl HookClient ===
+
+impl HookClient {
+    /// Asks the server of an ExtensionConfig what it answers. Nothing is registered by that.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer, or not as it should.
+    pub async fn discover(&self, config: &ExtensionConfig) -> Result<Discovered, DiscoverError> {
+        let path = format!(
+            "{}?timeout={}s",
+            join(config.server.prefix(), &discovery::path()),
+            TIMEOUT.as_secs()
+        );
+        let body = discovery::request().to_string().into();
+        let answered = self.transport.post(&config.server, &path, body, TIMEOUT).await;
+        let discovered = answered
+            .map_err(DiscoverError::from)
+            .and_then(|answer| Ok(discovery::read_answer(&answer, &self.catalog)?));
+        self.metrics.discovery(&config.name, discovered.is_ok());
+        discovered
+    }
+}
