@@ -15,10 +15,10 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// fill sets every field of what a pointer points to, always alike, so that one that is lost on the way is seen, and so is one that a
-// newer Cluster API brings. A text is the name of its field, a number counts the numbers before it, a list has one item, a map the
-// key "key", and a type that contains itself is not entered a second time. kind and apiVersion of a request are left to the client,
-// and those of a response are left out, as servers in Go do.
+// fill sets every field of what a pointer points to, always alike, so that one that is lost on the way is seen, and so is one
+// that a newer Cluster API brings. A text is the name of its field, a number counts those before it, bytes are a JSON object, a
+// list has one item, a map the key "key", and a type that contains itself is not entered a second time. kind and apiVersion of a
+// request are left to the client, and those of a response are left out, as servers in Go do.
 func fill(pointer any) {
 	filler := filler{}
 	filler.fill(reflect.ValueOf(pointer).Elem(), "")
@@ -55,7 +55,8 @@ func (filler *filler) fill(value reflect.Value, name string) {
 		}
 	case reflect.Slice:
 		if value.Type().Elem().Kind() == reflect.Uint8 {
-			value.SetBytes([]byte(name))
+			// In base64 this has both letters that the variant for URLs replaces.
+			value.SetBytes(fmt.Appendf(nil, "{%q:\"~~~~????\"}", name))
 		} else if !filler.isWithin(value.Type().Elem()) {
 			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
 			filler.fill(value.Index(0), name)

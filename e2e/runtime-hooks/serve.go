@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -13,10 +12,6 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	"sigs.k8s.io/cluster-api/exp/runtime/server"
 )
-
-func newFlags(command string) *flag.FlagSet {
-	return flag.NewFlagSet("runtime-hooks "+command, flag.ExitOnError)
-}
 
 func serve(ctx context.Context, arguments []string) error {
 	var address, certificate, key, clientCA, answers string

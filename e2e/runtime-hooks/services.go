@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// sendTo lets every connection that leaves this machine end at address. The client has no place where it could be told how to reach a
-// host, but it asks the environment for a proxy: this one opens no connection to where it is asked to.
+// sendTo lets every connection that leaves this machine end at address. The client has no place where it could be told how to
+// reach a host, but it asks the environment for a proxy: this one opens no connection to where it is asked to.
 func sendTo(address string) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
