@@ -92,7 +92,7 @@ pub enum HandlerError {
         DecodeError,
     ),
     /// It did not answer before, and is left alone.
-    #[error("its server has not answered, and is called again in {}s", .0.as_secs_f32())]
+    #[error("its server has not answered, and is called again in {:.1}s", .0.as_secs_f32())]
     CircuitOpen(
         /// How long yet.
         Duration,

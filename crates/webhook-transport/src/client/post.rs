@@ -39,7 +39,7 @@ pub enum PostError {
         String,
     ),
     /// It took too long.
-    #[error("no answer within {}s", .0.as_secs_f32())]
+    #[error("no answer within {:.1}s", .0.as_secs_f32())]
     Timeout(
         /// How long it had.
         Duration,

@@ -37,7 +37,7 @@ fn handler(name: &str) -> Handler {
     Handler {
         name: name.to_owned(),
         hook: BeforeClusterCreate::reference(),
-        timeout_seconds: Some(1),
+        timeout_seconds: Some(30),
         failure_policy: FailurePolicy::Fail,
     }
 }

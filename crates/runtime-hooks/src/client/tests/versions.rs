@@ -197,7 +197,12 @@ async fn a_conversion_that_fails_is_never_ignored() {
 #[tokio::test]
 async fn calls_are_counted_by_how_they_ended() {
     let mut bed = Bed::new();
-    let stub = bed.with("a", vec![handler("x"), ignoring("y")], success()).await;
+    let brief = |handler| Handler {
+        timeout_seconds: Some(1),
+        ..handler
+    };
+    let handlers = [handler("x"), ignoring("y")].map(brief);
+    let stub = bed.with("a", handlers.into(), success()).await;
     let mut counted = prometheus_client::registry::Registry::default();
     let client = bed.client().with_metrics(HookMetrics::register(&mut counted));
     let replies = [
