@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use serde_json::Value;
 use windlass_object::{names, object};
 use windlass_trust::injection::{CaSource, TargetKinds};
 
 use crate::relation::Relation;
 
-/// An object as the index holds it: as text, since a parsed one takes about seven times the memory and a cluster has many.
+/// An object as the index holds it: as text, since a parsed one takes about seven times the memory and a cluster has many. A long
+/// one is compressed, since what is long has the same again and again: a configuration of webhooks its CA bundle in each of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexedObject {
     form: Form,
@@ -21,8 +23,12 @@ pub struct IndexedObject {
 #[derive(Clone, Debug, PartialEq)]
 enum Form {
     Text(Arc<str>),
+    Compressed(Arc<[u8]>),
     Parsed(Arc<Value>),
 }
+
+/// A text of fewer bytes is not compressed.
+const SHORT: usize = 1 << 10;
 
 /// How many bytes most texts have at the most: one that grows while it is written is copied again and again.
 const MOST_TEXTS: usize = 8 << 10;
@@ -36,7 +42,7 @@ impl IndexedObject {
         let (group, _) = object::group_and_version(object::text(object, "/apiVersion").unwrap_or_default());
         let form = match group == names::GROUP {
             true => Form::Parsed(Arc::new(object.clone())),
-            false => Form::Text(text(object).into()),
+            false => Form::of(text(object)),
         };
         Self {
             form,
@@ -53,6 +59,10 @@ impl IndexedObject {
         match &self.form {
             // What was written from a `Value` is read as one.
             Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
+            Form::Compressed(bytes) => {
+                let text = decompress_size_prepended(bytes).unwrap_or_default();
+                Arc::new(serde_json::from_slice(&text).unwrap_or_default())
+            }
             Form::Parsed(object) => object.clone(),
         }
     }
@@ -87,6 +97,20 @@ impl From<Value> for IndexedObject {
     }
 }
 
+// === impl Form ===
+
+impl Form {
+    fn of(text: String) -> Self {
+        if text.len() >= SHORT {
+            let compressed = compress_prepend_size(text.as_bytes());
+            if compressed.len() < text.len() / 4 * 3 {
+                return Self::Compressed(compressed.into());
+            }
+        }
+        Self::Text(text.into())
+    }
+}
+
 fn text(object: &Value) -> String {
     let mut text = Vec::with_capacity(MOST_TEXTS);
     // A `Value` is written without fail, and as UTF-8.
@@ -110,6 +134,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_has_the_same_again_and_again_takes_little_room() {
+        let bundle = (0..2000_u64)
+            .map(|number| (number * 7919 % 9973).to_string())
+            .collect::<String>();
+        let webhooks = vec![json!({"clientConfig": {"caBundle": bundle}}); 5];
+        let object = json!({"apiVersion": "v1", "webhooks": webhooks});
+        let held = IndexedObject::from(object.clone());
+        assert!(matches!(&held.form, Form::Compressed(bytes) if bytes.len() < 2 * bundle.len()));
+        assert_eq!(*held.read(), object);
+    }
+
     fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -130,6 +166,10 @@ mod tests {
         #[test]
         fn an_object_is_read_as_it_was(object in any_value()) {
             prop_assert_eq!(&*IndexedObject::from(object.clone()).read(), &object);
+            let long = json!({"apiVersion": "v1", "twice": [object, object], "long": "a".repeat(SHORT)});
+            let held = IndexedObject::from(long.clone());
+            prop_assert!(matches!(held.form, Form::Compressed(_)));
+            prop_assert_eq!(&*held.read(), &long);
         }
     }
 }

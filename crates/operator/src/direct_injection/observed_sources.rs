@@ -2,10 +2,8 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
@@ -54,9 +52,19 @@ pub(super) struct United {
     pub(super) injection: Option<Arc<Injection>>,
     /// What is wrong with some of them.
     pub(super) problem: Option<String>,
-    /// Whether all of its targets were once seen to carry it.
-    is_everywhere: AtomicBool,
+    everywhere: Mutex<Everywhere>,
 }
+
+/// Whether all targets of a set were once seen to carry what it gives.
+enum Everywhere {
+    Unknown,
+    /// They were not, then.
+    NotAt(Instant),
+    Seen,
+}
+
+/// How often all targets of a set are looked at, each of which asks for that.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 // === impl ObservedSources ===
 
@@ -167,16 +175,28 @@ impl United {
             kinds,
             injection,
             problem: (!problems.is_empty()).then(|| problems.join("; ")),
-            is_everywhere: AtomicBool::new(false),
+            everywhere: Mutex::new(Everywhere::Unknown),
         }
     }
 
-    /// Whether all of its targets carry what it gives, or were once seen to; `look` looks at all of them.
+    /// Whether all of its targets carry what it gives, or were once seen to; `look` looks at all of them. One of a moment ago that
+    /// has found one which does not is good for all.
     pub(super) fn is_everywhere(&self, look: impl FnOnce() -> bool) -> bool {
-        if !self.is_everywhere.load(Ordering::Relaxed) && look() {
-            self.is_everywhere.store(true, Ordering::Relaxed);
+        // Who looks now says it to those who come next.
+        let Some(mut everywhere) = self.everywhere.try_lock() else {
+            return false;
+        };
+        match *everywhere {
+            Everywhere::Seen => return true,
+            Everywhere::NotAt(looked) if looked.elapsed() < LOOK_PAUSE => return false,
+            _ => {}
         }
-        self.is_everywhere.load(Ordering::Relaxed)
+        let is_everywhere = look();
+        *everywhere = match is_everywhere {
+            true => Everywhere::Seen,
+            false => Everywhere::NotAt(Instant::now()),
+        };
+        is_everywhere
     }
 
     fn is_of(&self, sources: &[Arc<ObservedSource>], kinds: &Arc<TargetKinds>) -> bool {
