@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-use super::{certs, check, history, install, manifests, render, rollback, rotate, run, status, uninstall};
+use super::{certs, check, history, hooks, install, manifests, render, rollback, rotate, run, status, uninstall};
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
 #[derive(Debug, Parser)]
@@ -28,6 +28,7 @@ enum Command {
     Rollback(rollback::Args),
     Certs(certs::Args),
     Rotate(rotate::Args),
+    Hooks(hooks::Args),
 }
 
 impl Cli {
@@ -51,6 +52,7 @@ impl Cli {
                 Command::Rollback(args) => args.run().await,
                 Command::Certs(args) => args.run().await,
                 Command::Rotate(args) => args.run().await,
+                Command::Hooks(args) => args.run().await,
             }
         })
     }
@@ -87,6 +89,9 @@ mod tests {
             (&["certs", "-n", "ns", "-o", "json"], true),
             (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
             (&["rotate", "name"], false),
+            (&["hooks", "list", "-o", "json"], true),
+            (&["hooks", "call", "BeforeClusterCreate", "--request", "-", "--config", "a"], true),
+            (&["hooks", "call", "BeforeClusterCreate"], false),
         ] {
             let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());
             assert_eq!(parsed.is_ok(), is_fine, "{arguments:?}");

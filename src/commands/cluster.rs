@@ -1,6 +1,9 @@
 //! The cluster that a command is about, and what to do when it does not answer as it should.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
 use serde::de::DeserializeOwned;
@@ -33,6 +36,11 @@ pub(super) struct OperatorArgs {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
+    /// The file that says which, if one was given.
+    pub(super) fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref()
+    }
+
     /// Speaks to the cluster.
     ///
     /// # Errors

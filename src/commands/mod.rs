@@ -10,6 +10,7 @@ mod cluster;
 pub mod connect;
 mod follow;
 mod history;
+mod hooks;
 mod install;
 pub mod leader_election;
 pub mod manifests;

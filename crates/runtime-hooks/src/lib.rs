@@ -21,6 +21,8 @@ pub mod discovery;
 mod embedded_object;
 pub mod go_json;
 pub mod hook;
+#[cfg(feature = "kube")]
+pub mod in_cluster;
 pub mod registry;
 pub mod response;
 

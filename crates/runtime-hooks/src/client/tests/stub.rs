@@ -92,7 +92,10 @@ impl Stub {
 
     async fn accept(self, listener: TcpListener, tls: TlsAcceptor) {
         loop {
-            let (stream, _) = listener.accept().await.unwrap();
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            };
             let (stub, tls) = (self.clone(), tls.clone());
             tokio::spawn(async move {
                 let Ok(stream) = tls.accept(stream).await else {

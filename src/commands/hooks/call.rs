@@ -1,0 +1,293 @@
+//! `windlass hooks call`: asks handlers what a controller would ask them.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, anyhow, bail};
+use futures::{FutureExt, future::BoxFuture};
+use runtime_hooks::{
+    Catalog, HookReference,
+    catalog::HookDefinition,
+    client::{CallError, CallOptions, HookClient},
+    in_cluster::ClusterNamespaces,
+    registry::RegisteredHandler,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use webhook_transport::client::{Resolve, Transport, TransportOptions};
+use windlass_object::text::OneLine;
+
+use super::known::KnownConfigs;
+use crate::{
+    commands::{cluster::ClusterArgs, connect::connect},
+    terminal::{Format, print, yaml},
+};
+
+/// Calls the handlers of a hook with a request, one after another, and prints what each answers and how long it took.
+///
+/// Handlers are called for real: what they do when a controller asks them, they do now. The request is JSON or YAML with the
+/// fields of the hook's request; what they are, tells windlass hooks describe HOOK.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Hook to call, such as BeforeClusterCreate.
+    #[arg(value_name = "HOOK")]
+    hook: String,
+
+    /// File with the request; - is standard input.
+    #[arg(long, value_name = "FILE")]
+    request: PathBuf,
+
+    /// Call only the handlers of this ExtensionConfig.
+    #[arg(long, value_name = "NAME")]
+    config: Option<String>,
+
+    /// Namespace of the object that it is about [default: that of the request's cluster, or "default"].
+    #[arg(short, long)]
+    namespace: Option<String>,
+
+    /// Connect to this address instead of the servers' own, such as that of a kubectl port-forward. Certificates are verified as
+    /// ever.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    via: Option<SocketAddr>,
+
+    /// Only show who would be asked what.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// One call, as programs get it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Called {
+    handler: String,
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    milliseconds: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Everything is at one address.
+struct Via(SocketAddr);
+
+/// The most bytes of a request; servers take no more.
+const LARGEST_REQUEST: u64 = 20 << 20;
+
+/// How long all handlers together may take.
+const BUDGET: Duration = Duration::from_secs(600);
+
+// === impl Args ===
+
+impl Args {
+    /// Calls them.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can be called. That a handler has failed is in the exit code.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let catalog = Arc::new(Catalog::of_cluster_api());
+        let definition = definition(&catalog, &self.hook)?;
+        let request = read(&self.request)?;
+        let shown = self.request.display();
+        let checked = definition.check_request(&Value::Object(request.clone()));
+        checked.with_context(|| format!("{shown} is not a request of {}", self.hook))?;
+        let client = connect(self.cluster.kubeconfig()).await?;
+        let known = KnownConfigs::read(&client).await?;
+        let handlers = self.handlers(&known, definition.reference())?;
+        let namespace = self.namespace(&request);
+        let transport = Transport::new(TransportOptions {
+            system_roots: true,
+            user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..self.options()
+        });
+        let hooks = HookClient::new(catalog.clone(), Arc::new(known.registry), transport)
+            .with_namespaces(Arc::new(ClusterNamespaces::new(client)))
+            .with_circuit_breaker(None);
+        let mut all = Vec::new();
+        let started = Instant::now();
+        for handler in handlers {
+            let mut called = Called::of(&handler);
+            if self.dry_run {
+                called.request = Some(sent(definition, &handler, &request));
+                all.push(called);
+                continue;
+            }
+            if self.output == Format::Table {
+                eprintln!("Calling {} at {}", OneLine(&called.handler), OneLine(&called.url));
+            }
+            let begun = Instant::now();
+            let options = CallOptions {
+                budget: Some(BUDGET.saturating_sub(started.elapsed())),
+                ..CallOptions::default()
+            };
+            let request = Value::Object(request.clone());
+            let answered = hooks
+                .call_json(definition.reference(), &handler.name, &namespace, request, &options)
+                .await;
+            called.milliseconds = Some(begun.elapsed().as_millis());
+            match answered {
+                Ok(response) => called.response = Some(response),
+                Err(error) => called.error = Some(problem(error)),
+            }
+            all.push(called);
+        }
+        let has_failed = all.iter().any(|called| called.error.is_some());
+        let text = shown_to_people(&all)?;
+        print(self.output, &all, || text)?;
+        Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Who is called.
+    fn handlers(&self, known: &KnownConfigs, hook: &HookReference) -> anyhow::Result<Vec<Arc<RegisteredHandler>>> {
+        if let Some(config) = &self.config
+            && known.find(config).is_none()
+        {
+            bail!("ExtensionConfig {config:?} not found: to list all, run windlass hooks list");
+        }
+        let mut handlers = known.registry.list(hook)?;
+        handlers.retain(|handler| self.config.as_ref().is_none_or(|config| *config == handler.config.name));
+        if handlers.is_empty() {
+            let problem = self.config.as_ref().and_then(|config| known.problem(config));
+            match problem {
+                Some(problem) => bail!("no handler of {} is registered: {}", self.hook, OneLine(&problem)),
+                None => bail!("no handler of {} is registered: to list all, run windlass hooks list", self.hook),
+            }
+        }
+        Ok(handlers)
+    }
+
+    /// The namespace that handlers are asked about.
+    fn namespace(&self, request: &Map<String, Value>) -> String {
+        let cluster = || request.get("cluster")?.pointer("/metadata/namespace")?.as_str();
+        let named = self.namespace.as_deref().or_else(cluster);
+        named.unwrap_or("default").to_owned()
+    }
+
+    fn options(&self) -> TransportOptions {
+        match self.via {
+            Some(address) => TransportOptions {
+                resolver: Arc::new(Via(address)),
+                proxies: false,
+                ..TransportOptions::default()
+            },
+            None => TransportOptions::default(),
+        }
+    }
+}
+
+/// The hook of a name, in its newest version.
+fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDefinition> {
+    let found = catalog.named(name).last();
+    if let Some(found) = found.filter(|hook| !hook.metadata().singleton) {
+        return Ok(found);
+    }
+    let all: Vec<_> = catalog
+        .hooks()
+        .filter(|hook| !hook.metadata().singleton)
+        .map(|hook| hook.reference().hook.as_str())
+        .collect();
+    bail!("{name:?} is not a hook with handlers: use one of {}", all.join(", "))
+}
+
+/// A request, from a file of JSON or YAML.
+fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    let source: Box<dyn io::Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(fs::File::open(path).with_context(|| format!("cannot open {shown}"))?),
+    };
+    let read = io::Read::read_to_end(&mut io::Read::take(source, LARGEST_REQUEST + 1), &mut bytes);
+    read.with_context(|| format!("cannot read {shown}"))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_REQUEST) {
+        bail!("{shown} is larger than {LARGEST_REQUEST} bytes, which no server takes");
+    }
+    let documents = windlass_object::yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))?;
+    match <[Value; 1]>::try_from(documents) {
+        Ok([Value::Object(request)]) => Ok(request),
+        _ => bail!("{shown} must hold one object: the fields of a request"),
+    }
+}
+
+/// What a handler would be sent.
+fn sent(definition: &HookDefinition, handler: &RegisteredHandler, request: &Map<String, Value>) -> Value {
+    let mut request = definition.typed_request(request.clone());
+    if definition.has_settings() {
+        let mut settings: BTreeMap<_, _> = handler
+            .config
+            .settings
+            .iter()
+            .map(|(key, value)| (key.clone(), json!(value)))
+            .collect();
+        let own = request.get("settings").and_then(Value::as_object).cloned();
+        settings.extend(own.into_iter().flatten());
+        if !settings.is_empty() {
+            request.insert("settings".to_owned(), json!(settings));
+        }
+    }
+    Value::Object(request)
+}
+
+/// What is wrong, without the name of the handler, which stands above it.
+fn problem(error: CallError) -> String {
+    match error {
+        CallError::Handler { source, .. } => source.to_string(),
+        error => error.to_string(),
+    }
+}
+
+fn shown_to_people(all: &[Called]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for called in all {
+        let took = called.milliseconds.map_or_else(String::new, |took| format!(", {took} ms"));
+        text.push_str(&format!("# {} ({}{took})\n", OneLine(&called.handler), OneLine(&called.url)));
+        match (&called.error, called.response.as_ref().or(called.request.as_ref())) {
+            (Some(error), _) => text.push_str(&format!("error: {}\n", OneLine(error))),
+            (None, Some(body)) => text.push_str(&yaml::document(body)?),
+            (None, None) => {}
+        }
+    }
+    Ok(text)
+}
+
+// === impl Called ===
+
+impl Called {
+    fn of(handler: &RegisteredHandler) -> Self {
+        Self {
+            handler: handler.name.clone(),
+            url: format!("https://{}{}", handler.config.server.authority(), handler.path()),
+            milliseconds: None,
+            request: None,
+            response: None,
+            error: None,
+        }
+    }
+}
+
+// === impl Via ===
+
+impl Resolve for Via {
+    fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+        let addresses = vec![self.0];
+        async move { Ok(addresses) }.boxed()
+    }
+}
