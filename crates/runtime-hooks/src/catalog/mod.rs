@@ -2,11 +2,15 @@
 
 mod conversion;
 mod definition;
+mod openapi;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use thiserror::Error;
+use windlass_object::rfc1123::is_label;
 
 use self::conversion::Conversion;
 pub use self::{conversion::ConversionPath, definition::HookDefinition};
@@ -24,6 +28,8 @@ use crate::{Hook, HookReference, cluster_api, go_json::DecodeError};
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     hooks: BTreeMap<HookReference, HookDefinition>,
+    /// By [`HookReference::path`].
+    paths: BTreeMap<String, HookReference>,
     conversions: Vec<Conversion>,
 }
 
@@ -84,9 +90,15 @@ impl Catalog {
     pub fn of_cluster_api() -> Self {
         let mut catalog = Self::new();
         for definition in cluster_api::definitions() {
-            catalog.hooks.insert(definition.reference().clone(), definition);
+            catalog.insert(definition);
         }
         catalog
+    }
+
+    fn insert(&mut self, definition: HookDefinition) {
+        let reference = definition.reference().clone();
+        self.paths.insert(reference.path(), reference.clone());
+        self.hooks.insert(reference, definition);
     }
 
     /// Takes a hook in.
@@ -96,15 +108,14 @@ impl Catalog {
     /// When its names, or its path, are another's.
     pub fn register<H: Hook>(&mut self) -> Result<&mut Self, CatalogError> {
         let definition = HookDefinition::of::<H>();
-        let reference = definition.reference().clone();
-        if self.hooks.contains_key(&reference) {
-            return Err(CatalogError::Registered(reference));
+        let reference = definition.reference();
+        if self.hooks.contains_key(reference) {
+            return Err(CatalogError::Registered(reference.clone()));
         }
-        let path = reference.path();
-        if let Some(other) = self.hooks.keys().find(|known| known.path() == path) {
-            return Err(CatalogError::SamePath(reference, other.clone()));
+        if let Some(other) = self.paths.get(&reference.path()) {
+            return Err(CatalogError::SamePath(reference.clone(), other.clone()));
         }
-        self.hooks.insert(reference, definition);
+        self.insert(definition);
         Ok(self)
     }
 
@@ -136,6 +147,25 @@ impl Catalog {
     /// A hook in exactly this version.
     pub fn get(&self, hook: &HookReference) -> Option<&HookDefinition> {
         self.hooks.get(hook)
+    }
+
+    /// The hook that a server answers at `path`, and the name of its handler where it has one: the other way round from
+    /// [`HookReference::handler_path`]. Nothing is decoded or tidied: what is written otherwise is not found.
+    ///
+    /// ```
+    /// let catalog = runtime_hooks::Catalog::of_cluster_api();
+    /// let path = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/generatepatches/first";
+    /// let (hook, handler) = catalog.at_path(path).unwrap();
+    /// assert_eq!((&*hook.reference().hook, handler), ("GeneratePatches", Some("first")));
+    /// ```
+    pub fn at_path<'a>(&self, path: &'a str) -> Option<(&HookDefinition, Option<&'a str>)> {
+        let at = |path: &str| self.hooks.get(self.paths.get(path)?);
+        if let Some(hook) = at(path).filter(|hook| hook.metadata().singleton) {
+            return Some((hook, None));
+        }
+        let (path, handler) = path.rsplit_once('/')?;
+        let hook = at(path).filter(|hook| !hook.metadata().singleton)?;
+        is_label(handler).then_some((hook, Some(handler)))
     }
 
     /// All hooks, by group, version and name.

@@ -1,82 +1,60 @@
-//! Hooks around what becomes of a cluster.
+//! Hooks at the beginning and the end of a cluster.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{hooks, requests, retry_responses};
-use crate::{EmbeddedObject, HookMetadata, hook::Settings, response::ResponseStatus};
+use super::macros::{hooks, requests, responses, retry_responses};
+use crate::EmbeddedObject;
 
 hooks! {
+    "Lifecycle Hooks":
+
     /// Before the objects of a Cluster are made.
-    BeforeClusterCreate(BeforeClusterCreateRequest) -> BeforeClusterCreateResponse, HookMetadata {
+    BeforeClusterCreate(BeforeClusterCreateRequest) -> BeforeClusterCreateResponse {
         summary: "Before a Cluster is created",
-        description: "Asked once the Cluster is there, before any of its objects is made. It is not made before every handler lets it be.",
-        tags: &["Lifecycle Hooks"],
-        idempotent: true,
-        ..HookMetadata::new()
-    };
+        description: "Asked once the Cluster is there, before any object of its topology is made. None is made while a handler blocks.",
+    }
 
-    /// Before a Cluster gets another Kubernetes version.
-    BeforeClusterUpgrade(BeforeClusterUpgradeRequest) -> BeforeClusterUpgradeResponse, HookMetadata {
-        summary: "Before a Cluster is upgraded",
-        description: "Asked when the version of the Cluster was changed, before its control plane gets it.",
-        tags: &["Lifecycle Hooks"],
-        idempotent: true,
-        ..HookMetadata::new()
-    };
+    /// When the control plane of a Cluster can be reached for the first time.
+    AfterControlPlaneInitialized(AfterControlPlaneInitializedRequest) -> AfterControlPlaneInitializedResponse {
+        summary: "After a control plane is reachable for the first time",
+        description: "Told until every handler has succeeded, and then no more. It blocks nothing.",
+    }
+
+    /// Before the objects of a Cluster are deleted.
+    BeforeClusterDelete(BeforeClusterDeleteRequest) -> BeforeClusterDeleteResponse {
+        summary: "Before a Cluster is deleted",
+        description: "Asked once the Cluster is to be deleted, before any object of its topology is. None is deleted while a handler \
+                      blocks.",
+    }
 }
 
-/// What [`BeforeClusterCreate`] asks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct BeforeClusterCreateRequest {
-    /// Of the ExtensionConfig and of whoever asks.
-    #[serde(skip_serializing_if = "Settings::is_empty")]
-    pub settings: Settings,
-    /// The Cluster.
-    pub cluster: EmbeddedObject,
+requests! {
+    /// Asks whether a Cluster may be created.
+    pub struct BeforeClusterCreateRequest {
+        /// The Cluster.
+        pub cluster: EmbeddedObject,
+    }
+
+    /// Tells that a control plane is reachable.
+    pub struct AfterControlPlaneInitializedRequest {
+        /// The Cluster.
+        pub cluster: EmbeddedObject,
+    }
+
+    /// Asks whether a Cluster may be deleted.
+    pub struct BeforeClusterDeleteRequest {
+        /// The Cluster.
+        pub cluster: EmbeddedObject,
+    }
 }
 
-/// What [`BeforeClusterCreate`] is answered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct BeforeClusterCreateResponse {
-    /// Whether the handler succeeded.
-    #[serde(default = "ResponseStatus::unset")]
-    pub status: ResponseStatus,
-    /// What a person is to know.
-    pub message: String,
-    /// After how many seconds to ask again, until when the Cluster is not made; 0 lets it be made.
-    pub retry_after_seconds: i32,
+responses! {
+    /// Whether a handler has taken note of the control plane.
+    pub struct AfterControlPlaneInitializedResponse {}
 }
 
-/// What [`BeforeClusterUpgrade`] asks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct BeforeClusterUpgradeRequest {
-    /// Of the ExtensionConfig and of whoever asks.
-    #[serde(skip_serializing_if = "Settings::is_empty")]
-    pub settings: Settings,
-    /// The Cluster.
-    pub cluster: EmbeddedObject,
-    /// The version that it has.
-    pub from_kubernetes_version: String,
-    /// The version that it is to have.
-    pub to_kubernetes_version: String,
-}
+retry_responses! {
+    /// Whether a Cluster may be created.
+    pub struct BeforeClusterCreateResponse;
 
-/// What [`BeforeClusterUpgrade`] is answered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct BeforeClusterUpgradeResponse {
-    /// Whether the handler succeeded.
-    #[serde(default = "ResponseStatus::unset")]
-    pub status: ResponseStatus,
-    /// What a person is to know.
-    pub message: String,
-    /// After how many seconds to ask again, until when nothing is upgraded; 0 lets it be.
-    pub retry_after_seconds: i32,
+    /// Whether a Cluster may be deleted.
+    pub struct BeforeClusterDeleteResponse;
 }
-
-requests!(BeforeClusterCreateRequest, BeforeClusterUpgradeRequest);
-retry_responses!(BeforeClusterCreateResponse, BeforeClusterUpgradeResponse);

@@ -1,6 +1,7 @@
 //! A deserializer of JSON that reads what Go's `encoding/json` reads into a struct.
 //!
-//! Names of fields match in any case, the last of several counts, null leaves a field as it is, and what is not known is ignored.
+//! Names of fields match in any case, the last of several counts, null leaves a field as it is and is nothing in a list or a map, and
+//! what is not known is ignored.
 
 use serde::{
     de::{
@@ -15,6 +16,18 @@ use serde_json::{Map, Value};
 pub(super) struct GoValue(pub(super) Value);
 
 // === impl GoValue ===
+
+/// What null is read as, by the type that is wanted.
+macro_rules! zeros {
+    ($($method:ident: $visit:ident($zero:expr)),+ $(,)?) => { $(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+            match self.0 {
+                Value::Null => visitor.$visit($zero),
+                _ => self.deserialize_any(visitor),
+            }
+        }
+    )+ };
+}
 
 impl<'de> Deserializer<'de> for GoValue {
     type Error = serde_json::Error;
@@ -71,9 +84,26 @@ impl<'de> Deserializer<'de> for GoValue {
         self.0.deserialize_enum(name, variants, visitor)
     }
 
+    zeros! {
+        deserialize_bool: visit_bool(false),
+        deserialize_i8: visit_i64(0),
+        deserialize_i16: visit_i64(0),
+        deserialize_i32: visit_i64(0),
+        deserialize_i64: visit_i64(0),
+        deserialize_u8: visit_u64(0),
+        deserialize_u16: visit_u64(0),
+        deserialize_u32: visit_u64(0),
+        deserialize_u64: visit_u64(0),
+        deserialize_f32: visit_f64(0.0),
+        deserialize_f64: visit_f64(0.0),
+        deserialize_str: visit_str(""),
+        deserialize_string: visit_str(""),
+        deserialize_seq: visit_seq(SeqDeserializer::new(std::iter::empty::<Self>())),
+        deserialize_map: visit_map(MapDeserializer::new(std::iter::empty::<(&str, Self)>())),
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map identifier ignored_any
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde::Deserialize;
     use serde_json::json;
 
@@ -122,6 +124,24 @@ mod tests {
         );
         let nothing = br#"{"status": null, "inner": null, "many": null, "maybe": null}"#;
         assert_eq!(read::<Sample>(nothing).unwrap(), Sample::default());
+    }
+
+    #[test]
+    fn null_in_a_list_or_a_map_is_nothing() {
+        let texts: BTreeMap<String, String> = read(br#"{"a": null, "A": "b"}"#).unwrap();
+        assert_eq!(
+            texts,
+            BTreeMap::from([("A".into(), "b".into()), ("a".into(), String::new())])
+        );
+        assert_eq!(read::<Vec<i32>>(b"[null, 1]").unwrap(), [0, 1]);
+        assert_eq!(read::<Vec<bool>>(b"[null, true]").unwrap(), [false, true]);
+        assert_eq!(read::<Vec<Vec<u8>>>(b"[null, [1]]").unwrap(), [vec![], vec![1]]);
+        assert_eq!(
+            read::<Vec<Option<f64>>>(b"[null, 1.5]").unwrap(),
+            [None, Some(1.5)]
+        );
+        assert_eq!(read::<Vec<Value>>(b"[null]").unwrap(), [Value::Null]);
+        assert!(read::<Vec<i32>>(br#"[""]"#).is_err());
     }
 
     #[test]

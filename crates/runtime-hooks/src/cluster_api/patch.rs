@@ -1,0 +1,125 @@
+//! Patches, with which handlers say how an object should be.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{is_default, macros::object};
+use crate::Base64Bytes;
+
+/// How a patch is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum PatchType {
+    /// A list of operations (RFC 6902).
+    JsonPatch,
+    /// The fields that change (RFC 7386).
+    JsonMergePatch,
+    /// Something else, or nothing.
+    Unknown(String),
+}
+
+object! {
+    /// A patch of one object.
+    #[schemars(extend("required" = ["patchType", "patch"]))]
+    pub struct Patch {
+        /// JSONPatch or JSONMergePatch.
+        #[serde(skip_serializing_if = "is_default")]
+        #[schemars(with = "String")]
+        pub patch_type: PatchType,
+        /// The patch.
+        #[serde(skip_serializing_if = "is_default")]
+        pub patch: Base64Bytes,
+    }
+}
+
+// === impl PatchType ===
+
+impl PatchType {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::JsonPatch => "JSONPatch",
+            Self::JsonMergePatch => "JSONMergePatch",
+            Self::Unknown(other) => other,
+        }
+    }
+}
+
+impl Default for PatchType {
+    fn default() -> Self {
+        Self::Unknown(String::new())
+    }
+}
+
+impl From<String> for PatchType {
+    fn from(written: String) -> Self {
+        match &*written {
+            "JSONPatch" => Self::JsonPatch,
+            "JSONMergePatch" => Self::JsonMergePatch,
+            _ => Self::Unknown(written),
+        }
+    }
+}
+
+impl From<PatchType> for String {
+    fn from(patch_type: PatchType) -> Self {
+        patch_type.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for PatchType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+// === impl Patch ===
+
+impl Patch {
+    /// The patch that has the operations of `patch` (RFC 6902).
+    pub fn json(patch: &Value) -> Self {
+        Self {
+            patch_type: PatchType::JsonPatch,
+            patch: Base64Bytes(patch.to_string().into_bytes()),
+        }
+    }
+
+    /// The patch that changes the fields of `patch` (RFC 7386).
+    pub fn merge(patch: &Value) -> Self {
+        Self {
+            patch_type: PatchType::JsonMergePatch,
+            patch: Base64Bytes(patch.to_string().into_bytes()),
+        }
+    }
+
+    /// Whether it says anything.
+    pub fn is_defined(&self) -> bool {
+        !is_default(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_is_base64_with_its_type() {
+        let patch = Patch::merge(&json!({"spec": null}));
+        let written = json!({"patchType": "JSONMergePatch", "patch": "eyJzcGVjIjpudWxsfQ=="});
+        assert_eq!(serde_json::to_value(&patch).unwrap(), written);
+        assert_eq!(serde_json::from_value::<Patch>(written).unwrap(), patch);
+        assert_eq!(Patch::json(&json!([])).patch_type.to_string(), "JSONPatch");
+    }
+
+    #[test]
+    fn a_patch_that_says_nothing_is_told_from_one_that_does() {
+        assert!(!Patch::default().is_defined());
+        assert_eq!(serde_json::to_value(Patch::default()).unwrap(), json!({}));
+        let other: Patch = serde_json::from_value(json!({"patchType": "StrategicMerge"})).unwrap();
+        assert!(other.is_defined());
+        assert_eq!(other.patch_type, PatchType::Unknown("StrategicMerge".into()));
+    }
+}
