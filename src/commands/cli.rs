@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-use super::{certs, check, history, hooks, install, manifests, render, rollback, rotate, run, status, uninstall};
+use super::{
+    certs, check, history, hooks, install, manifests, render, rollback, rotate, run, status, uninstall,
+};
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
 #[derive(Debug, Parser)]
@@ -90,7 +92,18 @@ mod tests {
             (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
             (&["rotate", "name"], false),
             (&["hooks", "list", "-o", "json"], true),
-            (&["hooks", "call", "BeforeClusterCreate", "--request", "-", "--config", "a"], true),
+            (
+                &[
+                    "hooks",
+                    "call",
+                    "BeforeClusterCreate",
+                    "--request",
+                    "-",
+                    "--config",
+                    "a",
+                ],
+                true,
+            ),
             (&["hooks", "call", "BeforeClusterCreate"], false),
         ] {
             let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());

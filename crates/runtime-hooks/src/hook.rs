@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::response::Outcome;
+use crate::response::HookOutcome;
 
 /// A hook in one version: the types of its request and response, and what is known of it.
 ///
@@ -15,7 +15,7 @@ use crate::response::Outcome;
 /// use runtime_hooks::{
 ///     Hook, HookMetadata, HookRequest, HookResponse,
 ///     hook::Settings,
-///     response::{Outcome, ResponseStatus},
+///     response::{HookOutcome, ResponseStatus},
 /// };
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
@@ -43,11 +43,11 @@ use crate::response::Outcome;
 /// }
 ///
 /// impl HookResponse for BeforeCoffeeResponse {
-///     fn outcome(&self) -> Outcome {
-///         Outcome { status: self.status.clone(), message: self.message.clone(), retry_after_seconds: 0 }
+///     fn outcome(&self) -> HookOutcome {
+///         HookOutcome { status: self.status.clone(), message: self.message.clone(), retry_after_seconds: 0 }
 ///     }
 ///
-///     fn set_outcome(&mut self, outcome: Outcome) {
+///     fn set_outcome(&mut self, outcome: HookOutcome) {
 ///         (self.status, self.message) = (outcome.status, outcome.message);
 ///     }
 /// }
@@ -99,10 +99,10 @@ pub trait HookResponse:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
 {
     /// Whether the handler succeeded, and what is to be known beside that.
-    fn outcome(&self) -> Outcome;
+    fn outcome(&self) -> HookOutcome;
 
     /// Changes [`Self::outcome`]; what the response has no field for is dropped.
-    fn set_outcome(&mut self, outcome: Outcome);
+    fn set_outcome(&mut self, outcome: HookOutcome);
 }
 
 /// What somebody gave a handler to work with, by the ExtensionConfig or by whoever calls.

@@ -21,7 +21,7 @@ pub enum ResponseStatus {
 /// What every response says, of one handler or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Outcome {
+pub struct HookOutcome {
     /// Whether it succeeded.
     #[serde(default = "ResponseStatus::unset")]
     pub status: ResponseStatus,
@@ -87,9 +87,9 @@ impl JsonSchema for ResponseStatus {
     }
 }
 
-// === impl Outcome ===
+// === impl HookOutcome ===
 
-impl Outcome {
+impl HookOutcome {
     /// It did not succeed, because of what `message` says.
     pub fn failure(message: impl Into<String>) -> Self {
         Self {
@@ -127,15 +127,15 @@ mod tests {
 
     #[test]
     fn the_soonest_retry_and_all_messages_count() {
-        let outcome = |message: &str, retry_after_seconds| Outcome {
+        let outcome = |message: &str, retry_after_seconds| HookOutcome {
             message: message.into(),
             retry_after_seconds,
-            ..Outcome::default()
+            ..HookOutcome::default()
         };
         let all = [(0, "test1"), (1, ""), (5, "test2"), (-4, ""), (3, "")];
         let all = all.map(|(seconds, message)| outcome(message, seconds));
-        assert_eq!(Outcome::of_all(all), outcome("test1, test2", 1));
-        assert_eq!(Outcome::of_all([]), Outcome::default());
+        assert_eq!(HookOutcome::of_all(all), outcome("test1, test2", 1));
+        assert_eq!(HookOutcome::of_all([]), HookOutcome::default());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use runtime_hooks::{
     Catalog, Hook, HookMetadata, HookRequest, HookResponse,
     hook::Settings,
-    response::{Outcome, ResponseStatus},
+    response::{HookOutcome, ResponseStatus},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -217,14 +217,14 @@ impl HookRequest for AnyRequest {
 }
 
 impl HookResponse for BrewResponse {
-    fn outcome(&self) -> Outcome {
-        Outcome {
+    fn outcome(&self) -> HookOutcome {
+        HookOutcome {
             status: self.status.clone(),
-            ..Outcome::default()
+            ..HookOutcome::default()
         }
     }
 
-    fn set_outcome(&mut self, outcome: Outcome) {
+    fn set_outcome(&mut self, outcome: HookOutcome) {
         self.status = outcome.status;
     }
 }

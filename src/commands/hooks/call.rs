@@ -140,7 +140,13 @@ impl Args {
             };
             let request = Value::Object(request.clone());
             let answered = hooks
-                .call_json(definition.reference(), &handler.name, &namespace, request, &options)
+                .call_json(
+                    definition.reference(),
+                    &handler.name,
+                    &namespace,
+                    request,
+                    &options,
+                )
                 .await;
             called.milliseconds = Some(begun.elapsed().as_millis());
             match answered {
@@ -152,23 +158,38 @@ impl Args {
         let has_failed = all.iter().any(|called| called.error.is_some());
         let text = shown_to_people(&all)?;
         print(self.output, &all, || text)?;
-        Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if has_failed {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 
     /// Who is called.
-    fn handlers(&self, known: &KnownConfigs, hook: &HookReference) -> anyhow::Result<Vec<Arc<RegisteredHandler>>> {
+    fn handlers(
+        &self,
+        known: &KnownConfigs,
+        hook: &HookReference,
+    ) -> anyhow::Result<Vec<Arc<RegisteredHandler>>> {
         if let Some(config) = &self.config
             && known.find(config).is_none()
         {
             bail!("ExtensionConfig {config:?} not found: to list all, run windlass hooks list");
         }
         let mut handlers = known.registry.list(hook)?;
-        handlers.retain(|handler| self.config.as_ref().is_none_or(|config| *config == handler.config.name));
+        handlers.retain(|handler| {
+            self.config
+                .as_ref()
+                .is_none_or(|config| *config == handler.config.name)
+        });
         if handlers.is_empty() {
             let problem = self.config.as_ref().and_then(|config| known.problem(config));
             match problem {
                 Some(problem) => bail!("no handler of {} is registered: {}", self.hook, OneLine(&problem)),
-                None => bail!("no handler of {} is registered: to list all, run windlass hooks list", self.hook),
+                None => bail!(
+                    "no handler of {} is registered: to list all, run windlass hooks list",
+                    self.hook
+                ),
             }
         }
         Ok(handlers)
@@ -204,7 +225,10 @@ fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDe
         .filter(|hook| !hook.metadata().singleton)
         .map(|hook| hook.reference().hook.as_str())
         .collect();
-    bail!("{name:?} is not a hook with handlers: use one of {}", all.join(", "))
+    bail!(
+        "{name:?} is not a hook with handlers: use one of {}",
+        all.join(", ")
+    )
 }
 
 /// A request, from a file of JSON or YAML.
@@ -220,7 +244,8 @@ fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_REQUEST) {
         bail!("{shown} is larger than {LARGEST_REQUEST} bytes, which no server takes");
     }
-    let documents = windlass_object::yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))?;
+    let documents =
+        windlass_object::yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))?;
     match <[Value; 1]>::try_from(documents) {
         Ok([Value::Object(request)]) => Ok(request),
         _ => bail!("{shown} must hold one object: the fields of a request"),
@@ -257,9 +282,18 @@ fn problem(error: CallError) -> String {
 fn shown_to_people(all: &[Called]) -> anyhow::Result<String> {
     let mut text = String::new();
     for called in all {
-        let took = called.milliseconds.map_or_else(String::new, |took| format!(", {took} ms"));
-        text.push_str(&format!("# {} ({}{took})\n", OneLine(&called.handler), OneLine(&called.url)));
-        match (&called.error, called.response.as_ref().or(called.request.as_ref())) {
+        let took = called
+            .milliseconds
+            .map_or_else(String::new, |took| format!(", {took} ms"));
+        text.push_str(&format!(
+            "# {} ({}{took})\n",
+            OneLine(&called.handler),
+            OneLine(&called.url)
+        ));
+        match (
+            &called.error,
+            called.response.as_ref().or(called.request.as_ref()),
+        ) {
             (Some(error), _) => text.push_str(&format!("error: {}\n", OneLine(error))),
             (None, Some(body)) => text.push_str(&yaml::document(body)?),
             (None, None) => {}

@@ -164,12 +164,16 @@ mod tests {
             },
         });
         let known = KnownConfigs::of(vec![config]);
-        let url = "https://example.com:443/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/first";
+        let url =
+            "https://example.com:443/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/first";
         let described = in_cluster(&known, "ext1").unwrap().unwrap();
         assert_eq!(described["handlers"][0]["url"], url);
         assert_eq!(described["problem"], Value::Null);
         let described = in_cluster(&known, "first.ext1").unwrap().unwrap();
-        assert_eq!((&described["url"], &described["settings"]), (&json!(url), &json!({"a": "b"})));
+        assert_eq!(
+            (&described["url"], &described["settings"]),
+            (&json!(url), &json!({"a": "b"}))
+        );
         assert_eq!(in_cluster(&known, "first.ext2").unwrap(), None);
     }
 }

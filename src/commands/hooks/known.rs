@@ -26,7 +26,9 @@ impl KnownConfigs {
     pub(super) async fn read(client: &Client) -> anyhow::Result<Self> {
         let resource = in_cluster::resource(client).await;
         let Some(resource) = resource.context("cannot tell which kinds the cluster serves")? else {
-            bail!("the cluster does not serve ExtensionConfig: is Cluster API, or its CustomResourceDefinition, installed?");
+            bail!(
+                "the cluster does not serve ExtensionConfig: is Cluster API, or its CustomResourceDefinition, installed?"
+            );
         };
         let configs: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         let listed = configs.list(&ListParams::default()).await;

@@ -86,13 +86,21 @@ fn overview(entries: &[Entry]) -> String {
     if entries.is_empty() {
         return "No handlers found\n".to_owned();
     }
-    let mut table = Table::new(&["HANDLER", "HOOK", "VERSION", "TIMEOUT", "POLICY", "SERVER", "PROBLEM"]);
+    let mut table = Table::new(&[
+        "HANDLER", "HOOK", "VERSION", "TIMEOUT", "POLICY", "SERVER", "PROBLEM",
+    ]);
     for entry in entries {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let timeout = entry.timeout_seconds.map(|seconds| format!("{seconds}s"));
-        let version = entry.api_version.as_deref().map(|version| version.rsplit('/').next().unwrap_or(version));
+        let version = entry
+            .api_version
+            .as_deref()
+            .map(|version| version.rsplit('/').next().unwrap_or(version));
         table.add([
-            &entry.handler.clone().unwrap_or_else(|| format!("*.{}", entry.extension_config)),
+            &entry
+                .handler
+                .clone()
+                .unwrap_or_else(|| format!("*.{}", entry.extension_config)),
             &text(&entry.hook),
             &version.unwrap_or_default(),
             &text(&timeout),
@@ -129,7 +137,9 @@ impl Entry {
             timeout_seconds: None,
             failure_policy: None,
             server: None,
-            problem: known.problem(config).or_else(|| Some("its server has no handlers".to_owned())),
+            problem: known
+                .problem(config)
+                .or_else(|| Some("its server has no handlers".to_owned())),
         }
     }
 }
@@ -158,14 +168,34 @@ mod tests {
         let known = KnownConfigs::of(vec![config("good", "True"), config("bad", "False")]);
         let entries_of = |hook| entries(&known, hook).unwrap();
         let shown = overview(&entries_of(None));
-        let lines: Vec<_> = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+        let lines: Vec<_> = shown
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .collect();
         assert_eq!(
             lines[1],
-            ["first.good", "BeforeClusterCreate", "v1alpha1", "5s", "Ignore", "s.n.svc:443", "-"]
+            [
+                "first.good",
+                "BeforeClusterCreate",
+                "v1alpha1",
+                "5s",
+                "Ignore",
+                "s.n.svc:443",
+                "-"
+            ]
         );
         assert_eq!(lines[2][0], "*.bad");
-        assert!(entries_of(None)[1].problem.as_ref().unwrap().ends_with("ExtensionConfig bad is not discovered: no answer"));
+        assert!(
+            entries_of(None)[1]
+                .problem
+                .as_ref()
+                .unwrap()
+                .ends_with("ExtensionConfig bad is not discovered: no answer")
+        );
         assert_eq!(entries_of(Some("BeforeClusterCreate")).len(), 1);
-        assert_eq!(overview(&entries_of(Some("GeneratePatches"))), "No handlers found\n");
+        assert_eq!(
+            overview(&entries_of(Some("GeneratePatches"))),
+            "No handlers found\n"
+        );
     }
 }

@@ -23,7 +23,8 @@ impl Args {
     ///
     /// When it cannot be printed.
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let document = Catalog::of_cluster_api().openapi("Runtime hooks of Cluster API", env!("CARGO_PKG_VERSION"));
+        let document =
+            Catalog::of_cluster_api().openapi("Runtime hooks of Cluster API", env!("CARGO_PKG_VERSION"));
         let text = yaml::document(&document)?;
         print(self.output, &document, || text)?;
         Ok(ExitCode::SUCCESS)

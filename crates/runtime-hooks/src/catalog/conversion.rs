@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::ConversionError;
+use super::VersionConversionError;
 use crate::{
     Hook, HookReference,
     go_json::{self, DecodeError},
@@ -100,12 +100,12 @@ impl ConversionPath {
     /// # Errors
     ///
     /// When it is not one of the newer version.
-    pub fn request(&self, request: Value) -> Result<Value, ConversionError> {
+    pub fn request(&self, request: Value) -> Result<Value, VersionConversionError> {
         let steps = self.steps.iter();
         let mut converted = steps.map(|step| &step.request);
         converted
             .try_fold(request, |request, step| step(request))
-            .map_err(|problem| ConversionError {
+            .map_err(|problem| VersionConversionError {
                 from: self.newer.clone(),
                 to: self.older.clone(),
                 problem,
@@ -117,12 +117,12 @@ impl ConversionPath {
     /// # Errors
     ///
     /// When it is not one of the older version.
-    pub fn response(&self, response: Value) -> Result<Value, ConversionError> {
+    pub fn response(&self, response: Value) -> Result<Value, VersionConversionError> {
         let steps = self.steps.iter().rev();
         let mut converted = steps.map(|step| &step.response);
         converted
             .try_fold(response, |response, step| step(response))
-            .map_err(|problem| ConversionError {
+            .map_err(|problem| VersionConversionError {
                 from: self.older.clone(),
                 to: self.newer.clone(),
                 problem,

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::RequestError;
+use super::InvalidRequestError;
 use crate::{
     Hook, HookMetadata, HookReference, HookRequest,
     go_json::{self, DecodeError},
@@ -79,7 +79,7 @@ impl HookDefinition {
     /// # Errors
     ///
     /// When it is not.
-    pub fn check_request(&self, request: &Value) -> Result<(), RequestError> {
+    pub fn check_request(&self, request: &Value) -> Result<(), InvalidRequestError> {
         let expected = [
             ("kind", self.request_kind()),
             ("apiVersion", self.reference.api_version.clone()),
@@ -87,7 +87,7 @@ impl HookDefinition {
         for (field, expected) in expected {
             let found = request.get(field).and_then(Value::as_str).unwrap_or_default();
             if !found.is_empty() && found != expected {
-                return Err(RequestError::Kind {
+                return Err(InvalidRequestError::Kind {
                     field,
                     expected,
                     found: found.to_owned(),

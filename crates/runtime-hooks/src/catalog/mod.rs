@@ -69,7 +69,7 @@ pub enum CatalogError {
 /// Why a body cannot be converted to another version of its hook.
 #[derive(Debug, Error)]
 #[error("cannot convert {from} to {to}: {problem}")]
-pub struct ConversionError {
+pub struct VersionConversionError {
     /// What the body is of.
     pub from: HookReference,
     /// What it was to become.
@@ -190,7 +190,7 @@ impl Catalog {
     /// # Errors
     ///
     /// When a field is not as it must be, or `kind` or `apiVersion` is another's.
-    pub fn check_request(&self, hook: &HookReference, request: &Value) -> Result<(), RequestError> {
+    pub fn check_request(&self, hook: &HookReference, request: &Value) -> Result<(), InvalidRequestError> {
         let definition = self
             .get(hook)
             .ok_or_else(|| CatalogError::NotRegistered(hook.clone()))?;
@@ -200,7 +200,7 @@ impl Catalog {
 
 /// Why a request is not one of a hook.
 #[derive(Debug, Error)]
-pub enum RequestError {
+pub enum InvalidRequestError {
     /// Nobody knows the hook.
     #[error(transparent)]
     Catalog(#[from] CatalogError),

@@ -11,7 +11,7 @@ use crate::{
     HookMetadata, HookRequest, HookResponse,
     cluster_api::{BeforeClusterCreate, Discovery},
     hook::Settings,
-    response::{Outcome, ResponseStatus},
+    response::{HookOutcome, ResponseStatus},
 };
 
 /// A hook in one version: its types have the fields that are named.
@@ -40,11 +40,11 @@ macro_rules! fake {
         }
 
         impl HookResponse for $response {
-            fn outcome(&self) -> Outcome {
-                Outcome { status: self.status.clone(), message: self.message.clone(), retry_after_seconds: 0 }
+            fn outcome(&self) -> HookOutcome {
+                HookOutcome { status: self.status.clone(), message: self.message.clone(), retry_after_seconds: 0 }
             }
 
-            fn set_outcome(&mut self, outcome: Outcome) {
+            fn set_outcome(&mut self, outcome: HookOutcome) {
                 (self.status, self.message) = (outcome.status, outcome.message);
             }
         }

@@ -22,19 +22,19 @@ use crate::{
     discovery::FailurePolicy,
     go_json::{self, DecodeError},
     registry::RegisteredHandler,
-    response::{Outcome, ResponseStatus},
+    response::{HookOutcome, ResponseStatus},
 };
 
 /// What a response is read as.
 trait ReadResponse: Send + Sized {
     /// Reads JSON of the version that is asked.
-    fn read(body: &[u8]) -> Result<(Self, Outcome), DecodeError>;
+    fn read(body: &[u8]) -> Result<(Self, HookOutcome), DecodeError>;
 
     /// The same of JSON that was read already.
-    fn read_value(value: Value) -> Result<(Self, Outcome), DecodeError>;
+    fn read_value(value: Value) -> Result<(Self, HookOutcome), DecodeError>;
 
     /// A response that says nothing else.
-    fn of(outcome: Outcome) -> Self;
+    fn of(outcome: HookOutcome) -> Self;
 }
 
 /// A response by its type.
@@ -123,7 +123,7 @@ impl HookClient {
             CallOrder::Concurrent(most) => most.max(1),
         };
         // Not `then`: what is called beside each other is to be told in the order of names.
-        let outcomes: Vec<Outcome> = stream::iter(&handlers)
+        let outcomes: Vec<HookOutcome> = stream::iter(&handlers)
             .map(async |handler| {
                 let called =
                     self.call_handler::<Typed<H::Response>>(request, definition, handler, deadline, false);
@@ -132,7 +132,7 @@ impl HookClient {
             .buffered(beside)
             .try_collect()
             .await?;
-        response.set_outcome(Outcome::of_all(outcomes));
+        response.set_outcome(HookOutcome::of_all(outcomes));
         Ok(response)
     }
 
@@ -226,7 +226,7 @@ impl HookClient {
         if handler.failure_policy == FailurePolicy::Ignore && failed.is_ignorable() {
             self.metrics.ignored_failure(handler);
             warn!(handler = handler.name, error = %failed, "Ignoring a failed call, by failurePolicy");
-            return Ok(R::of(Outcome::default()));
+            return Ok(R::of(HookOutcome::default()));
         }
         Err(CallError::Handler {
             handler: handler.name.clone(),
@@ -275,7 +275,7 @@ impl HookClient {
             },
             Err(_) => "Unknown",
         };
-        let counted = metrics::Outcome {
+        let counted = metrics::CallOutcome {
             code: Some(200),
             status,
             duration: started.elapsed(),
@@ -325,7 +325,7 @@ impl HookClient {
                 Ok(answer) => return Ok((answer, started)),
                 Err(error) => error,
             };
-            let counted = metrics::Outcome {
+            let counted = metrics::CallOutcome {
                 code: match &error {
                     PostError::Status { status, .. } => Some(status.as_u16()),
                     _ => None,
@@ -351,14 +351,14 @@ fn encoded(handler: &str, request: &impl serde::Serialize) -> Result<Value, Call
     })
 }
 
-fn read<R: ReadResponse>(body: &[u8], conversion: &ConversionPath) -> Result<(R, Outcome), HandlerError> {
+fn read<R: ReadResponse>(body: &[u8], conversion: &ConversionPath) -> Result<(R, HookOutcome), HandlerError> {
     if conversion.is_empty() {
         return R::read(body).map_err(HandlerError::Decode);
     }
     let value =
         go_json::first_value(body).map_err(|error| HandlerError::Decode(DecodeError::Syntax(error)))?;
     // What a handler says that failed need not be a response of its version.
-    let said: Outcome = go_json::read_value(value.clone()).map_err(HandlerError::Decode)?;
+    let said: HookOutcome = go_json::read_value(value.clone()).map_err(HandlerError::Decode)?;
     if said.status != ResponseStatus::Success {
         return Ok((R::of(said.clone()), said));
     }
@@ -385,19 +385,19 @@ fn go_duration(duration: Duration) -> String {
 // === impl Typed ===
 
 impl<R: HookResponse> ReadResponse for Typed<R> {
-    fn read(body: &[u8]) -> Result<(Self, Outcome), DecodeError> {
+    fn read(body: &[u8]) -> Result<(Self, HookOutcome), DecodeError> {
         let response: R = go_json::read(body)?;
         let outcome = response.outcome();
         Ok((Self(response), outcome))
     }
 
-    fn read_value(value: Value) -> Result<(Self, Outcome), DecodeError> {
+    fn read_value(value: Value) -> Result<(Self, HookOutcome), DecodeError> {
         let response: R = go_json::read_value(value)?;
         let outcome = response.outcome();
         Ok((Self(response), outcome))
     }
 
-    fn of(outcome: Outcome) -> Self {
+    fn of(outcome: HookOutcome) -> Self {
         let mut response = R::default();
         response.set_outcome(outcome);
         Self(response)
@@ -407,16 +407,16 @@ impl<R: HookResponse> ReadResponse for Typed<R> {
 // === impl Untyped ===
 
 impl ReadResponse for Untyped {
-    fn read(body: &[u8]) -> Result<(Self, Outcome), DecodeError> {
+    fn read(body: &[u8]) -> Result<(Self, HookOutcome), DecodeError> {
         Self::read_value(go_json::first_value(body).map_err(DecodeError::Syntax)?)
     }
 
-    fn read_value(value: Value) -> Result<(Self, Outcome), DecodeError> {
+    fn read_value(value: Value) -> Result<(Self, HookOutcome), DecodeError> {
         let outcome = go_json::read_value(value.clone())?;
         Ok((Self(value), outcome))
     }
 
-    fn of(outcome: Outcome) -> Self {
+    fn of(outcome: HookOutcome) -> Self {
         Self(serde_json::json!({
             "status": outcome.status.to_string(), "message": outcome.message,
         }))

@@ -6,7 +6,7 @@ use thiserror::Error;
 use webhook_transport::client::PostError;
 
 use super::NamespaceError;
-use crate::{HookReference, catalog::ConversionError, go_json::DecodeError, registry::NotListedError};
+use crate::{HookReference, catalog::VersionConversionError, go_json::DecodeError, registry::NotListedError};
 
 /// Why a call has no response.
 #[derive(Debug, Error)]
@@ -67,7 +67,7 @@ pub enum CallError {
 pub enum HandlerError {
     /// The request cannot be made for its version, or its response not be read as one of the version that is asked.
     #[error(transparent)]
-    Conversion(#[from] ConversionError),
+    Conversion(#[from] VersionConversionError),
     /// Nobody has said how to convert to its version.
     #[error("there is no conversion from {from} to {to}")]
     NoConversion {

@@ -22,7 +22,7 @@ pub struct HookMetrics {
 }
 
 /// How a call ended.
-pub(super) struct Outcome<'a> {
+pub(super) struct CallOutcome<'a> {
     /// The HTTP status; [`None`] where there was no answer.
     pub(super) code: Option<u16>,
     /// `Success`, `Failure` or `Unknown`.
@@ -131,7 +131,7 @@ impl HookMetrics {
     }
 
     /// Counts one request over the network.
-    pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: &Outcome<'_>) {
+    pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: &CallOutcome) {
         let host = || handler.config.server.authority().to_owned();
         let (group, version, hook) = names(asked);
         self.requests

@@ -90,15 +90,15 @@ macro_rules! responses {
         }
 
         impl $crate::HookResponse for $response {
-            fn outcome(&self) -> $crate::response::Outcome {
-                $crate::response::Outcome {
+            fn outcome(&self) -> $crate::response::HookOutcome {
+                $crate::response::HookOutcome {
                     status: self.status.clone(),
                     message: self.message.clone(),
                     retry_after_seconds: 0,
                 }
             }
 
-            fn set_outcome(&mut self, outcome: $crate::response::Outcome) {
+            fn set_outcome(&mut self, outcome: $crate::response::HookOutcome) {
                 (self.status, self.message) = (outcome.status, outcome.message);
             }
         }
@@ -124,15 +124,15 @@ macro_rules! retry_responses {
         }
 
         impl $crate::HookResponse for $response {
-            fn outcome(&self) -> $crate::response::Outcome {
-                $crate::response::Outcome {
+            fn outcome(&self) -> $crate::response::HookOutcome {
+                $crate::response::HookOutcome {
                     status: self.status.clone(),
                     message: self.message.clone(),
                     retry_after_seconds: self.retry_after_seconds,
                 }
             }
 
-            fn set_outcome(&mut self, outcome: $crate::response::Outcome) {
+            fn set_outcome(&mut self, outcome: $crate::response::HookOutcome) {
                 (self.status, self.message) = (outcome.status, outcome.message);
                 self.retry_after_seconds = outcome.retry_after_seconds;
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{
     Catalog, Hook, HookResponse, go_json,
-    response::{Outcome, ResponseStatus},
+    response::{HookOutcome, ResponseStatus},
 };
 
 /// What can be asked of a hook whichever it is.
@@ -18,8 +18,8 @@ struct Case {
     request: fn(&Value) -> Value,
     response: fn(&Value) -> Value,
     default_response: fn() -> Value,
-    with_outcome: fn(Outcome) -> (Outcome, Value),
-    outcome: fn(&Value) -> Outcome,
+    with_outcome: fn(HookOutcome) -> (HookOutcome, Value),
+    outcome: fn(&Value) -> HookOutcome,
 }
 
 impl Case {
@@ -161,14 +161,14 @@ fn an_outcome_is_kept_where_there_is_a_field_for_it() {
     });
     let blocking: BTreeSet<_> = blocking.collect();
     for case in cases() {
-        let outcome = Outcome {
+        let outcome = HookOutcome {
             status: ResponseStatus::Failure,
             message: "not now".into(),
             retry_after_seconds: 5,
         };
         let (kept, written) = (case.with_outcome)(outcome.clone());
         let retry_after_seconds = if blocking.contains(case.name) { 5 } else { 0 };
-        let expected = Outcome {
+        let expected = HookOutcome {
             retry_after_seconds,
             ..outcome
         };

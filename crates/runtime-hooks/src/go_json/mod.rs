@@ -32,7 +32,7 @@ pub enum DecodeError {
 /// # Errors
 ///
 /// When they do not begin with one, or it has a field of another type.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     read_value(first_value(bytes).map_err(DecodeError::Syntax)?)
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> 
 /// # Errors
 ///
 /// When it has a field of another type.
-pub(crate) fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
+pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
     serde_path_to_error::deserialize(GoValue(value)).map_err(|error| DecodeError::Field {
         path: error.path().to_string(),
         problem: error.into_inner(),
@@ -53,7 +53,7 @@ pub(crate) fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeE
 /// # Errors
 ///
 /// When they do not begin with one.
-pub(crate) fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+pub fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
     match values.next() {
         Some(value) => value,

@@ -203,7 +203,7 @@ async fn only_what_may_be_asked_twice_is_asked_again() {
         catalog: Arc::new(catalog),
         ..bed.client()
     };
-    assert!(BeforeClusterCreate::METADATA.idempotent);
+    const { assert!(BeforeClusterCreate::METADATA.idempotent) };
     let failed = call(&client, "x.a").await.unwrap_err();
     assert!(
         failed.contains("the connection ended without an answer"),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::{HookMetadata, HookRequest, HookResponse, hook::Settings, response::Outcome};
+use crate::{HookMetadata, HookRequest, HookResponse, hook::Settings, response::HookOutcome};
 
 struct V1;
 struct V2;
@@ -61,15 +61,15 @@ macro_rules! hook {
         }
 
         impl HookResponse for $response {
-            fn outcome(&self) -> Outcome {
-                Outcome {
+            fn outcome(&self) -> HookOutcome {
+                HookOutcome {
                     status: self.status.clone(),
                     message: self.message.clone(),
                     retry_after_seconds: 0,
                 }
             }
 
-            fn set_outcome(&mut self, outcome: Outcome) {
+            fn set_outcome(&mut self, outcome: HookOutcome) {
                 (self.status, self.message) = (outcome.status, outcome.message);
             }
         }
