@@ -133,7 +133,10 @@ async fn answer(
         "wrong-type" => json!({"status": "Success", "handlers": {"first": {}}})
             .to_string()
             .into_response(),
-        "unknown-hook" => found(&[handler("first", "BeforeCoffee")]),
+        "unknown-hook" => found(&[
+            handler("first", "BeforeCoffee"),
+            handler("second", "BeforeClusterCreate"),
+        ]),
         "failure" => json!({"status": "Failure", "message": format!("no database, asked {times} times")})
             .to_string()
             .into_response(),

@@ -145,7 +145,7 @@ impl Args {
                     &handler.name,
                     &namespace,
                     request,
-                    &options,
+                    options,
                 )
                 .await;
             called.milliseconds = Some(begun.elapsed().as_millis());

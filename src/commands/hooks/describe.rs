@@ -10,7 +10,6 @@ use runtime_hooks::{
 };
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
-use windlass_object::object;
 
 use super::known::KnownConfigs;
 use crate::{
@@ -137,6 +136,8 @@ fn handler(handler: &RegisteredHandler) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use windlass_object::object;
+
     use super::*;
 
     #[test]

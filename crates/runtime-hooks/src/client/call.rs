@@ -71,7 +71,7 @@ impl HookClient {
         handler: &str,
         namespace: &str,
         request: &H::Request,
-        options: &CallOptions,
+        options: CallOptions,
     ) -> Result<H::Response, CallError> {
         let hook = H::reference();
         let request = encoded(handler, request)?;
@@ -90,7 +90,7 @@ impl HookClient {
         handler: &str,
         namespace: &str,
         request: Value,
-        options: &CallOptions,
+        options: CallOptions,
     ) -> Result<Value, CallError> {
         let called = self.call_named::<Untyped>(hook, handler, namespace, request, options);
         Ok(called.await?.0)
@@ -106,7 +106,7 @@ impl HookClient {
         &self,
         namespace: &str,
         request: &H::Request,
-        options: &CallOptions,
+        options: CallOptions,
     ) -> Result<H::Response, CallError> {
         let hook = H::reference();
         let definition = self.definition(&hook)?;
@@ -186,7 +186,7 @@ impl HookClient {
         handler: &str,
         namespace: &str,
         request: Value,
-        options: &CallOptions,
+        options: CallOptions,
     ) -> Result<R, CallError> {
         let definition = self.definition(hook)?;
         let registered = self.registry.get(handler)?;

@@ -49,6 +49,7 @@ mod removal;
 mod revisions;
 mod rights;
 mod rotation;
+mod runtime_hooks;
 mod schemas;
 mod seat;
 mod secrets;
@@ -297,6 +298,7 @@ scenarios! {
     discovery::who_is_paused_or_managed_elsewhere_is_not_asked,
     discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
+    runtime_hooks::an_extension_is_called_while_it_rotates,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,
     cert_manager::cert_manager_and_windlass_each_answer_who_asks_them needs Cainjector,
     cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,

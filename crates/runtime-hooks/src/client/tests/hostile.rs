@@ -211,7 +211,7 @@ async fn only_what_may_be_asked_twice_is_asked_again() {
     );
     assert_eq!(stub.hits(), 3);
     let called = client
-        .call::<Once>("once.a", "", &<_>::default(), &CallOptions::default())
+        .call::<Once>("once.a", "", &<_>::default(), CallOptions::default())
         .await;
     called.unwrap_err();
     assert_eq!(stub.hits(), 4);

@@ -106,13 +106,13 @@ impl NamespaceLabels for Labels {
 async fn call(client: &HookClient, handler: &str) -> Result<BeforeClusterCreateResponse, String> {
     let request = BeforeClusterCreateRequest::default();
     let options = CallOptions::default();
-    let called = client.call::<BeforeClusterCreate>(handler, "default", &request, &options);
+    let called = client.call::<BeforeClusterCreate>(handler, "default", &request, options);
     called.await.map_err(|error| error.to_string())
 }
 
 async fn call_all(client: &HookClient, options: CallOptions) -> Result<BeforeClusterCreateResponse, String> {
     let request = BeforeClusterCreateRequest::default();
-    let called = client.call_all::<BeforeClusterCreate>("default", &request, &options);
+    let called = client.call_all::<BeforeClusterCreate>("default", &request, options);
     called.await.map_err(|error| error.to_string())
 }
 
@@ -127,7 +127,7 @@ async fn a_handler_is_asked_at_its_path_with_all_settings() {
     request.settings.insert("b".into(), "request".into());
     let client = bed.client();
     let response = client
-        .call::<BeforeClusterCreate>("first.ext1", "default", &request, &CallOptions::default())
+        .call::<BeforeClusterCreate>("first.ext1", "default", &request, CallOptions::default())
         .await
         .unwrap();
     assert_eq!((&*response.message, response.retry_after_seconds), ("hello", 5));
@@ -153,7 +153,7 @@ async fn who_cannot_be_called_is_not_asked() {
         "extension handler \"second.ext1\" not found"
     );
     let other = client
-        .call::<BeforeClusterUpgrade>("first.ext1", "", &<_>::default(), &CallOptions::default())
+        .call::<BeforeClusterUpgrade>("first.ext1", "", &<_>::default(), CallOptions::default())
         .await
         .unwrap_err();
     assert_eq!(
@@ -166,7 +166,7 @@ async fn who_cannot_be_called_is_not_asked() {
         hook: "BeforeCoffee".into(),
     };
     let unknown = client
-        .call_json(&unknown, "first.ext1", "", json!({}), &CallOptions::default())
+        .call_json(&unknown, "first.ext1", "", json!({}), CallOptions::default())
         .await;
     assert!(matches!(unknown, Err(CallError::UnknownHook(_))));
     let cold = HookClient::new(Arc::default(), Arc::default(), client.transport.clone());
@@ -351,7 +351,7 @@ async fn handlers_are_for_the_namespaces_that_they_select() {
     }
     let request = BeforeClusterCreateRequest::default();
     let theirs = client
-        .call::<BeforeClusterCreate>("x.some", "theirs", &request, &CallOptions::default())
+        .call::<BeforeClusterCreate>("x.some", "theirs", &request, CallOptions::default())
         .await;
     assert_eq!(
         theirs.unwrap_err().to_string(),
@@ -371,7 +371,7 @@ async fn a_response_is_kept_where_that_is_asked() {
             cached,
             ..<_>::default()
         };
-        let called = client.call::<BeforeClusterCreate>("first.ext1", "default", &request, &options);
+        let called = client.call::<BeforeClusterCreate>("first.ext1", "default", &request, options);
         called.await.map(|response| response.message).unwrap_or_default()
     };
     assert_eq!(asked("x", true).await, "one");

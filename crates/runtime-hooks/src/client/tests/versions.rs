@@ -113,7 +113,7 @@ async fn greet(client: &HookClient, handler: &str) -> Result<ResponseV2, String>
         ..<_>::default()
     };
     let options = CallOptions::default();
-    let called = client.call::<V2>(handler, "", &request, &options);
+    let called = client.call::<V2>(handler, "", &request, options);
     called.await.map_err(|error| error.to_string())
 }
 
@@ -143,7 +143,7 @@ async fn who_answers_an_older_version_is_asked_in_it() {
     assert_eq!(asked[1].1["first"], "A");
 
     let all = client
-        .call_all::<V2>("", &<_>::default(), &CallOptions::default())
+        .call_all::<V2>("", &<_>::default(), CallOptions::default())
         .await
         .unwrap();
     assert_eq!(all.total, 0, "what only one handler can say is not merged");
