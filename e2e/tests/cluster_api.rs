@@ -1,0 +1,240 @@
+//! Our runtime hooks against Cluster API's own server, client and registry, which `e2e/runtime-hooks` runs. Where there is no Go to
+//! build that with, nothing is tested, and that is said.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use runtime_hooks::{
+    Catalog, Hook, HookReference, Registry,
+    client::{CallOptions, HookClient},
+    cluster_api::{BeforeClusterCreate, Discovery},
+    registry::ExtensionConfig,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout},
+};
+use webhook_transport::client::{Transport, TransportOptions};
+
+/// Cluster API's hooks beside Discovery.
+const HOOKS: usize = 16;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Cluster API's code, and files of a test.
+struct ClusterApi {
+    program: PathBuf,
+    directory: TempDir,
+    ca_bundle: String,
+}
+
+/// What a hook is asked and answered, with every field set.
+struct Example {
+    hook: HookReference,
+    request: Value,
+    response: Value,
+}
+
+/// A program that goes on, and what it says.
+struct Running {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+#[tokio::test]
+async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
+    let Some(cluster_api) = ClusterApi::build()? else {
+        return Ok(());
+    };
+    let mut server = cluster_api.serve().await?;
+    let address = server.line().await?["address"]
+        .as_str()
+        .context("no address")?
+        .to_owned();
+    let mut config = cluster_api.extension_config(&format!("https://{address}"));
+    config["spec"]["settings"] = json!({"config": "setting", "key": "theirs"});
+    let config = ExtensionConfig::read(&config)?;
+
+    let catalog = Arc::new(Catalog::of_cluster_api());
+    let registry = Arc::new(Registry::in_code());
+    let transport = Transport::new(TransportOptions {
+        proxies: false,
+        ..TransportOptions::default()
+    });
+    let client = HookClient::new(catalog.clone(), registry.clone(), transport);
+    let discovered = client.discover(&config).await?;
+    anyhow::ensure!(discovered.unknown.is_empty(), "{discovered:?}");
+    anyhow::ensure!(discovered.handlers.len() == HOOKS, "{discovered:?}");
+    registry.register(config, discovered.handlers)?;
+
+    let mut called = 0;
+    for Example {
+        hook,
+        request,
+        response,
+    } in cluster_api.examples()?
+    {
+        if hook == Discovery::reference() {
+            continue;
+        }
+        let handlers = registry.list(&hook)?;
+        let [handler] = handlers.as_slice() else {
+            bail!("{hook} has {} handlers", handlers.len());
+        };
+        let answered = client
+            .call_json(
+                &hook,
+                &handler.name,
+                "namespace",
+                request.clone(),
+                CallOptions::default(),
+            )
+            .await?;
+        anyhow::ensure!(
+            untyped(answered.clone()) == untyped(response.clone()),
+            "{hook}: {answered} and not {response}"
+        );
+        catalog.get(&hook).context("unknown")?.check_response(&answered)?;
+        let asked = server.line().await?;
+        anyhow::ensure!(
+            asked["hook"] == *hook.hook && asked["handler"] == handler.own_name(),
+            "{asked}"
+        );
+        let mut expected = request;
+        expected["settings"] = json!({"config": "setting", "key": "value"});
+        anyhow::ensure!(
+            untyped(asked["request"].clone()) == untyped(expected.clone()),
+            "{hook}: {asked} and not {expected}"
+        );
+        called += 1;
+    }
+    anyhow::ensure!(called == HOOKS, "{called} hooks were called");
+
+    let all = client
+        .call_all::<BeforeClusterCreate>("namespace", &<_>::default(), CallOptions::default())
+        .await?;
+    anyhow::ensure!(
+        (&*all.message, all.retry_after_seconds) == ("message", 1),
+        "{all:?}"
+    );
+    Ok(())
+}
+
+/// A request or response without what says which it is: Go's server leaves that empty.
+fn untyped(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|name, _| name != "kind" && name != "apiVersion");
+    }
+    value
+}
+
+// === impl ClusterApi ===
+
+impl ClusterApi {
+    /// Builds the program; [`None`] without Go.
+    fn build() -> anyhow::Result<Option<Self>> {
+        let go = Command::new("go").arg("version").stdout(Stdio::null()).status();
+        if go.is_err() {
+            eprintln!(
+                "skipped: there is no Go to build Cluster API's server and client with: https://go.dev/dl"
+            );
+            return Ok(None);
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("go-program");
+        let built = Command::new(script)
+            .arg("runtime-hooks")
+            .stderr(Stdio::inherit())
+            .output()?;
+        anyhow::ensure!(built.status.success(), "e2e/runtime-hooks cannot be built");
+        let program = String::from_utf8(built.stdout)?.trim_end().into();
+        let directory = TempDir::new()?;
+        let mut ca = CertificateParams::default();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
+        let key = KeyPair::generate()?;
+        let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
+            .signed_by(&key, &ca)?;
+        std::fs::write(directory.path().join("tls.crt"), leaf.pem())?;
+        std::fs::write(directory.path().join("tls.key"), key.serialize_pem())?;
+        Ok(Some(Self {
+            program,
+            directory,
+            ca_bundle: STANDARD.encode(ca.pem()),
+        }))
+    }
+
+    /// Where a server is that has our certificate.
+    fn extension_config(&self, url: &str) -> Value {
+        json!({
+            "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
+            "metadata": {"name": "ext1"},
+            "spec": {"clientConfig": {"url": url, "caBundle": self.ca_bundle}, "namespaceSelector": {}},
+        })
+    }
+
+    /// All hooks, by its own word.
+    fn examples(&self) -> anyhow::Result<Vec<Example>> {
+        let said = Command::new(&self.program).arg("catalog").output()?;
+        anyhow::ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let lines = serde_json::Deserializer::from_slice(&said.stdout).into_iter::<BTreeMap<String, Value>>();
+        lines
+            .map(|line| {
+                let mut line = line?;
+                let text = |field: &str| {
+                    line.get(field)
+                        .and_then(Value::as_str)
+                        .unwrap_or_default()
+                        .to_owned()
+                };
+                Ok(Example {
+                    hook: HookReference {
+                        api_version: text("apiVersion"),
+                        hook: text("hook"),
+                    },
+                    request: line.remove("request").context("no request")?,
+                    response: line.remove("response").context("no response")?,
+                })
+            })
+            .collect()
+    }
+
+    /// Starts its server.
+    async fn serve(&self) -> anyhow::Result<Running> {
+        let file = |name: &str| self.directory.path().join(name);
+        let mut child = tokio::process::Command::new(&self.program)
+            .arg("serve")
+            .arg("--cert-file")
+            .arg(file("tls.crt"))
+            .arg("--key-file")
+            .arg(file("tls.key"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdout = child.stdout.take().context("no output")?;
+        Ok(Running {
+            _child: child,
+            lines: BufReader::new(stdout).lines(),
+        })
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// What it says next.
+    async fn line(&mut self) -> anyhow::Result<Value> {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await??;
+        Ok(serde_json::from_str(&line.context("it has ended")?)?)
+    }
+}
