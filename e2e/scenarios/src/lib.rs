@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod cainjector;
 pub mod cluster;
+mod cluster_api;
 pub mod cluster_pool;
 pub mod command;
 pub mod dump;

@@ -12,6 +12,7 @@ use super::{
     foreign,
 };
 use crate::{
+    cluster_api,
     hook_server::HookServer,
     request::text,
     sample,
@@ -88,6 +89,7 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
         "{}",
         good["status"]
     );
+    cluster_api::registers(cluster, &good, 3).await?;
     anyhow::ensure!(
         condition(&good, "Paused")["reason"] == "NotPaused",
         "{}",
@@ -201,6 +203,9 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
         ))
     })
     .await?;
+
+    let config = get(client, &format!("{older}/older")).await?.context("gone")?;
+    cluster_api::registers(cluster, &config, 3).await?;
 
     let mut versions = crd["spec"]["versions"].clone();
     let mut newer = versions[0].clone();

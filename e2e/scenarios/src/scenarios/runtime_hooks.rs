@@ -27,12 +27,15 @@ use webhook_transport::client::{Resolve, Transport, TransportOptions};
 
 use super::discovery;
 use crate::{
+    cluster_api,
     steps::{self, PATIENCE, check, get, ready, rotate, succeed, until},
     test_cluster::TestCluster,
 };
 
 const NAMESPACE: &str = "sample-extension-system";
 const SERVICE: &str = "sample-extension-webhook-service";
+
+const EXTENSION_CONFIG: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/sample-extension";
 
 /// The handler of the sample bundle.
 const HANDLER: &str = "sample.sample-extension";
@@ -82,6 +85,8 @@ pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluste
     rotate(client, NAMESPACE, SERVICE, "ca:hooks", PATIENCE).await?;
     rotate(client, NAMESPACE, SERVICE, "ca:hooks again", PATIENCE).await?;
     discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    let config = get(client, EXTENSION_CONFIG).await?.context("gone")?;
+    cluster_api::registers(cluster, &config, 1).await?;
     calls.at_least(50).await?;
     calls.end().await?;
 
