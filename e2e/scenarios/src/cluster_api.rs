@@ -9,7 +9,7 @@ use tokio::process::Command;
 use crate::{request::text, test_cluster::TestCluster};
 
 /// The variable that names the program. Without it, nobody judges.
-pub const PROGRAM: &str = "E2E_RUNTIME_HOOKS";
+const PROGRAM: &str = "E2E_RUNTIME_HOOKS";
 
 /// Has Cluster API's reader of ExtensionConfigs say whether it takes `config`, as it is in the cluster, for discovered, and
 /// register so many handlers.
@@ -24,7 +24,11 @@ pub(crate) async fn registers(cluster: &TestCluster, config: &Value, handlers: u
     };
     let file = cluster.path("extension-config.json");
     fs::write(&file, config.to_string())?;
-    let asked = Command::new(program).arg("discovered").arg("--extension-config").arg(&file).output();
+    let asked = Command::new(program)
+        .arg("discovered")
+        .arg("--extension-config")
+        .arg(&file)
+        .output();
     let said = asked.await?;
     anyhow::ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let said: Value = serde_json::from_slice(&said.stdout).context("it says no JSON")?;

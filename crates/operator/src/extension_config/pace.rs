@@ -100,7 +100,12 @@ mod tests {
             fail(Some(&attempt), 2).wait(&asked(2), now),
             Duration::from_secs(2)
         );
-        let found = Attempt::new(asked(1), Discovery::Discovered(vec![]), Some(&attempt), now);
+        let found = Attempt::new(
+            asked(1),
+            Discovery::Discovered(<_>::default()),
+            Some(&attempt),
+            now,
+        );
         assert_eq!(found.wait(&asked(1), now), AGAIN);
         assert_eq!(found.wait(&asked(1), now + AGAIN), Duration::ZERO);
     }
