@@ -25,6 +25,8 @@ pub mod hook;
 pub mod in_cluster;
 pub mod registry;
 pub mod response;
+#[cfg(feature = "server")]
+pub mod server;
 
 pub use base64_bytes::Base64Bytes;
 pub use catalog::Catalog;

@@ -5,5 +5,13 @@
 mod called_server;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "server")]
+mod files;
+#[cfg(feature = "server")]
+mod reloaded;
+#[cfg(feature = "server")]
+pub mod server;
 
 pub use called_server::{CalledServer, ServerError};
+#[cfg(feature = "server")]
+pub use files::{CertificateFiles, LoadFilesError};

@@ -12,20 +12,19 @@ mod review;
 mod server;
 mod service;
 
-use std::{future::Future, process, sync::Arc};
+use std::{future::Future, process, time::Duration};
 
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
+use webhook_transport::{CertificateFiles, server::ServedCertificate};
 
-use self::{
-    certificate::{CertificateFiles, ServedCertificate},
-    server::WebhookServer,
-    service::Service,
-};
+use self::{server::SampleServer, service::Service};
 
 pub use args::{AdmissionFault, Args, Misbehavior, SampleVersion};
+
+/// How often the files of the certificate are read for a change.
+const POLL: Duration = Duration::from_millis(200);
 
 /// Serves until SIGTERM or SIGINT, then lets requests in flight end.
 ///
@@ -57,11 +56,8 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
     if args.has(&Misbehavior::Crash) {
         bail!("crashing, as --fault crash asks");
     }
-    let ended = CancellationToken::new();
-    let _end = ended.clone().drop_guard();
-    let certificate = certificate(&args, &ended)?;
-    let service = Arc::new(Service::new(&args)?);
-    let server = WebhookServer::new(service, certificate, args.linger);
+    let certificate = certificate(&args)?;
+    let server = SampleServer::new(Service::new(&args)?, certificate, args.linger)?;
     for port in args.listening_ports() {
         server
             .listen(args.address, port)
@@ -77,26 +73,31 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
 }
 
 /// The certificate to serve. A stand-in may have none: then it speaks plain HTTP only, until there is one.
-fn certificate(args: &Args, ended: &CancellationToken) -> anyhow::Result<Option<ServedCertificate>> {
+fn certificate(args: &Args) -> anyhow::Result<Option<ServedCertificate>> {
     if args.has(&Misbehavior::WrongCertificate) {
-        return Ok(Some(ServedCertificate::wrong()?));
+        return Ok(Some(certificate::wrong()?));
     }
     if args.stand_in && args.cert_dir.is_none() {
         return Ok(None);
     }
-    let files = CertificateFiles::new(&args.certificate_folder()?);
-    let certificate = match ServedCertificate::load(&files) {
-        Ok(certificate) => certificate,
+    let files = CertificateFiles::in_folder(&args.certificate_folder()?);
+    let certificate = if args.reload {
+        ServedCertificate::follow(files.clone(), POLL)
+    } else {
+        ServedCertificate::load(&files)
+    };
+    match certificate {
+        Ok(certificate) => Ok(Some(certificate)),
         Err(error) if args.stand_in => {
             tracing::warn!(%error, "No certificate to serve yet");
-            ServedCertificate::none()
+            Ok(Some(if args.reload {
+                ServedCertificate::wait_for(files, POLL)
+            } else {
+                ServedCertificate::none()
+            }))
         }
-        Err(error) => return Err(error).context("cannot load the serving certificate"),
-    };
-    if args.reload {
-        certificate.keep_fresh(files, ended.clone());
+        Err(error) => Err(error).context("cannot load the serving certificate"),
     }
-    Ok(Some(certificate))
 }
 
 /// One JSON object a line on standard error. Does nothing where the process logs already.

@@ -1,6 +1,5 @@
 //! Connections of whoever in the cluster can reach a port of ours: only so many, and none for long without a request.
 
-mod seats;
 mod serve;
 
 #[cfg(test)]

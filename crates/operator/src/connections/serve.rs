@@ -21,9 +21,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
+use webhook_transport::server::{ConnectionSeats, Seat};
 use windlass_cluster::telemetry::chain;
-
-use super::seats::{ConnectionSeats, Seat};
 
 /// The address that a request comes from.
 #[derive(Clone, Copy, Debug)]

@@ -12,31 +12,36 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// The seats.
-pub(super) struct ConnectionSeats {
+#[derive(Debug)]
+pub struct ConnectionSeats {
     count: usize,
     table: Mutex<Table>,
 }
 
 /// A place among those who are connected, until it is dropped.
-pub(super) struct Seat {
+#[derive(Debug)]
+pub struct Seat {
     seats: Arc<ConnectionSeats>,
     number: u64,
     left: CancellationToken,
 }
 
 /// A request is under way, until this is dropped.
-pub(super) struct Occupied(Arc<Seat>);
+#[derive(Debug)]
+pub struct Occupied(Arc<Seat>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Table {
     /// Counts what happens; never what time it is.
     now: u64,
     guests: BTreeMap<u64, Guest>,
 }
 
+#[derive(Debug)]
 struct Guest {
     client: IpAddr,
-    is_busy: bool,
+    /// How many requests are under way.
+    requests: usize,
     /// When it came, or its last request began or ended.
     since: u64,
     left: CancellationToken,
@@ -46,7 +51,7 @@ struct Guest {
 
 impl ConnectionSeats {
     /// So many seats.
-    pub(super) fn new(count: usize) -> Arc<Self> {
+    pub fn new(count: usize) -> Arc<Self> {
         Arc::new(Self {
             count,
             table: Mutex::default(),
@@ -54,13 +59,13 @@ impl ConnectionSeats {
     }
 
     /// A seat for `client`. Somebody may have to leave for it, and that may be who asks.
-    pub(super) fn take(self: &Arc<Self>, client: IpAddr) -> Arc<Seat> {
+    pub fn take(self: &Arc<Self>, client: IpAddr) -> Arc<Seat> {
         let mut table = self.table.lock();
         table.now += 1;
         let (number, left) = (table.now, CancellationToken::new());
         let guest = Guest {
             client,
-            is_busy: false,
+            requests: 0,
             since: number,
             left: left.clone(),
         };
@@ -84,7 +89,13 @@ impl Table {
         for guest in self.guests.values() {
             *seats.entry(guest.client).or_default() += 1;
         }
-        let rank = |guest: &Guest| (seats.get(&guest.client), !guest.is_busy, Reverse(guest.since));
+        let rank = |guest: &Guest| {
+            (
+                seats.get(&guest.client),
+                guest.requests == 0,
+                Reverse(guest.since),
+            )
+        };
         let leaving = self.guests.iter().max_by_key(|(_, guest)| rank(guest));
         if let Some(number) = leaving.map(|(number, _)| *number)
             && let Some(guest) = self.guests.remove(&number)
@@ -98,22 +109,22 @@ impl Table {
 
 impl Seat {
     /// Says that a request is under way.
-    pub(super) fn occupy(self: &Arc<Self>) -> Occupied {
-        self.set_busy(true);
+    pub fn occupy(self: &Arc<Self>) -> Occupied {
+        self.change(|requests| requests + 1);
         Occupied(self.clone())
     }
 
     /// Ends when another needs the seat.
-    pub(super) async fn lost(&self) {
+    pub async fn lost(&self) {
         self.left.cancelled().await;
     }
 
-    fn set_busy(&self, is_busy: bool) {
+    fn change(&self, requests: impl FnOnce(usize) -> usize) {
         let mut table = self.seats.table.lock();
         table.now += 1;
         let now = table.now;
         if let Some(guest) = table.guests.get_mut(&self.number) {
-            guest.is_busy = is_busy;
+            guest.requests = requests(guest.requests);
             guest.since = now;
         }
     }
@@ -129,7 +140,7 @@ impl Drop for Seat {
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        self.0.set_busy(false);
+        self.0.change(|requests| requests.saturating_sub(1));
     }
 }
 

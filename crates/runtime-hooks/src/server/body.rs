@@ -1,0 +1,109 @@
+//! Bodies of requests, which may be long, but not longer.
+
+use std::{error::Error, pin::pin};
+
+use bytes::Buf;
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use thiserror::Error;
+
+/// Why a body cannot be had.
+#[derive(Debug, Error)]
+pub(super) enum ReadRequestError {
+    #[error("larger than {} MiB", LONGEST_BODY >> 20)]
+    TooLong,
+    #[error("{0}")]
+    Broken(Box<dyn Error + Send + Sync>),
+}
+
+/// The longest body that is read (`maxExtensionRequestBodyBytes` of `exp/runtime/server/server.go`).
+const LONGEST_BODY: usize = 20 << 20;
+
+/// How much more is received, and not kept: a client that still sends when its connection is closed reads no answer.
+const LONGEST_REST: usize = 20 << 20;
+
+/// A whole body.
+///
+/// # Errors
+///
+/// When it is too long or breaks off.
+pub(super) async fn read<B>(body: B) -> Result<Vec<u8>, ReadRequestError>
+where
+    B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let mut body = pin!(body);
+    let mut read = Vec::new();
+    let mut length = 0_usize;
+    while let Some(frame) = body.as_mut().frame().await {
+        let frame = frame.map_err(|error| ReadRequestError::Broken(error.into()))?;
+        let Ok(mut data) = frame.into_data() else {
+            continue;
+        };
+        length = length.saturating_add(data.remaining());
+        if length > LONGEST_BODY {
+            read = Vec::new();
+        }
+        if length > LONGEST_BODY + LONGEST_REST {
+            break;
+        }
+        while data.has_remaining() {
+            let chunk = data.chunk();
+            if length <= LONGEST_BODY {
+                read.extend_from_slice(chunk);
+            }
+            data.advance(chunk.len());
+        }
+    }
+    if length > LONGEST_BODY {
+        return Err(ReadRequestError::TooLong);
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures::stream;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+
+    use super::*;
+
+    /// What is made of a body of so many bytes that comes in chunks, and how many of these were left.
+    async fn read_chunks(bytes: usize, chunk: usize) -> (Option<usize>, usize) {
+        let mut left = bytes;
+        let chunks = std::iter::from_fn(|| {
+            let next = left.min(chunk);
+            left -= next;
+            (next > 0).then(|| Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b' '; next]))))
+        });
+        let read = read(StreamBody::new(stream::iter(chunks))).await;
+        (read.ok().map(|read| read.len()), left)
+    }
+
+    #[tokio::test]
+    async fn a_body_is_as_long_as_it_may_be() {
+        const MIB: usize = 1 << 20;
+        for (bytes, read, left) in [
+            (0, Some(0), 0),
+            (20 * MIB, Some(20 * MIB), 0),
+            (20 * MIB + 1, None, 0),
+            (40 * MIB, None, 0),
+            (50 * MIB, None, 9 * MIB),
+        ] {
+            assert_eq!(read_chunks(bytes, MIB).await, (read, left), "{bytes}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_none() {
+        let chunks = [
+            Ok(Frame::data(Bytes::from("{}"))),
+            Err(std::io::Error::other("gone")),
+        ];
+        let error = read(StreamBody::new(stream::iter(chunks))).await.unwrap_err();
+        assert_eq!(error.to_string(), "gone");
+        let error = ReadRequestError::TooLong.to_string();
+        assert_eq!(error, "larger than 20 MiB");
+    }
+}

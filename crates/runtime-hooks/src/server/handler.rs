@@ -1,0 +1,140 @@
+//! Handlers, and what they make of a request.
+
+use std::{fmt::Display, future::Future, marker::PhantomData, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use http::Extensions;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{
+    Hook, HookReference, HookResponse,
+    go_json::{self, DecodeError},
+    response::HookOutcome,
+};
+
+/// What a handler may know of a call beside the request.
+#[derive(Clone, Debug)]
+pub struct CallContext {
+    /// What is asked.
+    pub hook: HookReference,
+    /// The handler's own name.
+    pub handler: Arc<str>,
+    /// When the caller gives up; the handler is dropped then.
+    pub deadline: Instant,
+    /// What whoever brought the request here says of it, for example
+    /// [`ConnectedClient`](webhook_transport::server::ConnectedClient).
+    pub extensions: Extensions,
+}
+
+/// What a handler may return: a response, or else why there is none. That becomes a response that says so, with whatever the
+/// error shows of itself.
+pub trait IntoHookResponse<H: Hook> {
+    /// The response.
+    fn into_hook_response(self) -> H::Response;
+}
+
+/// A handler of any hook.
+pub(super) trait AnyHandler: Send + Sync {
+    /// Calls the handler. What comes out is a response as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When `request` is not one of the hook.
+    fn call(&self, request: Value, context: CallContext) -> Result<Written, DecodeError>;
+
+    /// A response as JSON that says that the handler did not succeed.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be JSON.
+    fn failure(&self, message: String) -> serde_json::Result<Vec<u8>>;
+}
+
+/// A response that is under way.
+type Written = BoxFuture<'static, serde_json::Result<Vec<u8>>>;
+
+/// A handler of `H` that is a function.
+pub(super) struct HandlerFunction<H, F> {
+    function: F,
+    hook: PhantomData<fn() -> H>,
+}
+
+/// A response with its type.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TypedResponse<R> {
+    kind: String,
+    api_version: String,
+    #[serde(flatten)]
+    response: R,
+}
+
+// === impl CallContext ===
+
+impl CallContext {
+    /// How long the caller still waits.
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+// === impl IntoHookResponse ===
+
+impl<H: Hook<Response = R>, R: HookResponse> IntoHookResponse<H> for R {
+    fn into_hook_response(self) -> R {
+        self
+    }
+}
+
+impl<H: Hook, E: Display> IntoHookResponse<H> for Result<H::Response, E> {
+    fn into_hook_response(self) -> H::Response {
+        // The alternate form: errors that know their causes name them.
+        self.unwrap_or_else(|error| failure::<H>(format!("{error:#}")))
+    }
+}
+
+// === impl HandlerFunction ===
+
+impl<H, F> HandlerFunction<H, F> {
+    pub(super) fn new(function: F) -> Self {
+        Self {
+            function,
+            hook: PhantomData,
+        }
+    }
+}
+
+impl<H, F, R> AnyHandler for HandlerFunction<H, F>
+where
+    H: Hook,
+    F: Fn(H::Request, CallContext) -> R + Send + Sync,
+    R: Future<Output: IntoHookResponse<H>> + Send + 'static,
+{
+    fn call(&self, request: Value, context: CallContext) -> Result<Written, DecodeError> {
+        let response = (self.function)(go_json::read_value(request)?, context);
+        Ok(Box::pin(async move {
+            write::<H>(response.await.into_hook_response())
+        }))
+    }
+
+    fn failure(&self, message: String) -> serde_json::Result<Vec<u8>> {
+        write::<H>(failure::<H>(message))
+    }
+}
+
+fn failure<H: Hook>(message: String) -> H::Response {
+    let mut response = H::Response::default();
+    response.set_outcome(HookOutcome::failure(message));
+    response
+}
+
+fn write<H: Hook>(response: H::Response) -> serde_json::Result<Vec<u8>> {
+    let HookReference { api_version, hook } = H::reference();
+    serde_json::to_vec(&TypedResponse {
+        kind: format!("{hook}Response"),
+        api_version,
+        response,
+    })
+}

@@ -1,0 +1,178 @@
+//! What was last read from files, read again and again.
+
+use std::{fmt::Display, sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+
+/// What was last read and was good.
+pub(crate) struct Reloaded<T> {
+    current: watch::Receiver<Option<Arc<T>>>,
+}
+
+/// How files are read.
+pub(crate) struct Source<T, E> {
+    /// What they hold, for logs.
+    pub(crate) name: &'static str,
+    /// Reads them. May block.
+    pub(crate) load: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
+    /// Whether nothing has changed.
+    pub(crate) is_same: fn(&T, &T) -> bool,
+}
+
+// === impl Reloaded ===
+
+impl<T: Send + Sync + 'static> Reloaded<T> {
+    /// What never changes.
+    pub(crate) fn fixed(value: Option<T>) -> Self {
+        let (_, current) = watch::channel(value.map(Arc::new));
+        Self { current }
+    }
+
+    /// Begins with `first` and reads `source` whenever `period` has passed, for as long as anybody holds what this returns. What
+    /// cannot be read, or is not good, leaves the last as it is.
+    ///
+    /// Files are read by the clock, since the node swaps a symbolic link above them, which file watches miss.
+    pub(crate) fn follow<E>(first: Option<T>, source: Source<T, E>, period: Duration) -> Self
+    where
+        E: Display + Send + 'static,
+    {
+        let (sender, current) = watch::channel(first.map(Arc::new));
+        tokio::spawn(reload(sender, source, period));
+        Self { current }
+    }
+
+    /// The last that was good; [`None`] where there was none yet.
+    pub(crate) fn current(&self) -> Option<Arc<T>> {
+        self.current.borrow().clone()
+    }
+}
+
+impl<T> Clone for Reloaded<T> {
+    fn clone(&self) -> Self {
+        Self {
+            current: self.current.clone(),
+        }
+    }
+}
+
+async fn reload<T, E>(sender: watch::Sender<Option<Arc<T>>>, source: Source<T, E>, period: Duration)
+where
+    T: Send + Sync + 'static,
+    E: Display + Send + 'static,
+{
+    let Source { name, load, is_same } = source;
+    let load = Arc::new(load);
+    let mut complaint = String::new();
+    loop {
+        tokio::select! {
+            () = sender.closed() => return,
+            () = tokio::time::sleep(period) => {}
+        }
+        let load = load.clone();
+        let Ok(read) = tokio::task::spawn_blocking(move || load()).await else {
+            continue;
+        };
+        match read {
+            Ok(read) => {
+                complaint.clear();
+                let is_news = |known: &Arc<T>| !is_same(known, &read);
+                if sender.borrow().as_ref().is_none_or(is_news) {
+                    sender.send_replace(Some(Arc::new(read)));
+                    tracing::info!("Using a new {name}");
+                }
+            }
+            Err(error) if error.to_string() != complaint => {
+                complaint = error.to_string();
+                tracing::warn!(error = complaint, "Keeping the {name}");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(1);
+
+    /// What files hold, and how often they were read.
+    #[derive(Clone)]
+    struct Files {
+        content: Arc<Mutex<Result<u32, String>>>,
+        reads: Arc<AtomicUsize>,
+    }
+
+    impl Files {
+        fn holding(content: Result<u32, String>) -> Self {
+            Self {
+                content: Arc::new(Mutex::new(content)),
+                reads: Arc::default(),
+            }
+        }
+
+        fn source(&self) -> Source<u32, String> {
+            let files = self.clone();
+            Source {
+                name: "number",
+                load: Box::new(move || {
+                    files.reads.fetch_add(1, Ordering::SeqCst);
+                    files.content.lock().unwrap().clone()
+                }),
+                is_same: u32::eq,
+            }
+        }
+
+        async fn hold(&self, content: Result<u32, String>) {
+            *self.content.lock().unwrap() = content;
+            // The first may have been under way before.
+            let enough = self.reads.load(Ordering::SeqCst) + 3;
+            while self.reads.load(Ordering::SeqCst) < enough {
+                tokio::time::sleep(PERIOD).await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_last_that_was_good_is_kept() {
+        let files = Files::holding(Err("no file".into()));
+        let reloaded = Reloaded::follow(None, files.source(), PERIOD);
+        for (content, expected) in [
+            (Err("no file"), None),
+            (Ok(1), Some(1)),
+            (Err("garbage"), Some(1)),
+            (Ok(1), Some(1)),
+            (Ok(2), Some(2)),
+        ] {
+            files.hold(content.map_err(ToOwned::to_owned)).await;
+            assert_eq!(reloaded.current().as_deref(), expected.as_ref());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_not_changed_stays_the_very_same() {
+        let files = Files::holding(Ok(1));
+        let reloaded = Reloaded::follow(Some(1), files.source(), PERIOD);
+        let first = reloaded.current().unwrap();
+        files.hold(Ok(1)).await;
+        assert!(Arc::ptr_eq(&first, &reloaded.current().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn nobody_reads_what_nobody_holds() {
+        let files = Files::holding(Ok(1));
+        let reloaded = Reloaded::follow(None, files.source(), PERIOD);
+        let other = reloaded.clone();
+        drop(reloaded);
+        files.hold(Ok(2)).await;
+        drop(other);
+        while Arc::strong_count(&files.reads) > 1 {
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+}

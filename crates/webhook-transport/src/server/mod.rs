@@ -1,0 +1,41 @@
+//! Serving webhooks: TLS with certificates that are replaced meanwhile, HTTP/1.1 and HTTP/2, and an end that loses no request.
+//!
+//! ```no_run
+//! use std::{convert::Infallible, time::Duration};
+//!
+//! use hyper::{Request, Response, body::Incoming};
+//! use tokio::net::TcpListener;
+//! use tower::service_fn;
+//! use webhook_transport::{
+//!     CertificateFiles,
+//!     server::{Encryption, HttpVersions, ServedCertificate, ServerOptions, ServerTls, serve},
+//! };
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let files = CertificateFiles::in_folder("/tmp/k8s-webhook-server/serving-certs".as_ref());
+//! let certificate = ServedCertificate::follow(files, Duration::from_secs(1))?;
+//! let tls = ServerTls::new(certificate, HttpVersions::Http1And2)?;
+//! let service = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new(String::from("ok"))));
+//! let shutdown = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+//! let listener = TcpListener::bind("0.0.0.0:9443").await?;
+//! serve(listener, Encryption::Tls(tls), service, ServerOptions::default(), shutdown).await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod activity;
+mod certificate;
+mod client_authority;
+mod connection;
+mod options;
+mod seats;
+mod tls;
+mod webhook_server;
+
+pub use certificate::ServedCertificate;
+pub use client_authority::ClientAuthority;
+pub use connection::ConnectedClient;
+pub use options::ServerOptions;
+pub use seats::{ConnectionSeats, Occupied, Seat};
+pub use tls::{Encryption, HttpVersions, ServerTls};
+pub use webhook_server::{WebhookServer, WebhookService, serve};

@@ -1,0 +1,201 @@
+//! A server on loopback, and who calls it.
+
+use std::{convert::Infallible, io, net::Ipv4Addr, net::SocketAddr, sync::Arc, time::Duration};
+
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    client::conn::{http1, http2},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::{ClientConfig, pki_types::ServerName};
+use tempfile::TempDir;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use tower::service_fn;
+use webhook_transport::{
+    CertificateFiles,
+    server::{ConnectedClient, Encryption, HttpVersions, ServedCertificate, ServerOptions, ServerTls, serve},
+};
+
+use crate::authority::{Authority, NAME, client};
+
+/// How long something may take that comes for sure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often files are read.
+pub(crate) const PERIOD: Duration = Duration::from_millis(10);
+
+/// How long a request takes at `/slow`.
+pub(crate) const SLOW: Duration = Duration::from_millis(400);
+
+/// HTTP/1.1 as TLS names it.
+pub(crate) const HTTP1: &str = "http/1.1";
+
+/// HTTP/2 as TLS names it.
+pub(crate) const HTTP2: &str = "h2";
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) task: JoinHandle<()>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+/// One connection of a client.
+pub(crate) enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// What TLS needs, in a folder.
+pub(crate) struct Served {
+    pub(crate) authority: Authority,
+    pub(crate) folder: TempDir,
+}
+
+// === impl Served ===
+
+impl Served {
+    pub(crate) fn new() -> Self {
+        let (authority, folder) = (Authority::new("first"), TempDir::new().unwrap());
+        authority.server().mount(folder.path(), 1);
+        Self { authority, folder }
+    }
+
+    pub(crate) fn certificate(&self) -> ServedCertificate {
+        let files = CertificateFiles::in_folder(self.folder.path());
+        ServedCertificate::follow(files, PERIOD).unwrap()
+    }
+
+    pub(crate) fn tls(&self) -> ServerTls {
+        ServerTls::new(self.certificate(), HttpVersions::Http1And2).unwrap()
+    }
+
+    /// A client that trusts the first authority, and speaks one version of HTTP.
+    pub(crate) fn client(&self, version: &str) -> Arc<ClientConfig> {
+        client(&[&self.authority], None, &[version])
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    pub(crate) async fn start(tls: ServerTls, options: ServerOptions) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async { drop(stopped.await) };
+        let task = tokio::spawn(serve(
+            listener,
+            Encryption::Tls(tls),
+            service_fn(answer),
+            options,
+            stopped,
+        ));
+        Self {
+            address,
+            task,
+            stop: Some(stop),
+        }
+    }
+
+    /// Tells it to end.
+    pub(crate) fn tell_to_end(&mut self) {
+        drop(self.stop.take());
+    }
+
+    pub(crate) async fn ended(self) {
+        timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.tell_to_end();
+        self.ended().await;
+    }
+
+    pub(crate) async fn handshake(&self, client: &Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
+        let stream = TcpStream::connect(self.address).await?;
+        TlsConnector::from(client.clone())
+            .connect(ServerName::try_from(NAME).unwrap(), stream)
+            .await
+    }
+
+    pub(crate) async fn connect(&self, client: &Arc<ClientConfig>) -> io::Result<Sender> {
+        Sender::over(self.handshake(client).await?).await
+    }
+}
+
+// === impl Sender ===
+
+impl Sender {
+    async fn over(stream: TlsStream<TcpStream>) -> io::Result<Self> {
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2.as_bytes());
+        let stream = TokioIo::new(stream);
+        if is_http2 {
+            let connected = http2::handshake(TokioExecutor::new(), stream).await;
+            let (sender, connection) = connected.map_err(io::Error::other)?;
+            tokio::spawn(connection);
+            Ok(Self::Http2(sender))
+        } else {
+            let (sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
+            tokio::spawn(connection);
+            Ok(Self::Http1(sender))
+        }
+    }
+
+    /// Asks for a path, and returns what is answered.
+    pub(crate) async fn ask(&mut self, path: &str) -> Result<(StatusCode, String), hyper::Error> {
+        let request = Request::post(format!("https://{NAME}{path}")).header("host", NAME);
+        let request = request.body(Full::new(Bytes::from("body"))).unwrap();
+        let response = match self {
+            Self::Http1(sender) => {
+                sender.ready().await?;
+                sender.send_request(request).await?
+            }
+            Self::Http2(sender) => {
+                sender.ready().await?;
+                sender.send_request(request).await?
+            }
+        };
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok((parts.status, String::from_utf8(body.to_vec()).unwrap()))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Http1(sender) => sender.is_closed(),
+            Self::Http2(sender) => sender.is_closed(),
+        }
+    }
+}
+
+/// `/slow` takes its time, `/never` all of it, `/panic` ends badly; anything else tells who asks.
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    match request.uri().path() {
+        "/slow" => tokio::time::sleep(SLOW).await,
+        "/never" => std::future::pending().await,
+        "/panic" => panic!("as it was asked to"),
+        _ => {}
+    }
+    let client = request.extensions().get::<ConnectedClient>().unwrap();
+    let said = format!("{} {}", client.address.ip(), client.certificates.len());
+    Ok(Response::new(Full::new(said.into())))
+}
+
+pub(crate) async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !check().await {
+            tokio::time::sleep(PERIOD).await;
+        }
+    };
+    timeout(PATIENCE, wait)
+        .await
+        .unwrap_or_else(|_| panic!("timed out: {what}"));
+}
