@@ -17,14 +17,21 @@ use runtime_hooks::{
     client::{CallOptions, HookClient},
     cluster_api::{BeforeClusterCreate, Discovery},
     registry::ExtensionConfig,
+    server::{HandlerOptions, HookServer},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
+    net::TcpListener,
     process::{Child, ChildStdout},
+    sync::mpsc,
 };
-use webhook_transport::client::{Transport, TransportOptions};
+use webhook_transport::{
+    CertificateFiles,
+    client::{Transport, TransportOptions},
+    server::{HttpVersions, ServedCertificate, ServerOptions, ServerTls},
+};
 
 /// Cluster API's hooks beside Discovery.
 const HOOKS: usize = 16;
@@ -130,6 +137,69 @@ async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn cluster_apis_client_is_answered_by_our_server() -> anyhow::Result<()> {
+    let Some(cluster_api) = ClusterApi::build()? else {
+        return Ok(());
+    };
+    let examples = cluster_api.examples()?;
+    let (sender, mut asked) = mpsc::unbounded_channel();
+    let mut server = HookServer::new(Catalog::of_cluster_api()).below("/hooks");
+    for Example { hook, response, .. } in examples
+        .iter()
+        .filter(|example| example.hook != Discovery::reference())
+    {
+        let (response, sender) = (response.clone(), sender.clone());
+        server = server.handle_json(
+            hook,
+            &hook.hook.to_lowercase(),
+            HandlerOptions::default(),
+            move |request, call| {
+                let _ = sender.send((call.hook, request));
+                std::future::ready(Ok(response.clone()))
+            },
+        )?;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("https://{}/hooks", listener.local_addr()?);
+    let certificate = ServedCertificate::load(&CertificateFiles::in_folder(cluster_api.directory.path()))?;
+    let tls = ServerTls::new(certificate, HttpVersions::Http1And2)?;
+    tokio::spawn(server.serve(listener, tls, ServerOptions::default(), std::future::pending()));
+
+    let mut config = cluster_api.extension_config(&url);
+    config["spec"]["settings"] = json!({"config": "setting"});
+    let said = cluster_api.call(&config).await?;
+    let (first, calls) = said.split_first().context("it says nothing")?;
+    let handlers = first["handlers"].as_array().context("no handlers")?;
+    anyhow::ensure!(handlers.len() == HOOKS && first.get("error").is_none(), "{first}");
+    let of_hook = |name: &Value| examples.iter().find(|example| example.hook.hook == *name);
+    let mut named = 0;
+    for call in calls {
+        let Example { response, .. } = of_hook(&call["hook"]).context("an unknown hook")?;
+        anyhow::ensure!(call.get("error").is_none(), "{call}");
+        let answered = &call["response"];
+        if call.get("handler").is_some() {
+            named += 1;
+            anyhow::ensure!(
+                untyped(answered.clone()) == untyped(response.clone()),
+                "{call} and not {response}"
+            );
+        } else {
+            anyhow::ensure!(answered["message"] == "message", "{call}");
+        }
+        let (hook, request) = asked.recv().await.context("nobody asked")?;
+        anyhow::ensure!(call["hook"] == *hook.hook, "{hook} was asked, and not {call}");
+        let mut expected = call["request"].clone();
+        expected["settings"]["config"] = "setting".into();
+        anyhow::ensure!(
+            untyped(request.clone()) == untyped(expected.clone()),
+            "{request} and not {expected}"
+        );
+    }
+    anyhow::ensure!(named == HOOKS, "{named} handlers were called by name");
+    Ok(())
+}
+
 /// A request or response without what says which it is: Go's server leaves that empty.
 fn untyped(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
@@ -206,6 +276,18 @@ impl ClusterApi {
                 })
             })
             .collect()
+    }
+
+    /// What its client says of the handlers of an ExtensionConfig, all of which it calls.
+    async fn call(&self, config: &Value) -> anyhow::Result<Vec<Value>> {
+        let file = self.directory.path().join("extension-config.json");
+        std::fs::write(&file, config.to_string())?;
+        let mut command = tokio::process::Command::new(&self.program);
+        let called = command.arg("call").arg("--extension-config").arg(file).output();
+        let said = tokio::time::timeout(PATIENCE, called).await??;
+        anyhow::ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let lines = serde_json::Deserializer::from_slice(&said.stdout).into_iter();
+        Ok(lines.collect::<Result<_, _>>()?)
     }
 
     /// Starts its server.

@@ -11,7 +11,11 @@ use hyper::{
     body::{Bytes, Incoming},
     header::CONTENT_TYPE,
 };
-use serde_json::json;
+use runtime_hooks::{
+    Catalog,
+    cluster_api::{BeforeClusterCreate, BeforeClusterCreateRequest, BeforeClusterCreateResponse},
+    server::{HandlerOptions, HookServer},
+};
 
 use crate::{
     args::{AdmissionFault, Args, Misbehavior},
@@ -29,10 +33,14 @@ pub(crate) struct Service {
     ready_after: Duration,
     config: Option<PathBuf>,
     webhooks: [(String, Duty); 3],
+    hooks: HookServer,
 }
 
-/// Where Cluster API asks what is answered, behind the path of an ExtensionConfig.
-const DISCOVERY: &str = "/hooks/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery";
+/// Below which runtime hooks are answered.
+const HOOKS: &str = "/hooks/";
+
+/// The setting whose value the handler of runtime hooks says.
+const GREETING: &str = "greeting";
 
 // === impl Service ===
 
@@ -56,6 +64,7 @@ impl Service {
                 (args.validate_path.clone(), Duty::Validate),
                 (args.convert_path.clone(), Duty::Convert),
             ],
+            hooks: hooks()?,
         })
     }
 
@@ -85,9 +94,7 @@ impl Service {
             (_, &Method::POST) if self.stand_in => Duty::StandIn,
             // A probe of the operator that is stood in for may ask for any path.
             _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
-            (DISCOVERY, &Method::POST) => {
-                return Ok(respond(StatusCode::OK, "application/json", discovery()));
-            }
+            (path, _) if path.starts_with(HOOKS) => return Ok(self.hooks.answer(request).await),
             (path, method) => match self.duty(path) {
                 Some(duty) if method == Method::POST => duty,
                 _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
@@ -151,10 +158,17 @@ impl Service {
 }
 
 /// The runtime hooks that are answered: one, for an example.
-fn discovery() -> String {
-    let hook =
-        json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"});
-    json!({"status": "Success", "handlers": [{"name": "sample", "requestHook": hook}]}).to_string()
+fn hooks() -> anyhow::Result<HookServer> {
+    let server = HookServer::new(Catalog::of_cluster_api()).below(HOOKS);
+    let handled = server.handle::<BeforeClusterCreate, _>(
+        "sample",
+        HandlerOptions::default(),
+        async |request: BeforeClusterCreateRequest, _| BeforeClusterCreateResponse {
+            message: request.settings.get(GREETING).cloned().unwrap_or_default(),
+            ..BeforeClusterCreateResponse::default()
+        },
+    );
+    Ok(handled?)
 }
 
 /// What is answered instead of an AdmissionReview, if anything.

@@ -5,6 +5,7 @@ mod describe;
 mod known;
 mod list;
 mod openapi;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ enum Command {
     List(list::Args),
     Describe(describe::Args),
     Call(call::Args),
+    Serve(serve::Args),
     Openapi(openapi::Args),
 }
 
@@ -38,6 +40,7 @@ impl Args {
             Command::List(args) => args.run().await,
             Command::Describe(args) => args.run().await,
             Command::Call(args) => args.run().await,
+            Command::Serve(args) => args.run().await,
             Command::Openapi(args) => args.run(),
         }
     }

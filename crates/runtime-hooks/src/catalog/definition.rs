@@ -66,12 +66,30 @@ impl HookDefinition {
 
     /// A request as it is sent: `kind` and `apiVersion` before its fields.
     pub fn typed_request(&self, request: Map<String, Value>) -> Map<String, Value> {
-        let mut typed = Map::with_capacity(request.len() + 2);
-        typed.insert("kind".into(), self.request_kind().into());
+        self.typed(self.request_kind(), request)
+    }
+
+    /// A response as it is sent: `kind` and `apiVersion` before its fields.
+    pub fn typed_response(&self, response: Map<String, Value>) -> Map<String, Value> {
+        self.typed(self.response_kind(), response)
+    }
+
+    fn typed(&self, kind: String, body: Map<String, Value>) -> Map<String, Value> {
+        let mut typed = Map::with_capacity(body.len() + 2);
+        typed.insert("kind".into(), kind.into());
         typed.insert("apiVersion".into(), self.reference.api_version.clone().into());
-        let fields = request.into_iter();
+        let fields = body.into_iter();
         typed.extend(fields.filter(|(field, _)| field != "kind" && field != "apiVersion"));
         typed
+    }
+
+    /// Whether the fields of `request` are those of the hook, whatever it says that it is.
+    ///
+    /// # Errors
+    ///
+    /// When a field is not as it must be.
+    pub fn check_fields(&self, request: &Value) -> Result<(), DecodeError> {
+        (self.check_request)(request.clone())
     }
 
     /// Whether `request` is one of the hook. It need not say so by `kind` and `apiVersion`, but may not say something else.
@@ -94,7 +112,7 @@ impl HookDefinition {
                 });
             }
         }
-        Ok((self.check_request)(request.clone())?)
+        Ok(self.check_fields(request)?)
     }
 
     /// Whether `response` is one of the hook.

@@ -5,13 +5,14 @@ use std::{fmt::Display, future::Future, marker::PhantomData, sync::Arc, time::Du
 use futures::future::BoxFuture;
 use http::Extensions;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
     Hook, HookReference, HookResponse,
+    catalog::HookDefinition,
     go_json::{self, DecodeError},
-    response::HookOutcome,
+    response::{HookOutcome, ResponseStatus},
 };
 
 /// What a handler may know of a call beside the request.
@@ -59,6 +60,12 @@ type Written = BoxFuture<'static, serde_json::Result<Vec<u8>>>;
 pub(super) struct HandlerFunction<H, F> {
     function: F,
     hook: PhantomData<fn() -> H>,
+}
+
+/// A handler of a hook that is only known by its definition.
+pub(super) struct JsonHandler<F> {
+    function: F,
+    definition: HookDefinition,
 }
 
 /// A response with its type.
@@ -121,6 +128,48 @@ where
 
     fn failure(&self, message: String) -> serde_json::Result<Vec<u8>> {
         write::<H>(failure::<H>(message))
+    }
+}
+
+// === impl JsonHandler ===
+
+impl<F> JsonHandler<F> {
+    pub(super) fn new(definition: &HookDefinition, function: F) -> Self {
+        Self {
+            function,
+            definition: definition.clone(),
+        }
+    }
+}
+
+impl<F, R> AnyHandler for JsonHandler<F>
+where
+    F: Fn(Value, CallContext) -> R + Send + Sync,
+    R: Future<Output = Result<Value, String>> + Send + 'static,
+{
+    fn call(&self, request: Value, context: CallContext) -> Result<Written, DecodeError> {
+        self.definition.check_fields(&request)?;
+        let response = (self.function)(request, context);
+        let definition = self.definition.clone();
+        Ok(Box::pin(async move {
+            let response = response.await;
+            write_json(&definition, response.unwrap_or_else(failed))
+        }))
+    }
+
+    fn failure(&self, message: String) -> serde_json::Result<Vec<u8>> {
+        write_json(&self.definition, failed(message))
+    }
+}
+
+fn failed(message: String) -> Value {
+    json!({ "status": ResponseStatus::Failure, "message": message })
+}
+
+fn write_json(definition: &HookDefinition, response: Value) -> serde_json::Result<Vec<u8>> {
+    match response {
+        Value::Object(fields) => serde_json::to_vec(&definition.typed_response(fields)),
+        other => serde_json::to_vec(&other),
     }
 }
 

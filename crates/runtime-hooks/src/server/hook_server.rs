@@ -14,6 +14,7 @@ use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tower::Service;
@@ -23,11 +24,12 @@ use windlass_object::rfc1123::is_label;
 
 use super::{
     answer::{HookEndpoint, text},
-    handler::{CallContext, HandlerFunction, IntoHookResponse},
+    handler::{AnyHandler, CallContext, HandlerFunction, IntoHookResponse, JsonHandler},
     options::{HandlerOptions, LONGEST_TIMEOUT},
 };
 use crate::{
     Catalog, Hook, HookReference,
+    catalog::HookDefinition,
     cluster_api::{Discovery, DiscoveryRequest, DiscoveryResponse, HandlerInfo, RequestHook},
     hook::join,
 };
@@ -116,7 +118,7 @@ impl HookServer {
     ///
     /// When the catalog does not know the hook, or the name or timeout is not as it must be.
     pub fn handle<H: Hook, F>(
-        mut self,
+        self,
         name: &str,
         options: HandlerOptions,
         handler: impl Fn(H::Request, CallContext) -> F + Send + Sync + 'static,
@@ -124,31 +126,64 @@ impl HookServer {
     where
         F: Future<Output: IntoHookResponse<H>> + Send + 'static,
     {
-        let hook = H::reference();
-        self.check::<H>(name, &options)?;
-        let definition = self.catalog.get(&hook);
-        if definition.is_some_and(|hook| hook.metadata().deprecated) {
+        self.add(&H::reference(), name, &options, |_| {
+            HandlerFunction::<H, _>::new(handler)
+        })
+    }
+
+    /// The same for a hook that is only known when the program runs. Requests are checked as those of its type are; what the handler
+    /// returns, or why there is nothing, goes out as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::handle`].
+    pub fn handle_json<F>(
+        self,
+        hook: &HookReference,
+        name: &str,
+        options: HandlerOptions,
+        handler: impl Fn(Value, CallContext) -> F + Send + Sync + 'static,
+    ) -> Result<Self, AddHandlerError>
+    where
+        F: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        self.add(hook, name, &options, |definition| {
+            JsonHandler::new(definition, handler)
+        })
+    }
+
+    fn add<A: AnyHandler + 'static>(
+        mut self,
+        hook: &HookReference,
+        name: &str,
+        options: &HandlerOptions,
+        handler: impl FnOnce(&HookDefinition) -> A,
+    ) -> Result<Self, AddHandlerError> {
+        let definition = self.check(hook, name, options)?;
+        let metadata = definition.metadata();
+        let is_singleton = metadata.singleton;
+        if metadata.deprecated {
             warn!(%hook, handler = name, "A handler answers a deprecated version of its hook");
         }
         let endpoint = Arc::new(HookEndpoint::new(
             hook.clone(),
             name,
-            &options,
-            HandlerFunction::<H, _>::new(handler),
+            options,
+            handler(definition),
         ));
         let endpoints = Arc::make_mut(&mut self.endpoints);
-        if H::METADATA.singleton {
+        if is_singleton {
             match endpoints.entry(hook.path()) {
                 Entry::Vacant(path) => path.insert(endpoint.clone()),
-                Entry::Occupied(_) => return Err(AddHandlerError::Singleton(hook)),
+                Entry::Occupied(_) => return Err(AddHandlerError::Singleton(hook.clone())),
             };
         }
         endpoints.insert(hook.handler_path(name), endpoint);
         let info = HandlerInfo {
             name: name.to_owned(),
             request_hook: RequestHook {
-                api_version: hook.api_version,
-                hook: hook.hook,
+                api_version: hook.api_version.clone(),
+                hook: hook.hook.clone(),
             },
             timeout_seconds: options.timeout_seconds,
             failure_policy: options.failure_policy.map(|policy| policy.as_str().to_owned()),
@@ -194,14 +229,17 @@ impl HookServer {
         format!("{}{path}", self.prefix)
     }
 
-    fn check<H: Hook>(&self, name: &str, options: &HandlerOptions) -> Result<(), AddHandlerError> {
-        let hook = H::reference();
+    fn check(
+        &self,
+        hook: &HookReference,
+        name: &str,
+        options: &HandlerOptions,
+    ) -> Result<&HookDefinition, AddHandlerError> {
         if hook.is_same_hook(&Discovery::reference()) {
             return Err(AddHandlerError::Discovery);
         }
-        if self.catalog.get(&hook).is_none() {
-            return Err(AddHandlerError::UnknownHook(hook));
-        }
+        let definition = self.catalog.get(hook);
+        let definition = definition.ok_or_else(|| AddHandlerError::UnknownHook(hook.clone()))?;
         if !is_label(name) {
             return Err(AddHandlerError::Name(name.to_owned()));
         }
@@ -212,7 +250,7 @@ impl HookServer {
             Some(seconds) if !(0..=i32::from(LONGEST_TIMEOUT)).contains(&seconds) => {
                 Err(AddHandlerError::Timeout(seconds))
             }
-            _ => Ok(()),
+            _ => Ok(definition),
         }
     }
 }
