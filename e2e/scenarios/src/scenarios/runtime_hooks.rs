@@ -33,7 +33,7 @@ use crate::{
 };
 
 const NAMESPACE: &str = "sample-extension-system";
-const SERVICE: &str = "sample-extension-webhook-service";
+const SERVICE: &str = "sample-operator-service";
 
 const EXTENSION_CONFIG: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/sample-extension";
 
@@ -81,9 +81,9 @@ pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluste
 
     let calls = Calls::start(hooks);
     calls.at_least(50).await?;
-    rotate(client, NAMESPACE, SERVICE, "leaf:hooks", PATIENCE).await?;
-    rotate(client, NAMESPACE, SERVICE, "ca:hooks", PATIENCE).await?;
-    rotate(client, NAMESPACE, SERVICE, "ca:hooks again", PATIENCE).await?;
+    rotate(client, NAMESPACE, SERVICE, "leaf", PATIENCE).await?;
+    rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
+    rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
     discovery::discovered(cluster, "sample-extension", None, 1).await?;
     let config = get(client, EXTENSION_CONFIG).await?.context("gone")?;
     cluster_api::registers(cluster, &config, 1).await?;
