@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, sync::DropGuard};
 
 /// A server that listens until it is dropped.
-pub(crate) struct HookServer {
+pub(crate) struct ScriptedHooks {
     port: u16,
     /// Its certificate, in base64 of PEM.
     ca_bundle: String,
@@ -39,9 +39,9 @@ const SLOW: Duration = Duration::from_secs(60);
 /// More than anybody reads.
 const HUGE: usize = 30 << 20;
 
-// === impl HookServer ===
+// === impl ScriptedHooks ===
 
-impl HookServer {
+impl ScriptedHooks {
     /// Begins to listen at `localhost`.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     cluster_api,
-    hook_server::HookServer,
+    hook_server::ScriptedHooks,
     request::text,
     sample,
     steps::{CRDS, PATIENCE, check, get, succeed, until},
@@ -53,7 +53,7 @@ const SCRIPTS: [(&str, Option<&str>, usize); 9] = [
 pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
-    let server = HookServer::start().await?;
+    let server = ScriptedHooks::start().await?;
     for (script, ..) in SCRIPTS {
         create(cluster, script, server.client_config(script)).await?;
     }
@@ -113,7 +113,7 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
 pub(super) async fn dead_servers_are_in_nobodys_way(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
-    let server = HookServer::start().await?;
+    let server = ScriptedHooks::start().await?;
     for index in 0..DEAD {
         create(cluster, &format!("dead-{index}"), server.client_config("slow")).await?;
     }
@@ -138,7 +138,7 @@ pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
-    let server = HookServer::start().await?;
+    let server = ScriptedHooks::start().await?;
     create(cluster, "paused", server.client_config("good")).await?;
     discovered(cluster, "paused", None, 3).await?;
     let paused = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"clientConfig": server.client_config("less")}});
@@ -186,7 +186,7 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
     let mut crd = definition();
     crd["spec"]["versions"][0]["name"] = "v1alpha1".into();
     foreign::define(&cluster.client, &crd).await?;
-    let server = HookServer::start().await?;
+    let server = ScriptedHooks::start().await?;
     let config = json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1", "kind": "ExtensionConfig",
         "metadata": {"name": "older"}, "spec": {"clientConfig": server.client_config("good")},

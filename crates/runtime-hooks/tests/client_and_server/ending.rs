@@ -1,0 +1,29 @@
+//! A server that ends while it is called.
+
+use std::time::Duration;
+
+use crate::{
+    authority::Authority,
+    extension::{Extension, SLOW, call},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_are_under_way_are_answered() {
+    let authority = Authority::new("first");
+    let mut server = Extension::start(&authority, None).await;
+    let client = server.client(&authority.pem(), None).await;
+    let calls: Vec<_> = (0..30)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { call(&client, "slow").await })
+        })
+        .collect();
+    tokio::time::sleep(SLOW / 2).await;
+    server.tell_to_end();
+    for call in calls {
+        assert_eq!(call.await.unwrap(), Ok("at last".into()));
+    }
+    let ended = tokio::time::timeout(Duration::from_secs(20), server.task).await;
+    ended.expect("it ends").unwrap();
+    assert!(call(&client, "says").await.is_err());
+}

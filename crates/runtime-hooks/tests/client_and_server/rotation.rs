@@ -1,0 +1,152 @@
+//! Certificates and authorities, which are replaced while calls go on.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use rcgen::ExtendedKeyUsagePurpose;
+use runtime_hooks::{client::HookClient, server::webhook_transport::client::ClientCertificate};
+use tokio::task::JoinSet;
+
+use crate::{
+    authority::Authority,
+    extension::{Extension, PERIOD, call, config, issue},
+};
+
+/// Callers, and how often they have called.
+struct Callers {
+    tasks: JoinSet<()>,
+    calls: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+}
+
+// === impl Callers ===
+
+impl Callers {
+    /// Each calls again and again, and no call may fail.
+    fn start(client: &HookClient) -> Self {
+        let mut callers = Self {
+            tasks: JoinSet::new(),
+            calls: Arc::default(),
+            stop: Arc::default(),
+        };
+        for _ in 0..4 {
+            let (client, calls, stop) = (client.clone(), callers.calls.clone(), callers.stop.clone());
+            callers.tasks.spawn(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    call(&client, "says").await.unwrap();
+                    calls.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+        }
+        callers
+    }
+
+    /// Waits for many more calls, within which the server has read its files.
+    async fn many_more(&self) {
+        tokio::time::sleep(PERIOD * 5).await;
+        let enough = self.calls.load(Ordering::SeqCst) + 20;
+        while self.calls.load(Ordering::SeqCst) < enough && !self.tasks.is_empty() {
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    async fn finish(mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.unwrap();
+        }
+    }
+}
+
+/// Whether a client that has never called is answered.
+async fn answered(server: &Extension, ca_bundle: &str, identity: Option<Arc<ClientCertificate>>) -> bool {
+    let client = server.stranger(identity);
+    client.discover(&config(ca_bundle)).await.is_ok()
+}
+
+async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
+    for _ in 0..1000 {
+        if check().await {
+            return;
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+    panic!("timed out: {what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_while_the_servers_ca_is_replaced() {
+    let [first, second] = ["first", "second"].map(Authority::new);
+    let server = Extension::start(&first, None).await;
+    let client = server.client(&first.pem(), None).await;
+    let handlers = client.discover(&config(&first.pem())).await.unwrap().handlers;
+    let register = |ca_bundle: &str| {
+        let registered = client.registry().register(config(ca_bundle), handlers.clone());
+        registered.unwrap();
+    };
+    let callers = Callers::start(&client);
+    for (old, new) in [(&first, &second), (&second, &first)] {
+        register(&format!("{}{}", old.pem(), new.pem()));
+        callers.many_more().await;
+        issue(new, server.folder.path());
+        eventually("the new certificate is served", async || {
+            answered(&server, &new.pem(), None).await
+        })
+        .await;
+        callers.many_more().await;
+        register(&new.pem());
+        callers.many_more().await;
+        assert!(!answered(&server, &old.pem(), None).await);
+    }
+    callers.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_while_the_clients_ca_is_replaced() {
+    let (authority, [first, second]) = (Authority::new("servers"), ["first", "second"].map(Authority::new));
+    let server = Extension::start(&authority, Some(&first)).await;
+    let ca_bundle = authority.pem();
+    let identity = |authority: &Authority| {
+        let issued = authority.issue("client", ExtendedKeyUsagePurpose::ClientAuth);
+        (issued.certificate, issued.key)
+    };
+    let of = |authority: &Authority| {
+        let (certificate, key) = identity(authority);
+        Some(Arc::new(
+            ClientCertificate::parse(certificate.as_bytes(), key.as_bytes()).unwrap(),
+        ))
+    };
+    assert!(!answered(&server, &ca_bundle, None).await);
+    assert!(!answered(&server, &ca_bundle, of(&second)).await);
+    let presented = of(&first);
+    let client = server.client(&ca_bundle, presented.clone()).await;
+    assert_eq!(call(&client, "says").await, Ok("v2 green 1".into()));
+    let callers = Callers::start(&client);
+    let trust = |pem: String| fs::write(server.folder.path().join("ca.crt"), pem).unwrap();
+    trust(format!("{}{}", first.pem(), second.pem()));
+    eventually("both are trusted", async || {
+        answered(&server, &ca_bundle, of(&second)).await
+    })
+    .await;
+    callers.many_more().await;
+    let (certificate, key) = identity(&second);
+    presented
+        .unwrap()
+        .replace(certificate.as_bytes(), key.as_bytes())
+        .unwrap();
+    callers.many_more().await;
+    trust(second.pem());
+    eventually("the first is not trusted", async || {
+        !answered(&server, &ca_bundle, of(&first)).await
+    })
+    .await;
+    callers.many_more().await;
+    callers.finish().await;
+}

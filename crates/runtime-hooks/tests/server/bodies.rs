@@ -1,0 +1,96 @@
+//! What is taken for a request, as Go's server has it.
+
+use http::{Request, header::CONTENT_TYPE};
+use http_body_util::Full;
+use serde_json::json;
+
+use crate::fixture::{FIRST, echo, post, send};
+
+/// What `first` says to a request of which it is understood all that matters.
+const UNDERSTOOD: &str = "a v1 v2";
+
+fn success(message: &str) -> (String, String) {
+    ("Success".into(), message.into())
+}
+
+#[tokio::test]
+async fn requests_are_read_as_go_reads_them() {
+    let server = echo();
+    let (from, to) = ("fromKubernetesVersion", "toKubernetesVersion");
+    let cluster = json!({"metadata": {"name": "a"}});
+    for body in [
+        json!({
+            "kind": "BeforeClusterUpgradeRequest", "apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1",
+            "cluster": cluster, from: "v1", to: "v2",
+        }),
+        json!({"cluster": cluster, from: "v1", to: "v2"}),
+        json!({"kind": "Wrong", "apiVersion": "wrong/v1", "cluster": cluster, from: "v1", to: "v2"}),
+        json!({"kind": "", "apiVersion": null, "cluster": cluster, from: "v1", to: "v2"}),
+        json!({"Cluster": cluster, "FROMKUBERNETESVERSION": "v1", "tokubernetesversion": "v2"}),
+        json!({"cluster": cluster, from: "v1", to: "v2", "later": {"field": [1]}, "settings": null}),
+    ] {
+        let answer = post(&server, FIRST, body.to_string()).await;
+        assert_eq!(answer.said(), success(UNDERSTOOD), "{body}");
+    }
+    for body in ["null", "{}", " {}\n", r#"{"fromKubernetesVersion": null}"#] {
+        assert_eq!(post(&server, FIRST, body).await.said(), success("  "), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn the_type_of_content_does_not_matter() {
+    let server = echo();
+    for content_type in [
+        None,
+        Some("text/plain"),
+        Some("application/xml"),
+        Some("nonsense"),
+    ] {
+        let mut request = Request::post(FIRST);
+        if let Some(content_type) = content_type {
+            request = request.header(CONTENT_TYPE, content_type);
+        }
+        let answer = send(&server, request.body(Full::from("{}")).unwrap()).await;
+        assert_eq!(answer.said(), success("  "), "{content_type:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_request_is_said() {
+    let server = echo();
+    for (body, expected) in [
+        ("", "is not JSON: EOF while parsing a value at line 1 column 0"),
+        ("{", "is not JSON: EOF while parsing an object at line 1 column 1"),
+        ("<html>", "is not JSON: expected value at line 1 column 1"),
+        ("{} {}", "is not JSON: trailing characters at line 1 column 4"),
+        (
+            "[]",
+            ".: invalid type: sequence, expected struct BeforeClusterUpgradeRequest",
+        ),
+        (
+            "1",
+            ".: invalid type: number, expected struct BeforeClusterUpgradeRequest",
+        ),
+        (
+            r#"{"toKubernetesVersion": 1}"#,
+            "toKubernetesVersion: invalid type: integer `1`, expected a string",
+        ),
+        (
+            r#"{"Settings": {"a": 1}}"#,
+            "settings.a: invalid type: integer `1`, expected a string",
+        ),
+        (
+            r#"{"cluster": "a"}"#,
+            "cluster: invalid type: string \"a\", expected a map",
+        ),
+    ] {
+        let (status, message) = post(&server, FIRST, body).await.said();
+        assert_eq!(status, "Failure", "{body}");
+        assert_eq!(message, format!("error unmarshalling request: {expected}"));
+    }
+    let long = json!({"cluster": "a".repeat(100_000)}).to_string();
+    let (_, message) = post(&server, FIRST, long).await.said();
+    assert_eq!(message.chars().count(), 513, "it is not repeated");
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(post(&server, FIRST, deep).await.said().0, "Failure");
+}
