@@ -28,9 +28,9 @@ use tokio::{
     sync::mpsc,
 };
 use webhook_transport::{
-    CertificateFiles,
+    CertificateFiles, LiveCertificate,
     client::{Transport, TransportOptions},
-    server::{HttpVersions, ServedCertificate, ServerOptions, ServerTls},
+    server::{HttpVersions, ServerOptions, ServerTls},
 };
 
 /// Cluster API's hooks beside Discovery.
@@ -162,7 +162,7 @@ async fn cluster_apis_client_is_answered_by_our_server() -> anyhow::Result<()> {
     }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("https://{}/hooks", listener.local_addr()?);
-    let certificate = ServedCertificate::load(&CertificateFiles::in_folder(cluster_api.directory.path()))?;
+    let certificate = LiveCertificate::load(&CertificateFiles::in_folder(cluster_api.directory.path()))?;
     let tls = ServerTls::new(certificate, HttpVersions::Http1And2)?;
     tokio::spawn(server.serve(listener, tls, ServerOptions::default(), std::future::pending()));
 

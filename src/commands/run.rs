@@ -173,7 +173,11 @@ impl Args {
 }
 
 /// Is cancelled at SIGTERM or SIGINT.
-fn shutdown() -> anyhow::Result<CancellationToken> {
+///
+/// # Errors
+///
+/// When signals cannot be listened for.
+pub(super) fn shutdown() -> anyhow::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let shutdown = CancellationToken::new();

@@ -5,13 +5,17 @@
 mod called_server;
 #[cfg(feature = "client")]
 pub mod client;
-#[cfg(feature = "server")]
+#[cfg(any(feature = "client", feature = "server"))]
 mod files;
-#[cfg(feature = "server")]
+#[cfg(any(feature = "client", feature = "server"))]
+mod live_certificate;
+#[cfg(any(feature = "client", feature = "server"))]
 mod reloaded;
 #[cfg(feature = "server")]
 pub mod server;
 
 pub use called_server::{CalledServer, ServerError};
-#[cfg(feature = "server")]
+#[cfg(any(feature = "client", feature = "server"))]
 pub use files::{CertificateFiles, LoadFilesError};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use live_certificate::LiveCertificate;

@@ -17,7 +17,7 @@ use std::{future::Future, process, time::Duration};
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
-use webhook_transport::{CertificateFiles, server::ServedCertificate};
+use webhook_transport::{CertificateFiles, LiveCertificate};
 
 use self::{server::SampleServer, service::Service};
 
@@ -73,7 +73,7 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
 }
 
 /// The certificate to serve. A stand-in may have none: then it speaks plain HTTP only, until there is one.
-fn certificate(args: &Args) -> anyhow::Result<Option<ServedCertificate>> {
+fn certificate(args: &Args) -> anyhow::Result<Option<LiveCertificate>> {
     if args.has(&Misbehavior::WrongCertificate) {
         return Ok(Some(certificate::wrong()?));
     }
@@ -82,18 +82,18 @@ fn certificate(args: &Args) -> anyhow::Result<Option<ServedCertificate>> {
     }
     let files = CertificateFiles::in_folder(&args.certificate_folder()?);
     let certificate = if args.reload {
-        ServedCertificate::follow(files.clone(), POLL)
+        LiveCertificate::follow(files.clone(), POLL)
     } else {
-        ServedCertificate::load(&files)
+        LiveCertificate::load(&files)
     };
     match certificate {
         Ok(certificate) => Ok(Some(certificate)),
         Err(error) if args.stand_in => {
             tracing::warn!(%error, "No certificate to serve yet");
             Ok(Some(if args.reload {
-                ServedCertificate::wait_for(files, POLL)
+                LiveCertificate::wait_for(files, POLL)
             } else {
-                ServedCertificate::none()
+                LiveCertificate::none()
             }))
         }
         Err(error) => Err(error).context("cannot load the serving certificate"),

@@ -5,8 +5,9 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use hyper::{Request, body::Incoming};
 use tokio::net::TcpListener;
 use tower::service_fn;
-use webhook_transport::server::{
-    Encryption, HttpVersions, ServedCertificate, ServerOptions, ServerTls, WebhookServer,
+use webhook_transport::{
+    LiveCertificate,
+    server::{Encryption, HttpVersions, ServerOptions, ServerTls, WebhookServer},
 };
 
 use crate::service::Service;
@@ -28,7 +29,7 @@ impl SampleServer {
     /// A server that does not listen yet. When it is told to end, its ports and idle connections stay for as long as `linger`.
     pub(crate) fn new(
         service: Service,
-        certificate: Option<ServedCertificate>,
+        certificate: Option<LiveCertificate>,
         linger: Duration,
     ) -> anyhow::Result<Self> {
         let tls = certificate.map(|certificate| ServerTls::new(certificate, HttpVersions::Http1));

@@ -17,10 +17,12 @@ use runtime_hooks::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use webhook_transport::{
-    CertificateFiles,
-    server::{HttpVersions, ServedCertificate, ServerOptions, ServerTls},
+    CertificateFiles, LiveCertificate,
+    server::{HttpVersions, ServerOptions, ServerTls},
 };
 use windlass_object::text::OneLine;
+
+use crate::commands::run::shutdown;
 
 /// Serves runtime hooks with answers from files, for tests.
 ///
@@ -97,19 +99,16 @@ impl Args {
                 })?;
         }
         let files = CertificateFiles::in_folder(&self.cert_dir);
-        let certificate = ServedCertificate::follow(files, PERIOD).context("cannot serve the certificate")?;
+        let certificate = LiveCertificate::follow(files, PERIOD).context("cannot serve the certificate")?;
         let tls = ServerTls::new(certificate, HttpVersions::Http1And2)?;
         let listener = TcpListener::bind(self.address)
             .await
             .with_context(|| format!("cannot listen on {}", self.address))?;
         eprintln!("Serving {} handlers on {}", scripts.len(), listener.local_addr()?);
-        let ended = async {
-            // Without a signal it goes on.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        server.serve(listener, tls, ServerOptions::default(), ended).await;
+        let ended = shutdown()?;
+        server
+            .serve(listener, tls, ServerOptions::default(), ended.cancelled())
+            .await;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -14,7 +14,7 @@ use super::{
     discover::{discover, endpoints_of},
     elsewhere::{StatusWriter, status_writer},
     pace::{Asked, Attempt, SHORTEST},
-    status::{Discovery, has_failed, left_out, status_patch},
+    status::{Discovery, has_failed, remarks, status_patch},
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -124,8 +124,8 @@ impl ExtensionConfigReconciler {
             Discovery::Paused => self.announced.forget(key),
             Discovery::Discovered(discovered) => {
                 let mut word = format!("Discovered {} handlers", discovered.handlers.len());
-                if let Some(left_out) = left_out(discovered) {
-                    word = format!("{word}; {left_out}");
+                if let Some(remarks) = remarks(discovered) {
+                    word = format!("{word}; {remarks}");
                 }
                 self.note(config, key, "Discovered", &word);
             }

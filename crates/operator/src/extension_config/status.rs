@@ -4,7 +4,7 @@
 //! API's `core/reconcilers/extensionconfig`): all of it is written at once, or they could see one without the other.
 
 use jiff::Timestamp;
-use runtime_hooks::discovery::Discovered;
+use runtime_hooks::{HookReference, discovery::Discovered};
 use serde_json::{Value, json};
 use windlass_object::object;
 
@@ -152,7 +152,7 @@ impl Discovery {
                 condition_type: "Discovered",
                 is_true: true,
                 reason: "Discovered",
-                message: left_out(discovered).unwrap_or_default(),
+                message: remarks(discovered).unwrap_or_default(),
             },
             Self::NotDiscovered(problem) => Word {
                 condition_type: "Discovered",
@@ -177,11 +177,25 @@ impl Discovery {
     }
 }
 
-/// Says which handlers are left out of the status, where any are: a reader would not know what to call them with.
-pub(super) fn left_out(discovered: &Discovered) -> Option<String> {
-    let unknown = discovered.unknown.iter();
-    let unknown: Vec<_> = unknown.map(|(name, hook)| format!("{name} ({hook})")).collect();
-    (!unknown.is_empty()).then(|| format!("Left out, as their hooks are not known: {}", unknown.join(", ")))
+/// Says which handlers are not as they should be, where any are: those that are left out of the status, since a reader would not know
+/// what to call them with, and those that answer what will not be asked for much longer.
+pub(super) fn remarks(discovered: &Discovered) -> Option<String> {
+    let listed = |handlers: &[(String, HookReference)]| {
+        let handlers = handlers.iter().map(|(name, hook)| format!("{name} ({hook})"));
+        handlers.collect::<Vec<_>>().join(", ")
+    };
+    let remarks = [
+        ("Left out, as their hooks are not known", &discovered.unknown),
+        (
+            "Deprecated, to be replaced by a newer version",
+            &discovered.deprecated,
+        ),
+    ];
+    let remarks = remarks.into_iter().filter(|(_, handlers)| !handlers.is_empty());
+    let remarks: Vec<_> = remarks
+        .map(|(remark, handlers)| format!("{remark}: {}", listed(handlers)))
+        .collect();
+    (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
 fn message(problem: &str) -> String {

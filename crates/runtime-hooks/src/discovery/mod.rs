@@ -29,6 +29,8 @@ pub struct Discovered {
     pub handlers: Vec<Handler>,
     /// Those of hooks that nobody knows here, by name: each `name` with its `hook`. Nobody calls them.
     pub unknown: Vec<(String, HookReference)>,
+    /// Those of [`Self::handlers`] that answer a version which is deprecated, by name: each `name` with its `hook`.
+    pub deprecated: Vec<(String, HookReference)>,
 }
 
 /// What answers a hook.
@@ -171,12 +173,15 @@ pub fn read_answer(body: &[u8], catalog: &Catalog) -> Result<Discovered, Discove
     let is_known =
         |handler: &Handler| catalog.get(&handler.hook).is_some() || !groups.contains(handler.hook.group());
     let (handlers, unknown): (Vec<_>, Vec<_>) = handlers.into_iter().partition(is_known);
+    let is_deprecated = |handler: &&Handler| {
+        let hook = catalog.get(&handler.hook);
+        hook.is_some_and(|hook| hook.metadata().deprecated)
+    };
+    let named = |handler: &Handler| (handler.name.clone(), handler.hook.clone());
     Ok(Discovered {
+        unknown: unknown.iter().map(named).collect(),
+        deprecated: handlers.iter().filter(is_deprecated).map(named).collect(),
         handlers,
-        unknown: unknown
-            .into_iter()
-            .map(|handler| (handler.name, handler.hook))
-            .collect(),
     })
 }
 

@@ -45,11 +45,11 @@
 //! ```no_run
 //! # use std::time::Duration;
 //! # use runtime_hooks::server::{
-//! #     HookServer, webhook_transport::{CertificateFiles, server::{HttpVersions, ServedCertificate, ServerOptions, ServerTls}},
+//! #     HookServer, webhook_transport::{CertificateFiles, LiveCertificate, server::{HttpVersions, ServerOptions, ServerTls}},
 //! # };
 //! # async fn run(server: HookServer) -> Result<(), Box<dyn std::error::Error>> {
 //! let files = CertificateFiles::in_folder("/tmp/k8s-webhook-server/serving-certs".as_ref());
-//! let certificate = ServedCertificate::follow(files, Duration::from_secs(1))?;
+//! let certificate = LiveCertificate::follow(files, Duration::from_secs(1))?;
 //! let tls = ServerTls::new(certificate, HttpVersions::Http1And2)?;
 //! let listener = tokio::net::TcpListener::bind("0.0.0.0:9443").await?;
 //! let shutdown = async { tokio::signal::ctrl_c().await.unwrap_or_default() };

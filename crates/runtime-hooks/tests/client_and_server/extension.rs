@@ -17,11 +17,9 @@ use runtime_hooks::{
     server::{
         HandlerOptions, HookServer,
         webhook_transport::{
-            CalledServer, CertificateFiles,
-            client::{ClientCertificate, Resolve, Transport, TransportOptions},
-            server::{
-                ClientAuthority, ConnectedClient, HttpVersions, ServedCertificate, ServerOptions, ServerTls,
-            },
+            CalledServer, CertificateFiles, LiveCertificate,
+            client::{Resolve, Transport, TransportOptions},
+            server::{ClientAuthority, ConnectedClient, HttpVersions, ServerOptions, ServerTls},
         },
     },
 };
@@ -55,7 +53,7 @@ impl Extension {
         let folder = TempDir::new().unwrap();
         issue(authority, folder.path());
         let files = CertificateFiles::in_folder(folder.path());
-        let certificate = ServedCertificate::follow(files, PERIOD).unwrap();
+        let certificate = LiveCertificate::follow(files, PERIOD).unwrap();
         let file = folder.path().join("ca.crt");
         let tls = if let Some(clients) = clients {
             fs::write(&file, clients.pem()).unwrap();
@@ -87,11 +85,7 @@ impl Extension {
     }
 
     /// A client that knows the handlers of this server.
-    pub(crate) async fn client(
-        &self,
-        ca_bundle: &str,
-        identity: Option<Arc<ClientCertificate>>,
-    ) -> HookClient {
+    pub(crate) async fn client(&self, ca_bundle: &str, identity: Option<LiveCertificate>) -> HookClient {
         let client = self.stranger(identity);
         let config = config(ca_bundle);
         let discovered = client.discover(&config).await.unwrap();
@@ -100,7 +94,7 @@ impl Extension {
     }
 
     /// A client that knows nothing yet.
-    pub(crate) fn stranger(&self, identity: Option<Arc<ClientCertificate>>) -> HookClient {
+    pub(crate) fn stranger(&self, identity: Option<LiveCertificate>) -> HookClient {
         let transport = Transport::new(TransportOptions {
             resolver: Arc::new(At(self.address)),
             proxies: false,

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -10,7 +11,11 @@ use std::{
 };
 
 use rcgen::ExtendedKeyUsagePurpose;
-use runtime_hooks::{client::HookClient, server::webhook_transport::client::ClientCertificate};
+use runtime_hooks::{
+    client::HookClient,
+    server::webhook_transport::{CertificateFiles, LiveCertificate},
+};
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -66,7 +71,7 @@ impl Callers {
 }
 
 /// Whether a client that has never called is answered.
-async fn answered(server: &Extension, ca_bundle: &str, identity: Option<Arc<ClientCertificate>>) -> bool {
+async fn answered(server: &Extension, ca_bundle: &str, identity: Option<LiveCertificate>) -> bool {
     let client = server.stranger(identity);
     client.discover(&config(ca_bundle)).await.is_ok()
 }
@@ -113,20 +118,25 @@ async fn no_call_fails_while_the_clients_ca_is_replaced() {
     let (authority, [first, second]) = (Authority::new("servers"), ["first", "second"].map(Authority::new));
     let server = Extension::start(&authority, Some(&first)).await;
     let ca_bundle = authority.pem();
-    let identity = |authority: &Authority| {
+    let issue_to = |authority: &Authority, folder: &Path| {
         let issued = authority.issue("client", ExtendedKeyUsagePurpose::ClientAuth);
-        (issued.certificate, issued.key)
+        issued.write(folder);
+    };
+    let identity = |authority: &Authority| {
+        let folder = TempDir::new().unwrap();
+        issue_to(authority, folder.path());
+        folder
     };
     let of = |authority: &Authority| {
-        let (certificate, key) = identity(authority);
-        Some(Arc::new(
-            ClientCertificate::parse(certificate.as_bytes(), key.as_bytes()).unwrap(),
-        ))
+        let folder = identity(authority);
+        LiveCertificate::load(&CertificateFiles::in_folder(folder.path())).ok()
     };
     assert!(!answered(&server, &ca_bundle, None).await);
     assert!(!answered(&server, &ca_bundle, of(&second)).await);
-    let presented = of(&first);
-    let client = server.client(&ca_bundle, presented.clone()).await;
+    let folder = identity(&first);
+    let files = CertificateFiles::in_folder(folder.path());
+    let presented = LiveCertificate::follow(files, PERIOD).unwrap();
+    let client = server.client(&ca_bundle, Some(presented)).await;
     assert_eq!(call(&client, "says").await, Ok("v2 green 1".into()));
     let callers = Callers::start(&client);
     let trust = |pem: String| fs::write(server.folder.path().join("ca.crt"), pem).unwrap();
@@ -136,11 +146,7 @@ async fn no_call_fails_while_the_clients_ca_is_replaced() {
     })
     .await;
     callers.many_more().await;
-    let (certificate, key) = identity(&second);
-    presented
-        .unwrap()
-        .replace(certificate.as_bytes(), key.as_bytes())
-        .unwrap();
+    issue_to(&second, folder.path());
     callers.many_more().await;
     trust(second.pem());
     eventually("the first is not trusted", async || {

@@ -10,7 +10,7 @@ mod trust;
 
 pub use connector::{Resolve, SystemResolver};
 pub use post::{Answer, PostError};
-pub use trust::{ClientCertificate, TrustError};
+pub use trust::TrustError;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -24,14 +24,22 @@ use hyper_util::{
 use moka::sync::Cache;
 
 use self::{connector::Connector, trust::Trust};
-use crate::CalledServer;
+use crate::{CalledServer, LiveCertificate};
 
 /// Connections to webhooks, which are used again: each pool is for one server and one trust bundle, so that no call ever goes over
 /// a connection that was judged by another's.
 #[derive(Clone)]
 pub struct Transport {
     options: Arc<TransportOptions>,
-    pools: Cache<CalledServer, Pool>,
+    pools: Cache<PoolKey, Pool>,
+}
+
+/// Whose connections are in a pool.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct PoolKey {
+    server: CalledServer,
+    /// What the client has presented.
+    presented: Vec<u8>,
 }
 
 /// How webhooks are called.
@@ -46,8 +54,8 @@ pub struct TransportOptions {
     pub largest_answer: usize,
     /// Whether a server without a trust bundle is trusted as the system trusts it; it is not trusted else.
     pub system_roots: bool,
-    /// What clients present where a server asks for it.
-    pub client_certificate: Option<Arc<ClientCertificate>>,
+    /// What clients present where a server asks for it. When it changes, connections are made anew.
+    pub client_certificate: Option<LiveCertificate>,
     /// Where a server is.
     pub resolver: Arc<dyn Resolve>,
     /// Whether proxies of the environment are used (`HTTPS_PROXY`, `NO_PROXY`).
@@ -103,13 +111,18 @@ impl Transport {
         &self.options
     }
 
-    /// Has connections made anew from now on: what a client presents has changed.
+    /// Has connections made anew from now on.
     pub fn forget_connections(&self) {
         self.pools.invalidate_all();
     }
 
     fn pool(&self, server: &CalledServer) -> Result<Pool, TrustError> {
-        if let Some(pool) = self.pools.get(server) {
+        let presented = self.options.client_certificate.as_ref();
+        let key = PoolKey {
+            server: server.clone(),
+            presented: presented.map(LiveCertificate::leaf).unwrap_or_default(),
+        };
+        if let Some(pool) = self.pools.get(&key) {
             return Ok(pool);
         }
         let trust = Trust::new(server.ca_bundle(), &self.options)?;
@@ -126,7 +139,7 @@ impl Transport {
                 .build(connector)
         };
         // Whoever comes second for the same server has the first's.
-        Ok(self.pools.get_with_by_ref(server, made))
+        Ok(self.pools.get_with(key, made))
     }
 }
 

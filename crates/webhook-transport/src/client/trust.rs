@@ -1,27 +1,20 @@
 //! Whom a client trusts, and what it presents itself.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use hyper::body::Bytes;
 use rustls::{
-    ClientConfig, RootCertStore, SignatureScheme,
-    client::{ResolvesClientCert, WebPkiServerVerifier, danger::ServerCertVerifier},
+    ClientConfig, RootCertStore,
+    client::{WebPkiServerVerifier, danger::ServerCertVerifier},
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    sign::CertifiedKey,
+    pki_types::{CertificateDer, pem::PemObject},
 };
 use rustls_platform_verifier::Verifier;
 use thiserror::Error;
-use tokio::sync::watch;
 
 use super::TransportOptions;
 
-/// What a client presents where a server asks for it; may change at any time.
-pub struct ClientCertificate {
-    current: watch::Sender<Option<Arc<CertifiedKey>>>,
-}
-
-/// Why a server cannot be trusted, whatever it presents; or a client cannot present itself.
+/// Why a server cannot be trusted, whatever it presents.
 #[derive(Clone, Debug, Error)]
 pub enum TrustError {
     /// There is no trust bundle, and the system's roots are not asked for.
@@ -42,76 +35,10 @@ pub enum TrustError {
         /// Why.
         String,
     ),
-    /// What a client is to present cannot be read.
-    #[error("the client certificate: {0}")]
-    ClientCertificate(
-        /// Why.
-        String,
-    ),
 }
 
 /// How a server is judged.
 pub(super) struct Trust(ClientConfig);
-
-#[derive(Debug)]
-struct Presenter(Arc<ClientCertificate>);
-
-// === impl ClientCertificate ===
-
-impl ClientCertificate {
-    /// A certificate with what leads to its CA, and its key, PEM.
-    ///
-    /// # Errors
-    ///
-    /// When either cannot be read, or the key belongs to another certificate.
-    pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Self, TrustError> {
-        let read = certified(certificates, key)?;
-        Ok(Self {
-            current: watch::Sender::new(Some(Arc::new(read))),
-        })
-    }
-
-    /// Presents another one from the next handshake on. [`Transport::forget_connections`](super::Transport::forget_connections)
-    /// has those made anew on which the earlier one was presented.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::parse`]; the earlier one stays.
-    pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TrustError> {
-        let read = certified(certificates, key)?;
-        self.current.send_replace(Some(Arc::new(read)));
-        Ok(())
-    }
-}
-
-fn certified(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey, TrustError> {
-    let failed = |problem: String| TrustError::ClientCertificate(problem);
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(certificates)
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| failed(format!("its key: {error}")))?;
-    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| failed(error.to_string()))
-}
-
-impl fmt::Debug for ClientCertificate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ClientCertificate")
-            .finish_non_exhaustive()
-    }
-}
-
-// === impl Presenter ===
-
-impl ResolvesClientCert for Presenter {
-    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.0.current.borrow().clone()
-    }
-
-    fn has_certs(&self) -> bool {
-        self.0.current.borrow().is_some()
-    }
-}
 
 // === impl Trust ===
 
@@ -138,7 +65,7 @@ impl Trust {
             .dangerous()
             .with_custom_certificate_verifier(verifier);
         let config = match &options.client_certificate {
-            Some(certificate) => config.with_client_cert_resolver(Arc::new(Presenter(certificate.clone()))),
+            Some(certificate) => config.with_client_cert_resolver(Arc::new(certificate.clone())),
             None => config.with_no_client_auth(),
         };
         Ok(Self(config))

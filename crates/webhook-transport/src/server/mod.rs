@@ -7,13 +7,13 @@
 //! use tokio::net::TcpListener;
 //! use tower::service_fn;
 //! use webhook_transport::{
-//!     CertificateFiles,
-//!     server::{Encryption, HttpVersions, ServedCertificate, ServerOptions, ServerTls, serve},
+//!     CertificateFiles, LiveCertificate,
+//!     server::{Encryption, HttpVersions, ServerOptions, ServerTls, serve},
 //! };
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let files = CertificateFiles::in_folder("/tmp/k8s-webhook-server/serving-certs".as_ref());
-//! let certificate = ServedCertificate::follow(files, Duration::from_secs(1))?;
+//! let certificate = LiveCertificate::follow(files, Duration::from_secs(1))?;
 //! let tls = ServerTls::new(certificate, HttpVersions::Http1And2)?;
 //! let service = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new(String::from("ok"))));
 //! let shutdown = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
@@ -24,7 +24,6 @@
 //! ```
 
 mod activity;
-mod certificate;
 mod client_authority;
 mod connection;
 mod options;
@@ -32,7 +31,6 @@ mod seats;
 mod tls;
 mod webhook_server;
 
-pub use certificate::ServedCertificate;
 pub use client_authority::ClientAuthority;
 pub use connection::ConnectedClient;
 pub use options::ServerOptions;

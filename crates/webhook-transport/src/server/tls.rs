@@ -7,12 +7,9 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{
-    certificate::ServedCertificate,
-    client_authority::{ClientAuthority, ClientVerifier},
-};
+use super::client_authority::{ClientAuthority, ClientVerifier};
 use crate::{
-    LoadFilesError,
+    LiveCertificate, LoadFilesError,
     files::provider,
     reloaded::{Reloaded, Source},
 };
@@ -70,7 +67,7 @@ impl ServerTls {
     /// # Errors
     ///
     /// When the cryptography lacks what it takes.
-    pub fn new(certificate: ServedCertificate, versions: HttpVersions) -> Result<Self, rustls::Error> {
+    pub fn new(certificate: LiveCertificate, versions: HttpVersions) -> Result<Self, rustls::Error> {
         let verifier = ClientVerifier {
             authorities: Vec::new(),
             verifier: WebPkiClientVerifier::no_client_auth(),
@@ -92,7 +89,7 @@ impl ServerTls {
     ///
     /// Outside of a Tokio runtime.
     pub fn with_clients(
-        certificate: ServedCertificate,
+        certificate: LiveCertificate,
         versions: HttpVersions,
         clients: ClientAuthority,
         period: Duration,
@@ -130,7 +127,7 @@ impl fmt::Debug for ServerTls {
 
 impl Configuration {
     fn new(
-        certificate: ServedCertificate,
+        certificate: LiveCertificate,
         versions: HttpVersions,
         clients: ClientVerifier,
     ) -> Result<Self, rustls::Error> {

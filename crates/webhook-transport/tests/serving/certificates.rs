@@ -6,8 +6,8 @@ use rustls::ClientConfig;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use webhook_transport::{
-    CertificateFiles,
-    server::{ClientAuthority, HttpVersions, ServedCertificate, ServerOptions, ServerTls},
+    CertificateFiles, LiveCertificate,
+    server::{ClientAuthority, HttpVersions, ServerOptions, ServerTls},
 };
 
 use crate::{
@@ -123,8 +123,8 @@ async fn files_that_cannot_be_served_leave_the_certificate_as_it_is() {
 async fn a_certificate_may_come_later() {
     let (authority, folder) = (Authority::new("first"), TempDir::new().unwrap());
     let files = CertificateFiles::in_folder(folder.path());
-    assert!(ServedCertificate::follow(files.clone(), PERIOD).is_err());
-    let certificate = ServedCertificate::wait_for(files, PERIOD);
+    assert!(LiveCertificate::follow(files.clone(), PERIOD).is_err());
+    let certificate = LiveCertificate::wait_for(files, PERIOD);
     let tls = ServerTls::new(certificate, HttpVersions::Http1And2).unwrap();
     let server = Server::start(tls, options()).await;
     let client = client(&[&authority], None, &[HTTP2]);

@@ -20,8 +20,8 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tower::service_fn;
 use webhook_transport::{
-    CertificateFiles,
-    server::{ConnectedClient, Encryption, HttpVersions, ServedCertificate, ServerOptions, ServerTls, serve},
+    CertificateFiles, LiveCertificate,
+    server::{ConnectedClient, Encryption, HttpVersions, ServerOptions, ServerTls, serve},
 };
 
 use crate::authority::{Authority, NAME, client};
@@ -68,9 +68,9 @@ impl Served {
         Self { authority, folder }
     }
 
-    pub(crate) fn certificate(&self) -> ServedCertificate {
+    pub(crate) fn certificate(&self) -> LiveCertificate {
         let files = CertificateFiles::in_folder(self.folder.path());
-        ServedCertificate::follow(files, PERIOD).unwrap()
+        LiveCertificate::follow(files, PERIOD).unwrap()
     }
 
     pub(crate) fn tls(&self) -> ServerTls {

@@ -1,8 +1,10 @@
-//! The certificate that a server serves, at each handshake.
+//! A certificate that is read again while it is used: what a server serves, or what a client presents, at each handshake.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use rustls::{
+    SignatureScheme,
+    client::ResolvesClientCert,
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
@@ -12,15 +14,15 @@ use crate::{
     reloaded::{Reloaded, Source},
 };
 
-/// The certificate that is served now, if there is one.
+/// The certificate that is used now, if there is one.
 #[derive(Clone)]
-pub struct ServedCertificate {
+pub struct LiveCertificate {
     current: Reloaded<CertifiedKey>,
 }
 
-// === impl ServedCertificate ===
+// === impl LiveCertificate ===
 
-impl ServedCertificate {
+impl LiveCertificate {
     /// Always this one.
     pub fn fixed(certificate: CertifiedKey) -> Self {
         Self {
@@ -28,7 +30,7 @@ impl ServedCertificate {
         }
     }
 
-    /// None: every handshake fails.
+    /// None: every handshake of a server fails.
     pub fn none() -> Self {
         Self {
             current: Reloaded::fixed(None),
@@ -39,17 +41,17 @@ impl ServedCertificate {
     ///
     /// # Errors
     ///
-    /// When that cannot be served.
+    /// When that cannot be used.
     pub fn load(files: &CertificateFiles) -> Result<Self, LoadFilesError> {
         files.load().map(Self::fixed)
     }
 
-    /// What is in `files`, read again whenever `period` has passed, for as long as it is served by anybody. Files that cannot be
-    /// served leave the certificate as it is.
+    /// What is in `files`, read again whenever `period` has passed, for as long as it is used by anybody. Files that cannot be used
+    /// leave the certificate as it is.
     ///
     /// # Errors
     ///
-    /// When they cannot be served now.
+    /// When they cannot be used now.
     ///
     /// # Panics
     ///
@@ -59,7 +61,7 @@ impl ServedCertificate {
         Ok(Self::reloaded(Some(first), files, period))
     }
 
-    /// As [`Self::follow`], but `files` need not be there yet: handshakes fail until they are.
+    /// As [`Self::follow`], but `files` need not be there yet: handshakes of a server fail until they are.
     ///
     /// # Panics
     ///
@@ -70,7 +72,7 @@ impl ServedCertificate {
 
     fn reloaded(first: Option<CertifiedKey>, files: CertificateFiles, period: Duration) -> Self {
         let source = Source {
-            name: "serving certificate",
+            name: "certificate",
             load: Box::new(move || files.load()),
             is_same: |known: &CertifiedKey, read| known.cert == read.cert,
         };
@@ -78,18 +80,34 @@ impl ServedCertificate {
             current: Reloaded::follow(first, source, period),
         }
     }
+
+    /// The certificate of now, without those that lead to its CA, DER; empty where there is none.
+    #[cfg(feature = "client")]
+    pub(crate) fn leaf(&self) -> Vec<u8> {
+        let current = self.current.current();
+        let leaf = current.as_ref().and_then(|current| current.cert.first());
+        leaf.map_or_else(Vec::new, |leaf| leaf.to_vec())
+    }
 }
 
-impl ResolvesServerCert for ServedCertificate {
+impl ResolvesServerCert for LiveCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current.current()
     }
 }
 
-impl fmt::Debug for ServedCertificate {
+impl ResolvesClientCert for LiveCertificate {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.current.current()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.current.current().is_some()
+    }
+}
+
+impl fmt::Debug for LiveCertificate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ServedCertificate")
-            .finish_non_exhaustive()
+        formatter.debug_struct("LiveCertificate").finish_non_exhaustive()
     }
 }
