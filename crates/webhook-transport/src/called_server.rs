@@ -106,7 +106,8 @@ impl CalledServer {
             return Err(ServerError::Extra(quoted()));
         }
         let port = parsed.port_u16();
-        if authority.host().is_empty() || (port.is_none() && authority.port().is_some()) {
+        // What stands behind the host and cannot be a port is none for `http`.
+        if authority.host().is_empty() || (port.is_none() && authority.as_str() != authority.host()) {
             return Err(ServerError::Url(quoted()));
         }
         let authority = format!("{}:{}", authority.host(), port.unwrap_or(443));
