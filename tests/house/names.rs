@@ -32,7 +32,9 @@ fn visible_type(line: &str) -> Option<&str> {
     let name = rest
         .split(|character: char| !character.is_alphanumeric() && character != '_')
         .next()?;
-    matches!(keyword, "struct" | "enum" | "trait" | "type" | "union").then_some(name)
+    // In a macro, `$name` is none yet.
+    let is_type = matches!(keyword, "struct" | "enum" | "trait" | "type" | "union") && !name.is_empty();
+    is_type.then_some(name)
 }
 
 #[test]

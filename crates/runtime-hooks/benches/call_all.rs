@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime};
 use tokio_rustls::TlsAcceptor;
 use webhook_transport::{
-    CalledServer,
+    ServerReference,
     client::{Resolve, Transport, TransportOptions},
 };
 
@@ -195,8 +195,14 @@ impl Bed {
             let config = ExtensionConfig {
                 name: format!("ext-{number}"),
                 resource_version: "1".to_owned(),
-                server: CalledServer::service("system", &format!("ext-{number}"), 443, "", ca_bundle.clone())
-                    .expect("a Service"),
+                server: ServerReference::service(
+                    "system",
+                    &format!("ext-{number}"),
+                    443,
+                    "",
+                    ca_bundle.clone(),
+                )
+                .expect("a Service"),
                 namespace_selector: json!({}),
                 settings: BTreeMap::new(),
             };

@@ -14,7 +14,7 @@ use crate::response::HookOutcome;
 /// ```
 /// use runtime_hooks::{
 ///     Hook, HookMetadata, HookRequest, HookResponse,
-///     hook::Settings,
+///     hook::HookSettings,
 ///     response::{HookOutcome, ResponseStatus},
 /// };
 /// use schemars::JsonSchema;
@@ -26,7 +26,7 @@ use crate::response::HookOutcome;
 /// #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 /// #[serde(rename_all = "camelCase", default)]
 /// struct BeforeCoffeeRequest {
-///     settings: Settings,
+///     settings: HookSettings,
 ///     cups: u32,
 /// }
 ///
@@ -106,7 +106,7 @@ pub trait HookResponse:
 }
 
 /// What somebody gave a handler to work with, by the ExtensionConfig or by whoever calls.
-pub type Settings = BTreeMap<String, String>;
+pub type HookSettings = BTreeMap<String, String>;
 
 /// What is known of a hook beside its types (`HookMeta` of `api/runtime/catalog/catalog.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

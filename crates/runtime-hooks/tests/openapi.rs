@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use runtime_hooks::{
     Catalog, Hook, HookMetadata, HookRequest, HookResponse,
-    hook::Settings,
+    hook::HookSettings,
     response::{HookOutcome, ResponseStatus},
 };
 use schemars::JsonSchema;
@@ -193,7 +193,7 @@ struct Brew;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct BrewRequest {
-    settings: Settings,
+    settings: HookSettings,
     cups: Option<u8>,
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Nothing here knows what is asked and answered.
 
-mod called_server;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -13,9 +12,10 @@ mod live_certificate;
 mod reloaded;
 #[cfg(feature = "server")]
 pub mod server;
+mod server_reference;
 
-pub use called_server::{CalledServer, ServerError};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use files::{CertificateFiles, LoadFilesError};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use live_certificate::LiveCertificate;
+pub use server_reference::{ServerError, ServerReference};

@@ -11,7 +11,7 @@ use rustls::{
 
 use crate::{
     CertificateFiles, LoadFilesError,
-    reloaded::{Reloaded, Source},
+    reloaded::{ReloadSource, Reloaded},
 };
 
 /// The certificate that is used now, if there is one.
@@ -71,7 +71,7 @@ impl LiveCertificate {
     }
 
     fn reloaded(first: Option<CertifiedKey>, files: CertificateFiles, period: Duration) -> Self {
-        let source = Source {
+        let source = ReloadSource {
             name: "certificate",
             load: Box::new(move || files.load()),
             is_same: |known: &CertifiedKey, read| known.cert == read.cert,

@@ -10,7 +10,7 @@ pub(crate) struct Reloaded<T> {
 }
 
 /// How files are read.
-pub(crate) struct Source<T, E> {
+pub(crate) struct ReloadSource<T, E> {
     /// What they hold, for logs.
     pub(crate) name: &'static str,
     /// Reads them. May block.
@@ -32,7 +32,7 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     /// cannot be read, or is not good, leaves the last as it is.
     ///
     /// Files are read by the clock, since the node swaps a symbolic link above them, which file watches miss.
-    pub(crate) fn follow<E>(first: Option<T>, source: Source<T, E>, period: Duration) -> Self
+    pub(crate) fn follow<E>(first: Option<T>, source: ReloadSource<T, E>, period: Duration) -> Self
     where
         E: Display + Send + 'static,
     {
@@ -55,12 +55,12 @@ impl<T> Clone for Reloaded<T> {
     }
 }
 
-async fn reload<T, E>(sender: watch::Sender<Option<Arc<T>>>, source: Source<T, E>, period: Duration)
+async fn reload<T, E>(sender: watch::Sender<Option<Arc<T>>>, source: ReloadSource<T, E>, period: Duration)
 where
     T: Send + Sync + 'static,
     E: Display + Send + 'static,
 {
-    let Source { name, load, is_same } = source;
+    let ReloadSource { name, load, is_same } = source;
     let load = Arc::new(load);
     let mut complaint = String::new();
     loop {
@@ -116,9 +116,9 @@ mod tests {
             }
         }
 
-        fn source(&self) -> Source<u32, String> {
+        fn source(&self) -> ReloadSource<u32, String> {
             let files = self.clone();
-            Source {
+            ReloadSource {
                 name: "number",
                 load: Box::new(move || {
                     files.reads.fetch_add(1, Ordering::SeqCst);

@@ -15,7 +15,7 @@ use futures::{FutureExt, future::BoxFuture};
 use runtime_hooks::{
     Catalog, HookReference,
     catalog::HookDefinition,
-    client::{CallError, CallOptions, HookClient},
+    client::{CallOptions, HookCallError, HookClient},
     in_cluster::ClusterNamespaces,
     registry::RegisteredHandler,
 };
@@ -272,9 +272,9 @@ fn sent(definition: &HookDefinition, handler: &RegisteredHandler, request: &Map<
 }
 
 /// What is wrong, without the name of the handler, which stands above it.
-fn problem(error: CallError) -> String {
+fn problem(error: HookCallError) -> String {
     match error {
-        CallError::Handler { source, .. } => source.to_string(),
+        HookCallError::Handler { source, .. } => source.to_string(),
         error => error.to_string(),
     }
 }

@@ -19,7 +19,7 @@ type Step = Arc<dyn Fn(Value) -> Result<Value, DecodeError> + Send + Sync>;
 
 /// One step between two versions of a hook.
 #[derive(Clone)]
-pub(super) struct Conversion {
+pub(super) struct HookConversion {
     newer: HookReference,
     older: HookReference,
     request: Step,
@@ -31,12 +31,12 @@ pub(super) struct Conversion {
 pub struct ConversionPath {
     newer: HookReference,
     older: HookReference,
-    steps: Vec<Conversion>,
+    steps: Vec<HookConversion>,
 }
 
-// === impl Conversion ===
+// === impl HookConversion ===
 
-impl Conversion {
+impl HookConversion {
     pub(super) fn of<Newer: Hook, Older: Hook>(
         request: fn(Newer::Request) -> Older::Request,
         response: fn(Older::Response) -> Newer::Response,
@@ -53,7 +53,7 @@ impl Conversion {
     }
 }
 
-impl fmt::Debug for Conversion {
+impl fmt::Debug for HookConversion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} -> {}", self.newer, self.older)
     }
@@ -64,11 +64,12 @@ impl fmt::Debug for Conversion {
 impl ConversionPath {
     /// The fewest steps from `newer` to `older`.
     pub(super) fn find(
-        conversions: &[Conversion],
+        conversions: &[HookConversion],
         newer: &HookReference,
         older: &HookReference,
     ) -> Option<Self> {
-        let mut reached: BTreeMap<&HookReference, Vec<Conversion>> = BTreeMap::from([(newer, Vec::new())]);
+        let mut reached: BTreeMap<&HookReference, Vec<HookConversion>> =
+            BTreeMap::from([(newer, Vec::new())]);
         let mut next = VecDeque::from([newer]);
         while let Some(version) = next.pop_front() {
             let steps = reached.get(version).cloned().unwrap_or_default();

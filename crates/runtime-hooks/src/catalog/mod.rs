@@ -12,7 +12,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_object::rfc1123::is_label;
 
-use self::conversion::Conversion;
+use self::conversion::HookConversion;
 pub use self::{conversion::ConversionPath, definition::HookDefinition};
 use crate::{Hook, HookReference, cluster_api, go_json::DecodeError};
 
@@ -30,7 +30,7 @@ pub struct Catalog {
     hooks: BTreeMap<HookReference, HookDefinition>,
     /// By [`HookReference::path`].
     paths: BTreeMap<String, HookReference>,
-    conversions: Vec<Conversion>,
+    conversions: Vec<HookConversion>,
 }
 
 /// Why a hook or a conversion is not taken.
@@ -140,7 +140,7 @@ impl Catalog {
             }
         }
         self.conversions
-            .push(Conversion::of::<Newer, Older>(request, response));
+            .push(HookConversion::of::<Newer, Older>(request, response));
         Ok(self)
     }
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     HookMetadata, HookRequest, HookResponse,
     cluster_api::{BeforeClusterCreate, Discovery},
-    hook::Settings,
+    hook::HookSettings,
     response::{HookOutcome, ResponseStatus},
 };
 
@@ -22,7 +22,7 @@ macro_rules! fake {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         struct $request {
-            settings: Settings,
+            settings: HookSettings,
             $($field: String,)*
         }
 

@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 use webhook_transport::client::PostError;
 
 use super::{
-    CallError, CallOptions, CallOrder, HandlerError, HookClient, metrics,
+    CallOptions, CallOrder, HandlerError, HookCallError, HookClient, metrics,
     request::{HandlerRequest, PreparedRequest},
     response_cache,
 };
@@ -54,7 +54,7 @@ impl HookClient {
     /// # Errors
     ///
     /// When the hook is not known, or not who answers it, or a namespace's labels cannot be had.
-    pub async fn handlers<H: Hook>(&self, namespace: &str) -> Result<Vec<String>, CallError> {
+    pub async fn handlers<H: Hook>(&self, namespace: &str) -> Result<Vec<String>, HookCallError> {
         let hook = H::reference();
         self.definition(&hook)?;
         let handlers = self.selected(&hook, namespace).await?;
@@ -72,7 +72,7 @@ impl HookClient {
         namespace: &str,
         request: &H::Request,
         options: CallOptions,
-    ) -> Result<H::Response, CallError> {
+    ) -> Result<H::Response, HookCallError> {
         let hook = H::reference();
         let request = encoded(handler, request)?;
         let called = self.call_named::<Typed<H::Response>>(&hook, handler, namespace, request, options);
@@ -91,7 +91,7 @@ impl HookClient {
         namespace: &str,
         request: Value,
         options: CallOptions,
-    ) -> Result<Value, CallError> {
+    ) -> Result<Value, HookCallError> {
         let called = self.call_named::<Untyped>(hook, handler, namespace, request, options);
         Ok(called.await?.0)
     }
@@ -107,7 +107,7 @@ impl HookClient {
         namespace: &str,
         request: &H::Request,
         options: CallOptions,
-    ) -> Result<H::Response, CallError> {
+    ) -> Result<H::Response, HookCallError> {
         let hook = H::reference();
         let definition = self.definition(&hook)?;
         let handlers = self.selected(&hook, namespace).await?;
@@ -136,9 +136,9 @@ impl HookClient {
         Ok(response)
     }
 
-    fn definition(&self, hook: &HookReference) -> Result<&HookDefinition, CallError> {
+    fn definition(&self, hook: &HookReference) -> Result<&HookDefinition, HookCallError> {
         let known = self.catalog.get(hook);
-        known.ok_or_else(|| CallError::UnknownHook(hook.clone()))
+        known.ok_or_else(|| HookCallError::UnknownHook(hook.clone()))
     }
 
     /// The handlers of a hook that are for the objects of `namespace`.
@@ -146,7 +146,7 @@ impl HookClient {
         &self,
         hook: &HookReference,
         namespace: &str,
-    ) -> Result<Vec<Arc<RegisteredHandler>>, CallError> {
+    ) -> Result<Vec<Arc<RegisteredHandler>>, HookCallError> {
         let mut labels = None;
         let mut selected = Vec::new();
         for handler in self.registry.list(hook)? {
@@ -163,7 +163,7 @@ impl HookClient {
         handler: &RegisteredHandler,
         namespace: &str,
         labels: &mut Option<Value>,
-    ) -> Result<bool, CallError> {
+    ) -> Result<bool, HookCallError> {
         if handler.config.is_for_all_namespaces() {
             return Ok(true);
         }
@@ -171,7 +171,7 @@ impl HookClient {
             Some(known) => known,
             None => {
                 let read = self.namespaces.labels(namespace.to_owned()).await;
-                labels.insert(read.map_err(|source| CallError::Namespace {
+                labels.insert(read.map_err(|source| HookCallError::Namespace {
                     handler: handler.name.clone(),
                     source,
                 })?)
@@ -187,19 +187,19 @@ impl HookClient {
         namespace: &str,
         request: Value,
         options: CallOptions,
-    ) -> Result<R, CallError> {
+    ) -> Result<R, HookCallError> {
         let definition = self.definition(hook)?;
         let registered = self.registry.get(handler)?;
-        let registered = registered.ok_or_else(|| CallError::NotRegistered(handler.to_owned()))?;
+        let registered = registered.ok_or_else(|| HookCallError::NotRegistered(handler.to_owned()))?;
         if !registered.hook.is_same_hook(hook) {
-            return Err(CallError::OtherHook {
+            return Err(HookCallError::OtherHook {
                 handler: handler.to_owned(),
                 answers: registered.hook.group_hook(),
                 asked: hook.group_hook(),
             });
         }
         if !self.is_selected(&registered, namespace, &mut None).await? {
-            return Err(CallError::OtherNamespace {
+            return Err(HookCallError::OtherNamespace {
                 handler: handler.to_owned(),
                 namespace: namespace.to_owned(),
             });
@@ -218,7 +218,7 @@ impl HookClient {
         handler: &RegisteredHandler,
         deadline: Option<Instant>,
         cached: bool,
-    ) -> Result<R, CallError> {
+    ) -> Result<R, HookCallError> {
         let failed = match self.answer(request, definition, handler, deadline, cached).await {
             Ok(response) => return Ok(response),
             Err(failed) => failed,
@@ -228,7 +228,7 @@ impl HookClient {
             warn!(handler = handler.name, error = %failed, "Ignoring a failed call, by failurePolicy");
             return Ok(R::of(HookOutcome::default()));
         }
-        Err(CallError::Handler {
+        Err(HookCallError::Handler {
             handler: handler.name.clone(),
             source: failed,
         })
@@ -344,8 +344,8 @@ impl HookClient {
 }
 
 /// A request as JSON, for whoever is called first.
-fn encoded(handler: &str, request: &impl serde::Serialize) -> Result<Value, CallError> {
-    serde_json::to_value(request).map_err(|error| CallError::Handler {
+fn encoded(handler: &str, request: &impl serde::Serialize) -> Result<Value, HookCallError> {
+    serde_json::to_value(request).map_err(|error| HookCallError::Handler {
         handler: handler.to_owned(),
         source: HandlerError::Encode(error),
     })

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use webhook_transport::CalledServer;
+use webhook_transport::ServerReference;
 
 /// When a server is left alone, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct CircuitBreaker {
 #[derive(Clone, Debug)]
 pub(super) struct Circuits {
     breaker: Option<CircuitBreaker>,
-    servers: Cache<CalledServer, Arc<Mutex<Circuit>>>,
+    servers: Cache<ServerReference, Arc<Mutex<Circuit>>>,
 }
 
 /// A call that may be made. Dropped without a word, it says nothing about the server.
@@ -79,7 +79,7 @@ impl Circuits {
     /// # Errors
     ///
     /// How long it is left alone yet.
-    pub(super) fn admit(&self, server: &CalledServer) -> Result<Permit, Duration> {
+    pub(super) fn admit(&self, server: &ServerReference) -> Result<Permit, Duration> {
         let Some(breaker) = self.breaker else {
             let breaker = CircuitBreaker::default();
             return Ok(Permit {
@@ -153,11 +153,11 @@ mod tests {
         longest_pause: Duration::from_secs(3),
     };
 
-    fn server(name: &str) -> CalledServer {
-        CalledServer::service("system", name, 443, "", "").unwrap()
+    fn server(name: &str) -> ServerReference {
+        ServerReference::service("system", name, 443, "", "").unwrap()
     }
 
-    fn fail(circuits: &Circuits, server: &CalledServer) {
+    fn fail(circuits: &Circuits, server: &ServerReference) {
         circuits.admit(server).unwrap().report(false);
     }
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// Why it is not known what a server answers.
 #[derive(Debug, Error)]
-pub enum DiscoverError {
+pub enum DiscoverHandlersError {
     /// It does not answer.
     #[error(transparent)]
     Post(#[from] PostError),
@@ -34,7 +34,7 @@ impl HookClient {
     /// # Errors
     ///
     /// When it does not answer, or not as it should.
-    pub async fn discover(&self, config: &ExtensionConfig) -> Result<Discovered, DiscoverError> {
+    pub async fn discover(&self, config: &ExtensionConfig) -> Result<Discovered, DiscoverHandlersError> {
         let path = format!(
             "{}?timeout={}s",
             join(config.server.prefix(), &discovery::path()),
@@ -43,7 +43,7 @@ impl HookClient {
         let body = discovery::request().to_string().into();
         let answered = self.transport.post(&config.server, &path, body, TIMEOUT).await;
         let discovered = answered
-            .map_err(DiscoverError::from)
+            .map_err(DiscoverHandlersError::from)
             .and_then(|answer| Ok(discovery::read_answer(&answer, &self.catalog)?));
         self.metrics.discovery(&config.name, discovered.is_ok());
         discovered

@@ -10,7 +10,7 @@ use crate::{HookReference, catalog::VersionConversionError, go_json::DecodeError
 
 /// Why a call has no response.
 #[derive(Debug, Error)]
-pub enum CallError {
+pub enum HookCallError {
     /// Nobody knows the hook.
     #[error("{0} is not registered in the catalog")]
     UnknownHook(

@@ -21,8 +21,8 @@ use webhook_transport::client::Transport;
 
 pub use self::{
     circuit_breaker::CircuitBreaker,
-    discover::DiscoverError,
-    error::{CallError, HandlerError},
+    discover::DiscoverHandlersError,
+    error::{HandlerError, HookCallError},
     metrics::HookMetrics,
     namespaces::{NamespaceError, NamespaceLabels, NoNamespaces},
 };

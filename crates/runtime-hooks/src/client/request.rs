@@ -9,7 +9,7 @@ use super::HandlerError;
 use crate::{
     Catalog,
     catalog::{ConversionPath, HookDefinition},
-    hook::Settings,
+    hook::HookSettings,
     registry::RegisteredHandler,
 };
 
@@ -74,7 +74,7 @@ impl<'a> PreparedRequest<'a> {
     }
 
     /// The request with its settings, in the version that is asked.
-    pub(super) fn with_settings(&self, settings: &Settings) -> Value {
+    pub(super) fn with_settings(&self, settings: &HookSettings) -> Value {
         let mut fields = self.fields.clone();
         if let Some(settings) = self.merged(settings) {
             fields.insert("settings".into(), settings.into());
@@ -82,7 +82,7 @@ impl<'a> PreparedRequest<'a> {
         Value::Object(fields)
     }
 
-    fn merged(&self, settings: &Settings) -> Option<Map<String, Value>> {
+    fn merged(&self, settings: &HookSettings) -> Option<Map<String, Value>> {
         let mut merged: Map<_, _> = settings
             .iter()
             .map(|(key, value)| (key.clone(), Value::String(value.clone())))
@@ -91,7 +91,7 @@ impl<'a> PreparedRequest<'a> {
         (self.definition.has_settings() && !merged.is_empty()).then_some(merged)
     }
 
-    fn encode(&self, settings: &Settings) -> Result<Bytes, HandlerError> {
+    fn encode(&self, settings: &HookSettings) -> Result<Bytes, HandlerError> {
         let Encoded { head, rest } = match self.encoded.get() {
             Some(encoded) => encoded,
             None => {
@@ -144,7 +144,7 @@ mod tests {
     use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
     use serde_json::json;
-    use webhook_transport::CalledServer;
+    use webhook_transport::ServerReference;
 
     use super::*;
     use crate::{
@@ -162,7 +162,7 @@ mod tests {
             config: Arc::new(ExtensionConfig {
                 name: "ext1".into(),
                 resource_version: String::new(),
-                server: CalledServer::url("https://example.com", "").unwrap(),
+                server: ServerReference::url("https://example.com", "").unwrap(),
                 namespace_selector: json!({}),
                 settings: settings
                     .iter()

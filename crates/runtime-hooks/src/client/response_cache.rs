@@ -100,7 +100,7 @@ mod tests {
 
     use proptest::prelude::*;
     use serde_json::json;
-    use webhook_transport::CalledServer;
+    use webhook_transport::ServerReference;
 
     use super::*;
     use crate::{
@@ -113,7 +113,7 @@ mod tests {
             config: Arc::new(ExtensionConfig {
                 name: "ext1".into(),
                 resource_version: resource_version.into(),
-                server: CalledServer::url("https://example.com", "").unwrap(),
+                server: ServerReference::url("https://example.com", "").unwrap(),
                 namespace_selector: json!({}),
                 settings: BTreeMap::new(),
             }),

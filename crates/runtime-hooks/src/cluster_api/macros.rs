@@ -61,7 +61,7 @@ macro_rules! requests {
             pub struct $request {
                 /// Of the ExtensionConfig and of whoever asks, whose own go first.
                 #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-                pub settings: $crate::hook::Settings,
+                pub settings: $crate::hook::HookSettings,
                 $($fields)*
             }
         }

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use thiserror::Error;
-use webhook_transport::{CalledServer, ServerError};
+use webhook_transport::{ServerError, ServerReference};
 use windlass_object::{
     label_selector::{self, LabelSelectorError},
     object,
@@ -13,7 +13,7 @@ use windlass_object::{
 use crate::{
     HookReference,
     discovery::{FailurePolicy, Handler},
-    hook::Settings,
+    hook::HookSettings,
 };
 
 /// Where a server of handlers is, for whom they answer, and what they are to work with.
@@ -24,11 +24,11 @@ pub struct ExtensionConfig {
     /// Changes with the object; empty for one that is in no cluster.
     pub resource_version: String,
     /// Who is called.
-    pub server: CalledServer,
+    pub server: ServerReference,
     /// For objects of which namespaces, a LabelSelector; `{}` for all.
     pub namespace_selector: Value,
     /// What every request gets, where whoever calls has not said otherwise.
-    pub settings: Settings,
+    pub settings: HookSettings,
 }
 
 /// Why a server cannot be called by what its ExtensionConfig says.
@@ -127,11 +127,11 @@ impl ExtensionConfig {
                 return Err(error("spec.clientConfig", "must have one of service and url"));
             }
             (None, None) => return Err(error("spec.clientConfig", "must have service or url")),
-            (None, Some(url)) => CalledServer::url(url, bundle)?,
+            (None, Some(url)) => ServerReference::url(url, bundle)?,
             (Some(service), None) => {
                 let text = |field| object::text(service, field).unwrap_or_default();
                 let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
-                CalledServer::service(text("/namespace"), text("/name"), port, text("/path"), bundle)?
+                ServerReference::service(text("/namespace"), text("/name"), port, text("/path"), bundle)?
             }
         };
         let all = || Value::Object(serde_json::Map::new());

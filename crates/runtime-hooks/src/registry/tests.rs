@@ -245,7 +245,7 @@ fn the_older_version_has_its_conditions_elsewhere() {
 #[test]
 fn code_registers_what_it_knows() {
     let registry = Registry::in_code();
-    let server = webhook_transport::CalledServer::url("https://example.com/x", "").unwrap();
+    let server = webhook_transport::ServerReference::url("https://example.com/x", "").unwrap();
     let config = ExtensionConfig {
         name: "ext1".into(),
         resource_version: String::new(),

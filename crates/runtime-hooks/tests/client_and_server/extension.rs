@@ -17,7 +17,7 @@ use runtime_hooks::{
     server::{
         HandlerOptions, HookServer,
         webhook_transport::{
-            CalledServer, CertificateFiles, LiveCertificate,
+            CertificateFiles, LiveCertificate, ServerReference,
             client::{Resolve, Transport, TransportOptions},
             server::{ClientAuthority, ConnectedClient, HttpVersions, ServerOptions, ServerTls},
         },
@@ -122,7 +122,7 @@ pub(crate) fn config(ca_bundle: &str) -> ExtensionConfig {
     ExtensionConfig {
         name: "ext1".into(),
         resource_version: "1".into(),
-        server: CalledServer::service("system", "extension", 443, "/x", ca_bundle.to_owned()).unwrap(),
+        server: ServerReference::service("system", "extension", 443, "/x", ca_bundle.to_owned()).unwrap(),
         namespace_selector: json!({}),
         settings: BTreeMap::from([("color".into(), "green".into())]),
     }

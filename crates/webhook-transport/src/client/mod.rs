@@ -9,7 +9,7 @@ mod post;
 mod trust;
 
 pub use connector::{Resolve, SystemResolver};
-pub use post::{Answer, PostError};
+pub use post::PostError;
 pub use trust::TrustError;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -23,8 +23,8 @@ use hyper_util::{
 };
 use moka::sync::Cache;
 
-use self::{connector::Connector, trust::Trust};
-use crate::{CalledServer, LiveCertificate};
+use self::{connector::Connector, trust::ServerTrust};
+use crate::{LiveCertificate, ServerReference};
 
 /// Connections to webhooks, which are used again: each pool is for one server and one trust bundle, so that no call ever goes over
 /// a connection that was judged by another's.
@@ -37,7 +37,7 @@ pub struct Transport {
 /// Whose connections are in a pool.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct PoolKey {
-    server: CalledServer,
+    server: ServerReference,
     /// What the client has presented.
     presented: Vec<u8>,
 }
@@ -116,7 +116,7 @@ impl Transport {
         self.pools.invalidate_all();
     }
 
-    fn pool(&self, server: &CalledServer) -> Result<Pool, TrustError> {
+    fn pool(&self, server: &ServerReference) -> Result<Pool, TrustError> {
         let presented = self.options.client_certificate.as_ref();
         let key = PoolKey {
             server: server.clone(),
@@ -125,7 +125,7 @@ impl Transport {
         if let Some(pool) = self.pools.get(&key) {
             return Ok(pool);
         }
-        let trust = Trust::new(server.ca_bundle(), &self.options)?;
+        let trust = ServerTrust::new(server.ca_bundle(), &self.options)?;
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(trust.into_client_config())
             .https_only()

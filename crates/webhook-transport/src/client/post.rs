@@ -9,10 +9,7 @@ use hyper_util::client::legacy;
 use thiserror::Error;
 
 use super::{Transport, TrustError};
-use crate::CalledServer;
-
-/// What a webhook answers with status 200.
-pub type Answer = Bytes;
+use crate::ServerReference;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -106,11 +103,11 @@ impl Transport {
     /// When there is no answer of status 200 within `timeout`.
     pub async fn post(
         &self,
-        server: &CalledServer,
+        server: &ServerReference,
         path: &str,
         body: Bytes,
         timeout: Duration,
-    ) -> Result<Answer, PostError> {
+    ) -> Result<Bytes, PostError> {
         let exchanged = self.exchange(server, path, body);
         match tokio::time::timeout(timeout, exchanged).await {
             Ok(answer) => answer,
@@ -118,7 +115,7 @@ impl Transport {
         }
     }
 
-    async fn exchange(&self, server: &CalledServer, path: &str, body: Bytes) -> Result<Answer, PostError> {
+    async fn exchange(&self, server: &ServerReference, path: &str, body: Bytes) -> Result<Bytes, PostError> {
         let pool = self.pool(server)?;
         let request = Request::post(format!("https://{}{path}", server.authority()))
             .header(header::CONTENT_TYPE, "application/json")

@@ -38,11 +38,11 @@ pub enum TrustError {
 }
 
 /// How a server is judged.
-pub(super) struct Trust(ClientConfig);
+pub(super) struct ServerTrust(ClientConfig);
 
-// === impl Trust ===
+// === impl ServerTrust ===
 
-impl Trust {
+impl ServerTrust {
     /// Trusts the certificates of `ca_bundle`, PEM. What is no certificate in it is left out, as Go leaves it out.
     pub(super) fn new(ca_bundle: &Bytes, options: &TransportOptions) -> Result<Self, TrustError> {
         let provider = Arc::new(ring::default_provider());

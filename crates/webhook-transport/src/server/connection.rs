@@ -43,7 +43,7 @@ pub struct ConnectedClient {
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
-pub(super) struct Connection {
+pub(super) struct ServedConnection {
     pub(super) server: WebhookServer,
     pub(super) address: SocketAddr,
     pub(super) accepted: Instant,
@@ -64,9 +64,9 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// How many requests a client may have under way on one connection.
 const STREAMS: u32 = 100;
 
-// === impl Connection ===
+// === impl ServedConnection ===
 
-impl Connection {
+impl ServedConnection {
     pub(super) async fn serve<S: WebhookService>(
         self,
         stream: TcpStream,

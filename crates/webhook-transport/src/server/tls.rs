@@ -11,7 +11,7 @@ use super::client_authority::{ClientAuthority, ClientVerifier};
 use crate::{
     LiveCertificate, LoadFilesError,
     files::provider,
-    reloaded::{Reloaded, Source},
+    reloaded::{ReloadSource, Reloaded},
 };
 
 /// Whether connections are encrypted.
@@ -100,7 +100,7 @@ impl ServerTls {
             configured.map_err(|error| clients.unusable(error.to_string()))
         };
         let first = load()?;
-        let source = Source {
+        let source = ReloadSource {
             name: "authorities of clients",
             load: Box::new(load),
             is_same: |known: &Configuration, read| known.authorities == read.authorities,

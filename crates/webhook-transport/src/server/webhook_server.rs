@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service;
 
-use super::{connection::Connection, options::ServerOptions, seats::ConnectionSeats, tls::Encryption};
+use super::{connection::ServedConnection, options::ServerOptions, seats::ConnectionSeats, tls::Encryption};
 
 /// What answers requests: a `tower` service, as an `axum` router is. A response must have been read by the client within
 /// [`ServerOptions::idle_timeout`].
@@ -174,7 +174,7 @@ impl WebhookServer {
         service: S,
     ) {
         let seat = self.seats.take(address.ip());
-        let connection = Connection {
+        let connection = ServedConnection {
             server: self.clone(),
             address,
             accepted: Instant::now(),

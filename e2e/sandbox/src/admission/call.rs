@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     conditions::{self, MatchResult},
     convert::Convert,
-    hook::Hook,
+    hook::WebhookMatch,
     request::ReviewRequest,
 };
 use crate::{StatusError, conversion::request_uid, webhook::WebhookClient};
@@ -36,7 +36,7 @@ enum Failure {
 /// Asks one webhook about `object`.
 pub(super) async fn ask(
     client: &WebhookClient,
-    hook: &Hook<'_>,
+    hook: &WebhookMatch<'_>,
     request: &ReviewRequest,
     object: &Value,
     convert: &impl Convert,
@@ -73,7 +73,7 @@ pub(super) async fn ask(
 
 async fn answer(
     client: &WebhookClient,
-    hook: &Hook<'_>,
+    hook: &WebhookMatch<'_>,
     name: &str,
     request: &ReviewRequest,
     object: &Value,
@@ -172,7 +172,7 @@ fn denial(name: &str, status: &Value) -> StatusError {
 
 /// `request` of an AdmissionReview.
 async fn review_request(
-    hook: &Hook<'_>,
+    hook: &WebhookMatch<'_>,
     request: &ReviewRequest,
     object: &Value,
     uid: &str,
@@ -215,7 +215,7 @@ async fn review_request(
 
 /// Applies a webhook's patch to the object in the version that it saw, and brings it back.
 pub(super) async fn patched(
-    hook: &Hook<'_>,
+    hook: &WebhookMatch<'_>,
     request: &ReviewRequest,
     object: &Value,
     patch: &Value,

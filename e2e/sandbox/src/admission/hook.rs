@@ -8,13 +8,16 @@ use super::{
 };
 
 /// One webhook of a configuration.
-pub(super) struct Hook<'a> {
+pub(super) struct WebhookMatch<'a> {
     pub(super) webhook: &'a Value,
     pub(super) version: ServedVersion,
 }
 
 /// The webhooks that a request concerns, in the order in which they are called.
-pub(super) fn matching_hooks<'a>(configurations: &'a [Value], request: &ReviewRequest) -> Vec<Hook<'a>> {
+pub(super) fn matching_hooks<'a>(
+    configurations: &'a [Value],
+    request: &ReviewRequest,
+) -> Vec<WebhookMatch<'a>> {
     // Webhooks cannot keep an administrator from removing webhooks.
     let own_kinds = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
     if request.resource.group == "admissionregistration.k8s.io"
@@ -28,7 +31,7 @@ pub(super) fn matching_hooks<'a>(configurations: &'a [Value], request: &ReviewRe
         .into_iter()
         .flat_map(|configuration| configuration["webhooks"].as_array().into_iter().flatten())
         .filter_map(|webhook| {
-            Some(Hook {
+            Some(WebhookMatch {
                 webhook,
                 version: matching::version(webhook, request)?,
             })

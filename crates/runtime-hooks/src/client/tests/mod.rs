@@ -9,7 +9,7 @@ use futures::{FutureExt, future::BoxFuture};
 use http::StatusCode;
 use serde_json::{Value, json};
 use webhook_transport::{
-    CalledServer,
+    ServerReference,
     client::{Transport, TransportOptions},
 };
 
@@ -65,7 +65,7 @@ impl Bed {
         ExtensionConfig {
             name: name.to_owned(),
             resource_version: "1".into(),
-            server: CalledServer::service("system", name, 443, "/x", ca_bundle.to_owned()).unwrap(),
+            server: ServerReference::service("system", name, 443, "/x", ca_bundle.to_owned()).unwrap(),
             namespace_selector: json!({}),
             settings: BTreeMap::new(),
         }
@@ -168,7 +168,7 @@ async fn who_cannot_be_called_is_not_asked() {
     let unknown = client
         .call_json(&unknown, "first.ext1", "", json!({}), CallOptions::default())
         .await;
-    assert!(matches!(unknown, Err(CallError::UnknownHook(_))));
+    assert!(matches!(unknown, Err(HookCallError::UnknownHook(_))));
     let cold = HookClient::new(Arc::default(), Arc::default(), client.transport.clone());
     assert!(matches!(
         HookClient {
@@ -177,7 +177,7 @@ async fn who_cannot_be_called_is_not_asked() {
         }
         .handlers::<BeforeClusterCreate>("default")
         .await,
-        Err(CallError::NotListed(_))
+        Err(HookCallError::NotListed(_))
     ));
     assert_eq!(stub.hits(), 0);
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::{HookMetadata, HookRequest, HookResponse, hook::Settings, response::HookOutcome};
+use crate::{HookMetadata, HookRequest, HookResponse, hook::HookSettings, response::HookOutcome};
 
 struct V1;
 struct V2;
@@ -12,14 +12,14 @@ struct V2;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct RequestV1 {
-    settings: Settings,
+    settings: HookSettings,
     name: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct RequestV2 {
-    settings: Settings,
+    settings: HookSettings,
     first: String,
     last: String,
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// A server, by the name that its certificate must have, and by whom it is trusted.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct CalledServer {
+pub struct ServerReference {
     authority: Authority,
     prefix: String,
     ca_bundle: Bytes,
@@ -50,9 +50,9 @@ pub enum ServerError {
     },
 }
 
-// === impl CalledServer ===
+// === impl ServerReference ===
 
-impl CalledServer {
+impl ServerReference {
     /// The server behind a Service, called at `path` and below by the name `<name>.<namespace>.svc`. An empty `ca_bundle`, PEM, is
     /// what the system trusts, if that is asked for.
     ///
@@ -147,7 +147,7 @@ impl CalledServer {
     }
 }
 
-impl fmt::Debug for CalledServer {
+impl fmt::Debug for ServerReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "https://{}{} trusted by ", self.authority, self.prefix)?;
         self.digest
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_server_is_called_by_its_name() {
-        let service = CalledServer::service("test1", "extension-service", 8443, "/x", "").unwrap();
+        let service = ServerReference::service("test1", "extension-service", 8443, "/x", "").unwrap();
         assert_eq!(service.authority(), "extension-service.test1.svc:8443");
         assert_eq!(service.host(), "extension-service.test1.svc");
         for (url, authority, prefix) in [
@@ -170,7 +170,7 @@ mod tests {
             ("https://example.com:8443/x/", "example.com:8443", "/x/"),
             ("https://[::1]:8443", "[::1]:8443", "/"),
         ] {
-            let server = CalledServer::url(url, "").unwrap();
+            let server = ServerReference::url(url, "").unwrap();
             assert_eq!((server.authority(), server.prefix()), (authority, prefix));
         }
     }
@@ -202,7 +202,7 @@ mod tests {
                 r#""https://example.com:99999" is not a URL"#,
             ),
         ] {
-            assert_eq!(CalledServer::url(url, "").unwrap_err().to_string(), expected);
+            assert_eq!(ServerReference::url(url, "").unwrap_err().to_string(), expected);
         }
         for (namespace, name, port) in [
             ("", "a", 443),
@@ -211,7 +211,7 @@ mod tests {
             ("a", "b", 0),
             ("a", "b", 70_000),
         ] {
-            assert!(CalledServer::service(namespace, name, port, "", "").is_err());
+            assert!(ServerReference::service(namespace, name, port, "", "").is_err());
         }
     }
 }
