@@ -76,7 +76,7 @@ async fn what_is_wrong_with_a_request_is_said() {
             "toKubernetesVersion: invalid type: integer `1`, expected a string",
         ),
         (
-            r#"{"HookSettings": {"a": 1}}"#,
+            r#"{"Settings": {"a": 1}}"#,
             "settings.a: invalid type: integer `1`, expected a string",
         ),
         (
