@@ -125,8 +125,7 @@ impl HookClient {
         // Not `then`: what is called beside each other is to be told in the order of names.
         let outcomes: Vec<HookOutcome> = stream::iter(&handlers)
             .map(async |handler| {
-                let called =
-                    self.call_handler::<Typed<H::Response>>(request, definition, handler, deadline, false);
+                let called = self.call_handler::<Typed<H::Response>>(request, handler, deadline, false);
                 called.await.map(|Typed(response)| response.outcome())
             })
             .buffered(beside)
@@ -206,7 +205,7 @@ impl HookClient {
         }
         let request = PreparedRequest::new(&self.catalog, definition, request);
         let deadline = options.budget.map(|budget| Instant::now() + budget);
-        self.call_handler(&request, definition, &registered, deadline, options.cached)
+        self.call_handler(&request, &registered, deadline, options.cached)
             .await
     }
 
@@ -214,12 +213,11 @@ impl HookClient {
     async fn call_handler<R: ReadResponse>(
         &self,
         request: &PreparedRequest<'_>,
-        definition: &HookDefinition,
         handler: &RegisteredHandler,
         deadline: Option<Instant>,
         cached: bool,
     ) -> Result<R, HookCallError> {
-        let failed = match self.answer(request, definition, handler, deadline, cached).await {
+        let failed = match self.answer(request, handler, deadline, cached).await {
             Ok(response) => return Ok(response),
             Err(failed) => failed,
         };
@@ -238,7 +236,6 @@ impl HookClient {
     async fn answer<R: ReadResponse>(
         &self,
         request: &PreparedRequest<'_>,
-        definition: &HookDefinition,
         handler: &RegisteredHandler,
         deadline: Option<Instant>,
         cached: bool,
@@ -263,7 +260,7 @@ impl HookClient {
         let permit = permit.map_err(HandlerError::CircuitOpen)?;
         let ends = Instant::now() + handler.timeout;
         let ends = deadline.map_or(ends, |deadline| deadline.min(ends));
-        let answered = self.post(definition, handler, body, ends).await;
+        let answered = self.post(request.definition(), handler, body, ends).await;
         permit.report(!matches!(&answered, Err(error) if is_no_answer(error)));
         let (answer, started) = answered?;
         let read = read::<R>(&answer, &conversion);
@@ -280,7 +277,8 @@ impl HookClient {
             status,
             duration: started.elapsed(),
         };
-        self.metrics.request(definition.reference(), handler, &counted);
+        self.metrics
+            .request(request.definition().reference(), handler, &counted);
         let (response, outcome) = read?;
         match outcome.status {
             ResponseStatus::Success => {}

@@ -58,6 +58,11 @@ impl<'a> PreparedRequest<'a> {
         }
     }
 
+    /// What it is a request of.
+    pub(super) fn definition(&self) -> &HookDefinition {
+        self.definition
+    }
+
     /// As `handler` is to have it: in its version, with the settings of its ExtensionConfig where the request has not others.
     pub(super) fn for_handler(&self, handler: &RegisteredHandler) -> Result<HandlerRequest, HandlerError> {
         let asked = self.definition.reference();

@@ -2,7 +2,7 @@
 
 mod deserializer;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -52,12 +52,47 @@ pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
 ///
 /// # Errors
 ///
-/// When they do not begin with one.
+/// When they do not begin with one, or may hold more than a million values.
 pub fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    check_count(bytes)?;
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
     match values.next() {
         Some(value) => value,
         None => serde_json::from_slice(bytes),
+    }
+}
+
+/// The one JSON value in `bytes`.
+///
+/// # Errors
+///
+/// When they are anything else, or may hold more than a million values.
+pub fn whole_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    check_count(bytes)?;
+    serde_json::from_slice(bytes)
+}
+
+/// The most values that are read: each takes many times the memory of the two bytes that it may be written with.
+const MOST_VALUES: usize = 1 << 20;
+
+/// Whether there cannot be more values than are read: each but the first stands behind a comma or within a bracket.
+fn check_count(bytes: &[u8]) -> Result<(), serde_json::Error> {
+    let mut count = 1;
+    let mut is_text = false;
+    let mut bytes = bytes.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_text = !is_text,
+            b'\\' if is_text => drop(bytes.next()),
+            b',' | b'[' | b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    match count {
+        ..=MOST_VALUES => Ok(()),
+        _ => Err(serde_json::Error::custom(format_args!(
+            "more than {MOST_VALUES} values"
+        ))),
     }
 }
 
@@ -156,6 +191,21 @@ mod tests {
             "inner: invalid type: sequence, expected struct Inner"
         );
         assert!(message("<html>").starts_with("is not JSON: "));
+    }
+
+    #[test]
+    fn what_would_take_too_much_memory_is_not_read() {
+        let list = |inner: &str, count: usize| format!("[{}{inner}]", format!("{inner},").repeat(count - 1));
+        for fine in [list("{}", (1 << 19) - 1), format!("\"{}\\\",\"", ",".repeat(2 << 20))] {
+            assert!(first_value(fine.as_bytes()).is_ok() && whole_value(fine.as_bytes()).is_ok());
+        }
+        for wrong in [list("{}", 1 << 20), list("1", 2 << 20)] {
+            assert_eq!(
+                first_value(wrong.as_bytes()).unwrap_err().to_string(),
+                "more than 1048576 values"
+            );
+            whole_value(wrong.as_bytes()).unwrap_err();
+        }
     }
 
     #[test]

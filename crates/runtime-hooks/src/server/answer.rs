@@ -23,7 +23,10 @@ use super::{
     handler::{AnyHandler, CallContext},
     options::{HandlerOptions, LONGEST_TIMEOUT},
 };
-use crate::{HookReference, go_json::DecodeError};
+use crate::{
+    HookReference,
+    go_json::{self, DecodeError},
+};
 
 /// What is answered at one path.
 pub(super) struct HookEndpoint {
@@ -105,7 +108,7 @@ impl HookEndpoint {
         // Closed by nobody.
         let _turn = self.turns.acquire().await.ok();
         let body = body::read(body).await?;
-        let request = serde_json::from_slice(&body).map_err(DecodeError::Syntax)?;
+        let request = go_json::whole_value(&body).map_err(DecodeError::Syntax)?;
         drop(body);
         let context = CallContext {
             hook: self.hook.clone(),
