@@ -22,6 +22,7 @@ fn main() -> ExitCode {
                 Disruption::ControllerRuntime,
                 Disruption::Cainjector,
                 Disruption::Controllers,
+                Disruption::AdmissionPolicies,
             ];
             let is_left_out = scenario.needs.iter().any(|need| lacks.contains(need));
             Trial::test(scenario.name, || trial::run_on_sandbox(scenario, program))

@@ -39,6 +39,8 @@ pub enum Disruption {
     Cainjector,
     /// Its StatefulSets and DaemonSets have pods.
     Controllers,
+    /// It enforces admission policies.
+    AdmissionPolicies,
 }
 
 /// A cluster that was there before, as it is named on a command line.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
 use super::document::{Document, NAMESPACE, labels};
-use super::{deployment, guard, operator_conditions, rbac};
+use super::{deployment, extension_config_policies, guard, operator_conditions, rbac};
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
 #[derive(Clone, Debug, Parser)]
@@ -44,7 +44,7 @@ impl Args {
         };
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        for file in files.into_iter().chain([optional_file()]) {
+        for file in files.into_iter().chain(optional_files()) {
             let path = directory.join(file.name);
             std::fs::write(&path, file.text()?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -86,6 +86,11 @@ pub fn operator_condition_crd() -> Value {
     operator_conditions::definition()
 }
 
+/// The admission policies that only clusters without Cluster API need.
+pub fn policies_of_extension_configs() -> [Value; 4] {
+    extension_config_policies::objects()
+}
+
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
 fn certificates_documents() -> Vec<Document> {
@@ -94,12 +99,18 @@ fn certificates_documents() -> Vec<Document> {
     documents
 }
 
-/// What is not applied with the rest: what OLM may have brought.
-fn optional_file() -> File {
-    File {
-        name: "operator-conditions.yaml",
-        documents: operator_conditions::documents(),
-    }
+/// What is not applied with the rest: what OLM or Cluster API may have brought.
+fn optional_files() -> [File; 2] {
+    [
+        File {
+            name: "operator-conditions.yaml",
+            documents: operator_conditions::documents(),
+        },
+        File {
+            name: "extension-configs.yaml",
+            documents: extension_config_policies::documents(),
+        },
+    ]
 }
 
 /// Every file that installs Windlass, in the order in which they are to be applied.
@@ -155,7 +166,7 @@ mod tests {
     #[test]
     fn the_checked_in_manifests_are_what_is_generated() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("manifests");
-        for file in files().unwrap().into_iter().chain([optional_file()]) {
+        for file in files().unwrap().into_iter().chain(optional_files()) {
             let checked_in = std::fs::read_to_string(directory.join(file.name)).unwrap_or_default();
             assert_eq!(
                 checked_in,

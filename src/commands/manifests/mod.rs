@@ -3,8 +3,11 @@
 mod command;
 mod deployment;
 mod document;
+mod extension_config_policies;
 mod guard;
 mod operator_conditions;
 mod rbac;
 
-pub use command::{Args, certificates_objects, objects, operator_condition_crd};
+pub use command::{
+    Args, certificates_objects, objects, operator_condition_crd, policies_of_extension_configs,
+};

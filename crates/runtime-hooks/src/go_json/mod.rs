@@ -196,7 +196,10 @@ mod tests {
     #[test]
     fn what_would_take_too_much_memory_is_not_read() {
         let list = |inner: &str, count: usize| format!("[{}{inner}]", format!("{inner},").repeat(count - 1));
-        for fine in [list("{}", (1 << 19) - 1), format!("\"{}\\\",\"", ",".repeat(2 << 20))] {
+        for fine in [
+            list("{}", (1 << 19) - 1),
+            format!("\"{}\\\",\"", ",".repeat(2 << 20)),
+        ] {
             assert!(first_value(fine.as_bytes()).is_ok() && whole_value(fine.as_bytes()).is_ok());
         }
         for wrong in [list("{}", 1 << 20), list("1", 2 << 20)] {

@@ -139,8 +139,11 @@ async fn inflict(
             faults.clear();
             outcome
         }
-        Disruption::ControllerRuntime | Disruption::Cainjector | Disruption::Controllers => {
-            anyhow::bail!("a program inflicts nothing on a cluster")
+        Disruption::ControllerRuntime
+        | Disruption::Cainjector
+        | Disruption::Controllers
+        | Disruption::AdmissionPolicies => {
+            anyhow::bail!("what a cluster has inflicts nothing on it")
         }
     }
 }

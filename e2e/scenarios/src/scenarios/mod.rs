@@ -22,6 +22,7 @@ mod drift;
 mod dry_run;
 mod every_kind;
 mod expired;
+mod extension_config_policies;
 mod fight;
 mod foreign;
 mod foreign_issuer;
@@ -299,6 +300,7 @@ scenarios! {
     discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     runtime_hooks::an_extension_is_called_while_it_rotates,
+    extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,
     cert_manager::cert_manager_and_windlass_each_answer_who_asks_them needs Cainjector,
     cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,

@@ -1,0 +1,160 @@
+//! Policies for ExtensionConfigs, for clusters without Cluster API's own webhook.
+//!
+//! They refuse and fill in what that does (`core/webhooks/admission/extensionconfig.go`), and beside that what its types only ask
+//! for: a URL without user, query and fragment.
+
+use serde_json::{Value, json};
+
+use super::document::{Document, labels};
+
+/// The name of all of them.
+const NAME: &str = "windlass-extension-configs";
+
+const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+
+const DEFAULTS: &str = "Optional: what Cluster API's webhook does for ExtensionConfigs, by policies that need no server. Apply this file \
+                        only where
+that is not installed, and on Kubernetes 1.36 or newer. This one fills in what is left out.";
+
+const RULES: &str = "Refuses ExtensionConfigs that nobody could call.";
+
+/// Each refusal: when an ExtensionConfig is right, and what is said of one that is not.
+const VALIDATIONS: [(&str, &str); 9] = [
+    (
+        "variables.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(variables.name) <= 63",
+        "metadata.name: must be a DNS label of at most 63 characters, without dots: names of handlers end with it",
+    ),
+    (
+        "(variables.url == '') == variables.hasService",
+        "spec.clientConfig: must have exactly one of url and service",
+    ),
+    (
+        "variables.url == '' || (isURL(variables.url) && url(variables.url).getScheme() == 'https' && \
+         url(variables.url).getHostname() != '')",
+        "spec.clientConfig.url: must be a URL that begins with https://",
+    ),
+    (
+        "variables.url == '' || !(variables.url.contains('?') || variables.url.contains('#') || \
+         variables.url.matches('^[^/]*//[^/]*@'))",
+        "spec.clientConfig.url: must have no user, query or fragment",
+    ),
+    (
+        "!variables.hasService || (variables.serviceName.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(variables.serviceName) <= 63)",
+        "spec.clientConfig.service.name: must be the name of a Service",
+    ),
+    (
+        "!variables.hasService || (variables.serviceNamespace.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && \
+         size(variables.serviceNamespace) <= 63)",
+        "spec.clientConfig.service.namespace: must be the name of a namespace",
+    ),
+    (
+        "!variables.hasService || variables.service.?path.orValue('/').matches('^/[^\\\\s?#]*$')",
+        "spec.clientConfig.service.path: must be a path that begins with /",
+    ),
+    (
+        "!variables.hasService || (variables.service.?port.orValue(443) >= 1 && variables.service.?port.orValue(443) <= 65535)",
+        "spec.clientConfig.service.port: must be 1 to 65535",
+    ),
+    (
+        "variables.expressions.all(e, e.operator in ['In', 'NotIn'] ? size(e.?values.orValue([])) > 0 : \
+         (e.operator in ['Exists', 'DoesNotExist'] && size(e.?values.orValue([])) == 0))",
+        "spec.namespaceSelector.matchExpressions: operator must be In or NotIn, with values, or Exists or DoesNotExist, without",
+    ),
+];
+
+/// What the refusals are about.
+const VARIABLES: [(&str, &str); 8] = [
+    ("name", "object.metadata.?name.orValue('')"),
+    ("clientConfig", "object.?spec.?clientConfig.orValue({})"),
+    ("url", "variables.clientConfig.?url.orValue('')"),
+    ("hasService", "has(variables.clientConfig.service)"),
+    ("service", "variables.clientConfig.?service.orValue({})"),
+    ("serviceName", "variables.service.?name.orValue('')"),
+    ("serviceNamespace", "variables.service.?namespace.orValue('')"),
+    (
+        "expressions",
+        "object.?spec.?namespaceSelector.?matchExpressions.orValue([])",
+    ),
+];
+
+/// What is filled in: where it is not, and what.
+const MUTATIONS: [(&str, &str, &str); 2] = [
+    (
+        "has(object.spec) && !has(object.spec.namespaceSelector)",
+        "/spec/namespaceSelector",
+        "{}",
+    ),
+    (
+        "has(object.spec) && has(object.spec.clientConfig) && has(object.spec.clientConfig.service) && \
+         !has(object.spec.clientConfig.service.port)",
+        "/spec/clientConfig/service/port",
+        "443",
+    ),
+];
+
+pub(super) fn documents() -> Vec<Document> {
+    let [defaults, defaults_binding, rules, rules_binding] = objects();
+    vec![
+        Document::commented(DEFAULTS, defaults),
+        Document::new(defaults_binding),
+        Document::commented(RULES, rules),
+        Document::new(rules_binding),
+    ]
+}
+
+pub(super) fn objects() -> [Value; 4] {
+    let mutations: Vec<_> = MUTATIONS
+        .iter()
+        .map(|(lacks, path, value)| {
+            let patch = format!("JSONPatch{{op: 'add', path: '{path}', value: {value}}}");
+            json!({
+                "patchType": "JSONPatch",
+                "jsonPatch": { "expression": format!("{lacks} ? [{patch}] : []") },
+            })
+        })
+        .collect();
+    let variables: Vec<_> = VARIABLES
+        .iter()
+        .map(|(name, expression)| json!({ "name": name, "expression": expression }))
+        .collect();
+    let validations: Vec<_> = VALIDATIONS
+        .iter()
+        .map(|(expression, message)| json!({ "expression": expression, "message": message }))
+        .collect();
+    let object = |kind: &str, spec: Value| json!({ "apiVersion": API_VERSION, "kind": kind, "metadata": { "name": NAME, "labels": labels() }, "spec": spec });
+    // Whoever takes a finalizer away is not to be kept from it.
+    let conditions =
+        json!([{ "name": "not-deleted", "expression": "!has(object.metadata.deletionTimestamp)" }]);
+    let constraints = json!({
+        "matchPolicy": "Equivalent",
+        "resourceRules": [{
+            "apiGroups": ["runtime.cluster.x-k8s.io"],
+            "apiVersions": ["v1beta2", "v1alpha1"],
+            "resources": ["extensionconfigs"],
+            "operations": ["CREATE", "UPDATE"],
+            "scope": "Cluster",
+        }],
+    });
+    [
+        object(
+            "MutatingAdmissionPolicy",
+            json!({
+                "failurePolicy": "Fail", "reinvocationPolicy": "IfNeeded",
+                "matchConstraints": constraints, "matchConditions": conditions, "mutations": mutations,
+            }),
+        ),
+        object("MutatingAdmissionPolicyBinding", json!({ "policyName": NAME })),
+        object(
+            "ValidatingAdmissionPolicy",
+            json!({
+                "failurePolicy": "Fail",
+                "matchConstraints": constraints, "matchConditions": conditions,
+                "variables": variables, "validations": validations,
+            }),
+        ),
+        object(
+            "ValidatingAdmissionPolicyBinding",
+            json!({ "policyName": NAME, "validationActions": ["Deny"] }),
+        ),
+    ]
+}
