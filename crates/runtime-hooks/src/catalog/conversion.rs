@@ -68,6 +68,13 @@ impl ConversionPath {
         newer: &HookReference,
         older: &HookReference,
     ) -> Option<Self> {
+        if newer == older {
+            return Some(Self {
+                newer: newer.clone(),
+                older: older.clone(),
+                steps: Vec::new(),
+            });
+        }
         let mut reached: BTreeMap<&HookReference, Vec<HookConversion>> =
             BTreeMap::from([(newer, Vec::new())]);
         let mut next = VecDeque::from([newer]);

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
 use serde_json::Value;
 use tracing::{debug, warn};
 use webhook_transport::client::PostError;
@@ -74,7 +75,6 @@ impl HookClient {
         options: CallOptions,
     ) -> Result<H::Response, HookCallError> {
         let hook = H::reference();
-        let request = encoded(handler, request)?;
         let called = self.call_named::<Typed<H::Response>>(&hook, handler, namespace, request, options);
         Ok(called.await?.0)
     }
@@ -92,7 +92,7 @@ impl HookClient {
         request: Value,
         options: CallOptions,
     ) -> Result<Value, HookCallError> {
-        let called = self.call_named::<Untyped>(hook, handler, namespace, request, options);
+        let called = self.call_named::<Untyped>(hook, handler, namespace, &request, options);
         Ok(called.await?.0)
     }
 
@@ -115,8 +115,8 @@ impl HookClient {
         let Some(first) = handlers.first() else {
             return Ok(response);
         };
-        let request = encoded(&first.name, request)?;
-        let request = &PreparedRequest::new(&self.catalog, definition, request);
+        let request = PreparedRequest::new(&self.catalog, definition, request);
+        let request = &request.map_err(unwritten(&first.name))?;
         let deadline = options.budget.map(|budget| Instant::now() + budget);
         let beside = match options.order {
             CallOrder::Sequential => 1,
@@ -184,7 +184,7 @@ impl HookClient {
         hook: &HookReference,
         handler: &str,
         namespace: &str,
-        request: Value,
+        request: &impl Serialize,
         options: CallOptions,
     ) -> Result<R, HookCallError> {
         let definition = self.definition(hook)?;
@@ -204,6 +204,7 @@ impl HookClient {
             });
         }
         let request = PreparedRequest::new(&self.catalog, definition, request);
+        let request = request.map_err(unwritten(handler))?;
         let deadline = options.budget.map(|budget| Instant::now() + budget);
         self.call_handler(&request, &registered, deadline, options.cached)
             .await
@@ -241,8 +242,13 @@ impl HookClient {
         cached: bool,
     ) -> Result<R, HandlerError> {
         let HandlerRequest { body, conversion } = request.for_handler(handler)?;
-        let key =
-            cached.then(|| response_cache::key(handler, &request.with_settings(&handler.config.settings)));
+        let key = match cached {
+            true => Some(response_cache::key(
+                handler,
+                &request.with_settings(&handler.config.settings)?,
+            )),
+            false => None,
+        };
         if let Some(known) = key.as_ref().and_then(|key| self.cache.get(key))
             && let Ok((response, _)) = read(&known, &conversion)
         {
@@ -341,12 +347,13 @@ impl HookClient {
     }
 }
 
-/// A request as JSON, for whoever is called first.
-fn encoded(handler: &str, request: &impl serde::Serialize) -> Result<Value, HookCallError> {
-    serde_json::to_value(request).map_err(|error| HookCallError::Handler {
-        handler: handler.to_owned(),
+/// A request cannot be written, for whoever is called first.
+fn unwritten(handler: &str) -> impl FnOnce(serde_json::Error) -> HookCallError {
+    let handler = handler.to_owned();
+    move |error| HookCallError::Handler {
+        handler,
         source: HandlerError::Encode(error),
-    })
+    }
 }
 
 fn read<R: ReadResponse>(body: &[u8], conversion: &ConversionPath) -> Result<(R, HookOutcome), HandlerError> {

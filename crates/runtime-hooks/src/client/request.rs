@@ -1,9 +1,10 @@
 //! What is sent: one request, as each of several handlers is to have it.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::HandlerError;
 use crate::{
@@ -17,10 +18,10 @@ use crate::{
 pub(super) struct PreparedRequest<'a> {
     catalog: &'a Catalog,
     definition: &'a HookDefinition,
-    /// Without its settings.
-    fields: Map<String, Value>,
+    /// The request as JSON, in two halves between which there is room for settings: what says which it is, and its fields.
+    head: String,
+    rest: String,
     settings: Map<String, Value>,
-    encoded: OnceLock<Encoded>,
 }
 
 /// A handler's own: what is sent to it, and how what it answers is read.
@@ -29,33 +30,43 @@ pub(super) struct HandlerRequest {
     pub(super) conversion: ConversionPath,
 }
 
-/// The request as JSON, in two halves between which there is room for settings.
-struct Encoded {
-    head: String,
-    rest: String,
-}
-
 // === impl PreparedRequest ===
 
 impl<'a> PreparedRequest<'a> {
-    /// A request of `definition`, of which `request` are the fields.
-    pub(super) fn new(catalog: &'a Catalog, definition: &'a HookDefinition, request: Value) -> Self {
-        let mut fields = match request {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        };
+    /// A request of `definition`, which is encoded once for all.
+    ///
+    /// # Errors
+    ///
+    /// When it is not an object, or cannot be written as JSON.
+    pub(super) fn new(
+        catalog: &'a Catalog,
+        definition: &'a HookDefinition,
+        request: &impl Serialize,
+    ) -> Result<Self, serde_json::Error> {
+        let text = serde_json::to_string(request)?;
+        let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(&text)?;
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
-        let settings = match fields.shift_remove("settings") {
-            Some(Value::Object(settings)) => settings,
-            _ => Map::new(),
+        let settings = match fields.remove("settings") {
+            Some(settings) => serde_json::from_str::<Option<_>>(settings.get())?.unwrap_or_default(),
+            None => Map::new(),
         };
-        Self {
+        let mut head = serde_json::to_string(&definition.typed_request(Map::new()))?;
+        head.pop();
+        let mut rest = String::with_capacity(text.len());
+        for (field, value) in fields {
+            rest.push(',');
+            rest.push_str(&serde_json::to_string(&field)?);
+            rest.push(':');
+            rest.push_str(value.get());
+        }
+        rest.push('}');
+        Ok(Self {
             catalog,
             definition,
-            fields,
+            head,
+            rest,
             settings,
-            encoded: OnceLock::new(),
-        }
+        })
     }
 
     /// What it is a request of.
@@ -72,19 +83,19 @@ impl<'a> PreparedRequest<'a> {
             to: handler.hook.clone(),
         })?;
         let body = match conversion.is_empty() {
-            true => self.encode(&handler.config.settings)?,
+            true => self.encode(&handler.config.settings)?.into(),
             false => self.encode_converted(handler, &conversion)?,
         };
         Ok(HandlerRequest { body, conversion })
     }
 
     /// The request with its settings, in the version that is asked.
-    pub(super) fn with_settings(&self, settings: &HookSettings) -> Value {
-        let mut fields = self.fields.clone();
-        if let Some(settings) = self.merged(settings) {
-            fields.insert("settings".into(), settings.into());
-        }
-        Value::Object(fields)
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read as it was written.
+    pub(super) fn with_settings(&self, settings: &HookSettings) -> Result<Value, HandlerError> {
+        serde_json::from_str(&self.encode(settings)?).map_err(HandlerError::Encode)
     }
 
     fn merged(&self, settings: &HookSettings) -> Option<Map<String, Value>> {
@@ -96,21 +107,13 @@ impl<'a> PreparedRequest<'a> {
         (self.definition.has_settings() && !merged.is_empty()).then_some(merged)
     }
 
-    fn encode(&self, settings: &HookSettings) -> Result<Bytes, HandlerError> {
-        let Encoded { head, rest } = match self.encoded.get() {
-            Some(encoded) => encoded,
-            None => {
-                let encoded = Encoded::of(self.definition, &self.fields).map_err(HandlerError::Encode)?;
-                self.encoded.get_or_init(|| encoded)
-            }
+    fn encode(&self, settings: &HookSettings) -> Result<String, HandlerError> {
+        let Self { head, rest, .. } = self;
+        let Some(settings) = self.merged(settings) else {
+            return Ok([head.as_str(), rest].concat());
         };
-        let settings = match self.merged(settings) {
-            Some(settings) => serde_json::to_string(&settings).map_err(HandlerError::Encode)?,
-            None => return Ok([head.as_str(), rest].concat().into()),
-        };
-        Ok([head.as_str(), r#","settings":"#, &settings, rest]
-            .concat()
-            .into())
+        let settings = serde_json::to_string(&settings).map_err(HandlerError::Encode)?;
+        Ok([head.as_str(), r#","settings":"#, &settings, rest].concat())
     }
 
     fn encode_converted(
@@ -118,7 +121,7 @@ impl<'a> PreparedRequest<'a> {
         handler: &RegisteredHandler,
         conversion: &ConversionPath,
     ) -> Result<Bytes, HandlerError> {
-        let converted = conversion.request(self.with_settings(&handler.config.settings))?;
+        let converted = conversion.request(self.with_settings(&handler.config.settings)?)?;
         let (Some(definition), Value::Object(fields)) = (self.catalog.get(&handler.hook), converted) else {
             return Err(HandlerError::NoConversion {
                 from: self.definition.reference().clone(),
@@ -127,20 +130,6 @@ impl<'a> PreparedRequest<'a> {
         };
         let body = serde_json::to_vec(&definition.typed_request(fields)).map_err(HandlerError::Encode)?;
         Ok(body.into())
-    }
-}
-
-// === impl Encoded ===
-
-impl Encoded {
-    fn of(definition: &HookDefinition, fields: &Map<String, Value>) -> Result<Self, serde_json::Error> {
-        let mut head = serde_json::to_string(&definition.typed_request(Map::new()))?;
-        head.pop();
-        let rest = match serde_json::to_string(fields)?.as_str() {
-            "{}" => "}".to_owned(),
-            rest => format!(",{}", &rest[1..]),
-        };
-        Ok(Self { head, rest })
     }
 }
 
@@ -178,7 +167,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             failure_policy: FailurePolicy::Fail,
         };
-        let prepared = PreparedRequest::new(&catalog, definition, request);
+        let prepared = PreparedRequest::new(&catalog, definition, &request).unwrap();
         let first = prepared.for_handler(&handler).unwrap().body;
         assert_eq!(
             prepared.for_handler(&handler).unwrap().body,
