@@ -1,7 +1,6 @@
 //! `windlass hooks call`: asks handlers what a controller would ask them.
 
 use std::{
-    collections::BTreeMap,
     fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -20,7 +19,7 @@ use runtime_hooks::{
     registry::RegisteredHandler,
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use webhook_transport::client::{Resolve, Transport, TransportOptions};
 use windlass_object::text::OneLine;
 
@@ -126,7 +125,8 @@ impl Args {
         for handler in handlers {
             let mut called = Called::of(&handler);
             if self.dry_run {
-                called.request = Some(sent(definition, &handler, &request));
+                let request = Value::Object(request.clone());
+                called.request = Some(hooks.request_json(definition.reference(), &handler, &request)?);
                 all.push(called);
                 continue;
             }
@@ -250,25 +250,6 @@ fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
         Ok([Value::Object(request)]) => Ok(request),
         _ => bail!("{shown} must hold one object: the fields of a request"),
     }
-}
-
-/// What a handler would be sent.
-fn sent(definition: &HookDefinition, handler: &RegisteredHandler, request: &Map<String, Value>) -> Value {
-    let mut request = definition.typed_request(request.clone());
-    if definition.has_settings() {
-        let mut settings: BTreeMap<_, _> = handler
-            .config
-            .settings
-            .iter()
-            .map(|(key, value)| (key.clone(), json!(value)))
-            .collect();
-        let own = request.get("settings").and_then(Value::as_object).cloned();
-        settings.extend(own.into_iter().flatten());
-        if !settings.is_empty() {
-            request.insert("settings".to_owned(), json!(settings));
-        }
-    }
-    Value::Object(request)
 }
 
 /// What is wrong, without the name of the handler, which stands above it.

@@ -96,6 +96,28 @@ impl HookClient {
         Ok(called.await?.0)
     }
 
+    /// What [`Self::call_json`] would send to a handler: in the version that it answers, with the settings of its ExtensionConfig.
+    ///
+    /// # Errors
+    ///
+    /// When the hook is not known, or the request cannot be one of what the handler answers.
+    pub fn request_json(
+        &self,
+        hook: &HookReference,
+        handler: &RegisteredHandler,
+        request: &Value,
+    ) -> Result<Value, HookCallError> {
+        let prepared = PreparedRequest::new(&self.catalog, self.definition(hook)?, request);
+        let prepared = prepared.map_err(unwritten(&handler.name))?;
+        let sent = prepared
+            .for_handler(handler)
+            .map_err(|source| HookCallError::Handler {
+                handler: handler.name.clone(),
+                source,
+            })?;
+        serde_json::from_slice(&sent.body).map_err(unwritten(&handler.name))
+    }
+
     /// Calls all handlers of a hook about an object in `namespace`, and says what they say together: success, the soonest time to
     /// ask again, and all messages. What else a response has is for [`Self::call`]. Where there is no handler, that is a success.
     ///
@@ -122,7 +144,7 @@ impl HookClient {
             CallOrder::Sequential => 1,
             CallOrder::Concurrent(most) => most.max(1),
         };
-        // Not `then`: what is called beside each other is to be told in the order of names.
+        // `buffered` keeps the order: messages are told by the names of handlers, whoever answers first.
         let outcomes: Vec<HookOutcome> = stream::iter(&handlers)
             .map(async |handler| {
                 let called = self.call_handler::<Typed<H::Response>>(request, handler, deadline, false);

@@ -142,6 +142,11 @@ async fn who_answers_an_older_version_is_asked_in_it() {
     assert!(asked[0].0.starts_with("/x/hooks.example.com/v1/greet/older?"));
     assert_eq!(asked[1].1["first"], "A");
 
+    let older = bed.registry.get("older.a").unwrap().unwrap();
+    let request = json!({"first": "A", "last": "B"});
+    let shown = client.request_json(&V2::reference(), &older, &request).unwrap();
+    assert_eq!(shown, asked[0].1, "what would be sent is what is sent");
+
     let all = client
         .call_all::<V2>("", &<_>::default(), CallOptions::default())
         .await
