@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Uri, uri::Authority};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use windlass_object::rfc1123::is_label;
 
 /// A server, by the name that its certificate must have, and by whom it is trusted.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -70,13 +71,6 @@ impl ServerReference {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             port,
-        };
-        let is_label = |label: &str| {
-            !label.is_empty()
-                && label.len() <= 63
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         };
         let port = u16::try_from(port)
             .ok()

@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy;
 use thiserror::Error;
+use windlass_object::text::tidied;
 
 use super::{Transport, TrustError};
 use crate::ServerReference;
@@ -63,11 +64,6 @@ const LONGEST_WORDS: usize = 512;
 // === impl PostError ===
 
 impl PostError {
-    /// Whether the server cannot have begun with what was asked.
-    pub fn is_unsent(&self) -> bool {
-        matches!(self, Self::Trust(_) | Self::Path(_) | Self::Connect(_))
-    }
-
     /// Whether another call may fare better at once.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::Interrupted(_))
@@ -155,10 +151,6 @@ async fn beginning(mut body: Incoming) -> Vec<u8> {
 
 /// The beginning of a text that somebody else wrote, on one line.
 fn words(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars()
-        .filter(|letter| !letter.is_control())
-        .take(LONGEST_WORDS)
-        .collect()
+    let line = tidied(&String::from_utf8_lossy(bytes));
+    line.chars().take(LONGEST_WORDS).collect()
 }
