@@ -1,0 +1,25 @@
+//! Karmada's resource interpreter for any controller: questions about objects of any kind, and who answers them.
+//!
+//! What an object's replicas are, whether it is healthy, what of it a cluster has set that must be kept, what it depends on: each
+//! kind has its own answers. They come from customizations that users write, from webhooks, and from what is known of Kubernetes' own
+//! kinds.
+//!
+//! ```text
+//! Question -> InterpreterSource, in order -> Interpreter -> Answer
+//! ```
+//!
+//! [`ResourceInterpreter`] asks; everything else is a source of answers.
+
+pub mod answer;
+pub mod error;
+pub mod interpreter;
+pub mod operation;
+pub mod question;
+pub mod resource_interpreter;
+
+pub use answer::Answer;
+pub use error::InterpretError;
+pub use interpreter::{Interpreter, InterpreterSource, InterpretingMode};
+pub use operation::Operation;
+pub use question::Question;
+pub use resource_interpreter::{ObjectHealth, ResourceInterpreter};
