@@ -1,7 +1,7 @@
 //! `windlass hooks call`: asks handlers what a controller would ask them.
 
 use std::{
-    fs, io,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use futures::{FutureExt, future::BoxFuture};
 use runtime_hooks::{
     Catalog, HookReference,
@@ -25,7 +25,7 @@ use windlass_object::text::OneLine;
 
 use super::known::KnownConfigs;
 use crate::{
-    commands::{cluster::ClusterArgs, connect::connect},
+    commands::{cluster::ClusterArgs, connect::connect, documents},
     terminal::{Format, print, yaml},
 };
 
@@ -233,22 +233,9 @@ fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDe
 
 /// A request, from a file of JSON or YAML.
 fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
-    let shown = path.display();
-    let mut bytes = Vec::new();
-    let source: Box<dyn io::Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin()),
-        false => Box::new(fs::File::open(path).with_context(|| format!("cannot open {shown}"))?),
-    };
-    let read = io::Read::read_to_end(&mut io::Read::take(source, LARGEST_REQUEST + 1), &mut bytes);
-    read.with_context(|| format!("cannot read {shown}"))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_REQUEST) {
-        bail!("{shown} is larger than {LARGEST_REQUEST} bytes, which no server takes");
-    }
-    let documents =
-        windlass_object::yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))?;
-    match <[Value; 1]>::try_from(documents) {
+    match <[Value; 1]>::try_from(documents::read(path, LARGEST_REQUEST)?) {
         Ok([Value::Object(request)]) => Ok(request),
-        _ => bail!("{shown} must hold one object: the fields of a request"),
+        _ => bail!("{} must hold one object: the fields of a request", path.display()),
     }
 }
 
