@@ -3,7 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::{Uri, uri::Authority};
+use http::{
+    Uri,
+    uri::{Authority, PathAndQuery},
+};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use windlass_object::rfc1123::is_label;
@@ -49,6 +52,12 @@ pub enum ServerError {
         /// Its port.
         port: i64,
     },
+    /// Something stands in the path of a Service that would be sent to nobody, or would lead elsewhere.
+    #[error("path {0:?} must begin with /, and have no query or fragment")]
+    Path(
+        /// The path.
+        String,
+    ),
 }
 
 // === impl ServerReference ===
@@ -59,7 +68,7 @@ impl ServerReference {
     ///
     /// # Errors
     ///
-    /// When a name is none that a host can have, or the port none that a Service can have.
+    /// When a name is none that a host can have, the port none that a Service can have, or `path` neither empty nor a path.
     pub fn service(
         namespace: &str,
         name: &str,
@@ -78,6 +87,9 @@ impl ServerReference {
             .ok_or_else(error)?;
         if !is_label(namespace) || !is_label(name) {
             return Err(error());
+        }
+        if !path.is_empty() && !is_path(path) {
+            return Err(ServerError::Path(path.to_owned()));
         }
         let authority = format!("{name}.{namespace}.svc:{port}");
         let authority = authority.parse().map_err(|_| error())?;
@@ -139,6 +151,11 @@ impl ServerReference {
     pub fn ca_bundle(&self) -> &Bytes {
         &self.ca_bundle
     }
+}
+
+/// Whether a request may be sent to `path` and below as it is written.
+fn is_path(path: &str) -> bool {
+    path.starts_with('/') && !path.contains(['?', '#']) && path.parse::<PathAndQuery>().is_ok()
 }
 
 impl fmt::Debug for ServerReference {
@@ -206,6 +223,26 @@ mod tests {
             ("a", "b", 70_000),
         ] {
             assert!(ServerReference::service(namespace, name, port, "", "").is_err());
+        }
+        for path in ["", "/", "/x", "/x/y-z_1.2/", "/%20"] {
+            assert!(
+                ServerReference::service("a", "b", 443, path, "").is_ok(),
+                "{path}"
+            );
+        }
+        for path in [
+            "x",
+            "runtime-extensions/",
+            "https://example.com",
+            "/x?a=b",
+            "/x#a",
+            "/x y",
+            "/x\n",
+        ] {
+            assert_eq!(
+                ServerReference::service("a", "b", 443, path, ""),
+                Err(ServerError::Path(path.into()))
+            );
         }
     }
 }
