@@ -15,4 +15,5 @@ mod metrics;
 mod namespaces;
 mod peer;
 mod proxies;
+mod raw;
 mod wire;

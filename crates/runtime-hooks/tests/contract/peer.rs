@@ -65,6 +65,13 @@ pub(crate) struct Peer {
     answer: Arc<Mutex<Answer>>,
 }
 
+/// A certificate of a CA of its own, PEM.
+pub(crate) struct Issued {
+    pub(crate) ca_bundle: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
 /// Servers by the names of their Services.
 #[derive(Clone, Default)]
 pub(crate) struct Names(pub(crate) BTreeMap<String, SocketAddr>);
@@ -99,11 +106,11 @@ impl Answer {
     }
 }
 
-// === impl Peer ===
+// === impl Issued ===
 
-impl Peer {
-    /// The server of the Service `name` in `system`.
-    pub(crate) async fn start(name: &str, answer: Answer) -> Self {
+impl Issued {
+    /// For the Service `name` in `system`.
+    pub(crate) fn new(name: &str) -> Self {
         let mut ca = CertificateParams::default();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
@@ -113,15 +120,29 @@ impl Peer {
             .unwrap()
             .signed_by(&key, &ca)
             .unwrap();
+        Self {
+            ca_bundle: ca.pem(),
+            certificate: leaf.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// The server of the Service `name` in `system`.
+    pub(crate) async fn start(name: &str, answer: Answer) -> Self {
+        let issued = Issued::new(name);
         let folder = TempDir::new().unwrap();
-        std::fs::write(folder.path().join("tls.crt"), leaf.pem()).unwrap();
-        std::fs::write(folder.path().join("tls.key"), key.serialize_pem()).unwrap();
+        std::fs::write(folder.path().join("tls.crt"), &issued.certificate).unwrap();
+        std::fs::write(folder.path().join("tls.key"), &issued.key).unwrap();
         let certificate = LiveCertificate::load(&CertificateFiles::in_folder(folder.path())).unwrap();
         let tls = ServerTls::new(certificate, HttpVersions::Http1And2).unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let peer = Self {
             address: listener.local_addr().unwrap(),
-            ca_bundle: ca.pem(),
+            ca_bundle: issued.ca_bundle,
             asked: Arc::default(),
             answer: Arc::new(Mutex::new(answer)),
         };
