@@ -1,4 +1,4 @@
-//! Calls of handlers (`capi.md` §5.3): what is kept, what is ignored, and what is said of several.
+//! Calls of handlers (`CallExtension` of Cluster API's `internal/runtime/client/client.go`): what is kept, what is ignored, and what is said of several.
 
 use http::StatusCode;
 use runtime_hooks::{

@@ -1,4 +1,4 @@
-//! Discovery (`capi.md` §5.1): what a server is asked, and which answers are taken.
+//! Discovery (`Discover` of Cluster API's `internal/runtime/client/client.go`): what a server is asked, and which answers are taken.
 
 use std::time::{Duration, Instant};
 

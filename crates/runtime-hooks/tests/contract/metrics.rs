@@ -1,4 +1,4 @@
-//! What is counted, by the names that Cluster API's dashboards look for (`capi.md` §5.5).
+//! What is counted, by the names that Cluster API's dashboards look for (`internal/runtime/metrics/metrics.go`).
 
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use runtime_hooks::client::HookMetrics;

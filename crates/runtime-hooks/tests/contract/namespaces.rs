@@ -1,4 +1,4 @@
-//! For the objects of which namespaces handlers are called (`capi.md` §5.3).
+//! For the objects of which namespaces handlers are called (`matchNamespace` of Cluster API's `internal/runtime/client/client.go`).
 
 use std::sync::Arc;
 

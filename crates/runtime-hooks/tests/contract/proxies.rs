@@ -1,4 +1,4 @@
-//! Proxies of the environment (`capi.md` §5.4), which is set for a process of its own.
+//! Proxies of the environment, which is set for a process of its own.
 
 use std::{
     io,

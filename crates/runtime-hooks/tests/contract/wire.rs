@@ -1,4 +1,4 @@
-//! What goes over the wire (`capi.md` §5.2): what is taken for a response, and how much of it.
+//! What goes over the wire (`httpCall` of Cluster API's `internal/runtime/client/client.go`): what is taken for a response, and how much of it.
 
 use std::time::{Duration, Instant};
 
