@@ -45,6 +45,9 @@ async fn proxy(listener: TcpListener, to: SocketAddr, asked: Arc<Mutex<Vec<Strin
 /// Calls the server in a process whose environment is so.
 async fn call_with(peer: &Peer, environment: [(&'static str, String); 2]) -> Output {
     let mut process = Command::new(std::env::current_exe().unwrap());
+    for theirs in ["https_proxy", "no_proxy", "all_proxy", "ALL_PROXY"] {
+        process.env_remove(theirs);
+    }
     process
         .args(["--exact", "proxies::in_a_process_of_its_own", "--ignored"])
         .env(ADDRESS, peer.address.to_string())
