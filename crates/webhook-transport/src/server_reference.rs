@@ -1,6 +1,9 @@
 //! Who is called.
 
-use std::fmt;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use bytes::Bytes;
 use http::{
@@ -12,12 +15,12 @@ use thiserror::Error;
 use windlass_object::rfc1123::is_label;
 
 /// A server, by the name that its certificate must have, and by whom it is trusted.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ServerReference {
-    authority: Authority,
+    pub(crate) authority: Authority,
     prefix: String,
     ca_bundle: Bytes,
-    /// Of the trust bundle, which is long: names a pool of connections in logs.
+    /// Of the trust bundle, which is long: names it in logs, and in tables of what is known of servers.
     digest: [u8; 8],
 }
 
@@ -116,9 +119,7 @@ impl ServerReference {
         if authority.host().is_empty() || (port.is_none() && authority.as_str() != authority.host()) {
             return Err(ServerError::Url(quoted()));
         }
-        let authority = format!("{}:{}", authority.host(), port.unwrap_or(443));
-        let authority = authority.parse().map_err(|_| ServerError::Url(quoted()))?;
-        Ok(Self::new(authority, parsed.path(), ca_bundle.into()))
+        Ok(Self::new(authority.clone(), parsed.path(), ca_bundle.into()))
     }
 
     fn new(authority: Authority, prefix: &str, ca_bundle: Bytes) -> Self {
@@ -137,7 +138,7 @@ impl ServerReference {
         self.authority.host()
     }
 
-    /// Its name and port.
+    /// Its name and port, which is 443 where it is not there.
     pub fn authority(&self) -> &str {
         self.authority.as_str()
     }
@@ -156,6 +157,13 @@ impl ServerReference {
 /// Whether a request may be sent to `path` and below as it is written.
 fn is_path(path: &str) -> bool {
     path.starts_with('/') && !path.contains(['?', '#']) && path.parse::<PathAndQuery>().is_ok()
+}
+
+/// At each call: the trust bundle is known by its digest.
+impl Hash for ServerReference {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.authority, &self.prefix, self.digest).hash(state);
+    }
 }
 
 impl fmt::Debug for ServerReference {
@@ -177,7 +185,7 @@ mod tests {
         assert_eq!(service.authority(), "extension-service.test1.svc:8443");
         assert_eq!(service.host(), "extension-service.test1.svc");
         for (url, authority, prefix) in [
-            ("https://example.com", "example.com:443", "/"),
+            ("https://example.com", "example.com", "/"),
             ("https://example.com:8443/x/", "example.com:8443", "/x/"),
             ("https://[::1]:8443", "[::1]:8443", "/"),
         ] {

@@ -9,6 +9,7 @@
 )]
 
 mod calls;
+mod circuits;
 mod discovery;
 mod flipping;
 mod metrics;

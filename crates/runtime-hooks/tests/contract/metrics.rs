@@ -19,17 +19,21 @@ async fn calls_are_timed_as_cluster_api_times_them_and_discoveries_are_counted()
     let mut text = String::new();
     encode(&mut text, &counted).unwrap();
     let labels = r#"host="ext1.system.svc:443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterCreate""#;
+    let discovery = labels.replace("BeforeClusterCreate", "Discovery");
     let buckets: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("capi_runtime_sdk_request_duration_seconds_bucket{le=\""))
         .filter_map(|line| line.split_once('"').map(|(bound, _)| bound))
         .collect();
-    assert_eq!(
-        (buckets.len(), buckets[0], buckets[22], buckets[23]),
-        (24, "0.005", "60.0", "+Inf")
-    );
+    let all = "0.005 0.025 0.05 0.1 0.2 0.4 0.6 0.8 1.0 1.25 1.5 2.0 3.0 4.0 5.0 6.0 8.0 10.0 15.0 20.0 30.0 45.0 60.0 +Inf";
+    // Of the hook and of its Discovery.
+    assert_eq!(buckets[..24].join(" "), all);
+    assert_eq!(buckets[24..].join(" "), all);
     for expected in [
         format!("capi_runtime_sdk_request_duration_seconds_count{{{labels}}} 1"),
+        format!("capi_runtime_sdk_requests_total{{{labels},code=\"200\",status=\"Success\"}} 1"),
+        format!("capi_runtime_sdk_requests_total{{{discovery},code=\"200\",status=\"Success\"}} 1"),
+        format!("capi_runtime_sdk_requests_total{{{discovery},code=\"200\",status=\"Unknown\"}} 1"),
         r#"capi_runtime_sdk_discoveries_total{extension_config="ext1",result="Success"} 1"#.to_owned(),
         r#"capi_runtime_sdk_discoveries_total{extension_config="ext1",result="Failure"} 1"#.to_owned(),
     ] {
