@@ -301,6 +301,7 @@ scenarios! {
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     runtime_hooks::an_extension_is_called_while_it_rotates,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
+    extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,
     cert_manager::cert_manager_and_windlass_each_answer_who_asks_them needs Cainjector,
     cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,
