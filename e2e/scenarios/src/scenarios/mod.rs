@@ -300,6 +300,7 @@ scenarios! {
     discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     runtime_hooks::an_extension_is_called_while_it_rotates,
+    runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,
