@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use futures::{FutureExt, future::BoxFuture};
+use kube::Client;
 use runtime_hooks::{
     Catalog, HookReference,
     catalog::HookDefinition,
@@ -23,7 +24,7 @@ use serde_json::{Map, Value};
 use webhook_transport::client::{Resolve, Transport, TransportOptions};
 use windlass_object::text::OneLine;
 
-use super::known::KnownConfigs;
+use super::{known::KnownConfigs, port_forward::PortForward};
 use crate::{
     commands::{cluster::ClusterArgs, connect::connect, documents},
     terminal::{Format, print, yaml},
@@ -32,7 +33,8 @@ use crate::{
 /// Calls the handlers of a hook with a request, one after another, and prints what each answers and how long it took.
 ///
 /// Handlers are called for real: what they do when a controller asks them, they do now. The request is JSON or YAML with the
-/// fields of the hook's request; what they are, tells windlass hooks describe HOOK.
+/// fields of the hook's request; what they are, tells windlass hooks describe HOOK. Outside of the cluster, servers behind
+/// Services are reached as kubectl port-forward reaches them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Hook to call, such as BeforeClusterCreate.
@@ -51,8 +53,7 @@ pub(super) struct Args {
     #[arg(short, long)]
     namespace: Option<String>,
 
-    /// Connect to this address instead of the servers' own, such as that of a kubectl port-forward. Certificates are verified as
-    /// ever.
+    /// Connect to this address instead of the servers' own, and forward no ports. Certificates are verified as ever.
     #[arg(long, value_name = "ADDRESS:PORT")]
     via: Option<SocketAddr>,
 
@@ -115,7 +116,7 @@ impl Args {
         let transport = Transport::new(TransportOptions {
             system_roots: true,
             user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..self.options()
+            ..self.options(&client, &handlers)
         });
         let hooks = HookClient::new(catalog.clone(), Arc::new(known.registry), transport)
             .with_namespaces(Arc::new(ClusterNamespaces::new(client)))
@@ -202,14 +203,21 @@ impl Args {
         named.unwrap_or("default").to_owned()
     }
 
-    fn options(&self) -> TransportOptions {
-        match self.via {
-            Some(address) => TransportOptions {
-                resolver: Arc::new(Via(address)),
-                proxies: false,
-                ..TransportOptions::default()
-            },
-            None => TransportOptions::default(),
+    fn options(&self, client: &Client, handlers: &[Arc<RegisteredHandler>]) -> TransportOptions {
+        let mut servers = handlers.iter().map(|handler| &handler.config.server);
+        let resolver: Arc<dyn Resolve> = match self.via {
+            Some(address) => Arc::new(Via(address)),
+            None if PortForward::is_needed()
+                && servers.any(|server| PortForward::leads_to(server.host())) =>
+            {
+                Arc::new(PortForward::new(client.clone()))
+            }
+            None => return TransportOptions::default(),
+        };
+        TransportOptions {
+            resolver,
+            proxies: false,
+            ..TransportOptions::default()
         }
     }
 }
