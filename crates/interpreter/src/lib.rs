@@ -16,6 +16,7 @@ pub mod error;
 pub mod interpreter;
 #[cfg(feature = "lua")]
 pub mod lua;
+pub mod native;
 pub mod operation;
 pub mod pod;
 pub mod quantity;
