@@ -1,7 +1,7 @@
 //! From one object to the same place in another.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     ptr,
 };
 
@@ -86,12 +86,16 @@ impl Copying<'_> {
                 let names: Vec<_> = selected.map(|(name, _)| name.as_str()).collect();
                 self.fields(&names, rest, fields, to)
             }
-            (PathStep::Wildcard, Value::Array(items)) => self.items(0..items.len(), rest, items, to),
             (PathStep::Index(index), Value::Array(items)) => self.item(*index, rest, items, to),
-            (PathStep::Slice { .. }, Value::Array(items)) => {
+            (PathStep::Wildcard | PathStep::Slice { .. }, Value::Array(items)) => {
                 self.items(positions(step, items.len()), rest, items, to)
             }
             (PathStep::Filter(filter), Value::Array(items)) => self.filtered(filter, rest, items, to),
+            // From the front, so that none is behind a gap that another fills.
+            (PathStep::Union(steps), Value::Array(items)) => {
+                let selected = steps.iter().flat_map(|step| positions(step, items.len()));
+                self.items(BTreeSet::from_iter(selected).into_iter(), rest, items, to)
+            }
             (PathStep::Union(steps), _) => {
                 let mut wrote = false;
                 for step in steps {

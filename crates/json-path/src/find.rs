@@ -55,7 +55,7 @@ fn children(value: &Value) -> impl Iterator<Item = &Value> {
     list.chain(value.as_object().into_iter().flat_map(|fields| fields.values()))
 }
 
-/// Where in a list of that length an index or a slice leads.
+/// Where in a list of that length an index, a slice or a wildcard leads.
 pub(crate) fn positions(step: &PathStep, length: usize) -> impl Iterator<Item = usize> + use<> {
     let (start, end, step) = match *step {
         PathStep::Index(index) => {
@@ -70,6 +70,7 @@ pub(crate) fn positions(step: &PathStep, length: usize) -> impl Iterator<Item = 
             };
             (place(start, 0), place(end, length), step)
         }
+        PathStep::Wildcard => (0, length, 1),
         _ => (0, 0, 1),
     };
     (start..end).step_by(step.max(1))

@@ -88,6 +88,19 @@ impl Path {
         plain(&self.steps).is_some()
     }
 
+    /// Whether it leads to the object itself.
+    pub fn is_root(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The field of the object below which everything is that it leads to.
+    pub fn first_field(&self) -> Option<&str> {
+        match self.steps.first() {
+            Some(PathStep::Field(name)) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Sets the value at a plain path, and makes what is missing or no object on the way there. Tells whether the path is plain.
     pub fn set(&self, object: &mut Value, value: Value) -> bool {
         let Some(names) = plain(&self.steps) else {

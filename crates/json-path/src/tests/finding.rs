@@ -160,5 +160,9 @@ fn setting_makes_what_is_missing() {
         assert_eq!(object, expected, "{path}");
     }
     assert!(Path::parse(".a['b']").unwrap().is_plain());
+    assert_eq!(Path::parse("$['a'].b").unwrap().first_field(), Some("a"));
+    assert_eq!(Path::parse("..a").unwrap().first_field(), None);
+    assert!(Path::parse("{$}").unwrap().is_root());
+    assert!(!Path::parse("..").unwrap().is_root());
     assert!(!Path::parse(".a[0]").unwrap().is_plain());
 }

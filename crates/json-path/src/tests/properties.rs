@@ -44,7 +44,7 @@ fn count(value: &Value) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn any_text_is_a_path_or_an_error_inside_of_it(text in "[.\\[\\]{}$@*?()'\"\\\\ab01:,=!<>~ &ä-]{0,24}") {
