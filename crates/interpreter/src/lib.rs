@@ -11,11 +11,16 @@
 //! [`ResourceInterpreter`] asks; everything else is a source of answers.
 
 pub mod answer;
+pub mod customization;
+pub mod declarative;
 pub mod error;
 pub mod interpreter;
 pub mod operation;
+pub mod pod;
+pub mod quantity;
 pub mod question;
 pub mod resource_interpreter;
+pub mod retention;
 
 pub use answer::Answer;
 pub use error::InterpretError;

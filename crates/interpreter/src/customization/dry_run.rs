@@ -1,0 +1,1 @@
+//! Tries scripts before they are written.
