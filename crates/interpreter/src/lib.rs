@@ -15,6 +15,8 @@ pub mod customization;
 pub mod declarative;
 pub mod error;
 pub mod interpreter;
+#[cfg(feature = "lua")]
+pub mod lua;
 pub mod operation;
 pub mod pod;
 pub mod quantity;

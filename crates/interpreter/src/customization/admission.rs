@@ -44,10 +44,12 @@ pub fn admit(new: &Value, old: Option<&Value>, others: &[Value]) -> Result<(), V
 #[cfg(feature = "lua")]
 fn dry_run(compiled: &CompiledCustomization, problems: &mut FieldProblems) {
     for (operation, interpreter) in &compiled.interpreters {
-        let script = interpreter.script();
-        if let Some(problem) = script.and_then(|script| super::dry_run::problem(script, *operation)) {
+        let Some(script) = interpreter.script() else {
+            continue;
+        };
+        if let Err(error) = super::dry_run::dry_run(script.program(), *operation) {
             let field = CustomizationRules::field(*operation);
-            problems.note(format!("spec.customizations.{field}.luaScript"), problem);
+            problems.note(format!("spec.customizations.{field}.luaScript"), error);
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     Answer, Interpreter, InterpretingMode, Operation, Question,
+    answer::DependentObjectReference,
     declarative::{
         DeclaredAnswer, DeclaredDependencies, DeclaredHealth, DeclaredReplicas, DeclaredRevision,
         DeclaredStatus,
@@ -95,7 +96,7 @@ impl CustomizationInterpreter {
     ) -> Result<Option<Self>, Vec<CustomizationProblem>> {
         let mut problems = FieldProblems::below(field);
         let script = object.rules.lua_script(operation).and_then(|script| {
-            let compiled = Script::compile(&object.title(), script);
+            let compiled = Script::compile(&object.title(), operation, script);
             compiled.map_err(|error| problems.note("luaScript", error)).ok()
         });
         let declared = declared(&object.rules, operation, field).unwrap_or_else(|found| {
@@ -158,7 +159,7 @@ impl CustomizationInterpreter {
     pub(crate) fn dependencies(
         &self,
         question: Question<'_>,
-    ) -> Result<Vec<crate::answer::DependentObjectReference>, InterpreterFailure> {
+    ) -> Result<Vec<DependentObjectReference>, InterpreterFailure> {
         let declared = self.declared.as_ref().map(|declared| declared.answer(question));
         let scripted = self.script.as_ref().map(|script| script.interpret(question));
         let mut found = Vec::new();

@@ -219,7 +219,7 @@ impl CustomizationSet {
             );
             candidates.push((order, specificity, interpreter));
         }
-        candidates.sort_by(|(left, ..), (right, ..)| left.cmp(right));
+        candidates.sort_by_key(|(order, ..)| *order);
         let candidates = candidates.into_iter();
         candidates
             .map(|(_, specificity, interpreter)| (specificity, interpreter))

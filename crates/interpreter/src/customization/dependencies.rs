@@ -3,13 +3,12 @@
 use std::cmp::Ordering;
 
 use thiserror::Error;
-use windlass_object::label_selector;
 
 use crate::answer::DependentObjectReference;
 
 /// A dependency that names nothing (`VerifyDependencies` of Karmada).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("dependencies[{index}]{problem}")]
+#[error("dependencies[{index}]: {problem}")]
 pub struct InvalidDependencyError {
     index: usize,
     problem: String,
@@ -24,7 +23,9 @@ pub fn united(
     mut dependencies: Vec<DependentObjectReference>,
 ) -> Result<Vec<DependentObjectReference>, InvalidDependencyError> {
     for (index, dependency) in dependencies.iter().enumerate() {
-        verify(dependency).map_err(|problem| InvalidDependencyError { index, problem })?;
+        dependency
+            .check()
+            .map_err(|problem| InvalidDependencyError { index, problem })?;
     }
     dependencies.sort_by(order);
     // Those that differ only in their selector are not next to each other.
@@ -39,21 +40,6 @@ pub fn united(
         }
     }
     Ok(united)
-}
-
-fn verify(dependency: &DependentObjectReference) -> Result<(), String> {
-    let is_empty = |name: &Option<String>| name.as_deref().unwrap_or_default().is_empty();
-    if dependency.api_version.is_empty() {
-        return Err(".apiVersion: must not be empty".to_owned());
-    }
-    if dependency.kind.is_empty() {
-        return Err(".kind: must not be empty".to_owned());
-    }
-    match &dependency.label_selector {
-        None if is_empty(&dependency.name) => Err(": must have name or labelSelector".to_owned()),
-        None => Ok(()),
-        Some(selector) => label_selector::check(selector).map_err(|error| format!(".labelSelector{error}")),
-    }
 }
 
 fn order(left: &DependentObjectReference, right: &DependentObjectReference) -> Ordering {
@@ -106,28 +92,24 @@ mod tests {
         for (wrong, expected) in [
             (
                 json!({"apiVersion": "", "kind": "A", "name": "a"}),
-                ".apiVersion: must not be empty",
+                "apiVersion: is missing",
             ),
             (
                 json!({"apiVersion": "v1", "kind": "", "name": "a"}),
-                ".kind: must not be empty",
+                "kind: is missing",
             ),
             (
                 json!({"apiVersion": "v1", "kind": "A"}),
-                ": must have name or labelSelector",
-            ),
-            (
-                json!({"apiVersion": "v1", "kind": "A", "name": ""}),
-                ": must have name or labelSelector",
+                "name or labelSelector: is missing",
             ),
             (
                 json!({"apiVersion": "v1", "kind": "A", "labelSelector": {"matchLabels": []}}),
-                ".labelSelector.matchLabels: must be a map of strings",
+                "labelSelector: .matchLabels: must be a map of strings",
             ),
         ] {
             let right = json!({"apiVersion": "v1", "kind": "A", "name": "a"});
             let error = united(references(json!([right, wrong]))).unwrap_err().to_string();
-            assert_eq!(error, format!("dependencies[1]{expected}"));
+            assert_eq!(error, format!("dependencies[1]: {expected}"));
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::convert::Infallible as Program;
 
 #[cfg(feature = "lua")]
-use crate::lua::LuaProgram as Program;
-use crate::{Answer, Question, interpreter::InterpreterFailure};
+use crate::lua::{LuaLimits, LuaProgram as Program};
+use crate::{Answer, Operation, Question, interpreter::InterpreterFailure};
 
 /// A script, compiled. Without Lua there is none.
 #[derive(Clone)]
@@ -17,17 +17,22 @@ pub(crate) struct Script {
 
 #[cfg(feature = "lua")]
 impl Script {
-    /// Compiles a script of an object.
-    pub(crate) fn compile(name: &str, script: &str) -> Result<Self, InterpreterFailure> {
-        let program = Program::compile(name, script)?;
+    /// Compiles a script for an operation. One for retention may be the body of the function alone.
+    pub(crate) fn compile(
+        name: &str,
+        operation: Operation,
+        script: &str,
+    ) -> Result<Self, InterpreterFailure> {
+        let program = match operation {
+            Operation::Retain => Program::compile_retention(name, script)?,
+            _ => Program::compile(name, script)?,
+        };
         Ok(Self { program })
     }
 
     /// Answers a question with the function of its operation.
     pub(crate) fn interpret(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
-        Ok(self
-            .program
-            .interpret(question, &crate::lua::LuaLimits::default())?)
+        Ok(self.program.interpret(question, &LuaLimits::default())?)
     }
 
     /// What it is to be tried with.
@@ -39,7 +44,7 @@ impl Script {
 #[cfg(not(feature = "lua"))]
 impl Script {
     /// Fails: there is nobody to run it.
-    pub(crate) fn compile(_: &str, _: &str) -> Result<Self, InterpreterFailure> {
+    pub(crate) fn compile(_: &str, _: Operation, _: &str) -> Result<Self, InterpreterFailure> {
         Err("must not be given: built without Lua".into())
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{DeclaredDependencies, DeclaredHealth, DeclaredReplicas, DeclaredRevision, DeclaredStatus};
-use crate::{Answer, Question, error::OtherAnswerError, quantity::QuantityError};
+use crate::{Answer, Question, error::OtherAnswerError, pod::PodError};
 
 /// What is declared for one operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +32,9 @@ pub(crate) enum DeclaredAnswerError {
         /// What.
         found: String,
     },
-    /// A pod template requests what is no quantity.
+    /// What each replica needs cannot be told.
     #[error(transparent)]
-    Requirements(#[from] QuantityError),
+    Requirements(#[from] PodError),
     /// Something else is asked.
     #[error(transparent)]
     Other(#[from] OtherAnswerError),

@@ -138,7 +138,7 @@ fn one_target_has_one_answer_to_an_operation() {
             vec![],
         ),
     ] {
-        assert_eq!(problems(new, &[other.clone()]), expected, "{other}");
+        assert_eq!(problems(new, std::slice::from_ref(&other)), expected, "{other}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who answers.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -255,13 +255,13 @@ fn what_cannot_be_used_answers_as_before_until_it_is_gone() {
     let good = interpretation("a", exactly(), "Replace", health(1));
     let broken = interpretation("a", exactly(), "Sometimes", health(1));
     let problem = "spec.mode: unknown variant `Sometimes`, expected `Replace` or `Chain`";
-    match &customizations.replace(&[broken.clone()])[..] {
+    match &customizations.replace(slice::from_ref(&broken))[..] {
         [CustomizationState::Unusable(problems)] => assert_eq!(told(problems.clone()), [problem]),
         other => panic!("{other:?}"),
     }
     assert_eq!(asked(), 0);
     assert_eq!(
-        customizations.replace(&[good.clone()]),
+        customizations.replace(slice::from_ref(&good)),
         [CustomizationState::Used]
     );
     assert_eq!(asked(), 1);

@@ -101,7 +101,7 @@ fn objects() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn anything_is_used_or_told_and_answers_or_fails(list in vec(objects(), 1..4), mut asked in values()) {
