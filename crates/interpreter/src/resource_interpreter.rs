@@ -220,3 +220,167 @@ fn name(object: &Value) -> String {
         |key| key.to_string(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::interpreter::Interpreting;
+
+    /// Says its name of an object, or fails.
+    struct Says {
+        name: &'static str,
+        mode: InterpretingMode,
+        answer: fn(&'static str, Question<'_>) -> Result<Answer, String>,
+    }
+
+    struct Source(Vec<Arc<dyn Interpreter>>);
+
+    impl Interpreter for Says {
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
+        fn mode(&self) -> InterpretingMode {
+            self.mode
+        }
+
+        fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+            let answer = (self.answer)(self.name, question);
+            Box::pin(async { answer.map_err(Into::into) })
+        }
+    }
+
+    impl InterpreterSource for Source {
+        fn interpreters(&self, _: Operation, _: &Value) -> Vec<Arc<dyn Interpreter>> {
+            self.0.clone()
+        }
+    }
+
+    fn says(
+        name: &'static str,
+        mode: InterpretingMode,
+        answer: fn(&'static str, Question<'_>) -> Result<Answer, String>,
+    ) -> Arc<dyn Interpreter> {
+        Arc::new(Says { name, mode, answer })
+    }
+
+    fn of(sources: Vec<Vec<Arc<dyn Interpreter>>>) -> ResourceInterpreter {
+        let sources = sources.into_iter().map(|interpreters| {
+            let source: Arc<dyn InterpreterSource> = Arc::new(Source(interpreters));
+            source
+        });
+        ResourceInterpreter::new(sources.collect())
+    }
+
+    /// Appends its name to those that the object was given before.
+    fn sign(name: &'static str, question: Question<'_>) -> Result<Answer, String> {
+        let mut object = question.object().clone();
+        let names = object["by"].as_str().unwrap_or_default().to_owned();
+        object["by"] = format!("{names}{name}").into();
+        Ok(Answer::Object(object))
+    }
+
+    fn fail(name: &'static str, _: Question<'_>) -> Result<Answer, String> {
+        Err(format!("{name} is broken"))
+    }
+
+    fn object() -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "n", "name": "p"}})
+    }
+
+    #[tokio::test]
+    async fn the_first_that_replaces_is_the_last_that_is_asked() {
+        use InterpretingMode::{Chain, Replace};
+        for (sources, expected) in [
+            (vec![], None),
+            (vec![vec![]], None),
+            (
+                vec![vec![says("a", Replace, sign)], vec![says("b", Replace, sign)]],
+                Some("a"),
+            ),
+            (
+                vec![vec![says("a", Replace, sign), says("b", Replace, fail)]],
+                Some("a"),
+            ),
+            (vec![vec![], vec![says("b", Replace, sign)]], Some("b")),
+            (
+                vec![vec![says("a", Chain, sign)], vec![says("b", Replace, sign)]],
+                Some("ba"),
+            ),
+            (
+                vec![
+                    vec![says("a", Chain, sign), says("b", Chain, sign)],
+                    vec![says("c", Replace, sign), says("d", Replace, fail)],
+                ],
+                Some("cba"),
+            ),
+            (vec![vec![says("a", Chain, sign)]], Some("a")),
+        ] {
+            let kept = of(sources).retain(&object(), &json!({})).await.unwrap();
+            assert_eq!(kept["by"].as_str(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_is_the_answer() {
+        use InterpretingMode::{Chain, Replace};
+        for sources in [
+            vec![vec![says("a", Replace, fail)], vec![says("b", Replace, sign)]],
+            vec![vec![says("b", Chain, sign)], vec![says("a", Replace, fail)]],
+        ] {
+            let interpreter = of(sources);
+            let error = interpreter.retain(&object(), &json!({})).await.unwrap_err();
+            assert_eq!(error.to_string(), "a failed at Retain of Pod n/p");
+            assert_eq!(error.source.to_string(), "a is broken");
+        }
+    }
+
+    #[tokio::test]
+    async fn health_is_unknown_where_it_cannot_be_had_and_nobody_s_word_is_no_news() {
+        use InterpretingMode::{Chain, Replace};
+        let healthy = |_: &'static str, _: Question<'_>| Ok(Answer::Health(true));
+        let unhealthy = |_: &'static str, _: Question<'_>| Ok(Answer::Health(false));
+        for (sources, expected) in [
+            (vec![], ObjectHealth::Healthy),
+            (vec![vec![says("a", Replace, healthy)]], ObjectHealth::Healthy),
+            (vec![vec![says("a", Replace, unhealthy)]], ObjectHealth::Unhealthy),
+            (
+                vec![vec![says("a", Chain, healthy), says("b", Replace, unhealthy)]],
+                ObjectHealth::Unhealthy,
+            ),
+            (
+                vec![vec![says("a", Chain, unhealthy), says("b", Replace, healthy)]],
+                ObjectHealth::Unhealthy,
+            ),
+            (vec![vec![says("a", Replace, fail)]], ObjectHealth::Unknown),
+            (vec![vec![says("a", Replace, sign)]], ObjectHealth::Unknown),
+        ] {
+            let (health, error) = of(sources).health(&object()).await;
+            assert_eq!(health, expected);
+            assert_eq!(error.is_some(), expected == ObjectHealth::Unknown);
+        }
+    }
+
+    #[tokio::test]
+    async fn dependencies_of_a_chain_are_united() {
+        use InterpretingMode::{Chain, Replace};
+        let depends = |name: &'static str, _: Question<'_>| {
+            let on = |name: &str| DependentObjectReference {
+                api_version: "v1".to_owned(),
+                kind: "Secret".to_owned(),
+                name: Some(name.to_owned()),
+                ..DependentObjectReference::default()
+            };
+            Ok(Answer::Dependency(vec![on("both"), on(name)]))
+        };
+        let interpreter = of(vec![vec![says("a", Chain, depends), says("b", Replace, depends)]]);
+        let dependencies = interpreter.dependencies(&object()).await.unwrap();
+        let names: Vec<_> = dependencies
+            .into_iter()
+            .filter_map(|reference| reference.name)
+            .collect();
+        assert_eq!(names, ["both", "b", "a"]);
+    }
+}
