@@ -12,6 +12,8 @@
 
 pub mod answer;
 pub mod cases;
+pub mod customization;
+pub mod declarative;
 pub mod error;
 pub mod interpreter;
 #[cfg(feature = "lua")]
@@ -22,6 +24,7 @@ pub mod pod;
 pub mod quantity;
 pub mod question;
 pub mod resource_interpreter;
+pub mod retention;
 
 pub use answer::Answer;
 pub use error::InterpretError;

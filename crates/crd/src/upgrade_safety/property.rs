@@ -8,7 +8,7 @@ use super::{
     UpgradeRule,
     constraints::{CONSTRAINTS, KeywordChange},
     finding::Findings,
-    schema::{Path, Schema, canonical},
+    schema::{Schema, SchemaPath, canonical},
 };
 
 /// How deep properties may be nested. No API server takes what is nested deeper: JSON of twice that depth.
@@ -28,10 +28,10 @@ pub(super) struct Comparison<'a, 'p> {
 impl Comparison<'_, '_> {
     /// Compares two schemas and what is below them. What only the new one has is no news to anybody.
     pub(super) fn compare(&mut self, old: &Value, new: &Value) {
-        self.compare_at(&Path::Root, old, new, 0);
+        self.compare_at(&SchemaPath::Root, old, new, 0);
     }
 
-    fn compare_at(&mut self, path: &Path<'_>, old: &Value, new: &Value, depth: usize) {
+    fn compare_at(&mut self, path: &SchemaPath<'_>, old: &Value, new: &Value, depth: usize) {
         if !self.findings.may_compare() {
             return;
         }
@@ -51,7 +51,7 @@ impl Comparison<'_, '_> {
         };
         self.compare_keywords(path, &old_schema, &new_schema);
         for (step, old) in old_schema.children {
-            let path = Path::Below(path, step);
+            let path = SchemaPath::Below(path, step);
             match new_schema.children.get(&step) {
                 Some(new) => self.compare_at(&path, old, new, depth + 1),
                 // What was below it is gone with it, and needs no mention.
@@ -63,7 +63,7 @@ impl Comparison<'_, '_> {
         }
     }
 
-    fn compare_keywords(&mut self, path: &Path<'_>, old: &Schema<'_>, new: &Schema<'_>) {
+    fn compare_keywords(&mut self, path: &SchemaPath<'_>, old: &Schema<'_>, new: &Schema<'_>) {
         let mut rest = Vec::new();
         let keywords: BTreeSet<&str> = old.keywords.keys().chain(new.keywords.keys()).copied().collect();
         for keyword in keywords {
@@ -101,7 +101,7 @@ impl Comparison<'_, '_> {
         }
     }
 
-    fn report(&mut self, path: &Path<'_>, rule: UpgradeRule, message: String) {
+    fn report(&mut self, path: &SchemaPath<'_>, rule: UpgradeRule, message: String) {
         let field = path.to_string();
         self.findings.add(Some(self.version), Some(&field), rule, message);
     }

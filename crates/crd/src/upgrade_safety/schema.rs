@@ -27,7 +27,7 @@ pub(super) enum Descent<'a> {
 
 /// The way from the root to a property. It is written only where there is something to report.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Path<'a> {
+pub(super) enum SchemaPath<'a> {
     /// The object itself.
     Root,
     /// What is one step below.
@@ -137,9 +137,9 @@ fn says_nothing(keyword: &str, value: &Value) -> bool {
     }
 }
 
-// === impl Path ===
+// === impl SchemaPath ===
 
-impl Path<'_> {
+impl SchemaPath<'_> {
     fn json_path(&self) -> JsonPath {
         match self {
             Self::Root => JsonPath::root(),
@@ -152,7 +152,7 @@ impl Path<'_> {
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for SchemaPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "^{}", self.json_path())
     }

@@ -1,0 +1,260 @@
+//! All customizations of a cluster, and who of them answers.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+    fmt, future, mem,
+    sync::Arc,
+};
+
+use parking_lot::RwLock;
+use serde_json::Value;
+use windlass_object::{ObjectKey, object};
+
+use super::{
+    CustomizationProblem, FieldProblems,
+    compile::{CompiledCustomization, CustomizationInterpreter},
+    dependencies::united,
+    read::CustomizationObject,
+    target::TargetSpecificity,
+};
+use crate::{
+    Answer, Interpreter, InterpreterSource, InterpretingMode, Operation, Question,
+    interpreter::{InterpreterFailure, Interpreting},
+};
+
+/// Customizations, compiled once.
+///
+/// # Guarantees
+///
+/// - All change at once: nobody sees some of the old ones and some of the new.
+/// - A customization that cannot be used as it is now answers as it did when it last could, until it is gone.
+/// - What is wrong with one is in nobody else's way.
+/// - Who answers does not depend on the order in which objects are given.
+#[derive(Default)]
+pub struct Customizations {
+    set: RwLock<Arc<CustomizationSet>>,
+}
+
+/// What has become of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CustomizationState {
+    /// It answers as it says.
+    Used,
+    /// It answers as it said before, for these reasons.
+    Kept(Vec<CustomizationProblem>),
+    /// It does not answer, for these reasons.
+    Unusable(Vec<CustomizationProblem>),
+}
+
+#[derive(Default)]
+struct CustomizationSet {
+    known: BTreeMap<ObjectKey, KnownCustomization>,
+    /// By the kinds that a target of theirs is for.
+    by_kind: HashMap<String, Vec<Arc<CompiledCustomization>>>,
+    /// Those with a target for any kind.
+    any_kind: Vec<Arc<CompiledCustomization>>,
+}
+
+#[derive(Clone)]
+struct KnownCustomization {
+    /// What it was compiled of.
+    spec: Value,
+    compiled: Arc<CompiledCustomization>,
+}
+
+/// Those that count alike for dependencies.
+struct UnitedDependencies(Vec<Arc<CustomizationInterpreter>>);
+
+// === impl Customizations ===
+
+impl Customizations {
+    /// Takes objects in place of those that were there, and tells what has become of each, in their order. What has not changed is not
+    /// compiled again.
+    pub fn replace(&self, objects: &[Value]) -> Vec<CustomizationState> {
+        let old = self.set.read().clone();
+        let mut known = BTreeMap::new();
+        let states = objects
+            .iter()
+            .map(|object| take_in(object, &old, &mut known))
+            .collect();
+        let new = Arc::new(CustomizationSet::new(known));
+        // The old one is dropped when nobody waits for the lock.
+        let old = mem::replace(&mut *self.set.write(), new);
+        drop(old);
+        states
+    }
+}
+
+impl InterpreterSource for Customizations {
+    fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
+        let set = self.set.read().clone();
+        let mut candidates = set.candidates(operation, object);
+        let mut interpreters: Vec<Arc<dyn Interpreter>> = Vec::new();
+        if operation == Operation::InterpretDependency {
+            let most = candidates.first().map(|(specificity, ..)| *specificity);
+            let alike = candidates
+                .iter()
+                .take_while(|(specificity, ..)| Some(*specificity) == most);
+            let alike = alike.count();
+            if alike > 1 {
+                let alike = candidates
+                    .drain(..alike)
+                    .map(|(_, interpreter)| interpreter.clone());
+                interpreters.push(Arc::new(UnitedDependencies(alike.collect())));
+            }
+        }
+        for (_, interpreter) in candidates {
+            interpreters.push(interpreter.clone());
+        }
+        let replaces = |interpreter: &Arc<dyn Interpreter>| interpreter.mode() == InterpretingMode::Replace;
+        if let Some(last) = interpreters.iter().position(replaces) {
+            interpreters.truncate(last + 1);
+        }
+        interpreters
+    }
+}
+
+impl fmt::Debug for Customizations {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = self.set.read();
+        formatter
+            .debug_set()
+            .entries(set.known.keys().map(ToString::to_string))
+            .finish()
+    }
+}
+
+/// Adds an object to what is known, or what it was before.
+fn take_in(
+    object: &Value,
+    old: &CustomizationSet,
+    known: &mut BTreeMap<ObjectKey, KnownCustomization>,
+) -> CustomizationState {
+    // Whatever namespace is written: these kinds have none.
+    let key = ObjectKey::of(object).map(|key| ObjectKey {
+        namespace: None,
+        ..key
+    });
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let before = key.as_ref().and_then(|key| old.known.get(key));
+    if let Some(key) = &key {
+        if known.contains_key(key) {
+            let mut problems = FieldProblems::default();
+            problems.note("metadata.name", format!("duplicate {:?}", key.name));
+            return CustomizationState::Unusable(problems.into_problems());
+        }
+        if let Some(before) = before.filter(|before| before.spec == *spec) {
+            known.insert(key.clone(), before.clone());
+            return CustomizationState::Used;
+        }
+    }
+    let read = CustomizationObject::read(object);
+    let compiled = read.and_then(|(read, problems)| CompiledCustomization::compile(read, problems));
+    match (compiled, key) {
+        (Ok(compiled), Some(key)) => {
+            let spec = spec.clone();
+            let compiled = Arc::new(compiled);
+            known.insert(key, KnownCustomization { spec, compiled });
+            CustomizationState::Used
+        }
+        (Err(problems), Some(key)) if before.is_some() => {
+            known.extend(before.map(|before| (key, before.clone())));
+            CustomizationState::Kept(problems)
+        }
+        (Err(problems), _) => CustomizationState::Unusable(problems),
+        (Ok(_), None) => CustomizationState::Unusable(Vec::new()),
+    }
+}
+
+// === impl CustomizationSet ===
+
+impl CustomizationSet {
+    fn new(known: BTreeMap<ObjectKey, KnownCustomization>) -> Self {
+        let mut set = Self {
+            known,
+            ..Self::default()
+        };
+        let mut compiled: Vec<_> = set.known.values().map(|known| known.compiled.clone()).collect();
+        compiled.sort_by(|left, right| (&left.name, left.kind).cmp(&(&right.name, right.kind)));
+        for customization in compiled {
+            let kinds = customization.targets.iter().map(|target| target.kinds.as_deref());
+            if kinds.clone().any(|kinds| kinds.is_none()) {
+                set.any_kind.push(customization);
+                continue;
+            }
+            let mut kinds: Vec<_> = kinds.flatten().flatten().collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            for kind in kinds {
+                let of_kind = set.by_kind.entry(kind.clone()).or_default();
+                of_kind.push(customization.clone());
+            }
+        }
+        set
+    }
+
+    /// Those that answer an operation for an object, the one that counts most first.
+    fn candidates(
+        &self,
+        operation: Operation,
+        object: &Value,
+    ) -> Vec<(TargetSpecificity, &Arc<CustomizationInterpreter>)> {
+        let of_kind = object::text(object, "/kind").and_then(|kind| self.by_kind.get(kind));
+        let mut candidates = Vec::new();
+        for customization in of_kind.into_iter().flatten().chain(&self.any_kind) {
+            let Some(interpreter) = customization.interpreters.get(&operation) else {
+                continue;
+            };
+            let targets = customization.targets.iter();
+            let Some(specificity) = targets.filter_map(|target| target.fits(object)).max() else {
+                continue;
+            };
+            let replaces = customization.mode == InterpretingMode::Replace;
+            let order = (
+                Reverse(specificity),
+                replaces,
+                &customization.name,
+                customization.kind,
+            );
+            candidates.push((order, specificity, interpreter));
+        }
+        candidates.sort_by_key(|(order, ..)| *order);
+        let candidates = candidates.into_iter();
+        candidates
+            .map(|(_, specificity, interpreter)| (specificity, interpreter))
+            .collect()
+    }
+}
+
+// === impl UnitedDependencies ===
+
+impl UnitedDependencies {
+    fn answer(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
+        let mut found = Vec::new();
+        for interpreter in &self.0 {
+            found.extend(interpreter.dependencies(question)?);
+        }
+        Ok(Answer::Dependency(united(found)?))
+    }
+}
+
+impl Interpreter for UnitedDependencies {
+    fn name(&self) -> String {
+        let names: Vec<_> = self.0.iter().map(|interpreter| interpreter.name()).collect();
+        names.join(", ")
+    }
+
+    fn mode(&self) -> InterpretingMode {
+        let is_chain =
+            |interpreter: &Arc<CustomizationInterpreter>| interpreter.mode() == InterpretingMode::Chain;
+        match self.0.iter().all(is_chain) {
+            true => InterpretingMode::Chain,
+            false => InterpretingMode::Replace,
+        }
+    }
+
+    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+        Box::pin(future::ready(self.answer(question)))
+    }
+}

@@ -1,0 +1,4 @@
+mod copying;
+mod finding;
+mod parsing;
+mod properties;
