@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use super::{
-    certs, check, history, hooks, install, manifests, render, rollback, rotate, run, status, uninstall,
+    certs, check, history, hooks, install, interpret, manifests, render, rollback, rotate, run, status,
+    uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -31,6 +32,7 @@ enum Command {
     Certs(certs::Args),
     Rotate(rotate::Args),
     Hooks(hooks::Args),
+    Interpret(Box<interpret::Args>),
 }
 
 impl Cli {
@@ -55,6 +57,7 @@ impl Cli {
                 Command::Certs(args) => args.run().await,
                 Command::Rotate(args) => args.run().await,
                 Command::Hooks(args) => args.run().await,
+                Command::Interpret(args) => args.run().await,
             }
         })
     }

@@ -11,6 +11,7 @@
 //! [`ResourceInterpreter`] asks; everything else is a source of answers.
 
 pub mod answer;
+pub mod cases;
 pub mod error;
 pub mod interpreter;
 pub mod operation;

@@ -68,16 +68,16 @@ impl fmt::Display for Operation {
     }
 }
 
-/// `InterpretHealthy` is what Karmada's proposal called `InterpretHealth`.
+/// As people write it, in lower or upper case. `InterpretHealthy` is what Karmada's proposal called `InterpretHealth`.
 impl FromStr for Operation {
     type Err = UnknownOperationError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let name = match name {
-            "InterpretHealthy" => "InterpretHealth",
-            name => name,
-        };
-        let known = Self::ALL.into_iter().find(|operation| operation.name() == name);
+        let is_named = |operation: &Self| name.eq_ignore_ascii_case(operation.name());
+        if name.eq_ignore_ascii_case("InterpretHealthy") {
+            return Ok(Self::InterpretHealth);
+        }
+        let known = Self::ALL.into_iter().find(is_named);
         known.ok_or_else(|| UnknownOperationError(name.to_owned()))
     }
 }
@@ -92,6 +92,7 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         for operation in Operation::ALL {
             assert_eq!(operation.name().parse(), Ok(operation));
+            assert_eq!(operation.name().to_lowercase().parse(), Ok(operation));
             assert_eq!(json!(operation), operation.name());
             assert_eq!(
                 serde_json::from_value::<Operation>(json!(operation.name())).unwrap(),

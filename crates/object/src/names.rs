@@ -77,6 +77,9 @@ pub const CA_SOURCE: &str = "windlass.dev/ca-source";
 /// manager runs; `false` if it is not to.
 pub const DISCOVER: &str = "windlass.dev/discover";
 
+/// Label that the binding of an admission policy selects while the policy is switched off: no object has it.
+pub const SWITCHED_OFF: &str = "windlass.dev/switched-off";
+
 /// Annotation on the Secret of a ServingCertificate: the namespace of the operator that keeps it.
 pub const OPERATOR_NAMESPACE: &str = "windlass.dev/operator-namespace";
 
@@ -118,6 +121,9 @@ pub const STORAGE: &str = "windlass-storage";
 
 /// Field manager of status.
 pub const STATUS: &str = "windlass-status";
+
+/// Field manager of what switches admission policies on and off.
+pub const POLICIES: &str = "windlass-policies";
 
 /// Field manager of events.
 pub const EVENTS: &str = "windlass-events";

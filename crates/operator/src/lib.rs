@@ -13,6 +13,7 @@ mod controller;
 mod controllers;
 mod direct_injection;
 mod extension_config;
+pub mod extension_config_policies;
 pub mod guard;
 mod health;
 mod injection;

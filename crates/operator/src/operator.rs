@@ -37,7 +37,7 @@ use crate::{
     ca_injectors::{self, Opponents},
     context::{Context, RemoteTargets},
     controllers::Controllers,
-    direct_injection, extension_config,
+    direct_injection, extension_config, extension_config_policies,
     health::{self, Health},
     injection_target, remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
@@ -278,6 +278,10 @@ impl Operator {
         tasks.start(
             "extension-config",
             extension_config::run(context.clone(), stop.clone()),
+        );
+        tasks.start(
+            "extension-config-policies",
+            extension_config_policies::run(context.clone(), stop.clone()),
         );
     }
 

@@ -215,7 +215,7 @@ impl Bed {
             registry.register(config, vec![handler]).expect("good names");
         }
         let handlers = registry.handlers().expect("all are known");
-        let url = |path: String| format!("https://localhost:{}{path}?timeout=10s", address.port());
+        let url = |path: &str| format!("https://localhost:{}{path}?timeout=10s", address.port());
         let urls = handlers.iter().map(|handler| url(handler.path())).collect();
         let transport = Transport::new(TransportOptions {
             resolver: Arc::new(Here(address)),

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
+use windlass_object::rfc1123::{is_label, is_subdomain};
 
 use crate::response::HookOutcome;
 
@@ -134,6 +135,9 @@ pub struct HookReference {
     pub hook: String,
 }
 
+/// The longest name of a hook that the status of an ExtensionConfig holds.
+const LONGEST_NAME: usize = 256;
+
 // === impl HookMetadata ===
 
 impl HookMetadata {
@@ -179,6 +183,18 @@ impl HookReference {
     /// Whether both are one hook, maybe in different versions.
     pub fn is_same_hook(&self, other: &Self) -> bool {
         self.hook == other.hook && self.group() == other.group()
+    }
+
+    /// Whether `apiVersion` has a group and a version that the API server would take. They become parts of a path.
+    pub(crate) fn has_group_and_version(&self) -> bool {
+        let parts = self.api_version.split_once('/');
+        parts.is_some_and(|(group, version)| is_subdomain(group) && is_label(version))
+    }
+
+    /// Whether the name is one that a type may have. It becomes a part of a path.
+    pub(crate) fn has_name(&self) -> bool {
+        let name = self.hook.as_bytes();
+        (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(u8::is_ascii_alphanumeric)
     }
 
     /// Where a server answers it, behind the path of its ExtensionConfig: `/{group}/{version}/{hook}` in lower case

@@ -1,20 +1,26 @@
 //! Who is called.
 
-use std::fmt;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use bytes::Bytes;
-use http::{Uri, uri::Authority};
+use http::{
+    Uri,
+    uri::{Authority, PathAndQuery},
+};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use windlass_object::rfc1123::is_label;
 
 /// A server, by the name that its certificate must have, and by whom it is trusted.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ServerReference {
-    authority: Authority,
+    pub(crate) authority: Authority,
     prefix: String,
     ca_bundle: Bytes,
-    /// Of the trust bundle, which is long: names a pool of connections in logs.
+    /// Of the trust bundle, which is long: names it in logs, and in tables of what is known of servers.
     digest: [u8; 8],
 }
 
@@ -49,6 +55,12 @@ pub enum ServerError {
         /// Its port.
         port: i64,
     },
+    /// Something stands in the path of a Service that would be sent to nobody, or would lead elsewhere.
+    #[error("path {0:?} must begin with /, and have no query or fragment")]
+    Path(
+        /// The path.
+        String,
+    ),
 }
 
 // === impl ServerReference ===
@@ -59,7 +71,7 @@ impl ServerReference {
     ///
     /// # Errors
     ///
-    /// When a name is none that a host can have, or the port none that a Service can have.
+    /// When a name is none that a host can have, the port none that a Service can have, or `path` neither empty nor a path.
     pub fn service(
         namespace: &str,
         name: &str,
@@ -78,6 +90,9 @@ impl ServerReference {
             .ok_or_else(error)?;
         if !is_label(namespace) || !is_label(name) {
             return Err(error());
+        }
+        if !path.is_empty() && !is_path(path) {
+            return Err(ServerError::Path(path.to_owned()));
         }
         let authority = format!("{name}.{namespace}.svc:{port}");
         let authority = authority.parse().map_err(|_| error())?;
@@ -104,9 +119,7 @@ impl ServerReference {
         if authority.host().is_empty() || (port.is_none() && authority.as_str() != authority.host()) {
             return Err(ServerError::Url(quoted()));
         }
-        let authority = format!("{}:{}", authority.host(), port.unwrap_or(443));
-        let authority = authority.parse().map_err(|_| ServerError::Url(quoted()))?;
-        Ok(Self::new(authority, parsed.path(), ca_bundle.into()))
+        Ok(Self::new(authority.clone(), parsed.path(), ca_bundle.into()))
     }
 
     fn new(authority: Authority, prefix: &str, ca_bundle: Bytes) -> Self {
@@ -125,7 +138,7 @@ impl ServerReference {
         self.authority.host()
     }
 
-    /// Its name and port.
+    /// Its name and port, which is 443 where it is not there.
     pub fn authority(&self) -> &str {
         self.authority.as_str()
     }
@@ -138,6 +151,18 @@ impl ServerReference {
     /// By whom it is trusted, PEM.
     pub fn ca_bundle(&self) -> &Bytes {
         &self.ca_bundle
+    }
+}
+
+/// Whether a request may be sent to `path` and below as it is written.
+fn is_path(path: &str) -> bool {
+    path.starts_with('/') && !path.contains(['?', '#']) && path.parse::<PathAndQuery>().is_ok()
+}
+
+/// At each call: the trust bundle is known by its digest.
+impl Hash for ServerReference {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.authority, &self.prefix, self.digest).hash(state);
     }
 }
 
@@ -160,7 +185,7 @@ mod tests {
         assert_eq!(service.authority(), "extension-service.test1.svc:8443");
         assert_eq!(service.host(), "extension-service.test1.svc");
         for (url, authority, prefix) in [
-            ("https://example.com", "example.com:443", "/"),
+            ("https://example.com", "example.com", "/"),
             ("https://example.com:8443/x/", "example.com:8443", "/x/"),
             ("https://[::1]:8443", "[::1]:8443", "/"),
         ] {
@@ -206,6 +231,26 @@ mod tests {
             ("a", "b", 70_000),
         ] {
             assert!(ServerReference::service(namespace, name, port, "", "").is_err());
+        }
+        for path in ["", "/", "/x", "/x/y-z_1.2/", "/%20"] {
+            assert!(
+                ServerReference::service("a", "b", 443, path, "").is_ok(),
+                "{path}"
+            );
+        }
+        for path in [
+            "x",
+            "runtime-extensions/",
+            "https://example.com",
+            "/x?a=b",
+            "/x#a",
+            "/x y",
+            "/x\n",
+        ] {
+            assert_eq!(
+                ServerReference::service("a", "b", 443, path, ""),
+                Err(ServerError::Path(path.into()))
+            );
         }
     }
 }

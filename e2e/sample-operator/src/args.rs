@@ -47,6 +47,10 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub linger: Duration,
 
+    /// After what time a connection without a request is closed; never, where there is none.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub idle_timeout: Option<Duration>,
+
     /// How long /readyz fails after the start.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub ready_after: Duration,

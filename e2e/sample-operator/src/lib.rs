@@ -57,7 +57,7 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
         bail!("crashing, as --fault crash asks");
     }
     let certificate = certificate(&args)?;
-    let server = SampleServer::new(Service::new(&args)?, certificate, args.linger)?;
+    let server = SampleServer::new(Service::new(&args)?, certificate, &args)?;
     for port in args.listening_ports() {
         server
             .listen(args.address, port)

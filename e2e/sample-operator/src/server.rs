@@ -10,7 +10,7 @@ use webhook_transport::{
     server::{Encryption, HttpVersions, ServerOptions, ServerTls, WebhookServer},
 };
 
-use crate::service::Service;
+use crate::{args::Args, service::Service};
 
 /// A server on any number of ports, without limits: what is tried on it is up to its clients.
 #[derive(Debug)]
@@ -26,19 +26,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 // === impl SampleServer ===
 
 impl SampleServer {
-    /// A server that does not listen yet. When it is told to end, its ports and idle connections stay for as long as `linger`.
+    /// A server that does not listen yet, whose connections stay as long as the command line wants it.
     pub(crate) fn new(
         service: Service,
         certificate: Option<LiveCertificate>,
-        linger: Duration,
+        args: &Args,
     ) -> anyhow::Result<Self> {
         let tls = certificate.map(|certificate| ServerTls::new(certificate, HttpVersions::Http1));
         let options = ServerOptions {
             handshake_timeout: PATIENCE,
             header_timeout: None,
-            idle_timeout: None,
+            idle_timeout: args.idle_timeout,
             connections: usize::MAX,
-            linger,
+            linger: args.linger,
             drain_timeout: None,
         };
         Ok(Self {

@@ -43,9 +43,14 @@ struct Asked {
 pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
     let mut roles = windlass::commands::manifests::objects()?;
     roles.retain(|role| text(role, "/metadata/name") == operator::ACCOUNT);
+    let optional_roles = windlass::commands::manifests::policies_of_extension_configs();
+    // Where these are not applied it asks all the same, to see whether they are.
+    let optional = granted(&optional_roles, |_| true);
+    roles.extend(optional_roles);
     let by_name = granted(&roles, |rule| rule["resourceNames"].is_array());
     let certificates = windlass::commands::manifests::certificates_objects();
-    let certificates_by_name = granted(&certificates, |rule| rule["resourceNames"].is_array());
+    let mut certificates_by_name = granted(&certificates, |rule| rule["resourceNames"].is_array());
+    certificates_by_name.extend(optional.clone());
     let mut used = BTreeSet::new();
     let mut forbidden = BTreeMap::new();
     for log in logs {
@@ -60,6 +65,7 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
         forbidden.extend(read(operator::CERTIFICATES_ACCOUNT, &certificates_by_name)?.forbidden);
     }
     anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
+    forbidden.retain(|_, right| !optional.contains(right));
     let mut problems: Vec<_> = forbidden
         .into_iter()
         .map(|(path, right)| format!("forbidden: {right} ({path})"))
@@ -259,6 +265,16 @@ mod tests {
         watch["user"]["username"] = json!(operator::user_of(operator::CERTIFICATES_ACCOUNT));
         let error = checked(&[event("list", "pods", "allow"), watch], false).unwrap_err();
         assert_eq!(error.to_string(), "forbidden: watch pods (/where)");
+    }
+
+    #[test]
+    fn rights_that_are_optional_may_be_lacking_and_are_not_idle() {
+        let mut binding = event("get", "validatingadmissionpolicybindings", "forbid");
+        binding["objectRef"]["apiGroup"] = "admissionregistration.k8s.io".into();
+        checked(&[event("list", "pods", "allow"), binding.clone()], false).unwrap();
+        let error = checked(&[binding], true).unwrap_err().to_string();
+        let idle = "not used: patch validatingadmissionpolicybindings.admissionregistration.k8s.io";
+        assert!(error.lines().any(|line| line == idle), "{error}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `windlass hooks call`: asks handlers what a controller would ask them.
 
 use std::{
-    fs, io,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -9,8 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use futures::{FutureExt, future::BoxFuture};
+use kube::Client;
 use runtime_hooks::{
     Catalog, HookReference,
     catalog::HookDefinition,
@@ -23,16 +24,17 @@ use serde_json::{Map, Value};
 use webhook_transport::client::{Resolve, Transport, TransportOptions};
 use windlass_object::text::OneLine;
 
-use super::known::KnownConfigs;
+use super::{known::KnownConfigs, port_forward::PortForward};
 use crate::{
-    commands::{cluster::ClusterArgs, connect::connect},
+    commands::{cluster::ClusterArgs, connect::connect, documents},
     terminal::{Format, print, yaml},
 };
 
 /// Calls the handlers of a hook with a request, one after another, and prints what each answers and how long it took.
 ///
 /// Handlers are called for real: what they do when a controller asks them, they do now. The request is JSON or YAML with the
-/// fields of the hook's request; what they are, tells windlass hooks describe HOOK.
+/// fields of the hook's request; what they are, tells windlass hooks describe HOOK. Outside of the cluster, servers behind
+/// Services are reached as kubectl port-forward reaches them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Hook to call, such as BeforeClusterCreate.
@@ -51,8 +53,7 @@ pub(super) struct Args {
     #[arg(short, long)]
     namespace: Option<String>,
 
-    /// Connect to this address instead of the servers' own, such as that of a kubectl port-forward. Certificates are verified as
-    /// ever.
+    /// Connect to this address instead of the servers' own, and forward no ports. Certificates are verified as ever.
     #[arg(long, value_name = "ADDRESS:PORT")]
     via: Option<SocketAddr>,
 
@@ -115,7 +116,7 @@ impl Args {
         let transport = Transport::new(TransportOptions {
             system_roots: true,
             user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..self.options()
+            ..self.options(&client, &handlers)
         });
         let hooks = HookClient::new(catalog.clone(), Arc::new(known.registry), transport)
             .with_namespaces(Arc::new(ClusterNamespaces::new(client)))
@@ -202,14 +203,21 @@ impl Args {
         named.unwrap_or("default").to_owned()
     }
 
-    fn options(&self) -> TransportOptions {
-        match self.via {
-            Some(address) => TransportOptions {
-                resolver: Arc::new(Via(address)),
-                proxies: false,
-                ..TransportOptions::default()
-            },
-            None => TransportOptions::default(),
+    fn options(&self, client: &Client, handlers: &[Arc<RegisteredHandler>]) -> TransportOptions {
+        let mut servers = handlers.iter().map(|handler| &handler.config.server);
+        let resolver: Arc<dyn Resolve> = match self.via {
+            Some(address) => Arc::new(Via(address)),
+            None if PortForward::is_needed()
+                && servers.any(|server| PortForward::leads_to(server.host())) =>
+            {
+                Arc::new(PortForward::new(client.clone()))
+            }
+            None => return TransportOptions::default(),
+        };
+        TransportOptions {
+            resolver,
+            proxies: false,
+            ..TransportOptions::default()
         }
     }
 }
@@ -233,22 +241,9 @@ fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDe
 
 /// A request, from a file of JSON or YAML.
 fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
-    let shown = path.display();
-    let mut bytes = Vec::new();
-    let source: Box<dyn io::Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin()),
-        false => Box::new(fs::File::open(path).with_context(|| format!("cannot open {shown}"))?),
-    };
-    let read = io::Read::read_to_end(&mut io::Read::take(source, LARGEST_REQUEST + 1), &mut bytes);
-    read.with_context(|| format!("cannot read {shown}"))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_REQUEST) {
-        bail!("{shown} is larger than {LARGEST_REQUEST} bytes, which no server takes");
-    }
-    let documents =
-        windlass_object::yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))?;
-    match <[Value; 1]>::try_from(documents) {
+    match <[Value; 1]>::try_from(documents::read(path, LARGEST_REQUEST)?) {
         Ok([Value::Object(request)]) => Ok(request),
-        _ => bail!("{shown} must hold one object: the fields of a request"),
+        _ => bail!("{} must hold one object: the fields of a request", path.display()),
     }
 }
 

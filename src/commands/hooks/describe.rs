@@ -165,8 +165,7 @@ mod tests {
             },
         });
         let known = KnownConfigs::of(vec![config]);
-        let url =
-            "https://example.com:443/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/first";
+        let url = "https://example.com/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/first";
         let described = in_cluster(&known, "ext1").unwrap().unwrap();
         assert_eq!(described["handlers"][0]["url"], url);
         assert_eq!(described["problem"], Value::Null);

@@ -5,6 +5,7 @@ mod describe;
 mod known;
 mod list;
 mod openapi;
+mod port_forward;
 mod serve;
 
 use std::process::ExitCode;

@@ -86,9 +86,10 @@ pub fn operator_condition_crd() -> Value {
     operator_conditions::definition()
 }
 
-/// The admission policies that only clusters without Cluster API need.
-pub fn policies_of_extension_configs() -> [Value; 4] {
-    extension_config_policies::objects()
+/// The admission policies that only clusters without Cluster API need, and the rights to switch them off.
+pub fn policies_of_extension_configs() -> Vec<Value> {
+    let documents = extension_config_policies::documents().into_iter();
+    documents.map(|document| document.object).collect()
 }
 
 const KUSTOMIZATION: &str = "kustomization.yaml";

@@ -4,19 +4,19 @@
 //! for: a URL without user, query and fragment.
 
 use serde_json::{Value, json};
+use windlass_operator::{admission::CERTIFICATES_ACCOUNT, extension_config_policies::NAME};
 
-use super::document::{Document, labels};
-
-/// The name of all of them.
-const NAME: &str = "windlass-extension-configs";
+use super::document::{self, Document, NAMESPACE, labels};
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 
-const DEFAULTS: &str = "Optional: what Cluster API's webhook does for ExtensionConfigs, by policies that need no server. Apply this file \
-                        only where
-that is not installed, and on Kubernetes 1.36 or newer. This one fills in what is left out.";
+const DEFAULTS: &str = "Optional: what Cluster API's webhook does for ExtensionConfigs, by policies that need no server, on Kubernetes \
+                        1.36 or newer.
+They are switched off while webhooks for ExtensionConfigs are there. This one fills in what is left out.";
 
 const RULES: &str = "Refuses ExtensionConfigs that nobody could call.";
+
+const RIGHTS: &str = "By these the operator switches the policies off while a webhook configuration names ExtensionConfigs, and on again.";
 
 /// Each refusal: when an ExtensionConfig is right, and what is said of one that is not.
 const VALIDATIONS: [(&str, &str); 9] = [
@@ -93,16 +93,21 @@ const MUTATIONS: [(&str, &str, &str); 2] = [
 ];
 
 pub(super) fn documents() -> Vec<Document> {
-    let [defaults, defaults_binding, rules, rules_binding] = objects();
+    let [defaults, defaults_binding] = defaults();
+    let [rules, rules_binding] = rules();
+    let [role, role_binding] = rights();
     vec![
         Document::commented(DEFAULTS, defaults),
         Document::new(defaults_binding),
         Document::commented(RULES, rules),
         Document::new(rules_binding),
+        Document::commented(RIGHTS, role),
+        Document::new(role_binding),
     ]
 }
 
-pub(super) fn objects() -> [Value; 4] {
+/// The policy that fills in what is left out, and its binding.
+fn defaults() -> [Value; 2] {
     let mutations: Vec<_> = MUTATIONS
         .iter()
         .map(|(lacks, path, value)| {
@@ -113,6 +118,20 @@ pub(super) fn objects() -> [Value; 4] {
             })
         })
         .collect();
+    [
+        object(
+            "MutatingAdmissionPolicy",
+            json!({
+                "failurePolicy": "Fail", "reinvocationPolicy": "IfNeeded",
+                "matchConstraints": constraints(), "matchConditions": conditions(), "mutations": mutations,
+            }),
+        ),
+        object("MutatingAdmissionPolicyBinding", json!({ "policyName": NAME })),
+    ]
+}
+
+/// The policy that refuses, and its binding.
+fn rules() -> [Value; 2] {
     let variables: Vec<_> = VARIABLES
         .iter()
         .map(|(name, expression)| json!({ "name": name, "expression": expression }))
@@ -121,34 +140,12 @@ pub(super) fn objects() -> [Value; 4] {
         .iter()
         .map(|(expression, message)| json!({ "expression": expression, "message": message }))
         .collect();
-    let object = |kind: &str, spec: Value| json!({ "apiVersion": API_VERSION, "kind": kind, "metadata": { "name": NAME, "labels": labels() }, "spec": spec });
-    // Whoever takes a finalizer away is not to be kept from it.
-    let conditions =
-        json!([{ "name": "not-deleted", "expression": "!has(object.metadata.deletionTimestamp)" }]);
-    let constraints = json!({
-        "matchPolicy": "Equivalent",
-        "resourceRules": [{
-            "apiGroups": ["runtime.cluster.x-k8s.io"],
-            "apiVersions": ["v1beta2", "v1alpha1"],
-            "resources": ["extensionconfigs"],
-            "operations": ["CREATE", "UPDATE"],
-            "scope": "Cluster",
-        }],
-    });
     [
-        object(
-            "MutatingAdmissionPolicy",
-            json!({
-                "failurePolicy": "Fail", "reinvocationPolicy": "IfNeeded",
-                "matchConstraints": constraints, "matchConditions": conditions, "mutations": mutations,
-            }),
-        ),
-        object("MutatingAdmissionPolicyBinding", json!({ "policyName": NAME })),
         object(
             "ValidatingAdmissionPolicy",
             json!({
                 "failurePolicy": "Fail",
-                "matchConstraints": constraints, "matchConditions": conditions,
+                "matchConstraints": constraints(), "matchConditions": conditions(),
                 "variables": variables, "validations": validations,
             }),
         ),
@@ -157,4 +154,51 @@ pub(super) fn objects() -> [Value; 4] {
             json!({ "policyName": NAME, "validationActions": ["Deny"] }),
         ),
     ]
+}
+
+/// What the operator may do with the bindings, and that it may: as any process that looks after ExtensionConfigs.
+fn rights() -> [Value; 2] {
+    let group = "rbac.authorization.k8s.io";
+    let metadata = json!({ "name": NAME, "labels": labels() });
+    let accounts = [document::NAME, CERTIFICATES_ACCOUNT];
+    let subjects =
+        accounts.map(|name| json!({ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }));
+    [
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": metadata,
+            "rules": [{
+                "apiGroups": ["admissionregistration.k8s.io"],
+                "resources": ["mutatingadmissionpolicybindings", "validatingadmissionpolicybindings"],
+                "resourceNames": [NAME],
+                "verbs": ["get", "patch"],
+            }],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": NAME },
+            "subjects": subjects,
+        }),
+    ]
+}
+
+fn object(kind: &str, spec: Value) -> Value {
+    json!({ "apiVersion": API_VERSION, "kind": kind, "metadata": { "name": NAME, "labels": labels() }, "spec": spec })
+}
+
+/// Whoever takes a finalizer away is not to be kept from it.
+fn conditions() -> Value {
+    json!([{ "name": "not-deleted", "expression": "!has(object.metadata.deletionTimestamp)" }])
+}
+
+fn constraints() -> Value {
+    json!({
+        "matchPolicy": "Equivalent",
+        "resourceRules": [{
+            "apiGroups": ["runtime.cluster.x-k8s.io"],
+            "apiVersions": ["v1beta2", "v1alpha1"],
+            "resources": ["extensionconfigs"],
+            "operations": ["CREATE", "UPDATE"],
+            "scope": "Cluster",
+        }],
+    })
 }

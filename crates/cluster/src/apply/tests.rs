@@ -198,3 +198,63 @@ async fn repairs_end_in_a_contest_that_names_the_other_writer() {
     assert!(contested[0].is_news && contested[0].wait.is_some());
     assert_eq!(applier.contested("b"), []);
 }
+
+/// Keeps `data.a` of a live object; fails where there is none.
+struct KeepsA;
+
+impl Retention for KeepsA {
+    fn retain<'a>(&'a self, desired: &'a Value, live: &'a Value, _: &'a Applicant) -> Retaining<'a> {
+        let kept = live.pointer("/data/a").map(|a| {
+            let mut kept = desired.clone();
+            kept["data"]["a"] = a.clone();
+            kept["metadata"]["name"] = "another".into();
+            Some(kept)
+        });
+        Box::pin(async { kept.ok_or_else(|| RetainError("data.a is not there".into())) })
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_is_not_written_by_itself_and_goes_along_with_what_is() {
+    let mut live = made(&body_of(&desired(), &applicant()));
+    live["data"]["a"] = "theirs".into();
+    live["metadata"]["resourceVersion"] = "7".into();
+    let (applier, requests) = applier(vec![
+        (200, live.clone()),
+        (200, live.clone()),
+        (200, live.clone()),
+    ]);
+    let applier = applier.retaining(Arc::new(KeepsA));
+    let outcome = applier.ensure(&desired(), &applicant()).await.unwrap();
+    assert_eq!(outcome, Outcome::Unchanged);
+    assert_eq!(requests.lock().len(), 1, "it is only looked at");
+    assert!(applier.is_kept(&desired(), &live, &applicant()).await.unwrap());
+    assert!(!applier.is_applied(&desired(), &live, &applicant()));
+
+    let mut next = desired();
+    next["data"]["b"] = "c".into();
+    let outcome = applier.ensure(&next, &applicant()).await.unwrap();
+    assert_eq!(outcome, Outcome::Written);
+    let (method, written) = requests.lock().pop().unwrap();
+    assert_eq!(method, "PATCH");
+    assert_eq!(written["data"], json!({"a": "theirs", "b": "c"}));
+    assert_eq!(written["metadata"]["name"], "c", "its names are ours");
+    assert_eq!(
+        written["metadata"]["resourceVersion"], "7",
+        "only what was seen is written"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_written_where_it_cannot_be_said_what_is_kept() {
+    let mut live = made(&body_of(&desired(), &applicant()));
+    live["data"] = json!({});
+    let (applier, requests) = applier(vec![(200, live)]);
+    let error = applier
+        .retaining(Arc::new(KeepsA))
+        .ensure(&desired(), &applicant())
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "data.a is not there");
+    assert_eq!(requests.lock().len(), 1);
+}

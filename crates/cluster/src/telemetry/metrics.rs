@@ -19,6 +19,7 @@ pub struct Metrics {
     durations: Family<Controller, Histogram, fn() -> Histogram>,
     probes: Family<Probe, Counter>,
     repairs: Family<Target, Counter>,
+    discoveries: Family<Discovery, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -44,6 +45,12 @@ struct Target {
     name: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Discovery {
+    extension_config: String,
+    result: &'static str,
+}
+
 /// A gauge that is read when it is scraped: its value for each set of labels.
 pub type Reading = (Vec<(&'static str, String)>, i64);
 
@@ -54,6 +61,9 @@ struct Reported {
     read: Box<dyn Fn() -> Vec<Reading> + Send + Sync>,
 }
 
+/// What the names of metrics begin with, but for those that others look for by a name of theirs.
+const PREFIX: &str = "windlass";
+
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 10.0, 60.0];
 
 // === impl Metrics ===
@@ -62,13 +72,20 @@ impl Metrics {
     /// Everything at 0.
     pub fn new() -> Self {
         let metrics = Self {
-            registry: Mutex::new(Registry::with_prefix("windlass")),
+            registry: Mutex::default(),
             reconciliations: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             probes: Family::default(),
             repairs: Family::default(),
+            discoveries: Family::default(),
         };
-        let mut registry = metrics.registry.lock();
+        let mut all = metrics.registry.lock();
+        all.register(
+            "capi_runtime_sdk_discoveries",
+            "Discoveries of each ExtensionConfig by result",
+            metrics.discoveries.clone(),
+        );
+        let registry = all.sub_registry_with_prefix(PREFIX);
         registry.register(
             "reconciliations",
             "Reconciliations by controller and outcome",
@@ -89,7 +106,7 @@ impl Metrics {
             "Trust bundles restored in targets after another client had overwritten them",
             metrics.repairs.clone(),
         );
-        drop(registry);
+        drop(all);
         metrics
     }
 
@@ -124,6 +141,20 @@ impl Metrics {
         self.repairs.get_or_create(&labels).inc();
     }
 
+    /// The server of an ExtensionConfig was asked what it answers. It is counted as `runtime_hooks` does it.
+    pub fn discovered(&self, extension_config: &str, succeeded: bool) {
+        let labels = Discovery::of(extension_config, succeeded);
+        self.discoveries.get_or_create(&labels).inc();
+    }
+
+    /// An ExtensionConfig is gone: there are no more series than ExtensionConfigs.
+    pub fn forget_discoveries(&self, extension_config: &str) {
+        for succeeded in [true, false] {
+            self.discoveries
+                .remove(&Discovery::of(extension_config, succeeded));
+        }
+    }
+
     /// Reports a gauge, by asking `read` at each scrape.
     pub fn report(
         &self,
@@ -134,6 +165,7 @@ impl Metrics {
         let read = Box::new(read);
         self.registry
             .lock()
+            .sub_registry_with_prefix(PREFIX)
             .register_collector(Box::new(Reported { name, help, read }));
     }
 
@@ -152,6 +184,17 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+// === impl Discovery ===
+
+impl Discovery {
+    fn of(extension_config: &str, succeeded: bool) -> Self {
+        Self {
+            extension_config: extension_config.to_owned(),
+            result: if succeeded { "Success" } else { "Failure" },
+        }
     }
 }
 
@@ -203,6 +246,7 @@ mod tests {
         let service = kinds::API_SERVICE.object(None, "v1.example.com");
         metrics.repaired(&service);
         metrics.repaired(&service.in_cluster(InCluster::Remote));
+        metrics.discovered("hooks", false);
         let of = |kind: &str, value| (vec![("kind", kind.to_owned())], value);
         metrics.report("index_objects", "Objects", move || {
             vec![of("v1, Kind=Secret", 3), of("v1, Kind=Pod", 0)]
@@ -218,9 +262,23 @@ mod tests {
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
             "windlass_index_objects{kind=\"v1, Kind=Pod\"} 0",
             "windlass_leader 1",
+            "\ncapi_runtime_sdk_discoveries_total{extension_config=\"hooks\",result=\"Failure\"} 1",
         ] {
             assert!(text.contains(line), "{text}");
         }
         assert!(!text.contains("unlisted_kinds"), "{text}");
+    }
+
+    #[test]
+    fn there_are_no_discoveries_of_what_is_gone() {
+        let metrics = Metrics::new();
+        for name in ["first", "second"] {
+            metrics.discovered(name, true);
+            metrics.discovered(name, false);
+        }
+        metrics.forget_discoveries("first");
+        let text = metrics.text().unwrap();
+        let counts = |name: &str| text.matches(&format!("extension_config=\"{name}\"")).count();
+        assert_eq!([counts("first"), counts("second")], [0, 2], "{text}");
     }
 }

@@ -106,6 +106,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_no_ca_is_not_given_and_said() {
+        let key = kinds::SECRET.object(Some("n"), "ca");
+        let problem = |secret: Option<Value>| {
+            let read = read_given(secret.as_ref(), &key, Timestamp::UNIX_EPOCH);
+            read.unwrap_err().to_string()
+        };
+        let with = |data: Value| problem(Some(json!({"data": data})));
+        let said = [
+            problem(None),
+            with(json!(null)),
+            with(json!({"tls.crt": "YQ=="})),
+            with(json!({"ca.crt": ""})),
+            with(json!({"ca.crt": "%"})),
+            with(json!({"ca.crt": "YQ=="})),
+        ];
+        for problem in &said {
+            assert!(problem.contains("n/ca"), "{problem}");
+        }
+        assert_eq!(said[1], said[2]);
+        assert_ne!(said[0], said[1], "there is one");
+        assert_ne!(said[2], said[3], "there is something");
+    }
+
+    #[test]
     fn a_copy_of_a_serving_secret_is_none_of_a_serving_certificate() {
         let index = Index::new();
         index.apply(

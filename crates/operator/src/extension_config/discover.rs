@@ -174,6 +174,12 @@ impl ServerPlace {
     fn of(config: &Value) -> Result<Self, DiscoverError> {
         let text = |field: &str| object::text(config, &format!("/spec/clientConfig/{field}"));
         if let (Some(namespace), Some(name)) = (text("service/namespace"), text("service/name")) {
+            let path = text("service/path").unwrap_or_default();
+            if !path.is_empty() && (!path.starts_with('/') || path.contains(['?', '#'])) {
+                return Err(DiscoverError::ClientConfig(
+                    ".service.path: must begin with /, and have no query or fragment",
+                ));
+            }
             let port = config.pointer("/spec/clientConfig/service/port");
             return Ok(Self::Service {
                 service: kinds::SERVICE.object(Some(namespace), name),
@@ -191,9 +197,11 @@ impl ServerPlace {
             .authority()
             .map(http::uri::Authority::as_str)
             .unwrap_or_default();
-        if authority.contains('@') || url.query().is_some() {
+        // A fragment is not there any more, once it is read.
+        let has_fragment = text("url").is_some_and(|url| url.contains('#'));
+        if authority.contains('@') || url.query().is_some() || has_fragment {
             return Err(DiscoverError::ClientConfig(
-                ".url: must have neither a user nor a query",
+                ".url: must have no user, query or fragment",
             ));
         }
         let host = url.host().unwrap_or_default();
@@ -284,13 +292,25 @@ mod tests {
             ),
             (
                 json!({"url": "https://a:b@example.com"}),
-                ".url: must have neither a user nor a query",
+                ".url: must have no user, query or fragment",
             ),
             (
                 json!({"url": "https://example.com/?a=b"}),
-                ".url: must have neither a user nor a query",
+                ".url: must have no user, query or fragment",
+            ),
+            (
+                json!({"url": "https://example.com/#a"}),
+                ".url: must have no user, query or fragment",
             ),
             (json!({"url": "a b"}), ".url: is not a URL"),
+            (
+                json!({"service": {"namespace": "n", "name": "s", "path": "/x?a=b"}}),
+                ".service.path: must begin with /, and have no query or fragment",
+            ),
+            (
+                json!({"service": {"namespace": "n", "name": "s", "path": "runtime-extensions/"}}),
+                ".service.path: must begin with /, and have no query or fragment",
+            ),
         ] {
             assert_eq!(place(wrong), Err(format!("spec.clientConfig{expected}")));
         }

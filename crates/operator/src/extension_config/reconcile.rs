@@ -48,6 +48,7 @@ impl ExtensionConfigReconciler {
         let Some(config) = config else {
             self.attempts.lock().remove(&key);
             self.announced.forget(&key);
+            self.context.metrics.forget_discoveries(&key.name);
             return Ok(Action::AwaitChange);
         };
         match status_writer(&self.context.index, &config, self.context.clock.now()) {
@@ -110,6 +111,8 @@ impl ExtensionConfigReconciler {
             Err(error) => Discovery::NotDiscovered(error.to_string()),
         };
         drop(permit);
+        let is_discovered = matches!(discovery, Discovery::Discovered(_));
+        self.context.metrics.discovered(&key.name, is_discovered);
         let mut attempts = self.attempts.lock();
         let now = Instant::now();
         let attempt = Attempt::new(asked.clone(), discovery.clone(), attempts.get(key), now);

@@ -316,6 +316,23 @@ mod tests {
     }
 
     #[test]
+    fn handlers_of_deprecated_versions_are_told() {
+        let Discovery::Discovered(mut discovered) = handlers(&["first"]) else {
+            unreachable!()
+        };
+        assert_eq!(remarks(&discovered), None);
+        discovered.deprecated = vec![("first".into(), discovered.handlers[0].hook.clone())];
+        let deprecated = "Deprecated, to be replaced by a newer version: first (hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=GeneratePatches)";
+        assert_eq!(remarks(&discovered).unwrap(), deprecated);
+        discovered.unknown = discovered.deprecated.clone();
+        let both = remarks(&discovered).unwrap();
+        assert!(
+            both.starts_with("Left out, ") && both.ends_with(&format!("; {deprecated}")),
+            "{both}"
+        );
+    }
+
+    #[test]
     fn what_others_say_stays() {
         let theirs = json!({"type": "Other", "status": "True", "reason": "a", "message": "b", "lastTransitionTime": "c"});
         let config = json!({

@@ -139,7 +139,7 @@ impl HookClient {
         };
         let request = PreparedRequest::new(&self.catalog, definition, request);
         let request = &request.map_err(unwritten(&first.name))?;
-        let deadline = options.budget.map(|budget| Instant::now() + budget);
+        let deadline = options.deadline();
         let beside = match options.order {
             CallOrder::Sequential => 1,
             CallOrder::Concurrent(most) => most.max(1),
@@ -227,7 +227,7 @@ impl HookClient {
         }
         let request = PreparedRequest::new(&self.catalog, definition, request);
         let request = request.map_err(unwritten(handler))?;
-        let deadline = options.budget.map(|budget| Instant::now() + budget);
+        let deadline = options.deadline();
         self.call_handler(&request, &registered, deadline, options.cached)
             .await
     }
@@ -245,7 +245,8 @@ impl HookClient {
             Err(failed) => failed,
         };
         if handler.failure_policy == FailurePolicy::Ignore && failed.is_ignorable() {
-            self.metrics.ignored_failure(handler);
+            self.metrics
+                .ignored_failure(request.definition().reference(), handler);
             warn!(handler = handler.name, error = %failed, "Ignoring a failed call, by failurePolicy");
             return Ok(R::of(HookOutcome::default()));
         }
@@ -281,7 +282,8 @@ impl HookClient {
             .get(&handler.hook)
             .is_some_and(|hook| hook.metadata().deprecated)
         {
-            self.metrics.deprecated_request(handler);
+            self.metrics
+                .deprecated_request(request.definition().reference(), handler);
             debug!(handler = handler.name, hook = %handler.hook, "The handler answers a deprecated version");
         }
         let permit = self.circuits.admit(&handler.config.server);
@@ -289,7 +291,13 @@ impl HookClient {
         let ends = Instant::now() + handler.timeout;
         let ends = deadline.map_or(ends, |deadline| deadline.min(ends));
         let answered = self.post(request.definition(), handler, body, ends).await;
-        permit.report(!matches!(&answered, Err(error) if is_no_answer(error)));
+        match &answered {
+            Ok(_) => permit.report(true),
+            Err(error) => match has_answered(error) {
+                Some(answered) => permit.report(answered),
+                None => drop(permit),
+            },
+        }
         let (answer, started) = answered?;
         let read = read::<R>(&answer, &conversion);
         let status = match &read {
@@ -306,7 +314,7 @@ impl HookClient {
             duration: started.elapsed(),
         };
         self.metrics
-            .request(request.definition().reference(), handler, &counted);
+            .request(request.definition().reference(), handler, counted);
         let (response, outcome) = read?;
         match outcome.status {
             ResponseStatus::Success => {}
@@ -337,33 +345,34 @@ impl HookClient {
             true => self.retries,
             false => 0,
         };
+        let mut failed = None;
         loop {
             let started = Instant::now();
             let left = ends.saturating_duration_since(started);
             if left.is_zero() {
-                return Err(HandlerError::OutOfBudget);
+                return Err(failed.map_or(HandlerError::OutOfBudget, HandlerError::from));
             }
             let path = format!("{}?timeout={}", handler.path(), go_duration(left));
             let posted = self
                 .transport
                 .post(&handler.config.server, &path, body.clone(), left);
-            let error = match posted.await {
+            let posted = posted.await;
+            let code = metrics::code(&posted);
+            let error = match posted {
                 Ok(answer) => return Ok((answer, started)),
                 Err(error) => error,
             };
             let counted = metrics::CallOutcome {
-                code: match &error {
-                    PostError::Status { status, .. } => Some(status.as_u16()),
-                    _ => None,
-                },
+                code,
                 status: "Unknown",
                 duration: started.elapsed(),
             };
-            self.metrics.request(definition.reference(), handler, &counted);
+            self.metrics.request(definition.reference(), handler, counted);
             if retries == 0 || !error.is_transient() {
                 return Err(error.into());
             }
             retries -= 1;
+            failed = Some(error);
             tokio::time::sleep(RETRY_DELAY.min(ends.saturating_duration_since(Instant::now()))).await;
         }
     }
@@ -392,12 +401,13 @@ fn read<R: ReadResponse>(body: &[u8], conversion: &ConversionPath) -> Result<(R,
     R::read_value(conversion.response(value)?).map_err(HandlerError::Decode)
 }
 
-/// Whether a server did not answer, or only to say that it cannot.
-fn is_no_answer(error: &HandlerError) -> bool {
+/// Whether a server has answered, and not only to say that it cannot; [`None`] where it was not asked.
+fn has_answered(error: &HandlerError) -> Option<bool> {
     match error {
-        HandlerError::Post(PostError::Status { status, .. }) => status.is_server_error(),
-        HandlerError::Post(_) => true,
-        _ => false,
+        HandlerError::OutOfBudget | HandlerError::Post(PostError::Trust(_) | PostError::Path(_)) => None,
+        HandlerError::Post(PostError::Status { status, .. }) => Some(!status.is_server_error()),
+        HandlerError::Post(_) => Some(false),
+        _ => Some(true),
     }
 }
 

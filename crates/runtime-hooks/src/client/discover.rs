@@ -1,12 +1,17 @@
 //! Asking a server which hooks it answers.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use webhook_transport::client::PostError;
 
-use super::HookClient;
+use super::{
+    HookClient,
+    metrics::{self, CallOutcome},
+};
 use crate::{
+    Hook,
+    cluster_api::Discovery,
     discovery::{self, Discovered, DiscoveryError},
     hook::join,
     registry::ExtensionConfig,
@@ -41,10 +46,23 @@ impl HookClient {
             TIMEOUT.as_secs()
         );
         let body = discovery::request().to_string().into();
+        let started = Instant::now();
         let answered = self.transport.post(&config.server, &path, body, TIMEOUT).await;
+        let (code, duration) = (metrics::code(&answered), started.elapsed());
         let discovered = answered
             .map_err(DiscoverHandlersError::from)
             .and_then(|answer| Ok(discovery::read_answer(&answer, &self.catalog)?));
+        let outcome = CallOutcome {
+            code,
+            status: match &discovered {
+                Ok(_) => "Success",
+                Err(DiscoverHandlersError::Answer(DiscoveryError::Failure(_))) => "Failure",
+                Err(_) => "Unknown",
+            },
+            duration,
+        };
+        self.metrics
+            .request_of_server(&Discovery::reference(), &config.server, outcome);
         self.metrics.discovery(&config.name, discovered.is_ok());
         discovered
     }

@@ -1,70 +1,80 @@
 //! What calls are counted by: Cluster API's metrics by their names (`internal/runtime/metrics/metrics.go`), and what they lack.
 
-use std::time::Duration;
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
+use parking_lot::RwLock;
 use prometheus_client::{
-    encoding::EncodeLabelSet,
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelSetEncoder, LabelValueEncoder},
     metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::Registry,
 };
+use webhook_transport::{ServerReference, client::PostError};
 
 use crate::{HookReference, registry::RegisteredHandler};
 
 /// Counters of calls and discoveries. A clone counts to the same.
 #[derive(Clone, Debug)]
 pub struct HookMetrics {
-    requests: Family<RequestLabels, Counter>,
-    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
-    handler_requests: Family<HandlerLabels, Counter>,
-    ignored_failures: Family<NamedHandlerLabels, Counter>,
-    deprecated_requests: Family<NamedHandlerLabels, Counter>,
+    requests: Family<(Shared<AskedLabels>, OutcomeLabels), Counter>,
+    durations: Family<Shared<AskedLabels>, Histogram, fn() -> Histogram>,
+    handler_requests: Family<(Shared<HandlerLabels>, StatusLabels), Counter>,
+    ignored_failures: Family<Shared<HandlerLabels>, Counter>,
+    deprecated_requests: Family<Shared<HandlerLabels>, Counter>,
     discoveries: Family<DiscoveryLabels, Counter>,
+    /// Of each handler that was called, so that a call writes no labels.
+    labels: Arc<RwLock<HashMap<String, Arc<CallLabels>>>>,
 }
 
 /// How a call ended.
-pub(super) struct CallOutcome<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct CallOutcome {
     /// The HTTP status; [`None`] where there was no answer.
     pub(super) code: Option<u16>,
     /// `Success`, `Failure` or `Unknown`.
-    pub(super) status: &'a str,
+    pub(super) status: &'static str,
     pub(super) duration: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    code: String,
+/// The labels of calls of a handler.
+#[derive(Debug)]
+struct CallLabels {
+    asked: Shared<AskedLabels>,
+    handler: Shared<HandlerLabels>,
+}
+
+/// Labels of several series.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shared<L>(Arc<L>);
+
+#[derive(Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AskedLabels {
     host: String,
     group: String,
     version: String,
     hook: String,
-    status: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DurationLabels {
-    host: String,
-    group: String,
-    version: String,
-    hook: String,
+struct OutcomeLabels {
+    code: Code,
+    status: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Code(Option<u16>);
+
+#[derive(Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct HandlerLabels {
     handler: String,
     extension_config: String,
     group: String,
     version: String,
     hook: String,
-    status: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NamedHandlerLabels {
-    handler: String,
-    extension_config: String,
-    group: String,
-    version: String,
-    hook: String,
+struct StatusLabels {
+    status: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,8 +85,8 @@ struct DiscoveryLabels {
 
 /// From 5 ms to a minute, as Cluster API has them.
 const BUCKETS: [f64; 23] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0,
-    15.0, 20.0, 30.0, 60.0,
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
 ];
 
 // === impl HookMetrics ===
@@ -127,57 +137,64 @@ impl HookMetrics {
             ignored_failures: Family::default(),
             deprecated_requests: Family::default(),
             discoveries: Family::default(),
+            labels: Arc::default(),
         }
     }
 
-    /// Counts one request over the network.
-    pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: &CallOutcome) {
-        let host = || handler.config.server.authority().to_owned();
-        let (group, version, hook) = names(asked);
-        self.requests
-            .get_or_create(&RequestLabels {
-                code: outcome
-                    .code
-                    .map_or_else(|| "<error>".to_owned(), |code| code.to_string()),
-                host: host(),
-                group: group.clone(),
-                version: version.clone(),
-                hook: hook.clone(),
-                status: outcome.status.to_owned(),
-            })
-            .inc();
-        let duration = DurationLabels {
-            host: host(),
-            group,
-            version,
-            hook,
+    /// Counts one request of a handler over the network.
+    pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: CallOutcome) {
+        let labels = self.labels_of(asked, handler);
+        self.count(&labels.asked, outcome);
+        let status = StatusLabels {
+            status: outcome.status,
         };
-        self.durations
-            .get_or_create(&duration)
-            .observe(outcome.duration.as_secs_f64());
-        let (group, version, hook) = names(&handler.hook);
         self.handler_requests
-            .get_or_create(&HandlerLabels {
-                handler: handler.name.clone(),
-                extension_config: handler.config.name.clone(),
-                group,
-                version,
-                hook,
-                status: outcome.status.to_owned(),
-            })
+            .get_or_create(&(labels.handler.clone(), status))
             .inc();
     }
 
-    pub(super) fn ignored_failure(&self, handler: &RegisteredHandler) {
-        self.ignored_failures
-            .get_or_create(&NamedHandlerLabels::of(handler))
-            .inc();
+    /// Counts one request over the network that is for no handler.
+    pub(super) fn request_of_server(
+        &self,
+        asked: &HookReference,
+        server: &ServerReference,
+        outcome: CallOutcome,
+    ) {
+        self.count(&Shared(Arc::new(AskedLabels::of(asked, server))), outcome);
     }
 
-    pub(super) fn deprecated_request(&self, handler: &RegisteredHandler) {
-        self.deprecated_requests
-            .get_or_create(&NamedHandlerLabels::of(handler))
-            .inc();
+    pub(super) fn ignored_failure(&self, asked: &HookReference, handler: &RegisteredHandler) {
+        let labels = self.labels_of(asked, handler);
+        self.ignored_failures.get_or_create(&labels.handler).inc();
+    }
+
+    pub(super) fn deprecated_request(&self, asked: &HookReference, handler: &RegisteredHandler) {
+        let labels = self.labels_of(asked, handler);
+        self.deprecated_requests.get_or_create(&labels.handler).inc();
+    }
+
+    fn count(&self, asked: &Shared<AskedLabels>, outcome: CallOutcome) {
+        let labels = OutcomeLabels {
+            code: Code(outcome.code),
+            status: outcome.status,
+        };
+        self.requests.get_or_create(&(asked.clone(), labels)).inc();
+        let durations = self.durations.get_or_create(asked);
+        durations.observe(outcome.duration.as_secs_f64());
+    }
+
+    /// The labels of calls of a handler, which are written where it is not the one that was called before by its name.
+    fn labels_of(&self, asked: &HookReference, handler: &RegisteredHandler) -> Arc<CallLabels> {
+        let known = self.labels.read().get(&handler.name).cloned();
+        if let Some(known) = known.filter(|known| known.are_of(asked, handler)) {
+            return known;
+        }
+        let written = Arc::new(CallLabels {
+            asked: Shared(Arc::new(AskedLabels::of(asked, &handler.config.server))),
+            handler: Shared(Arc::new(HandlerLabels::of(handler))),
+        });
+        self.labels.write().insert(handler.name.clone(), written.clone());
+        written
     }
 
     pub(super) fn discovery(&self, extension_config: &str, is_success: bool) {
@@ -195,25 +212,78 @@ impl Default for HookMetrics {
     }
 }
 
-// === impl NamedHandlerLabels ===
+/// The HTTP status of an answer; [`None`] where there is none.
+pub(super) fn code<T>(answered: &Result<T, PostError>) -> Option<u16> {
+    match answered {
+        Ok(_) => Some(200),
+        Err(PostError::Status { status, .. }) => Some(status.as_u16()),
+        Err(_) => None,
+    }
+}
 
-impl NamedHandlerLabels {
-    fn of(handler: &RegisteredHandler) -> Self {
-        let (group, version, hook) = names(&handler.hook);
+// === impl CallLabels ===
+
+impl CallLabels {
+    fn are_of(&self, asked: &HookReference, handler: &RegisteredHandler) -> bool {
+        let (of_asked, of_handler) = (&*self.asked.0, &*self.handler.0);
+        of_asked.host == handler.config.server.authority()
+            && of_asked.version == asked.version()
+            && of_asked.hook == asked.hook
+            && of_asked.group == asked.group()
+            && of_handler.version == handler.hook.version()
+            && of_handler.hook == handler.hook.hook
+            && of_handler.group == handler.hook.group()
+    }
+}
+
+// === impl AskedLabels ===
+
+impl AskedLabels {
+    fn of(asked: &HookReference, server: &ServerReference) -> Self {
         Self {
-            handler: handler.name.clone(),
-            extension_config: handler.config.name.clone(),
-            group,
-            version,
-            hook,
+            host: server.authority().to_owned(),
+            group: asked.group().to_owned(),
+            version: asked.version().to_owned(),
+            hook: asked.hook.clone(),
         }
     }
 }
 
-fn names(hook: &HookReference) -> (String, String, String) {
-    (
-        hook.group().to_owned(),
-        hook.version().to_owned(),
-        hook.hook.clone(),
-    )
+// === impl HandlerLabels ===
+
+impl HandlerLabels {
+    fn of(handler: &RegisteredHandler) -> Self {
+        Self {
+            handler: handler.name.clone(),
+            extension_config: handler.config.name.clone(),
+            group: handler.hook.group().to_owned(),
+            version: handler.hook.version().to_owned(),
+            hook: handler.hook.hook.clone(),
+        }
+    }
+}
+
+// === impl Shared ===
+
+impl<L> Clone for Shared<L> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<L: EncodeLabelSet> EncodeLabelSet for Shared<L> {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        self.0.encode(encoder)
+    }
+}
+
+// === impl Code ===
+
+impl EncodeLabelValue for Code {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        match self.0 {
+            Some(code) => EncodeLabelValue::encode(&code, encoder),
+            None => EncodeLabelValue::encode(&"<error>", encoder),
+        }
+    }
 }

@@ -15,7 +15,11 @@ mod response_cache;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use webhook_transport::client::Transport;
 
@@ -75,6 +79,15 @@ pub enum CallOrder {
 
 /// How often a call of an idempotent hook is tried again that failed on its way.
 const RETRIES: u32 = 2;
+
+// === impl CallOptions ===
+
+impl CallOptions {
+    /// When the budget ends; [`None`] where that is never.
+    fn deadline(&self) -> Option<Instant> {
+        self.budget.and_then(|budget| Instant::now().checked_add(budget))
+    }
+}
 
 // === impl HookClient ===
 

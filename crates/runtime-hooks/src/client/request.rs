@@ -1,6 +1,6 @@
 //! What is sent: one request, as each of several handlers is to have it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -22,6 +22,8 @@ pub(super) struct PreparedRequest<'a> {
     head: String,
     rest: String,
     settings: Map<String, Value>,
+    /// The whole of it, for each handler that has no settings of its own.
+    common: OnceLock<Bytes>,
 }
 
 /// A handler's own: what is sent to it, and how what it answers is read.
@@ -66,6 +68,7 @@ impl<'a> PreparedRequest<'a> {
             head,
             rest,
             settings,
+            common: OnceLock::new(),
         })
     }
 
@@ -83,6 +86,7 @@ impl<'a> PreparedRequest<'a> {
             to: handler.hook.clone(),
         })?;
         let body = match conversion.is_empty() {
+            true if handler.config.settings.is_empty() => self.common()?,
             true => self.encode(&handler.config.settings)?.into(),
             false => self.encode_converted(handler, &conversion)?,
         };
@@ -96,6 +100,14 @@ impl<'a> PreparedRequest<'a> {
     /// When it cannot be read as it was written.
     pub(super) fn with_settings(&self, settings: &HookSettings) -> Result<Value, HandlerError> {
         serde_json::from_str(&self.encode(settings)?).map_err(HandlerError::Encode)
+    }
+
+    fn common(&self) -> Result<Bytes, HandlerError> {
+        if let Some(known) = self.common.get() {
+            return Ok(known.clone());
+        }
+        let encoded = Bytes::from(self.encode(&HookSettings::new())?);
+        Ok(self.common.get_or_init(|| encoded).clone())
     }
 
     fn merged(&self, settings: &HookSettings) -> Option<Map<String, Value>> {
@@ -135,7 +147,7 @@ impl<'a> PreparedRequest<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, sync::Arc, time::Duration};
+    use std::{collections::BTreeMap, sync::Arc};
 
     use serde_json::json;
     use webhook_transport::ServerReference;
@@ -144,29 +156,30 @@ mod tests {
     use crate::{
         Hook,
         cluster_api::{BeforeClusterCreate, Discovery},
-        discovery::FailurePolicy,
+        discovery::{FailurePolicy, Handler},
         registry::ExtensionConfig,
     };
 
     fn sent<H: Hook>(request: Value, settings: &[(&str, &str)]) -> Value {
         let catalog = Catalog::of_cluster_api();
         let definition = catalog.get(&H::reference()).unwrap();
-        let handler = RegisteredHandler {
-            name: "a.ext1".into(),
-            config: Arc::new(ExtensionConfig {
-                name: "ext1".into(),
-                resource_version: String::new(),
-                server: ServerReference::url("https://example.com", "").unwrap(),
-                namespace_selector: json!({}),
-                settings: settings
-                    .iter()
-                    .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                    .collect::<BTreeMap<_, _>>(),
-            }),
+        let config = ExtensionConfig {
+            name: "ext1".into(),
+            resource_version: String::new(),
+            server: ServerReference::url("https://example.com", "").unwrap(),
+            namespace_selector: json!({}),
+            settings: settings
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+        };
+        let handler = Handler {
+            name: "a".into(),
             hook: H::reference(),
-            timeout: Duration::from_secs(1),
+            timeout_seconds: Some(1),
             failure_policy: FailurePolicy::Fail,
         };
+        let handler = RegisteredHandler::new(Arc::new(config), handler);
         let prepared = PreparedRequest::new(&catalog, definition, &request).unwrap();
         let first = prepared.for_handler(&handler).unwrap().body;
         assert_eq!(

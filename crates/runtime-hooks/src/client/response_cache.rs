@@ -104,40 +104,44 @@ mod tests {
 
     use super::*;
     use crate::{
-        Hook, cluster_api::BeforeClusterCreate, discovery::FailurePolicy, registry::ExtensionConfig,
+        Hook,
+        cluster_api::BeforeClusterCreate,
+        discovery::{FailurePolicy, Handler},
+        registry::ExtensionConfig,
     };
 
     fn handler(name: &str, resource_version: &str) -> RegisteredHandler {
-        RegisteredHandler {
+        let config = ExtensionConfig {
+            name: "ext1".into(),
+            resource_version: resource_version.into(),
+            server: ServerReference::url("https://example.com", "").unwrap(),
+            namespace_selector: json!({}),
+            settings: BTreeMap::new(),
+        };
+        let handler = Handler {
             name: name.into(),
-            config: Arc::new(ExtensionConfig {
-                name: "ext1".into(),
-                resource_version: resource_version.into(),
-                server: ServerReference::url("https://example.com", "").unwrap(),
-                namespace_selector: json!({}),
-                settings: BTreeMap::new(),
-            }),
             hook: BeforeClusterCreate::reference(),
-            timeout: Duration::from_secs(1),
+            timeout_seconds: Some(1),
             failure_policy: FailurePolicy::Fail,
-        }
+        };
+        RegisteredHandler::new(Arc::new(config), handler)
     }
 
     #[test]
     fn the_key_is_of_all_that_the_response_depends_on() {
         let request = json!({"settings": {"a": "1", "b": "2"}, "list": [1, "1", null]});
-        let first = key(&handler("a.ext1", "1"), &request);
+        let first = key(&handler("a", "1"), &request);
         let reordered = json!({"list": [1, "1", null], "settings": {"b": "2", "a": "1"}});
-        assert_eq!(key(&handler("a.ext1", "1"), &reordered), first);
+        assert_eq!(key(&handler("a", "1"), &reordered), first);
         for (handler, request) in [
-            (handler("b.ext1", "1"), &request),
-            (handler("a.ext1", "2"), &request),
+            (handler("b", "1"), &request),
+            (handler("a", "2"), &request),
             (
-                handler("a.ext1", "1"),
+                handler("a", "1"),
                 &json!({"settings": {"a": "1", "b": "3"}, "list": [1, "1", null]}),
             ),
             (
-                handler("a.ext1", "1"),
+                handler("a", "1"),
                 &json!({"settings": {"a": "1", "b": "2"}, "list": [1, 1, null]}),
             ),
         ] {
@@ -148,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn other_requests_have_other_keys(one in "[a-z\"{}:,]{0,6}", other in "[a-z\"{}:,]{0,6}", more in "[a-w]{0,2}") {
-            let keyed = |one: &str, other: &str| key(&handler("a.ext1", "1"), &json!({(more.clone()): one, "x": [other]}));
+            let keyed = |one: &str, other: &str| key(&handler("a", "1"), &json!({(more.clone()): one, "x": [other]}));
             prop_assert_eq!(keyed(&one, &other) == keyed(&other, &one), one == other);
         }
     }

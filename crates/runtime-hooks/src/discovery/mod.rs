@@ -11,10 +11,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
-use windlass_object::{
-    rfc1123::{is_label, is_subdomain},
-    text,
-};
+use windlass_object::{rfc1123::is_label, text};
 
 use crate::{
     Catalog, Hook, HookReference,
@@ -236,23 +233,14 @@ fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Optio
 }
 
 /// What is wrong with a hook that a handler is said to answer.
-fn problem_of(HookReference { api_version, hook }: &HookReference) -> Option<String> {
-    let shown = || tidied(api_version);
-    let Some((group, version)) = api_version.split_once('/') else {
+fn problem_of(hook: &HookReference) -> Option<String> {
+    if !hook.has_group_and_version() {
+        let api_version = tidied(&hook.api_version);
         return Some(format!(
-            "apiVersion {:?} must have the form <group>/<version>",
-            shown()
-        ));
-    };
-    if !is_subdomain(group) || !is_label(version) {
-        return Some(format!(
-            "apiVersion {:?} must have the form <group>/<version>",
-            shown()
+            "apiVersion {api_version:?} must have the form <group>/<version>"
         ));
     }
-    let is_name =
-        !hook.is_empty() && hook.len() <= 256 && hook.chars().all(|letter| letter.is_ascii_alphanumeric());
-    (!is_name).then(|| format!("hook {:?} must be the name of a hook", tidied(hook)))
+    (!hook.has_name()).then(|| format!("hook {:?} must be the name of a hook", tidied(&hook.hook)))
 }
 
 /// The text of a field; where it is none, that is a problem.

@@ -2,6 +2,8 @@
 
 mod deserializer;
 
+use std::borrow::Cow;
+
 use serde::de::{DeserializeOwned, Error};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -55,10 +57,11 @@ pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
 /// When they do not begin with one, or may hold more than a million values.
 pub fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     check_count(bytes)?;
-    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
+    let text = text(bytes);
+    let mut values = serde_json::Deserializer::from_str(&text).into_iter();
     match values.next() {
         Some(value) => value,
-        None => serde_json::from_slice(bytes),
+        None => serde_json::from_str(&text),
     }
 }
 
@@ -69,7 +72,12 @@ pub fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
 /// When they are anything else, or may hold more than a million values.
 pub fn whole_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     check_count(bytes)?;
-    serde_json::from_slice(bytes)
+    serde_json::from_str(&text(bytes))
+}
+
+/// What is not UTF-8 is replaced, as Go does it: somebody's message may be in another encoding.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
 }
 
 /// The most values that are read: each takes many times the memory of the two bytes that it may be written with.
@@ -96,13 +104,11 @@ fn check_count(bytes: &[u8]) -> Result<(), serde_json::Error> {
     }
 }
 
-/// A field by its name, in whatever case it is written; the name as it should be goes first. null is nothing.
+/// A field by its name, in whatever case it is written. The last of several counts, and null is nothing.
 pub(crate) fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let found = object.get(name).or_else(|| {
-        let mut fields = object.iter().rev();
-        fields.find_map(|(field, value)| field.eq_ignore_ascii_case(name).then_some(value))
-    });
-    found.filter(|value| !value.is_null())
+    let mut fields = object.iter().rev();
+    let found = fields.find(|(field, value)| field.eq_ignore_ascii_case(name) && !value.is_null());
+    found.map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -136,6 +142,19 @@ mod tests {
         assert_eq!(first_value(b" {\"a\": 1}\n{\"b").unwrap(), json!({"a": 1}));
         for wrong in ["", " ", "{", "<html>"] {
             assert!(first_value(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_replaced() {
+        let written = b"{\"status\": \"caf\xe9\"}";
+        assert_eq!(read::<Sample>(written).unwrap().status, "caf\u{fffd}");
+        assert_eq!(whole_value(written).unwrap(), json!({"status": "caf\u{fffd}"}));
+        for wrong in [&b"\xef\xbb\xbf{}"[..], b"\xff\xfe{\0}\0", b"{\xe9: 1}"] {
+            assert!(
+                first_value(wrong).is_err() && whole_value(wrong).is_err(),
+                "{wrong:?}"
+            );
         }
     }
 
@@ -213,10 +232,10 @@ mod tests {
 
     #[test]
     fn the_case_of_names_does_not_matter() {
-        let object = json!({"Status": 1, "STATUS": 2, "name": 3, "Name": 4, "none": null});
+        let object = json!({"Status": 1, "STATUS": 2, "name": 3, "Name": 4, "NAME": null, "none": null});
         let object = object.as_object().unwrap();
         assert_eq!(field(object, "status"), Some(&json!(2)));
-        assert_eq!(field(object, "name"), Some(&json!(3)));
+        assert_eq!(field(object, "name"), Some(&json!(4)), "as a struct is read");
         assert_eq!(field(object, "none"), None);
         assert_eq!(field(object, "other"), None);
     }

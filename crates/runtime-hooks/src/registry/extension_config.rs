@@ -251,17 +251,11 @@ fn handler(item: &Value, config: &str) -> Result<Handler, (&'static str, String)
         api_version: text("/requestHook/apiVersion"),
         hook: text("/requestHook/hook"),
     };
-    if hook
-        .api_version
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .count()
-        != 2
-    {
+    if !hook.has_group_and_version() {
         let problem = format!("{:?} must have the form <group>/<version>", hook.api_version);
         return Err(("requestHook.apiVersion", problem));
     }
-    if hook.hook.is_empty() || !hook.hook.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if !hook.has_name() {
         let problem = format!("{:?} must be the name of a hook", hook.hook);
         return Err(("requestHook.hook", problem));
     }

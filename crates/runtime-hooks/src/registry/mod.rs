@@ -53,6 +53,7 @@ pub struct RegisteredHandler {
     pub timeout: Duration,
     /// What a call that fails means.
     pub failure_policy: FailurePolicy,
+    path: String,
 }
 
 /// What has become of an ExtensionConfig.
@@ -270,20 +271,11 @@ fn registered(
     let config = Arc::new(config);
     let mut registered: Vec<RegisteredHandler> = Vec::with_capacity(handlers.len());
     for handler in handlers {
-        let name = format!("{}.{}", handler.name, config.name);
-        if !is_label(&handler.name) || registered.iter().any(|known| known.name == name) {
+        let is_twice = || registered.iter().any(|known| known.own_name() == handler.name);
+        if !is_label(&handler.name) || is_twice() {
             return Err(RegisterError::Name(handler.name));
         }
-        let seconds = handler
-            .timeout_seconds
-            .and_then(|seconds| u64::try_from(seconds).ok());
-        registered.push(RegisteredHandler {
-            name,
-            config: config.clone(),
-            hook: handler.hook,
-            timeout: seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
-            failure_policy: handler.failure_policy,
-        });
+        registered.push(RegisteredHandler::new(config.clone(), handler));
     }
     Ok(registered)
 }
@@ -291,17 +283,29 @@ fn registered(
 // === impl RegisteredHandler ===
 
 impl RegisteredHandler {
+    /// A handler of the server of `config`.
+    pub(crate) fn new(config: Arc<ExtensionConfig>, handler: Handler) -> Self {
+        let seconds = handler
+            .timeout_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok());
+        Self {
+            name: format!("{}.{}", handler.name, config.name),
+            path: join(config.server.prefix(), &handler.hook.handler_path(&handler.name)),
+            config,
+            hook: handler.hook,
+            timeout: seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
+            failure_policy: handler.failure_policy,
+        }
+    }
+
     /// Its name without that of its ExtensionConfig: what its server knows it by.
     pub fn own_name(&self) -> &str {
         self.name.split('.').next().unwrap_or_default()
     }
 
     /// Where its server answers.
-    pub fn path(&self) -> String {
-        join(
-            self.config.server.prefix(),
-            &self.hook.handler_path(self.own_name()),
-        )
+    pub fn path(&self) -> &str {
+        &self.path
     }
 }
 

@@ -11,4 +11,5 @@ mod authority;
 mod calls;
 mod ending;
 mod extension;
+mod raw;
 mod rotation;

@@ -94,3 +94,54 @@ async fn what_is_wrong_with_a_request_is_said() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(post(&server, FIRST, deep).await.said().0, "Failure");
 }
+
+#[tokio::test]
+async fn the_last_of_several_fields_counts_in_whatever_case() {
+    let server = echo();
+    for (body, expected) in [
+        (
+            r#"{"toKubernetesVersion": "v1", "toKubernetesVersion": "v2"}"#,
+            "  v2",
+        ),
+        (
+            r#"{"toKubernetesVersion": "v1", "TOKubernetesVersion": "v2"}"#,
+            "  v2",
+        ),
+        (
+            r#"{"TOKubernetesVersion": "v1", "toKubernetesVersion": "v2"}"#,
+            "  v2",
+        ),
+        (
+            r#"{"toKubernetesVersion": "v2", "TOKubernetesVersion": null}"#,
+            "  v2",
+        ),
+    ] {
+        assert_eq!(
+            post(&server, FIRST, body).await.said(),
+            success(expected),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn text_in_another_encoding_is_taken_as_go_takes_it() {
+    let server = echo();
+    let latin_1 = b"{\"toKubernetesVersion\": \"\xe9\"}";
+    assert_eq!(
+        post(&server, FIRST, &latin_1[..]).await.said(),
+        success("  \u{fffd}")
+    );
+    for body in [
+        &b"\xef\xbb\xbf{}"[..],
+        b"\xff\xfe{\0}\0",
+        b"{\0}\0",
+        b"{\"cluster\": {\"a\": NaN}}",
+        b"{\"cluster\": {\"a\": -Infinity}}",
+        b"{\"cluster\": {\"a\": 1e999}}",
+        b"{\"cluster\": {\"a\": 01}}",
+    ] {
+        let (status, _) = post(&server, FIRST, body).await.said();
+        assert_eq!(status, "Failure", "{body:?}");
+    }
+}

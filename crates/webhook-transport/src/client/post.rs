@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use http::{Request, StatusCode, header};
+use http::{HeaderValue, Request, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy;
@@ -104,21 +104,37 @@ impl Transport {
         body: Bytes,
         timeout: Duration,
     ) -> Result<Bytes, PostError> {
-        let exchanged = self.exchange(server, path, body);
+        // Boxed: it is large, and would be moved by each future that it is in.
+        let exchanged = Box::pin(self.exchange(server, path, body));
         match tokio::time::timeout(timeout, exchanged).await {
             Ok(answer) => answer,
             Err(_) => Err(PostError::Timeout(timeout)),
         }
     }
 
-    async fn exchange(&self, server: &ServerReference, path: &str, body: Bytes) -> Result<Bytes, PostError> {
-        let pool = self.pool(server)?;
-        let request = Request::post(format!("https://{}{path}", server.authority()))
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json")
+    fn request(
+        &self,
+        server: &ServerReference,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, http::Error> {
+        const JSON: HeaderValue = HeaderValue::from_static("application/json");
+        let url = Uri::builder()
+            .scheme(Scheme::HTTPS)
+            .authority(server.authority.clone())
+            .path_and_query(path)
+            .build()?;
+        Request::post(url)
+            .header(header::CONTENT_TYPE, JSON)
+            .header(header::ACCEPT, JSON)
             .header(header::USER_AGENT, &self.options.user_agent)
             .body(Full::new(body))
-            .map_err(|_| PostError::Path(path.to_owned()))?;
+    }
+
+    async fn exchange(&self, server: &ServerReference, path: &str, body: Bytes) -> Result<Bytes, PostError> {
+        let pool = self.pool(server)?;
+        let request = self.request(server, path, body);
+        let request = request.map_err(|_| PostError::Path(path.to_owned()))?;
         let response = pool
             .request(request)
             .await

@@ -2,6 +2,7 @@
 //! is none.
 
 mod copies;
+mod dependency_order;
 mod install_plan;
 mod interruptions;
 mod left_out;
@@ -10,6 +11,7 @@ mod preflight;
 mod requirements;
 mod upgradeable;
 
+pub use dependency_order::in_dependency_order;
 pub use install_plan::Plan;
 pub use left_out::{Absences, optional_kinds, versions_of, watched_namespaces, without};
 pub use phases::Phases;

@@ -156,7 +156,7 @@ async fn who_answers_an_older_version_is_asked_in_it() {
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &counted).unwrap();
     for expected in [
-        r#"capi_runtime_sdk_requests_total{code="200",host="a.system.svc:443",group="hooks.example.com",version="v2",hook="Greet",status="Success"} 4"#,
+        r#"capi_runtime_sdk_requests_total{host="a.system.svc:443",group="hooks.example.com",version="v2",hook="Greet",code="200",status="Success"} 4"#,
         r#"capi_runtime_sdk_handler_requests_total{handler="older.a",extension_config="a",group="hooks.example.com",version="v1",hook="Greet",status="Success"} 2"#,
         r#"capi_runtime_sdk_deprecated_requests_total{handler="older.a",extension_config="a",group="hooks.example.com",version="v1",hook="Greet"} 2"#,
     ] {
@@ -232,7 +232,7 @@ async fn calls_are_counted_by_how_they_ended() {
         ("<error>", "Unknown"),
     ] {
         let expected = format!(
-            "capi_runtime_sdk_requests_total{{code=\"{code}\",host=\"a.system.svc:443\",group=\"hooks.runtime.cluster.x-k8s.io\",version=\"v1alpha1\",hook=\"BeforeClusterCreate\",status=\"{status}\"}} 2\n"
+            "capi_runtime_sdk_requests_total{{host=\"a.system.svc:443\",group=\"hooks.runtime.cluster.x-k8s.io\",version=\"v1alpha1\",hook=\"BeforeClusterCreate\",code=\"{code}\",status=\"{status}\"}} 2\n"
         );
         assert!(text.contains(&expected), "{expected} is not in\n{text}");
     }

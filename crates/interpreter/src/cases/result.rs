@@ -1,0 +1,59 @@
+//! Answers by the names that people know them by.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Answer, Operation};
+
+/// A part of an answer, by the name that `karmadactl interpret` prints and cases have.
+///
+/// | operation | results |
+/// |---|---|
+/// | `Retain` | `retained` |
+/// | `InterpretReplica` | `replica`, `requires` |
+/// | `InterpretComponent` | `components` |
+/// | `ReviseReplica` | `revised` |
+/// | `InterpretStatus` | `status` |
+/// | `AggregateStatus` | `aggregatedStatus` |
+/// | `InterpretHealth` | `healthy` |
+/// | `InterpretDependency` | `dependencies` |
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseResult {
+    /// Its name.
+    pub name: &'static str,
+    /// As JSON.
+    pub value: Value,
+}
+
+// === impl CaseResult ===
+
+impl CaseResult {
+    /// The parts of an answer to an operation.
+    pub fn of(operation: Operation, answer: &Answer) -> Vec<Self> {
+        match answer {
+            Answer::Replica {
+                replicas,
+                requirements,
+            } => vec![Self::new("replica", replicas), Self::new("requires", requirements)],
+            Answer::Component(components) => vec![Self::new("components", components)],
+            Answer::Object(object) => {
+                let name = match operation {
+                    Operation::Retain => "retained",
+                    Operation::AggregateStatus => "aggregatedStatus",
+                    _ => "revised",
+                };
+                vec![Self::new(name, object)]
+            }
+            Answer::Status(status) => vec![Self::new("status", status)],
+            Answer::Health(healthy) => vec![Self::new("healthy", healthy)],
+            Answer::Dependency(dependencies) => vec![Self::new("dependencies", dependencies)],
+        }
+    }
+
+    fn new(name: &'static str, value: impl Serialize) -> Self {
+        Self {
+            name,
+            value: json!(value),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! An extension of a bundle, called as a controller calls it: by whom its ExtensionConfig registers.
+
+mod calls;
+mod endpoints;
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use runtime_hooks::{
+    Catalog, Registry,
+    client::{CallOptions, HookClient},
+    cluster_api::{BeforeClusterCreate, BeforeClusterCreateRequest},
+    in_cluster::{ClusterNamespaces, follow_extension_configs},
+};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use webhook_transport::client::{Transport, TransportOptions};
+
+use self::{calls::HandlerCalls, endpoints::ServiceEndpoints};
+use super::discovery;
+use crate::{
+    cluster_api,
+    steps::{self, PATIENCE, check, delete, get, is_settled, list, ready, rotate, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// An installed extension, and a client as a controller has it.
+struct Extension {
+    registry: Arc<Registry>,
+    hooks: HookClient,
+    endpoints: Arc<ServiceEndpoints>,
+    following: JoinHandle<()>,
+}
+
+const NAMESPACE: &str = "sample-extension-system";
+const SERVICE: &str = "sample-operator-service";
+const PODS: &str = "/api/v1/namespaces/sample-extension-system/pods";
+
+const EXTENSION_CONFIG: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/sample-extension";
+
+/// The handler of the sample bundle.
+const HANDLER: &str = "sample.sample-extension";
+
+/// What makes replicas hard to live with: they start slowly, and close each connection about when it is used next.
+const HARDSHIPS: &str = "
+                args: [--ready-after=3s, --idle-timeout=20ms]
+                readinessProbe:
+                  httpGet: {path: /readyz, port: 8081}
+                  periodSeconds: 1";
+
+pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluster) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("runtime-extension")?;
+    let extension = Extension::install(cluster).await?;
+    let request = BeforeClusterCreateRequest::default();
+    let hooks = &extension.hooks;
+    let all = hooks.call_all::<BeforeClusterCreate>("default", &request, CallOptions::default());
+    let said = all.await.context("calling all handlers")?;
+    anyhow::ensure!(said.message == "hello", "its settings are not there: {said:?}");
+
+    let calls = HandlerCalls::start(hooks);
+    calls.at_least(50).await?;
+    rotate(client, NAMESPACE, SERVICE, "leaf", PATIENCE).await?;
+    rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
+    rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
+    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    let config = get(client, EXTENSION_CONFIG).await?.context("gone")?;
+    cluster_api::registers(cluster, &config, 1).await?;
+    calls.at_least(50).await?;
+    calls.end().await?;
+    extension.remove(cluster).await
+}
+
+pub(super) async fn an_extension_is_called_while_its_slow_replicas_die_amid_rotations(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    let bundle = cluster.bundle("runtime-extension")?;
+    let image = "image: example.com/windlass/sample-operator:v1";
+    cluster.edit(&bundle, image, &format!("{image}{HARDSHIPS}"))?;
+    let extension = Extension::install(cluster).await?;
+
+    let calls = HandlerCalls::start(&extension.hooks);
+    calls.at_least(50).await?;
+    // One is killed at once, one is asked to end.
+    for grace in [0, 30] {
+        let certificate = format!("{}/{SERVICE}", steps::serving_certificates(NAMESPACE));
+        let asked = steps::ask_for_rotation(client, NAMESPACE, SERVICE, "ca").await?;
+        until("a rotation is under way", PATIENCE, async || {
+            let object = get(client, &certificate).await?.context("gone")?;
+            let status = &object["status"];
+            Ok(check(status["phase"] != "Stable", || status.to_string()))
+        })
+        .await?;
+        let pods = list(client, PODS).await?;
+        let name = pods.first().and_then(|pod| pod["metadata"]["name"].as_str());
+        let name = name.context("no pods")?;
+        delete(client, &format!("{PODS}/{name}?gracePeriodSeconds={grace}")).await?;
+        until("the rotation is done", PATIENCE, async || {
+            let object = get(client, &certificate).await?.context("gone")?;
+            let is_done = object["status"]["rotated"] == asked && is_settled(&object);
+            let pods = list(client, PODS).await?;
+            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+            let has_all = ready == 2 && object["status"]["endpoints"]["ready"] == 2;
+            Ok(check(is_done && has_all, || {
+                format!("{ready} pods are ready, {}", object["status"])
+            }))
+        })
+        .await?;
+    }
+    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    calls.at_least(50).await?;
+    let (calls, connections) = (calls.end().await?, extension.endpoints.connections());
+    tracing::info!(calls, connections, "No call failed");
+    anyhow::ensure!(
+        connections > 50,
+        "only {connections} connections for {calls} calls: no server has closed any"
+    );
+    extension.remove(cluster).await
+}
+
+/// Whether a pod is ready, and stays.
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    pod["metadata"]["deletionTimestamp"].is_null()
+        && conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+// === impl Extension ===
+
+impl Extension {
+    /// Installs the sample bundle, from the operator's folder, and waits until its handler is registered.
+    async fn install(cluster: &TestCluster) -> anyhow::Result<Self> {
+        let client = &cluster.client;
+        discovery::define(cluster).await?;
+        let object = steps::bundle_deployment("extension", NAMESPACE, "runtime-extension");
+        succeed(client, "POST", steps::BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+        ready(client, "extension", PATIENCE).await?;
+        discovery::discovered(cluster, "sample-extension", None, 1).await?;
+
+        let registry = Arc::new(Registry::new());
+        let following = tokio::spawn(follow_extension_configs(client.clone(), registry.clone()));
+        until("the handler is registered", PATIENCE, async || {
+            let is_there = registry.get(HANDLER).ok().flatten().is_some();
+            Ok(check(is_there, || format!("{:?}", registry.states())))
+        })
+        .await?;
+        let endpoints = Arc::new(ServiceEndpoints::new(client));
+        let transport = Transport::new(TransportOptions {
+            resolver: endpoints.clone(),
+            proxies: false,
+            ..TransportOptions::default()
+        });
+        let hooks = HookClient::new(Arc::new(Catalog::of_cluster_api()), registry.clone(), transport)
+            .with_namespaces(Arc::new(ClusterNamespaces::new(client.clone())));
+        Ok(Self {
+            registry,
+            hooks,
+            endpoints,
+            following,
+        })
+    }
+
+    /// Removes the bundle, and waits until its handler is registered no more.
+    async fn remove(self, cluster: &TestCluster) -> anyhow::Result<()> {
+        let path = format!("{}/extension", steps::BUNDLE_DEPLOYMENTS);
+        succeed(&cluster.client, "DELETE", &path, None).await?;
+        until("the handler is registered no more", PATIENCE, async || {
+            let handlers = self.registry.handlers()?;
+            Ok(check(handlers.is_empty(), || {
+                format!("{:?}", self.registry.states())
+            }))
+        })
+        .await?;
+        self.following.abort();
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! `--test`: the cases beside customizations.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use interpreter::{ResourceInterpreter, cases::InterpretationCase};
+use windlass_cluster::telemetry::chain;
+
+use super::files;
+
+/// The name of files with customizations that have cases.
+const CUSTOMIZATIONS: &str = "customizations.yaml";
+
+/// The name of folders with cases.
+const TESTDATA: &str = "testdata";
+
+/// How many cases there are, and how many pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    all: usize,
+    pass: usize,
+}
+
+/// Runs all cases below a folder, prints those that do not pass, and returns whether all do.
+pub(super) async fn run(folder: &Path) -> anyhow::Result<bool> {
+    let files = files::below(folder, true)?;
+    let mut count = Count::default();
+    for file in files.iter().filter(|file| is_customizations(file)) {
+        if let Err(error) = run_beside(file, &mut count).await {
+            count.all += 1;
+            println!("{}: {error:#}", file.display());
+        }
+    }
+    if count.all == 0 {
+        bail!(
+            "no cases found: {} holds no {CUSTOMIZATIONS} with files in a folder {TESTDATA} beside it",
+            folder.display()
+        );
+    }
+    println!("{} of {} cases pass", count.pass, count.all);
+    Ok(count.pass == count.all)
+}
+
+fn is_customizations(file: &Path) -> bool {
+    let is_case = file.components().any(|component| component.as_os_str() == TESTDATA);
+    !is_case && file.file_name().is_some_and(|name| name == CUSTOMIZATIONS)
+}
+
+/// Runs the cases beside a file with customizations.
+async fn run_beside(file: &Path, count: &mut Count) -> anyhow::Result<()> {
+    let customizations = files::customizations(&[file.to_owned()], false)?;
+    let interpreter = ResourceInterpreter::new(vec![files::source(&customizations)?]);
+    let folder = file.parent().unwrap_or(Path::new(".")).join(TESTDATA);
+    let cases = match folder.is_dir() {
+        true => files::below(&folder, true)?,
+        false => Vec::new(),
+    };
+    for path in cases {
+        run_file(&path, &interpreter, count).await?;
+    }
+    Ok(())
+}
+
+async fn run_file(
+    path: &PathBuf,
+    interpreter: &ResourceInterpreter,
+    count: &mut Count,
+) -> anyhow::Result<()> {
+    let shown = path.display();
+    for (index, document) in files::documents(path)?.iter().enumerate() {
+        count.all += 1;
+        let case = match InterpretationCase::read(document) {
+            Ok(case) => case,
+            Err(error) => {
+                println!("{shown}: document {}: {error}", index + 1);
+                continue;
+            }
+        };
+        let name = match case.name.as_str() {
+            "" => format!("document {}", index + 1),
+            name => name.to_owned(),
+        };
+        for field in case.unknown.keys() {
+            eprintln!("warning: {shown}: {name}: {field} is not a field of a case");
+        }
+        match case.run(interpreter).await {
+            Ok(_) => count.pass += 1,
+            Err(error) => println!("{shown}: {name}:\n  {}", chain(&error).replace('\n', "\n  ")),
+        }
+    }
+    Ok(())
+}

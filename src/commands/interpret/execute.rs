@@ -1,0 +1,114 @@
+//! `--operation`: what a customization answers.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow, bail};
+use interpreter::{
+    Operation, ResourceInterpreter,
+    cases::{CaseError, CaseResult, InterpretationCase},
+    question::AggregatedStatusItem,
+};
+use serde_json::Value;
+use windlass_cluster::telemetry::chain;
+
+use super::{
+    files::{self, Customization},
+    trace,
+};
+use crate::terminal::yaml;
+
+/// What a rule is asked about.
+#[derive(Debug, clap::Args)]
+pub(super) struct ObjectArgs {
+    /// File with the object as it is desired.
+    #[arg(long, value_name = "FILE", requires = "operation")]
+    desired_file: Option<PathBuf>,
+
+    /// File with the object as it is observed.
+    #[arg(long, value_name = "FILE", requires = "operation")]
+    observed_file: Option<PathBuf>,
+
+    /// File with the status in each cluster: AggregatedStatusItems, each a document, or a list.
+    #[arg(long, value_name = "FILE", requires = "operation")]
+    status_file: Option<PathBuf>,
+
+    /// How many replicas ReviseReplica shall give the object.
+    #[arg(long, value_name = "N", requires = "operation", default_value_t = 0)]
+    desired_replica: i64,
+}
+
+// === impl ObjectArgs ===
+
+impl ObjectArgs {
+    /// The files that are named.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        let named = [&self.desired_file, &self.observed_file, &self.status_file];
+        named.into_iter().flatten().cloned()
+    }
+
+    /// Runs the rule of an operation, and prints each result. Returns whether it succeeds.
+    pub(super) async fn execute(
+        &self,
+        customizations: &[Customization],
+        operation: Operation,
+        with_trace: bool,
+    ) -> anyhow::Result<bool> {
+        let case = self.case(operation)?;
+        let question = case.question().map_err(|error| match error {
+            CaseError::Missing(_) | CaseError::Both(_) => anyhow!(needed(operation)),
+            error => error.into(),
+        })?;
+        let source = files::source(customizations)?;
+        if with_trace {
+            return trace::print(&source, question);
+        }
+        let answered = ResourceInterpreter::new(vec![source]).ask(question).await;
+        let answer = match answered {
+            Ok(Some(answer)) => answer,
+            Ok(None) => bail!("no rule for {operation} of this object is set"),
+            Err(error) => {
+                eprintln!("Execute {operation} error: {}", chain(&error));
+                return Ok(false);
+            }
+        };
+        let results = CaseResult::of(operation, &answer);
+        for (index, result) in results.iter().enumerate() {
+            println!("---\n# [{}/{}] {}:", index + 1, results.len(), result.name);
+            print!("{}", yaml::document(&result.value)?);
+        }
+        Ok(true)
+    }
+
+    fn case(&self, operation: Operation) -> anyhow::Result<InterpretationCase> {
+        let object = |path: &Option<PathBuf>| path.as_deref().map(files::object).transpose();
+        Ok(InterpretationCase {
+            operation: operation.to_string(),
+            desired_obj: object(&self.desired_file)?,
+            observed_obj: object(&self.observed_file)?,
+            status_items: self.status_items()?,
+            input_replicas: self.desired_replica,
+            ..InterpretationCase::default()
+        })
+    }
+
+    fn status_items(&self) -> anyhow::Result<Option<Vec<AggregatedStatusItem>>> {
+        let Some(path) = &self.status_file else {
+            return Ok(None);
+        };
+        let items = files::documents(path)?.into_iter().flat_map(|document| match document {
+            Value::Array(items) => items,
+            item => vec![item],
+        });
+        let items = items.map(serde_json::from_value).collect::<Result<_, _>>();
+        let items = items.with_context(|| format!("{} must hold AggregatedStatusItems", path.display()))?;
+        Ok(Some(items))
+    }
+}
+
+/// Which objects an operation is about.
+fn needed(operation: Operation) -> String {
+    match operation {
+        Operation::Retain => format!("{operation} needs --desired-file and --observed-file"),
+        _ => format!("{operation} needs one of --desired-file and --observed-file"),
+    }
+}
