@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_object::label_selector;
 
 /// An answer to the question of the same name.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,8 +80,10 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 pub struct DependentObjectReference {
     /// For example `v1`.
+    #[serde(default)]
     pub api_version: String,
     /// For example `ConfigMap`.
+    #[serde(default)]
     pub kind: String,
     /// None for what is in no namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,4 +94,30 @@ pub struct DependentObjectReference {
     /// A LabelSelector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<Value>,
+}
+
+// === impl DependentObjectReference ===
+
+impl DependentObjectReference {
+    /// Whether it names objects, as Karmada wants it (`VerifyDependencies` of `pkg/util/interpreter/validation`).
+    ///
+    /// # Errors
+    ///
+    /// What is missing.
+    pub fn check(&self) -> Result<(), String> {
+        if self.api_version.is_empty() {
+            return Err("apiVersion: is missing".to_owned());
+        }
+        if self.kind.is_empty() {
+            return Err("kind: is missing".to_owned());
+        }
+        match (&self.name, &self.label_selector) {
+            (None, None) => Err("name or labelSelector: is missing".to_owned()),
+            (Some(name), None) if name.is_empty() => Err("name: is empty".to_owned()),
+            (_, Some(selector)) => {
+                label_selector::check(selector).map_err(|error| format!("labelSelector: {error}"))
+            }
+            (Some(_), None) => Ok(()),
+        }
+    }
 }

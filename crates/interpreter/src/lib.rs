@@ -14,7 +14,11 @@ pub mod answer;
 pub mod cases;
 pub mod error;
 pub mod interpreter;
+#[cfg(feature = "lua")]
+pub mod lua;
 pub mod operation;
+pub mod pod;
+pub mod quantity;
 pub mod question;
 pub mod resource_interpreter;
 

@@ -129,7 +129,8 @@ fn compare_quantities(expected: &Value, actual: &Value, path: &JsonPath, found: 
     let missing = actual.keys().filter(|name| !expected.contains_key(*name));
     for name in expected.keys().chain(missing) {
         let (expected, actual) = (expected.get(name), actual.get(name));
-        if expected.and_then(quantity) != actual.and_then(quantity) || expected.is_none() != actual.is_none() {
+        if expected.and_then(quantity) != actual.and_then(quantity) || expected.is_none() != actual.is_none()
+        {
             found.push(Difference::new(&path.field(name), expected, actual));
         }
     }
@@ -169,7 +170,7 @@ impl fmt::Display for Difference {
         write!(
             formatter,
             "{}: expected {}, not {}",
-            self.path,
+            self.path.to_string().trim_start_matches('.'),
             shown(&self.expected),
             shown(&self.actual)
         )
@@ -191,7 +192,11 @@ mod tests {
     fn what_is_the_same_in_other_words_is_the_same() {
         for (name, expected, actual) in [
             ("replica", json!(1), json!(1.0)),
-            ("retained", json!({"a": "{{EXCLUDE}}", "b": 1}), json!({"a": {"c": 1}, "b": 1})),
+            (
+                "retained",
+                json!({"a": "{{EXCLUDE}}", "b": 1}),
+                json!({"a": {"c": 1}, "b": 1}),
+            ),
             ("retained", json!({"a": "{{EXCLUDE}}", "b": 1}), json!({"b": 1})),
             ("requires", json!(null), json!(null)),
             ("requires", json!(null), json!({})),
@@ -218,7 +223,12 @@ mod tests {
     #[test]
     fn every_difference_is_said_with_its_path() {
         for (name, expected, actual, said) in [
-            ("healthy", json!(true), json!(false), &["healthy: expected true, not false"][..]),
+            (
+                "healthy",
+                json!(true),
+                json!(false),
+                &["healthy: expected true, not false"][..],
+            ),
             (
                 "retained",
                 json!({"spec": {"a": 1, "l": [1, 2], "e": {}}}),
@@ -237,7 +247,12 @@ mod tests {
                 json!({"resourceRequest": {"cpu": "1001m", "memory": "1Gi"}}),
                 &["requires.resourceRequest.cpu: expected \"1\", not \"1001m\""],
             ),
-            ("status", json!({"a": []}), json!({}), &["status.a: expected [], not nothing"]),
+            (
+                "status",
+                json!({"a": []}),
+                json!({}),
+                &["status.a: expected [], not nothing"],
+            ),
         ] {
             assert_eq!(compared(name, expected, actual), said);
         }

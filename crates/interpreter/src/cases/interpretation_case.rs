@@ -118,8 +118,14 @@ impl InterpretationCase {
         let operation = self.operation()?;
         if operation == Operation::Retain {
             return Ok(Question::Retain {
-                desired: self.desired_obj.as_ref().ok_or(CaseError::Missing("desiredObj"))?,
-                observed: self.observed_obj.as_ref().ok_or(CaseError::Missing("observedObj"))?,
+                desired: self
+                    .desired_obj
+                    .as_ref()
+                    .ok_or(CaseError::Missing("desiredObj"))?,
+                observed: self
+                    .observed_obj
+                    .as_ref()
+                    .ok_or(CaseError::Missing("observedObj"))?,
             });
         }
         let object = match (&self.desired_obj, &self.observed_obj) {
@@ -253,8 +259,14 @@ mod tests {
                 json!({"operation": "InterpretStatus", "desiredObj": object}),
                 "nothing answers InterpretStatus for this object",
             ),
-            (json!({"operation": "InterpretHealth"}), "specify desiredObj or observedObj"),
-            (json!({"operation": "Retain", "desiredObj": object}), "specify observedObj"),
+            (
+                json!({"operation": "InterpretHealth"}),
+                "specify desiredObj or observedObj",
+            ),
+            (
+                json!({"operation": "Retain", "desiredObj": object}),
+                "specify observedObj",
+            ),
             (
                 json!({"operation": "InterpretHealth", "desiredObj": object, "observedObj": object}),
                 "specify either desiredObj or observedObj: InterpretHealth takes one object",

@@ -34,7 +34,10 @@ impl CaseResult {
             Answer::Replica {
                 replicas,
                 requirements,
-            } => vec![Self::new("replica", replicas), Self::new("requires", requirements)],
+            } => vec![
+                Self::new("replica", replicas),
+                Self::new("requires", requirements),
+            ],
             Answer::Component(components) => vec![Self::new("components", components)],
             Answer::Object(object) => {
                 let name = match operation {

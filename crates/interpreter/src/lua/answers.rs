@@ -1,0 +1,172 @@
+//! What a script returned, as an answer.
+
+use mlua::{MultiValue, Value as LuaValue};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{LuaError, empties::Empties, from_lua::from_lua};
+use crate::{
+    Answer, Question,
+    answer::{Component, DependentObjectReference, ReplicaRequirements},
+    quantity::Quantity,
+};
+
+/// Reads what the function of a question returned.
+///
+/// # Errors
+///
+/// When that is no answer.
+pub(super) fn read(question: Question<'_>, values: &MultiValue) -> Result<Answer, LuaError> {
+    let function = question.operation().lua_function();
+    let returned = Returned { function, values };
+    match question {
+        Question::Replica { .. } => Ok(Answer::Replica {
+            replicas: returned.replicas()?,
+            requirements: returned.requirements()?,
+        }),
+        Question::Component { .. } => match returned.first() {
+            LuaValue::Nil => Ok(Answer::Component(Vec::new())),
+            _ => Ok(Answer::Component(returned.typed_list::<Component>(true)?)),
+        },
+        Question::Retain { desired, observed } => returned.object(&[desired, observed]),
+        Question::ReviseReplica { object, .. } => returned.object(&[object]),
+        Question::AggregateStatus { .. } => returned.object(&[]),
+        Question::Status { .. } => Ok(Answer::Status(Some(returned.table(&[], false)?))),
+        Question::Health { .. } => match returned.first() {
+            LuaValue::Boolean(is_healthy) => Ok(Answer::Health(is_healthy)),
+            other => Err(returned.wrong_type("a boolean", &other)),
+        },
+        Question::Dependency { .. } => {
+            let references = returned.typed_list::<DependentObjectReference>(false)?;
+            for (index, reference) in references.iter().enumerate() {
+                reference
+                    .check()
+                    .map_err(|problem| returned.wrong(format!("[{}]: {problem}", index + 1)))?;
+            }
+            Ok(Answer::Dependency(references))
+        }
+    }
+}
+
+struct Returned<'a> {
+    function: &'static str,
+    values: &'a MultiValue,
+}
+
+// === impl Returned ===
+
+impl Returned<'_> {
+    fn first(&self) -> LuaValue {
+        self.values.front().cloned().unwrap_or(LuaValue::Nil)
+    }
+
+    fn replicas(&self) -> Result<i32, LuaError> {
+        let number = match self.first() {
+            LuaValue::Integer(number) => return i32::try_from(number).map_err(|_| self.too_many()),
+            LuaValue::Number(number) => number,
+            other => return Err(self.wrong_type("a number", &other)),
+        };
+        if !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number) {
+            return Err(self.too_many());
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is in range, and its fraction is left out as Karmada does"
+        )]
+        Ok(number as i32)
+    }
+
+    fn too_many(&self) -> LuaError {
+        self.wrong("the number of replicas is not one of 32 bits".to_owned())
+    }
+
+    fn requirements(&self) -> Result<Option<ReplicaRequirements>, LuaError> {
+        match self.values.get(1) {
+            None | Some(LuaValue::Nil) => Ok(None),
+            Some(table @ LuaValue::Table(_)) => {
+                let mut value = self.json(table)?;
+                Empties::default().restore(&mut value, false);
+                self.quantities(&mut value)?;
+                Ok(Some(self.typed(value)?))
+            }
+            Some(other) => Err(self.wrong_type("a table or nil as its second value", other)),
+        }
+    }
+
+    fn table(&self, references: &[&Value], is_list: bool) -> Result<Value, LuaError> {
+        let table = self.first();
+        if !table.is_table() {
+            return Err(self.wrong_type("a table", &table));
+        }
+        let mut value = self.json(&table)?;
+        Empties::of(references).restore(&mut value, is_list);
+        Ok(value)
+    }
+
+    fn object(&self, references: &[&Value]) -> Result<Answer, LuaError> {
+        let object = self.table(references, false)?;
+        match object.get("kind") {
+            Some(Value::String(_)) => Ok(Answer::Object(object)),
+            _ => Err(self.wrong("kind: is missing".to_owned())),
+        }
+    }
+
+    fn typed_list<T: DeserializeOwned>(&self, has_quantities: bool) -> Result<Vec<T>, LuaError> {
+        let mut list = self.table(&[], true)?;
+        for item in list
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter(|_| has_quantities)
+        {
+            if let Some(requirements) = item.get_mut("replicaRequirements") {
+                self.quantities(requirements)?;
+            }
+        }
+        self.typed(list)
+    }
+
+    fn typed<T: DeserializeOwned>(&self, value: Value) -> Result<T, LuaError> {
+        serde_path_to_error::deserialize(value).map_err(|error| self.wrong(error.to_string()))
+    }
+
+    /// Writes the amounts of what is requested in their canonical form.
+    fn quantities(&self, requirements: &mut Value) -> Result<(), LuaError> {
+        let requests = requirements
+            .get_mut("resourceRequest")
+            .and_then(Value::as_object_mut);
+        for (name, amount) in requests.into_iter().flatten() {
+            let written = match &*amount {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let read = Quantity::parse(&written);
+            let read = read.map_err(|error| self.wrong(format!("resourceRequest.{name}: {error}")))?;
+            *amount = read.to_string().into();
+        }
+        Ok(())
+    }
+
+    fn json(&self, value: &LuaValue) -> Result<Value, LuaError> {
+        from_lua(value).map_err(|problem| self.wrong(problem))
+    }
+
+    fn wrong(&self, problem: String) -> LuaError {
+        LuaError::Result {
+            function: self.function,
+            problem,
+        }
+    }
+
+    fn wrong_type(&self, expected: &'static str, found: &LuaValue) -> LuaError {
+        LuaError::Type {
+            function: self.function,
+            expected,
+            found: match found.type_name() {
+                // Which is no type of its own.
+                "integer" => "number".to_owned(),
+                name => name.to_owned(),
+            },
+        }
+    }
+}

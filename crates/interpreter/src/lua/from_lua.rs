@@ -1,0 +1,130 @@
+//! What a script returned, as JSON.
+
+use std::os::raw::c_void;
+
+use mlua::{Table, Value as LuaValue};
+use serde_json::{Map, Number, Value};
+
+/// How deep tables may be within each other, as JSON may be.
+const DEPTH: usize = 128;
+
+/// How many values a result may hold: a table that is in it twice counts twice.
+const VALUES: usize = 500_000;
+
+/// A conversion under way.
+struct Conversion {
+    path: String,
+    /// The tables that the value is in.
+    within: Vec<*const c_void>,
+    left: usize,
+}
+
+/// A value as JSON. Tables are lists where their keys are 1 to n, which includes the empty one, and objects where all are strings.
+///
+/// # Errors
+///
+/// What is wrong, with the field.
+pub(super) fn from_lua(value: &LuaValue) -> Result<Value, String> {
+    let mut conversion = Conversion {
+        path: String::new(),
+        within: Vec::new(),
+        left: VALUES,
+    };
+    conversion.value(value)
+}
+
+// === impl Conversion ===
+
+impl Conversion {
+    fn value(&mut self, value: &LuaValue) -> Result<Value, String> {
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| format!("it holds more than {VALUES} values"))?;
+        match value {
+            LuaValue::Nil => Ok(Value::Null),
+            LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
+            LuaValue::Integer(number) => Ok(Value::from(*number)),
+            LuaValue::Number(number) => {
+                number_of(*number).ok_or_else(|| self.wrong("is not a finite number"))
+            }
+            LuaValue::String(text) => match text.to_str() {
+                Ok(text) => Ok(Value::String(text.to_owned())),
+                Err(_) => Ok(Value::String(text.to_string_lossy())),
+            },
+            LuaValue::Table(table) => self.table(table),
+            other => Err(self.wrong(&format!("cannot encode {} to JSON", other.type_name()))),
+        }
+    }
+
+    fn table(&mut self, table: &Table) -> Result<Value, String> {
+        let pointer = table.to_pointer();
+        if self.within.contains(&pointer) {
+            return Err(self.wrong("a table is within itself"));
+        }
+        if self.within.len() >= DEPTH {
+            return Err(self.wrong(&format!("tables are more than {DEPTH} deep")));
+        }
+        self.within.push(pointer);
+        let mut fields = Map::new();
+        let mut items: Vec<(usize, Value)> = Vec::new();
+        let before = self.path.len();
+        for pair in table.pairs::<LuaValue, LuaValue>() {
+            let (key, value) = pair.map_err(|error| self.wrong(&error.to_string()))?;
+            match &key {
+                LuaValue::String(name) => {
+                    let name = name.to_string_lossy();
+                    self.path.push('.');
+                    self.path.push_str(&name);
+                    fields.insert(name, self.value(&value)?);
+                }
+                LuaValue::Integer(_) | LuaValue::Number(_) => {
+                    let index = index_of(&key).ok_or_else(|| self.wrong("cannot encode sparse array"))?;
+                    self.path.push_str(&format!("[{index}]"));
+                    items.push((index, self.value(&value)?));
+                }
+                _ => return Err(self.wrong("cannot encode mixed or invalid key types")),
+            }
+            self.path.truncate(before);
+        }
+        self.within.pop();
+        if fields.is_empty() {
+            items.sort_by_key(|(index, _)| *index);
+            let is_list = (1..).zip(&items).all(|(expected, (index, _))| expected == *index);
+            return match is_list {
+                true => Ok(Value::Array(items.into_iter().map(|(_, item)| item).collect())),
+                false => Err(self.wrong("cannot encode sparse array")),
+            };
+        }
+        match items.is_empty() {
+            true => Ok(Value::Object(fields)),
+            false => Err(self.wrong("cannot encode mixed or invalid key types")),
+        }
+    }
+
+    fn wrong(&self, problem: &str) -> String {
+        match self.path.strip_prefix('.').unwrap_or(&self.path) {
+            "" => problem.to_owned(),
+            path => format!("{path}: {problem}"),
+        }
+    }
+}
+
+/// What is whole is written as an integer.
+pub(super) fn number_of(number: f64) -> Option<Value> {
+    /// All integers below it are floats, too.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+        return Some(Value::from(number as i64));
+    }
+    Number::from_f64(number).map(Value::Number)
+}
+
+fn index_of(key: &LuaValue) -> Option<usize> {
+    match key {
+        LuaValue::Integer(index) => usize::try_from(*index).ok(),
+        LuaValue::Number(number) => usize::try_from(number_of(*number)?.as_i64()?).ok(),
+        _ => None,
+    }
+}

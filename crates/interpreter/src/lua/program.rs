@@ -1,0 +1,167 @@
+//! A script, compiled once for many calls.
+
+use std::{fmt, sync::Arc};
+
+use mlua::{Lua, MultiValue, Value as LuaValue};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{LuaError, LuaLimits, LuaTrace, answers, sandbox::Sandbox, to_lua::to_lua, trace::Tracing};
+use crate::{Answer, Operation, Question};
+
+/// A script. A clone is the same.
+///
+/// # Guarantees
+///
+/// - A call has nothing of another: neither globals nor what another has made of a library.
+/// - It ends within its limits. A state in which one did not is not used again.
+#[derive(Clone)]
+pub struct LuaProgram(Arc<Compiled>);
+
+struct Compiled {
+    name: String,
+    script: String,
+    idle: Mutex<Vec<Sandbox>>,
+}
+
+/// How many states are kept for the next calls.
+const IDLE: usize = 4;
+
+// === impl LuaProgram ===
+
+impl LuaProgram {
+    /// Compiles a script that errors call by `name`.
+    ///
+    /// One for retention may be the body of the function only, as Karmada's proposal has it: see [`Self::compile_retention`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, with the line.
+    pub fn compile(name: &str, script: &str) -> Result<Self, LuaError> {
+        let sandbox = Sandbox::new(name, script)?;
+        Ok(Self(Arc::new(Compiled {
+            name: name.to_owned(),
+            script: script.to_owned(),
+            idle: Mutex::new(vec![sandbox]),
+        })))
+    }
+
+    /// The same for retention: what defines no function `Retain` is the body of one with the parameters `desiredObj` and
+    /// `runtimeObj`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, with the line.
+    pub fn compile_retention(name: &str, script: &str) -> Result<Self, LuaError> {
+        let whole = Self::compile(name, script)?;
+        // A body fails by itself, since it has no parameters then.
+        if whole.defines(Operation::Retain).unwrap_or(false) {
+            return Ok(whole);
+        }
+        let body = format!("function Retain(desiredObj, runtimeObj) {script}\nend");
+        Self::compile(name, &body).map_or(Ok(whole), Ok)
+    }
+
+    /// Whether the script has the function of an operation.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be said, since it fails before that.
+    pub fn defines(&self, operation: Operation) -> Result<bool, LuaError> {
+        let sandbox = self.sandbox()?;
+        let defines = sandbox.defines(operation.lua_function(), LuaLimits::default());
+        self.keep(sandbox, defines.as_ref().err());
+        defines
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    ///
+    /// [`LuaError`]
+    pub fn interpret(&self, question: Question<'_>, limits: &LuaLimits) -> Result<Answer, LuaError> {
+        let sandbox = self.sandbox()?;
+        let answer = Self::interpret_in(&sandbox, question, *limits);
+        self.keep(sandbox, answer.as_ref().err());
+        answer
+    }
+
+    /// Answers a question, and tells each line that runs.
+    ///
+    /// # Errors
+    ///
+    /// When there is no state to do so in. What the script says is in the trace.
+    pub fn trace(&self, question: Question<'_>, limits: &LuaLimits) -> Result<LuaTrace, LuaError> {
+        let sandbox = self.sandbox()?;
+        let tracing = Tracing::begin();
+        let noting = tracing.clone();
+        let answer = sandbox.call_traced(question, *limits, move |line, memory| noting.note(line, memory));
+        Ok(tracing.end(&self.0.name, &self.0.script, answer))
+    }
+
+    fn interpret_in(
+        sandbox: &Sandbox,
+        question: Question<'_>,
+        limits: LuaLimits,
+    ) -> Result<Answer, LuaError> {
+        let function = question.operation().lua_function();
+        let values = sandbox.call(function, limits, |lua| arguments(lua, question))?;
+        answers::read(question, &values)
+    }
+
+    fn sandbox(&self) -> Result<Sandbox, LuaError> {
+        let idle = self.0.idle.lock().pop();
+        idle.map_or_else(|| Sandbox::new(&self.0.name, &self.0.script), Ok)
+    }
+
+    fn keep(&self, sandbox: Sandbox, failed: Option<&LuaError>) {
+        if failed.is_some_and(LuaError::is_final) || !sandbox.clean() {
+            return;
+        }
+        let mut idle = self.0.idle.lock();
+        if idle.len() < IDLE {
+            idle.push(sandbox);
+        }
+    }
+}
+
+impl Sandbox {
+    fn call_traced(
+        &self,
+        question: Question<'_>,
+        limits: LuaLimits,
+        on_line: impl Fn(usize, usize) + Send + 'static,
+    ) -> Result<Answer, LuaError> {
+        let function = question.operation().lua_function();
+        let values = self.call(function, limits, |lua| {
+            let arguments = arguments(lua, question)?;
+            self.trace(on_line)?;
+            Ok(arguments)
+        })?;
+        answers::read(question, &values)
+    }
+}
+
+/// What the function of a question is called with.
+fn arguments(lua: &Lua, question: Question<'_>) -> mlua::Result<MultiValue> {
+    let object = |value: &Value| to_lua(lua, value);
+    let arguments = match question {
+        Question::Retain { desired, observed } => vec![object(desired)?, object(observed)?],
+        #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+        Question::ReviseReplica { object: of, replicas } => {
+            vec![object(of)?, LuaValue::Number(replicas as f64)]
+        }
+        Question::AggregateStatus { object: of, items } => {
+            let items = items.map_or(Ok(LuaValue::Nil), |items| object(&json!(items)))?;
+            vec![object(of)?, items]
+        }
+        question => vec![object(question.object())?],
+    };
+    Ok(arguments.into_iter().collect())
+}
+
+impl fmt::Debug for LuaProgram {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("LuaProgram").field(&self.0.name).finish()
+    }
+}

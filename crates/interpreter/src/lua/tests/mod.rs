@@ -1,0 +1,33 @@
+//! Scripts, as people write them and as nobody should.
+
+mod conversion;
+mod dialect;
+mod hostile;
+mod operations;
+
+use serde_json::{Value, json};
+
+use super::{LuaError, LuaLimits, LuaProgram};
+use crate::{Answer, Question};
+
+/// Few enough that a test is quick also where nothing is optimised.
+const LIMITS: LuaLimits = LuaLimits {
+    time: std::time::Duration::from_secs(20),
+    instructions: 2_000_000,
+    memory: 16 << 20,
+};
+
+/// What `InterpretStatus` makes of a function body that returns a value.
+fn returned(body: &str) -> Result<Value, LuaError> {
+    let script = format!("function ReflectStatus(obj) return {{ value = (function() {body} end)() }} end");
+    let program = LuaProgram::compile("test", &script)?;
+    let question = Question::Status { object: &json!({}) };
+    match program.interpret(question, &LIMITS)? {
+        Answer::Status(Some(status)) => Ok(status["value"].clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(body: &str) -> String {
+    returned(body).unwrap_err().to_string()
+}
