@@ -1,0 +1,255 @@
+//! What the bundled customizations answer is what their cases expect.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a file that is not as it should be fails the test"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use interpreter::{
+    Interpreter, InterpreterSource, Operation, Question, ResourceInterpreter,
+    cases::InterpretationCase,
+    interpreter::Interpreting,
+    lua::{LuaLimits, LuaProgram},
+};
+use serde_json::{Value, json};
+use windlass_object::yaml;
+
+/// The name that Karmada gives the customization of each operation.
+const CUSTOMIZATIONS: [(&str, Operation); 8] = [
+    ("retention", Operation::Retain),
+    ("replicaResource", Operation::InterpretReplica),
+    ("componentResource", Operation::InterpretComponent),
+    ("replicaRevision", Operation::ReviseReplica),
+    ("statusReflection", Operation::InterpretStatus),
+    ("statusAggregation", Operation::AggregateStatus),
+    ("healthInterpretation", Operation::InterpretHealth),
+    ("dependencyInterpretation", Operation::InterpretDependency),
+];
+
+/// One of the bundled customizations with the cases beside it.
+struct BundledCustomization {
+    /// `<group>/<version>/<Kind>`
+    path: String,
+    document: Value,
+    scripts: BTreeMap<Operation, BundledScript>,
+    cases: Vec<InterpretationCase>,
+}
+
+#[derive(Clone)]
+struct BundledScript {
+    name: String,
+    program: LuaProgram,
+}
+
+/// What answers for a kind: its scripts, as long as the object is of that kind.
+struct BundledScripts {
+    target: Value,
+    scripts: BTreeMap<Operation, BundledScript>,
+}
+
+// === impl BundledCustomization ===
+
+impl BundledCustomization {
+    fn all() -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("customizations");
+        let groups = children(&root).into_iter().filter(|path| path.is_dir());
+        let versions = groups.flat_map(|group| children(&group));
+        let mut kinds: Vec<_> = versions.flat_map(|version| children(&version)).collect();
+        kinds.sort();
+        kinds.iter().map(|kind| Self::read(&root, kind)).collect()
+    }
+
+    fn read(root: &Path, folder: &Path) -> Self {
+        let [document] = &documents(&folder.join("customizations.yaml"))[..] else {
+            panic!("{} is not one document", folder.display())
+        };
+        let path = folder.strip_prefix(root).unwrap().display().to_string();
+        let customizations = document["spec"]["customizations"].as_object().unwrap();
+        let scripts = customizations.iter().map(|(name, customization)| {
+            let known = CUSTOMIZATIONS.iter().find(|(known, _)| known == name);
+            let (_, operation) = known.unwrap_or_else(|| panic!("{path}: {name} is not a customization"));
+            let name = format!("{path} {name}");
+            let script = customization["luaScript"].as_str().unwrap();
+            let program =
+                LuaProgram::compile(&name, script).unwrap_or_else(|error| panic!("{name}: {error}"));
+            (*operation, BundledScript { name, program })
+        });
+        let cases = children(&folder.join("testdata"));
+        let cases = cases.iter().flat_map(|file| {
+            let read = |document: &Value| match InterpretationCase::read(document) {
+                Ok(case) if case.unknown.is_empty() => case,
+                Ok(case) => panic!("{}: {:?} are not known", file.display(), case.unknown),
+                Err(error) => panic!("{}: {error}", file.display()),
+            };
+            documents(file).iter().map(read).collect::<Vec<_>>()
+        });
+        Self {
+            scripts: scripts.collect(),
+            cases: cases.collect(),
+            document: document.clone(),
+            path,
+        }
+    }
+
+    fn target(&self) -> &Value {
+        &self.document["spec"]["target"]
+    }
+
+    fn interpreter(&self) -> ResourceInterpreter {
+        ResourceInterpreter::new(vec![Arc::new(BundledScripts {
+            target: self.target().clone(),
+            scripts: self.scripts.clone(),
+        })])
+    }
+
+    /// The operations that its cases ask.
+    fn asked(&self) -> BTreeSet<Operation> {
+        let operations = self.cases.iter().map(|case| case.operation().unwrap());
+        operations.collect()
+    }
+}
+
+// === impl BundledScripts ===
+
+impl InterpreterSource for BundledScripts {
+    fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
+        let is_target = |field: &str| object[field] == self.target[field];
+        match self.scripts.get(&operation) {
+            Some(script) if is_target("apiVersion") && is_target("kind") => vec![Arc::new(script.clone())],
+            _ => vec![],
+        }
+    }
+}
+
+// === impl BundledScript ===
+
+impl Interpreter for BundledScript {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+        Box::pin(async move { Ok(self.program.interpret(question, &LuaLimits::default())?) })
+    }
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut children: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    children.sort();
+    children
+}
+
+fn documents(file: &Path) -> Vec<Value> {
+    let bytes = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    yaml::documents(&bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}
+
+#[tokio::test]
+async fn every_case_passes() {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for bundled in BundledCustomization::all() {
+        let interpreter = bundled.interpreter();
+        for case in &bundled.cases {
+            count += 1;
+            if let Err(error) = case.run(&interpreter).await {
+                let error = chain(&error);
+                failures.push(format!(
+                    "{} {} {:?}:\n{error}",
+                    bundled.path, case.operation, case.name
+                ));
+            }
+        }
+    }
+    assert!(count > 0, "the cases are elsewhere");
+    assert!(
+        failures.is_empty(),
+        "{} of {count} cases fail\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn every_script_has_cases_and_every_operation_scripts() {
+    let all = BundledCustomization::all();
+    for bundled in &all {
+        let scripts: BTreeSet<_> = bundled.scripts.keys().copied().collect();
+        assert_eq!(scripts, bundled.asked(), "{}", bundled.path);
+    }
+    let asked: BTreeSet<_> = all.iter().flat_map(BundledCustomization::asked).collect();
+    assert_eq!(asked, BTreeSet::from(Operation::ALL));
+}
+
+#[test]
+fn every_customization_lies_where_its_target_says() {
+    for bundled in BundledCustomization::all() {
+        let target = bundled.target();
+        let (api_version, kind) = (
+            target["apiVersion"].as_str().unwrap(),
+            target["kind"].as_str().unwrap(),
+        );
+        assert_eq!(bundled.path, format!("{api_version}/{kind}"));
+        let (group, _) = api_version.split_once('/').unwrap();
+        let name = format!("{}-{group}", kind.to_lowercase());
+        assert_eq!(bundled.document["metadata"]["name"], name);
+        assert_eq!(bundled.document["apiVersion"], "config.karmada.io/v1alpha1");
+        assert_eq!(bundled.document["kind"], "ResourceInterpreterCustomization");
+    }
+}
+
+#[tokio::test]
+async fn every_script_answers_an_object_that_says_nothing() {
+    for bundled in BundledCustomization::all() {
+        let interpreter = bundled.interpreter();
+        let mut bare = bundled.target().clone();
+        bare["metadata"] = json!({"name": "bare"});
+        let mut empty = bare.clone();
+        empty["spec"] = json!({});
+        empty["status"] = json!({});
+        for object in [&bare, &empty] {
+            for question in [
+                Question::Retain {
+                    desired: object,
+                    observed: object,
+                },
+                Question::Replica { object },
+                Question::Component { object },
+                Question::ReviseReplica { object, replicas: 1 },
+                Question::Status { object },
+                Question::AggregateStatus { object, items: None },
+                Question::AggregateStatus {
+                    object,
+                    items: Some(&[]),
+                },
+                Question::Health { object },
+                Question::Dependency { object },
+            ] {
+                if let Err(error) = interpreter.ask(question).await {
+                    panic!("{}", chain(&error));
+                }
+            }
+        }
+    }
+}
