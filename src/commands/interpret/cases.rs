@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use interpreter::{ResourceInterpreter, cases::InterpretationCase};
 use windlass_cluster::telemetry::chain;
+use windlass_object::text::OneLine;
 
 use super::files;
 
@@ -81,11 +82,14 @@ async fn run_file(
             name => name.to_owned(),
         };
         for field in case.unknown.keys() {
-            eprintln!("warning: {shown}: {name}: {field} is not a field of a case");
+            eprintln!("warning: {shown}: {}: {} is not a field of a case", OneLine(&name), OneLine(field));
         }
         match case.run(interpreter).await {
             Ok(_) => count.pass += 1,
-            Err(error) => println!("{shown}: {name}:\n  {}", chain(&error).replace('\n', "\n  ")),
+            Err(error) => {
+                println!("{shown}: {}:", OneLine(&name));
+                chain(&error).lines().for_each(|line| println!("  {}", OneLine(line)));
+            }
         }
     }
     Ok(())

@@ -58,10 +58,10 @@ impl ObjectArgs {
             CaseError::Missing(_) | CaseError::Both(_) => anyhow!(needed(operation)),
             error => error.into(),
         })?;
-        let source = files::source(customizations)?;
         if with_trace {
-            return trace::print(&source, question);
+            return trace::print(customizations, question);
         }
+        let source = files::source(customizations)?;
         let answered = ResourceInterpreter::new(vec![source]).ask(question).await;
         let answer = match answered {
             Ok(Some(answer)) => answer,

@@ -4,6 +4,7 @@ mod cases;
 mod check;
 mod execute;
 mod files;
+mod trace;
 mod watch;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -89,7 +90,7 @@ impl Args {
                 let customizations = files::customizations(&self.filename, self.recursive)?;
                 self.objects.execute(&customizations, operation, self.trace).await?
             }
-            (None, None) => check::run(&files::customizations(&self.filename, self.recursive)?)?,
+            (None, None) => check::run(&files::customizations(&self.filename, self.recursive)?),
         };
         Ok(match succeeds {
             true => ExitCode::SUCCESS,
