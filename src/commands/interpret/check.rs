@@ -12,12 +12,17 @@ use super::files::Customization;
 /// Says of each rule of each customization whether it is set and can be used, as `karmadactl interpret --check` does. Returns whether
 /// all can.
 pub(super) fn run(customizations: &[Customization]) -> bool {
-    let objects: Vec<_> = customizations.iter().map(|customization| customization.object.clone()).collect();
+    let objects: Vec<_> = customizations
+        .iter()
+        .map(|customization| customization.object.clone())
+        .collect();
     let mut is_good = true;
     for (index, customization) in customizations.iter().enumerate() {
         let mut others = objects.clone();
         others.remove(index);
-        let problems = admit(&customization.object, None, &others).err().unwrap_or_default();
+        let problems = admit(&customization.object, None, &others)
+            .err()
+            .unwrap_or_default();
         is_good &= problems.is_empty();
         print!("{}", shown(customization, &problems));
     }
@@ -28,7 +33,10 @@ fn shown(customization: &Customization, problems: &[CustomizationProblem]) -> St
     let object = &customization.object;
     let name = object::text(object, "/metadata/name").map(str::to_owned);
     let source = name.unwrap_or_else(|| customization.file.display().to_string());
-    let mut text = format!("-----------------------------------\nSOURCE: {}\n", OneLine(&source));
+    let mut text = format!(
+        "-----------------------------------\nSOURCE: {}\n",
+        OneLine(&source)
+    );
     for target in targets(object) {
         text.push_str(&format!("TARGET: {}\n", OneLine(&target)));
     }
@@ -36,14 +44,17 @@ fn shown(customization: &Customization, problems: &[CustomizationProblem]) -> St
         let field = format!("spec.customizations.{}", CustomizationRules::field(operation));
         problem.path == field || problem.path.starts_with(&format!("{field}."))
     };
-    let is_elsewhere = |problem: &&CustomizationProblem| !Operation::ALL.iter().any(|operation| is_of(problem, *operation));
+    let is_elsewhere =
+        |problem: &&CustomizationProblem| !Operation::ALL.iter().any(|operation| is_of(problem, *operation));
     for problem in problems.iter().filter(is_elsewhere) {
         text.push_str(&format!("ERROR: {}\n", OneLine(&problem.to_string())));
     }
     text.push_str("RULERS:\n");
     for operation in Operation::ALL {
         let field = CustomizationRules::field(operation);
-        let is_set = object.pointer(&format!("/spec/customizations/{field}")).is_some_and(is_something);
+        let is_set = object
+            .pointer(&format!("/spec/customizations/{field}"))
+            .is_some_and(is_something);
         let wrong: Vec<_> = problems
             .iter()
             .filter(|problem| is_of(problem, operation))
@@ -74,7 +85,9 @@ fn targets(object: &Value) -> Vec<String> {
         format!("{api_version} {}", kinds.join(", "))
     };
     let one = object.pointer("/spec/target").into_iter();
-    one.chain(object::items(object, "/spec/targets")).map(shown).collect()
+    one.chain(object::items(object, "/spec/targets"))
+        .map(shown)
+        .collect()
 }
 
 #[cfg(test)]

@@ -95,10 +95,12 @@ impl ObjectArgs {
         let Some(path) = &self.status_file else {
             return Ok(None);
         };
-        let items = files::documents(path)?.into_iter().flat_map(|document| match document {
-            Value::Array(items) => items,
-            item => vec![item],
-        });
+        let items = files::documents(path)?
+            .into_iter()
+            .flat_map(|document| match document {
+                Value::Array(items) => items,
+                item => vec![item],
+            });
         let items = items.map(serde_json::from_value).collect::<Result<_, _>>();
         let items = items.with_context(|| format!("{} must hold AggregatedStatusItems", path.display()))?;
         Ok(Some(items))

@@ -12,7 +12,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::ArgGroup;
 use interpreter::Operation;
 
-use self::watch::Watched;
+use self::watch::WatchedFiles;
 
 /// Checks, runs and tests customizations of Karmada's resource interpreter, without a cluster.
 ///
@@ -73,7 +73,7 @@ impl Args {
         if !self.watch {
             return self.once().await;
         }
-        let mut watched = Watched::new(self.paths());
+        let mut watched = WatchedFiles::new(self.paths());
         loop {
             if let Err(error) = self.once().await {
                 eprintln!("error: {error:#}");
@@ -88,7 +88,9 @@ impl Args {
             (Some(folder), _) => cases::run(folder).await?,
             (None, Some(operation)) => {
                 let customizations = files::customizations(&self.filename, self.recursive)?;
-                self.objects.execute(&customizations, operation, self.trace).await?
+                self.objects
+                    .execute(&customizations, operation, self.trace)
+                    .await?
             }
             (None, None) => check::run(&files::customizations(&self.filename, self.recursive)?),
         };

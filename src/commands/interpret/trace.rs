@@ -43,18 +43,30 @@ pub(super) fn print(customizations: &[Customization], question: Question<'_>) ->
 
 fn script(customization: &Customization, operation: Operation) -> Option<(&str, &str)> {
     let field = CustomizationRules::field(operation);
-    let script = object::text(&customization.object, &format!("/spec/customizations/{field}/luaScript"))?;
+    let script = object::text(
+        &customization.object,
+        &format!("/spec/customizations/{field}/luaScript"),
+    )?;
     let name = object::text(&customization.object, "/metadata/name").unwrap_or("script");
     (!script.is_empty()).then_some((name, script))
 }
 
 fn shown(trace: &LuaTrace) -> String {
-    let mut text = format!("# {}\n{:>10}  {:>12}  LINE\n", OneLine(&trace.name), "TIME", "MEMORY");
+    let mut text = format!(
+        "# {}\n{:>10}  {:>12}  LINE\n",
+        OneLine(&trace.name),
+        "TIME",
+        "MEMORY"
+    );
     for line in &trace.lines {
         let code = shortened(line.text.trim_end().to_owned(), LONGEST);
         let time = format!("{:.1?}", line.time);
         let memory = format!("{:.1} KiB", line.memory as f64 / 1024.0);
-        text.push_str(&format!("{time:>10}  {memory:>12}  {:>4}  {}\n", line.number, OneLine(&code)));
+        text.push_str(&format!(
+            "{time:>10}  {memory:>12}  {:>4}  {}\n",
+            line.number,
+            OneLine(&code)
+        ));
     }
     match &trace.answer {
         Ok(answer) => text.push_str(&format!("# {answer:?}\n")),
