@@ -7,53 +7,29 @@
 )]
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     error::Error,
     fs,
     path::{Path, PathBuf},
+    slice,
     sync::Arc,
 };
 
 use interpreter::{
-    Interpreter, InterpreterSource, Operation, Question, ResourceInterpreter,
+    Operation, Question, ResourceInterpreter,
     cases::InterpretationCase,
-    interpreter::Interpreting,
-    lua::{LuaLimits, LuaProgram},
+    customization::{CustomizationRules, CustomizationState, Customizations, admit},
 };
 use serde_json::{Value, json};
 use windlass_object::yaml;
-
-/// The name that Karmada gives the customization of each operation.
-const CUSTOMIZATIONS: [(&str, Operation); 8] = [
-    ("retention", Operation::Retain),
-    ("replicaResource", Operation::InterpretReplica),
-    ("componentResource", Operation::InterpretComponent),
-    ("replicaRevision", Operation::ReviseReplica),
-    ("statusReflection", Operation::InterpretStatus),
-    ("statusAggregation", Operation::AggregateStatus),
-    ("healthInterpretation", Operation::InterpretHealth),
-    ("dependencyInterpretation", Operation::InterpretDependency),
-];
 
 /// One of the bundled customizations with the cases beside it.
 struct BundledCustomization {
     /// `<group>/<version>/<Kind>`
     path: String,
     document: Value,
-    scripts: BTreeMap<Operation, BundledScript>,
+    scripts: BTreeSet<Operation>,
     cases: Vec<InterpretationCase>,
-}
-
-#[derive(Clone)]
-struct BundledScript {
-    name: String,
-    program: LuaProgram,
-}
-
-/// What answers for a kind: its scripts, as long as the object is of that kind.
-struct BundledScripts {
-    target: Value,
-    scripts: BTreeMap<Operation, BundledScript>,
 }
 
 // === impl BundledCustomization ===
@@ -74,14 +50,11 @@ impl BundledCustomization {
         };
         let path = folder.strip_prefix(root).unwrap().display().to_string();
         let customizations = document["spec"]["customizations"].as_object().unwrap();
-        let scripts = customizations.iter().map(|(name, customization)| {
-            let known = CUSTOMIZATIONS.iter().find(|(known, _)| known == name);
-            let (_, operation) = known.unwrap_or_else(|| panic!("{path}: {name} is not a customization"));
-            let name = format!("{path} {name}");
-            let script = customization["luaScript"].as_str().unwrap();
-            let program =
-                LuaProgram::compile(&name, script).unwrap_or_else(|error| panic!("{name}: {error}"));
-            (*operation, BundledScript { name, program })
+        let scripts = customizations.keys().map(|name| {
+            let known = Operation::ALL
+                .into_iter()
+                .find(|known| CustomizationRules::field(*known) == name);
+            known.unwrap_or_else(|| panic!("{path}: {name} is not a customization"))
         });
         let cases = children(&folder.join("testdata"));
         let cases = cases.iter().flat_map(|file| {
@@ -105,40 +78,16 @@ impl BundledCustomization {
     }
 
     fn interpreter(&self) -> ResourceInterpreter {
-        ResourceInterpreter::new(vec![Arc::new(BundledScripts {
-            target: self.target().clone(),
-            scripts: self.scripts.clone(),
-        })])
+        let customizations = Customizations::default();
+        let states = customizations.replace(slice::from_ref(&self.document));
+        assert_eq!(states, [CustomizationState::Used], "{}", self.path);
+        ResourceInterpreter::new(vec![Arc::new(customizations)])
     }
 
     /// The operations that its cases ask.
     fn asked(&self) -> BTreeSet<Operation> {
         let operations = self.cases.iter().map(|case| case.operation().unwrap());
         operations.collect()
-    }
-}
-
-// === impl BundledScripts ===
-
-impl InterpreterSource for BundledScripts {
-    fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
-        let is_target = |field: &str| object[field] == self.target[field];
-        match self.scripts.get(&operation) {
-            Some(script) if is_target("apiVersion") && is_target("kind") => vec![Arc::new(script.clone())],
-            _ => vec![],
-        }
-    }
-}
-
-// === impl BundledScript ===
-
-impl Interpreter for BundledScript {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
-        Box::pin(async move { Ok(self.program.interpret(question, &LuaLimits::default())?) })
     }
 }
 
@@ -195,8 +144,7 @@ async fn every_case_passes() {
 fn every_script_has_cases_and_every_operation_scripts() {
     let all = BundledCustomization::all();
     for bundled in &all {
-        let scripts: BTreeSet<_> = bundled.scripts.keys().copied().collect();
-        assert_eq!(scripts, bundled.asked(), "{}", bundled.path);
+        assert_eq!(bundled.scripts, bundled.asked(), "{}", bundled.path);
     }
     let asked: BTreeSet<_> = all.iter().flat_map(BundledCustomization::asked).collect();
     assert_eq!(asked, BTreeSet::from(Operation::ALL));
@@ -216,6 +164,20 @@ fn every_customization_lies_where_its_target_says() {
         assert_eq!(bundled.document["metadata"]["name"], name);
         assert_eq!(bundled.document["apiVersion"], "config.karmada.io/v1alpha1");
         assert_eq!(bundled.document["kind"], "ResourceInterpreterCustomization");
+    }
+}
+
+#[test]
+fn every_customization_is_admitted_beside_the_others() {
+    let all = BundledCustomization::all();
+    let others: Vec<_> = all.iter().map(|bundled| bundled.document.clone()).collect();
+    for bundled in &all {
+        assert_eq!(
+            admit(&bundled.document, None, &others),
+            Ok(()),
+            "{}",
+            bundled.path
+        );
     }
 }
 

@@ -1,12 +1,12 @@
 //! Whether a customization may be written.
 
 use serde_json::Value;
-use windlass_object::{ObjectKey, object};
+use windlass_object::object;
 
 use super::{
     CustomizationProblem, CustomizationRules, FieldProblems,
     compile::CompiledCustomization,
-    read::{CustomizationKind, CustomizationObject},
+    read::{CustomizationKey, CustomizationObject},
 };
 use crate::{InterpretingMode, Operation};
 
@@ -30,32 +30,34 @@ pub fn admit(new: &Value, old: Option<&Value>, others: &[Value]) -> Result<(), V
     if object::is_terminating(new) || is_unchanged {
         return Ok(());
     }
-    let (read, found) = CustomizationObject::read(new)?;
-    let mut problems = FieldProblems::default();
+    let (read, mut problems) = CustomizationObject::read(CustomizationKey::of(new)?, new)?;
     let conflicts = conflicts(&read, others);
-    match CompiledCustomization::compile(read, found) {
-        Ok(compiled) => dry_run(&compiled, &mut problems),
-        Err(found) => problems.extend(found),
-    }
+    let compiled = CompiledCustomization::compile_some(read, &mut problems);
+    problems.extend(dry_run(&compiled));
     problems.extend(conflicts);
     problems.or(|| Some(()))
 }
 
+/// What speaks against the scripts that could be compiled.
 #[cfg(feature = "lua")]
-fn dry_run(compiled: &CompiledCustomization, problems: &mut FieldProblems) {
+fn dry_run(compiled: &CompiledCustomization) -> Vec<CustomizationProblem> {
+    let mut problems = FieldProblems::below("spec.customizations");
     for (operation, interpreter) in &compiled.interpreters {
         let Some(script) = interpreter.script() else {
             continue;
         };
         if let Err(error) = super::dry_run::dry_run(script.program(), *operation) {
             let field = CustomizationRules::field(*operation);
-            problems.note(format!("spec.customizations.{field}.luaScript"), error);
+            problems.note(format!("{field}.luaScript"), error);
         }
     }
+    problems.into_problems()
 }
 
 #[cfg(not(feature = "lua"))]
-fn dry_run(_: &CompiledCustomization, _: &mut FieldProblems) {}
+fn dry_run(_: &CompiledCustomization) -> Vec<CustomizationProblem> {
+    Vec::new()
+}
 
 /// Those that answer the same for the same objects.
 fn conflicts(new: &CustomizationObject, others: &[Value]) -> Vec<CustomizationProblem> {
@@ -63,13 +65,10 @@ fn conflicts(new: &CustomizationObject, others: &[Value]) -> Vec<CustomizationPr
     if new.mode == InterpretingMode::Chain {
         return Vec::new();
     }
-    let is_new = |other: &Value| {
-        let key = ObjectKey::of(other);
-        CustomizationKind::of(other) == Some(new.kind) && key.is_some_and(|key| key.name == new.name)
-    };
-    for other in others.iter().filter(|other| !is_new(other)) {
+    for other in others {
         // What is wrong with others is none of this object's business.
-        let Ok((other, _)) = CustomizationObject::read(other) else {
+        let key = CustomizationKey::of(other).ok().filter(|key| *key != new.key);
+        let Some(Ok((other, _))) = key.map(|key| CustomizationObject::read(key, other)) else {
             continue;
         };
         let targets = new.targets.iter();
@@ -82,10 +81,7 @@ fn conflicts(new: &CustomizationObject, others: &[Value]) -> Vec<CustomizationPr
         for operation in Operation::ALL {
             let may_be_multiple = operation == Operation::InterpretDependency;
             if !may_be_multiple && new.rules.has(operation) && other.rules.has(operation) {
-                let message = format!(
-                    "conflicts with {}, which has it for the same target",
-                    other.title()
-                );
+                let message = format!("conflicts with {}, which has it for the same target", other.key);
                 problems.note(CustomizationRules::field(operation), message);
             }
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, future, sync::Arc};
 use super::{
     CustomizationProblem, CustomizationRules, FieldProblems,
     dependencies::united,
-    read::{CustomizationKind, CustomizationObject},
+    read::{CustomizationKey, CustomizationObject},
     script::Script,
     target::TargetMatcher,
 };
@@ -23,8 +23,7 @@ use crate::{
 
 /// A customization whose scripts and paths are compiled.
 pub(crate) struct CompiledCustomization {
-    pub(crate) kind: CustomizationKind,
-    pub(crate) name: String,
+    pub(crate) key: CustomizationKey,
     pub(crate) targets: Vec<TargetMatcher>,
     pub(crate) mode: InterpretingMode,
     pub(crate) interpreters: BTreeMap<Operation, Arc<CustomizationInterpreter>>,
@@ -51,11 +50,21 @@ const CHAINABLE: [Operation; 5] = [
 // === impl CompiledCustomization ===
 
 impl CompiledCustomization {
-    /// Compiles what was read, and tells all that is wrong with it beside what was found in reading.
+    /// Compiles what was read.
+    ///
+    /// # Errors
+    ///
+    /// With all that is wrong with it, beside what was found in reading.
     pub(crate) fn compile(
         object: CustomizationObject,
         mut problems: FieldProblems,
     ) -> Result<Self, Vec<CustomizationProblem>> {
+        let compiled = Self::compile_some(object, &mut problems);
+        problems.or(|| Some(compiled))
+    }
+
+    /// Compiles what can be compiled of what was read, and notes what is wrong with the rest.
+    pub(crate) fn compile_some(object: CustomizationObject, problems: &mut FieldProblems) -> Self {
         let mut interpreters = BTreeMap::new();
         for operation in Operation::ALL {
             let field = format!("spec.customizations.{}", CustomizationRules::field(operation));
@@ -68,21 +77,14 @@ impl CompiledCustomization {
             }
         }
         let CustomizationObject {
-            kind,
-            name,
+            key, targets, mode, ..
+        } = object;
+        Self {
+            key,
             targets,
             mode,
-            ..
-        } = object;
-        problems.or(|| {
-            Some(Self {
-                kind,
-                name,
-                targets,
-                mode,
-                interpreters,
-            })
-        })
+            interpreters,
+        }
     }
 }
 
@@ -95,8 +97,9 @@ impl CustomizationInterpreter {
         field: &str,
     ) -> Result<Option<Self>, Vec<CustomizationProblem>> {
         let mut problems = FieldProblems::below(field);
+        let name = object.key.to_string();
         let script = object.rules.lua_script(operation).and_then(|script| {
-            let compiled = Script::compile(&object.title(), operation, script);
+            let compiled = Script::compile(&name, operation, script);
             compiled.map_err(|error| problems.note("luaScript", error)).ok()
         });
         let declared = declared(&object.rules, operation, field).unwrap_or_else(|found| {
@@ -121,7 +124,7 @@ impl CustomizationInterpreter {
             problems.note("", "must not be given with mode Chain");
         }
         let interpreter = (!is_empty).then(|| Self {
-            name: object.title(),
+            name,
             mode: object.mode,
             fields,
             declared,

@@ -2,20 +2,20 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt, future, mem,
     sync::Arc,
 };
 
 use parking_lot::RwLock;
 use serde_json::Value;
-use windlass_object::{ObjectKey, object};
+use windlass_object::object;
 
 use super::{
     CustomizationProblem, FieldProblems,
     compile::{CompiledCustomization, CustomizationInterpreter},
     dependencies::united,
-    read::CustomizationObject,
+    read::{CustomizationKey, CustomizationObject},
     target::TargetSpecificity,
 };
 use crate::{
@@ -49,7 +49,7 @@ pub enum CustomizationState {
 
 #[derive(Default)]
 struct CustomizationSet {
-    known: BTreeMap<ObjectKey, KnownCustomization>,
+    known: BTreeMap<CustomizationKey, KnownCustomization>,
     /// By the kinds that a target of theirs is for.
     by_kind: HashMap<String, Vec<Arc<CompiledCustomization>>>,
     /// Those with a target for any kind.
@@ -129,69 +129,63 @@ impl fmt::Debug for Customizations {
 fn take_in(
     object: &Value,
     old: &CustomizationSet,
-    known: &mut BTreeMap<ObjectKey, KnownCustomization>,
+    known: &mut BTreeMap<CustomizationKey, KnownCustomization>,
 ) -> CustomizationState {
-    // Whatever namespace is written: these kinds have none.
-    let key = ObjectKey::of(object).map(|key| ObjectKey {
-        namespace: None,
-        ..key
-    });
-    let spec = object.get("spec").unwrap_or(&Value::Null);
-    let before = key.as_ref().and_then(|key| old.known.get(key));
-    if let Some(key) = &key {
-        if known.contains_key(key) {
-            let mut problems = FieldProblems::default();
-            problems.note("metadata.name", format!("duplicate {:?}", key.name));
-            return CustomizationState::Unusable(problems.into_problems());
-        }
-        if let Some(before) = before.filter(|before| before.spec == *spec) {
-            known.insert(key.clone(), before.clone());
-            return CustomizationState::Used;
-        }
+    let key = match CustomizationKey::of(object) {
+        Ok(key) => key,
+        Err(problems) => return CustomizationState::Unusable(problems),
+    };
+    if known.contains_key(&key) {
+        let mut problems = FieldProblems::default();
+        problems.note("metadata.name", format!("duplicate {:?}", key.name));
+        return CustomizationState::Unusable(problems.into_problems());
     }
-    let read = CustomizationObject::read(object);
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let before = old.known.get(&key);
+    if let Some(before) = before.filter(|before| before.spec == *spec) {
+        known.insert(key, before.clone());
+        return CustomizationState::Used;
+    }
+    let read = CustomizationObject::read(key.clone(), object);
     let compiled = read.and_then(|(read, problems)| CompiledCustomization::compile(read, problems));
-    match (compiled, key) {
-        (Ok(compiled), Some(key)) => {
+    match (compiled, before) {
+        (Ok(compiled), _) => {
             let spec = spec.clone();
             let compiled = Arc::new(compiled);
             known.insert(key, KnownCustomization { spec, compiled });
             CustomizationState::Used
         }
-        (Err(problems), Some(key)) if before.is_some() => {
-            known.extend(before.map(|before| (key, before.clone())));
+        (Err(problems), Some(before)) => {
+            known.insert(key, before.clone());
             CustomizationState::Kept(problems)
         }
-        (Err(problems), _) => CustomizationState::Unusable(problems),
-        (Ok(_), None) => CustomizationState::Unusable(Vec::new()),
+        (Err(problems), None) => CustomizationState::Unusable(problems),
     }
 }
 
 // === impl CustomizationSet ===
 
 impl CustomizationSet {
-    fn new(known: BTreeMap<ObjectKey, KnownCustomization>) -> Self {
-        let mut set = Self {
-            known,
-            ..Self::default()
-        };
-        let mut compiled: Vec<_> = set.known.values().map(|known| known.compiled.clone()).collect();
-        compiled.sort_by(|left, right| (&left.name, left.kind).cmp(&(&right.name, right.kind)));
-        for customization in compiled {
-            let kinds = customization.targets.iter().map(|target| target.kinds.as_deref());
-            if kinds.clone().any(|kinds| kinds.is_none()) {
-                set.any_kind.push(customization);
-                continue;
-            }
-            let mut kinds: Vec<_> = kinds.flatten().flatten().collect();
-            kinds.sort_unstable();
-            kinds.dedup();
-            for kind in kinds {
-                let of_kind = set.by_kind.entry(kind.clone()).or_default();
-                of_kind.push(customization.clone());
+    fn new(known: BTreeMap<CustomizationKey, KnownCustomization>) -> Self {
+        let mut by_kind = HashMap::<String, Vec<_>>::new();
+        let mut any_kind = Vec::new();
+        for customization in known.values().map(|known| &known.compiled) {
+            let kinds = customization.targets.iter().map(|target| target.kinds.clone());
+            // None as soon as one is for any kind.
+            match kinds.collect::<Option<Vec<_>>>() {
+                None => any_kind.push(customization.clone()),
+                Some(kinds) => {
+                    for kind in kinds.into_iter().flatten().collect::<BTreeSet<_>>() {
+                        by_kind.entry(kind).or_default().push(customization.clone());
+                    }
+                }
             }
         }
-        set
+        Self {
+            known,
+            by_kind,
+            any_kind,
+        }
     }
 
     /// Those that answer an operation for an object, the one that counts most first.
@@ -211,12 +205,7 @@ impl CustomizationSet {
                 continue;
             };
             let replaces = customization.mode == InterpretingMode::Replace;
-            let order = (
-                Reverse(specificity),
-                replaces,
-                &customization.name,
-                customization.kind,
-            );
+            let order = (Reverse(specificity), replaces, &customization.key);
             candidates.push((order, specificity, interpreter));
         }
         candidates.sort_by_key(|(order, ..)| *order);

@@ -1,5 +1,7 @@
 //! From objects, whatever is in them, to customizations.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_object::{json::drop_nulls, object};
@@ -14,11 +16,17 @@ use crate::InterpretingMode;
 /// A customization of either kind, as far as it could be read.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomizationObject {
-    pub(crate) kind: CustomizationKind,
-    pub(crate) name: String,
+    pub(crate) key: CustomizationKey,
     pub(crate) targets: Vec<TargetMatcher>,
     pub(crate) mode: InterpretingMode,
     pub(crate) rules: CustomizationRules,
+}
+
+/// Which object. They are in the order in which they count.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CustomizationKey {
+    pub(crate) name: String,
+    pub(crate) kind: CustomizationKind,
 }
 
 /// The kinds of objects that hold customizations, the one that counts more first.
@@ -28,26 +36,48 @@ pub(crate) enum CustomizationKind {
     ResourceInterpretation,
 }
 
-// === impl CustomizationKind ===
+// === impl CustomizationKey ===
 
-impl CustomizationKind {
-    /// The kind of an object, if it is one of these.
-    pub(crate) fn of(object: &Value) -> Option<Self> {
-        let text = |pointer| object::text(object, pointer);
-        match (text("/apiVersion")?, text("/kind")?) {
+impl CustomizationKey {
+    /// Which an object is.
+    ///
+    /// # Errors
+    ///
+    /// When it is of another kind or has no name.
+    pub(crate) fn of(object: &Value) -> Result<Self, Vec<CustomizationProblem>> {
+        let mut problems = FieldProblems::default();
+        let text = |pointer| object::text(object, pointer).unwrap_or_default();
+        let kind = match (text("/apiVersion"), text("/kind")) {
             (KARMADA_API_VERSION, "ResourceInterpreterCustomization") => {
-                Some(Self::ResourceInterpreterCustomization)
+                Some(CustomizationKind::ResourceInterpreterCustomization)
             }
-            (INTERPRETATION_API_VERSION, "ResourceInterpretation") => Some(Self::ResourceInterpretation),
-            _ => None,
+            (INTERPRETATION_API_VERSION, "ResourceInterpretation") => {
+                Some(CustomizationKind::ResourceInterpretation)
+            }
+            _ => {
+                let message = format!(
+                    "must be ResourceInterpreterCustomization of {KARMADA_API_VERSION} or ResourceInterpretation of {INTERPRETATION_API_VERSION}"
+                );
+                problems.note("kind", message);
+                None
+            }
+        };
+        let name = text("/metadata/name").to_owned();
+        if name.is_empty() {
+            problems.note("metadata.name", "must not be empty");
         }
+        problems.or(|| kind.map(|kind| Self { name, kind }))
     }
+}
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::ResourceInterpreterCustomization => "ResourceInterpreterCustomization",
-            Self::ResourceInterpretation => "ResourceInterpretation",
-        }
+/// As an object is named where it fails.
+impl fmt::Display for CustomizationKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            CustomizationKind::ResourceInterpreterCustomization => "ResourceInterpreterCustomization",
+            CustomizationKind::ResourceInterpretation => "ResourceInterpretation",
+        };
+        write!(formatter, "{kind} {}", self.name)
     }
 }
 
@@ -58,26 +88,16 @@ impl CustomizationObject {
     ///
     /// # Errors
     ///
-    /// When it is of another kind, has no name, or a field is of another type.
-    pub(crate) fn read(object: &Value) -> Result<(Self, FieldProblems), Vec<CustomizationProblem>> {
-        let mut problems = FieldProblems::default();
-        let kind = CustomizationKind::of(object);
-        if kind.is_none() {
-            let message = format!(
-                "must be ResourceInterpreterCustomization of {KARMADA_API_VERSION} or ResourceInterpretation of {INTERPRETATION_API_VERSION}"
-            );
-            problems.note("kind", message);
-        }
-        let name = object::text(object, "/metadata/name").unwrap_or_default();
-        if name.is_empty() {
-            problems.note("metadata.name", "must not be empty");
-        }
-        let kind = problems.or(|| kind)?;
+    /// When a field is of another type.
+    pub(crate) fn read(
+        key: CustomizationKey,
+        object: &Value,
+    ) -> Result<(Self, FieldProblems), Vec<CustomizationProblem>> {
         let mut problems = FieldProblems::below("spec");
         let mut spec = object.get("spec").cloned().unwrap_or(Value::Null);
         // What is null is absent to an API server.
         drop_nulls(&mut spec);
-        let (targets, mode, rules) = match kind {
+        let (targets, mode, rules) = match key.kind {
             CustomizationKind::ResourceInterpreterCustomization => {
                 let spec: ResourceInterpreterCustomizationSpec = typed(spec)?;
                 let target = TargetMatcher::of_kind(&spec.target, &mut problems);
@@ -94,18 +114,12 @@ impl CustomizationObject {
             }
         };
         let read = Self {
-            kind,
-            name: name.to_owned(),
+            key,
             targets,
             mode,
             rules,
         };
         Ok((read, problems))
-    }
-
-    /// As it is named where it fails.
-    pub(crate) fn title(&self) -> String {
-        format!("{} {}", self.kind.name(), self.name)
     }
 }
 

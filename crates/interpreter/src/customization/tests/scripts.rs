@@ -137,6 +137,25 @@ fn scripts_that_cannot_answer_are_refused() {
             "{written}: {found:?}"
         );
     }
+    let several = json!({
+        "healthInterpretation": {"luaScript": "a"},
+        "statusReflection": {"luaScript": "b = 1"},
+        "retention": {"fields": ["["]},
+    });
+    let problems = told(admit(&customization("a", "v1", "", several), None, &[]).unwrap_err());
+    let fields: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.split(": ").next().unwrap())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.target.kind",
+            "spec.customizations.retention.fields[0]",
+            "spec.customizations.healthInterpretation.luaScript",
+            "spec.customizations.statusReflection.luaScript",
+        ]
+    );
     let both = json!({"healthInterpretation": {"luaScript": "function InterpretHealth() return true end", "condition": {"type": "A"}}});
     let problems = admit(&customization("a", "v1", "A", both), None, &[]).unwrap_err();
     assert_eq!(
