@@ -118,6 +118,19 @@ mod tests {
             "retention": script("function Retain(a, b) return a"),
             "statusReflection": script("function Other() end"),
             "replicaRevision": script(""),
-        })), @"");
+        })), @r"
+        -----------------------------------
+        SOURCE: c
+        TARGET: example.com/v1 Thing
+        RULERS:
+            InterpretReplica:    UNSET
+            InterpretComponent:  UNSET
+            ReviseReplica:       UNSET
+            Retain:              ERROR: ResourceInterpreterCustomization c:1: 'end' expected near '<eof>'
+            AggregateStatus:     UNSET
+            InterpretStatus:     ERROR: not found function ReflectStatus
+            InterpretHealth:     PASS
+            InterpretDependency: UNSET
+        ");
     }
 }

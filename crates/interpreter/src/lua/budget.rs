@@ -36,7 +36,7 @@ const PERIOD: u32 = 1000;
 // === impl Budget ===
 
 impl Budget {
-    /// Begins a call, after which [`Self::exceeded`] says whether it went too far.
+    /// Begins a call, after which [`Self::take`] says whether it went too far.
     pub(super) fn begin(&self, lua: &Lua, limits: LuaLimits) -> mlua::Result<()> {
         self.0.instructions.store(0, Ordering::Relaxed);
         *self.0.call.lock() = Some(Call {
@@ -78,9 +78,8 @@ impl Budget {
         call.exceeded.clone().map_or(Ok(()), Err)
     }
 
-    /// What the call had too much of.
-    pub(super) fn exceeded(&self) -> Option<LuaError> {
-        let call = self.0.call.lock();
-        call.as_ref().and_then(|call| call.exceeded.clone())
+    /// Ends the call, and tells what it had too much of.
+    pub(super) fn take(&self) -> Option<LuaError> {
+        self.0.call.lock().take().and_then(|call| call.exceeded)
     }
 }

@@ -82,7 +82,7 @@ impl LuaState {
         })
     }
 
-    /// Runs the script in an environment of its own, and calls one of its functions.
+    /// Runs the script in an environment of its own, and then calls one of its functions, after `begin`.
     ///
     /// # Errors
     ///
@@ -92,50 +92,59 @@ impl LuaState {
         function: &'static str,
         limits: LuaLimits,
         arguments: impl FnOnce(&Lua) -> mlua::Result<MultiValue>,
+        begin: impl FnOnce() -> mlua::Result<()>,
     ) -> Result<MultiValue, LuaError> {
-        let called = self
-            .lua
-            .set_memory_limit(self.memory + limits.memory)
-            .and_then(|_| {
-                self.budget.begin(&self.lua, limits)?;
-                let environment = self.environment()?;
-                self.script.set_environment(environment.clone())?;
-                self.script.call::<()>(())?;
-                match environment.raw_get(function)? {
-                    LuaValue::Function(function) => {
-                        function.call::<MultiValue>(arguments(&self.lua)?).map(Some)
-                    }
-                    _ => Ok(None),
-                }
-            });
-        self.lua.remove_hook();
-        match (self.budget.exceeded(), called) {
-            (Some(exceeded), _) => Err(exceeded),
-            (None, Ok(Some(values))) => Ok(values),
-            (None, Ok(None)) => Err(LuaError::NoFunction(function)),
-            (None, Err(error)) => Err(script_error(&error, limits)),
-        }
+        let called = self.prepared(limits, |environment| {
+            // Arguments are no larger than they were before: that they fit is looked at once, which is quicker.
+            let arguments = arguments(&self.lua)?;
+            self.limit(limits)?;
+            self.run(environment, limits)?;
+            begin()?;
+            match environment.raw_get(function)? {
+                LuaValue::Function(function) => function.call::<MultiValue>(arguments).map(Some),
+                _ => Ok(None),
+            }
+        });
+        called?.ok_or(LuaError::NoFunction(function))
     }
 
     /// Runs the script, and tells whether it has a function.
     pub(super) fn defines(&self, function: &'static str, limits: LuaLimits) -> Result<bool, LuaError> {
-        let environment = self.environment().map_err(|error| script_error(&error, limits))?;
-        let ran = self
-            .lua
-            .set_memory_limit(self.memory + limits.memory)
-            .and_then(|_| {
-                self.budget.begin(&self.lua, limits)?;
-                self.script.set_environment(environment.clone())?;
-                self.script.call::<()>(())
-            });
+        self.prepared(limits, |environment| {
+            self.limit(limits)?;
+            self.run(environment, limits)?;
+            let value: LuaValue = environment.raw_get(function)?;
+            Ok(value.is_function())
+        })
+    }
+
+    /// Works in an environment of its own, without a limit of memory before and after that.
+    fn prepared<T>(
+        &self,
+        limits: LuaLimits,
+        work: impl FnOnce(&Table) -> mlua::Result<T>,
+    ) -> Result<T, LuaError> {
+        let done = self.environment().and_then(|environment| work(&environment));
         self.lua.remove_hook();
-        if let Some(exceeded) = self.budget.exceeded() {
-            return Err(exceeded);
+        let unlimited = self.lua.set_memory_limit(0);
+        match (self.budget.take(), done.and_then(|done| unlimited.map(|_| done))) {
+            (Some(exceeded), _) => Err(exceeded),
+            (None, done) => done.map_err(|error| script_error(&error, limits)),
         }
-        ran.map_err(|error| script_error(&error, limits))?;
-        Ok(environment
-            .raw_get::<LuaValue>(function)
-            .is_ok_and(|value| value.is_function()))
+    }
+
+    fn limit(&self, limits: LuaLimits) -> mlua::Result<()> {
+        let most = self.memory + limits.memory;
+        if self.lua.used_memory() > most {
+            return Err(mlua::Error::external(LuaError::OutOfMemory(limits.memory)));
+        }
+        self.lua.set_memory_limit(most).map(|_| ())
+    }
+
+    fn run(&self, environment: &Table, limits: LuaLimits) -> mlua::Result<()> {
+        self.budget.begin(&self.lua, limits)?;
+        self.script.set_environment(environment.clone())?;
+        self.script.call::<()>(())
     }
 
     /// Has each line told that runs in the next call, beside what it may take.

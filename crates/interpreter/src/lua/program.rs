@@ -101,7 +101,7 @@ impl LuaProgram {
 
     fn interpret_in(state: &LuaState, question: Question<'_>, limits: LuaLimits) -> Result<Answer, LuaError> {
         let function = question.operation().lua_function();
-        let values = state.call(function, limits, |lua| arguments(lua, question))?;
+        let values = state.call(function, limits, |lua| arguments(lua, question), || Ok(()))?;
         answers::read(question, &values)
     }
 
@@ -129,11 +129,8 @@ impl LuaState {
         on_line: impl Fn(usize, usize) + Send + 'static,
     ) -> Result<Answer, LuaError> {
         let function = question.operation().lua_function();
-        let values = self.call(function, limits, |lua| {
-            let arguments = arguments(lua, question)?;
-            self.trace(on_line)?;
-            Ok(arguments)
-        })?;
+        let arguments = |lua: &Lua| arguments(lua, question);
+        let values = self.call(function, limits, arguments, || self.trace(on_line))?;
         answers::read(question, &values)
     }
 }
