@@ -114,11 +114,6 @@ pub struct BundleDeploymentSpec {
     /// webhooks themselves.
     #[serde(default)]
     pub conversion: ConversionManager,
-    /// Whether the objects of the bundle are interpreted, as customizations and webhooks of Karmada's resource interpreter say, and as
-    /// is known of Kubernetes' own kinds: the condition Available waits until each is healthy, fields that they retain are not taken
-    /// back, and what is depended on is applied first.
-    #[serde(default)]
-    pub interpretation: ObjectInterpretation,
     /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed until they
     /// are gone.
     #[serde(default)]
@@ -210,16 +205,6 @@ pub enum ConversionManager {
     Managed,
     /// The operator, or somebody else.
     External,
-}
-
-/// Whether the objects of a bundle are interpreted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub enum ObjectInterpretation {
-    /// They are.
-    #[default]
-    Enabled,
-    /// Only Deployments are waited for, and whatever the bundle says is applied.
-    Disabled,
 }
 
 /// What to do with CustomResourceDefinitions when their BundleDeployment is deleted.

@@ -50,5 +50,4 @@ pub use indexed_object::IndexedObject;
 pub use kind::{Kind, kinds};
 pub use requests::{Cluster, RequestError};
 pub use shelf::SeenObjects;
-pub use slim::is_whole;
 pub use write_pace::{WritePace, WriteTurn};

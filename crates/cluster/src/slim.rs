@@ -39,7 +39,7 @@ const LONGEST_ANNOTATION: usize = 1 << 10;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Whether `seen`, from the index, holds all that can be applied of it.
-pub fn is_whole(seen: &Value, kind: &Kind) -> bool {
+pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
     !SLIMMED.contains(kind) && seen.get(CUT).is_none()
 }
 

@@ -8,7 +8,8 @@ use std::{
     str::FromStr,
 };
 
-/// An amount, such as `500m` or `1Gi`. What is less than a nano is rounded up, what is more than 2^63-1 is that.
+/// An amount, such as `500m` or `1Gi`. What is less than a nano is rounded up; what has a binary suffix and is more than 2^63-1 is
+/// that, and what is more than 10^29 is that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
     /// In 10^-9.
@@ -37,8 +38,11 @@ enum Format {
 
 const UNIT: i128 = 1_000_000_000;
 
-/// The most that a quantity may be, in units.
-const MOST: i128 = i64::MAX as i128;
+/// The most that a quantity with a binary suffix may be.
+const MOST_BINARY: i128 = i64::MAX as i128 * UNIT;
+
+/// The most that any quantity may be.
+const MOST: i128 = 100_000_000_000_000_000_000_000_000_000_000_000_000;
 
 /// The powers of 1000 from -3 on.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
@@ -90,7 +94,11 @@ impl Quantity {
             return None;
         }
         let (format, scale) = scale(suffix)?;
-        let nanos = amount(whole, fraction, scale).min(MOST * UNIT);
+        let most = match format {
+            Format::Binary => MOST_BINARY,
+            Format::Decimal | Format::Exponent => MOST,
+        };
+        let nanos = amount(whole, fraction, scale).min(most);
         let nanos = if is_negative { -nanos } else { nanos };
         Some(Self { nanos, format })
     }
@@ -156,7 +164,7 @@ fn scaled(digits: &str, exponent: i64, factor: i128, mut is_rounded: bool) -> i1
     // What 128 bits do not hold is more than there may be, or has digits behind the nanos.
     let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
     if length.saturating_add(exponent) > 38 {
-        return MOST * UNIT;
+        return MOST;
     }
     let mut left = exponent;
     if length + exponent < 0 {
@@ -179,9 +187,7 @@ fn scaled(digits: &str, exponent: i64, factor: i128, mut is_rounded: bool) -> i1
         let power = u32::try_from(left)
             .ok()
             .and_then(|left| 10_i128.checked_pow(left));
-        return power
-            .and_then(|power| value.checked_mul(power))
-            .unwrap_or(MOST * UNIT);
+        return power.and_then(|power| value.checked_mul(power)).unwrap_or(MOST);
     }
     let power = u32::try_from(-left)
         .ok()
@@ -197,9 +203,9 @@ fn divided_first(digits: &str, exponent: i64, factor: i128, is_rounded: bool) ->
     let power = u32::try_from(-exponent)
         .ok()
         .and_then(|power| 10_i128.checked_pow(power));
-    let Some(power) = power else { return MOST * UNIT };
+    let Some(power) = power else { return MOST };
     let divided = (value / power).checked_mul(factor);
-    divided.map_or(MOST * UNIT, |divided| {
+    divided.map_or(MOST, |divided| {
         divided + i128::from(is_rounded || value % power != 0)
     })
 }
@@ -245,9 +251,8 @@ impl Add for Quantity {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        let most = MOST * UNIT;
         Self {
-            nanos: (self.nanos + other.nanos).clamp(-most, most),
+            nanos: (self.nanos + other.nanos).clamp(-MOST, MOST),
             format: if self.is_zero() { other.format } else { self.format },
         }
     }
@@ -318,11 +323,13 @@ mod tests {
             ("-0.5", "-500m"),
             ("1Ei", "1Ei"),
             ("100Ei", "9223372036854775807"),
-            ("1e999999999", "9223372036854775807"),
+            ("1e999999999", "100000000000e18"),
             ("1e-999999999", "1e-9"),
+            ("9223372036854775808", "9223372036854775808"),
+            ("9223372036854775808Ki", "9223372036854775807"),
             (
                 "99999999999999999999999999999999999999999999999999",
-                "9223372036854775807",
+                "100000000000E",
             ),
             ("0.00000000000000000000000000000000000000000000000001Gi", "1n"),
         ] {
@@ -366,7 +373,7 @@ mod tests {
             ("0", "1Gi", "1Gi"),
             ("500m", "500m", "1"),
             ("1e3", "1k", "2e3"),
-            ("100Ei", "1", "9223372036854775807"),
+            ("100Ei", "1", "8Ei"),
         ] {
             let sum = Quantity::parse(one).unwrap() + Quantity::parse(other).unwrap();
             assert_eq!(sum.to_string(), expected, "{one} + {other}");

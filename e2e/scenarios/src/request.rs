@@ -19,7 +19,7 @@ const JSON: &str = "application/json";
 
 /// What the API server answered, an error or not.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct RequestAnswer {
     /// The HTTP status code.
     pub code: u16,
     /// The body; null when it is no JSON.
@@ -35,7 +35,12 @@ pub struct Answer {
 /// # Errors
 ///
 /// When no answer came: the connection failed, or its body ended early.
-pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+pub async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<RequestAnswer> {
     let content_type = match (method, body) {
         ("PATCH", Some(Value::Array(_))) => "application/json-patch+json",
         ("PATCH", _) => "application/merge-patch+json",
@@ -43,7 +48,7 @@ pub async fn send(client: &Client, method: &str, path: &str, body: Option<&Value
     };
     exchange(client, method, path, (content_type, JSON), body)
         .await
-        .map(Answer::from)
+        .map(RequestAnswer::from)
 }
 
 /// Applies an object as `manager`, without any retry. With `force`, fields go to it that others own.
@@ -57,7 +62,7 @@ pub async fn apply(
     manager: &str,
     force: bool,
     object: &Value,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<RequestAnswer> {
     let path = format!("{path}?fieldManager={manager}&force={force}");
     exchange(
         client,
@@ -67,7 +72,7 @@ pub async fn apply(
         Some(object),
     )
     .await
-    .map(Answer::from)
+    .map(RequestAnswer::from)
 }
 
 /// Reads the collection or object at `path` in the form that `accept` asks for: one JSON value, or those of a watch
@@ -139,7 +144,7 @@ async fn exchange(
 }
 
 /// Sends a request, again while the API server asks for that after a change of a CRD: see
-/// [`Answer::is_reinitializing`].
+/// [`RequestAnswer::is_reinitializing`].
 ///
 /// # Errors
 ///
@@ -149,7 +154,7 @@ pub async fn send_patiently(
     method: &str,
     path: &str,
     body: Option<&Value>,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<RequestAnswer> {
     let started = Instant::now();
     loop {
         let answer = send(client, method, path, body).await?;
@@ -186,9 +191,9 @@ pub fn version_number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
 
-// === impl Answer ===
+// === impl RequestAnswer ===
 
-impl From<(u16, Option<Duration>, Bytes)> for Answer {
+impl From<(u16, Option<Duration>, Bytes)> for RequestAnswer {
     fn from((code, retry_after, bytes): (u16, Option<Duration>, Bytes)) -> Self {
         Self {
             code,
@@ -198,7 +203,7 @@ impl From<(u16, Option<Duration>, Bytes)> for Answer {
     }
 }
 
-impl Answer {
+impl RequestAnswer {
     /// How long to wait before the request is sent again.
     pub fn pause(&self) -> Duration {
         self.retry_after.unwrap_or(Duration::from_secs(1))
@@ -246,7 +251,7 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for RequestAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP {}: {}", self.code, self.message())
     }
@@ -262,7 +267,7 @@ mod tests {
     fn a_service_that_is_not_known_is_told_from_other_failures_of_webhooks() {
         let is_unknown = |code, message: &str| {
             let body = json!({"kind": "Status", "message": message});
-            let answer = Answer {
+            let answer = RequestAnswer {
                 code,
                 body,
                 retry_after: None,

@@ -12,7 +12,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use windlass_object::names;
 
-use crate::request::{self, Answer};
+use crate::request::{self, RequestAnswer};
 
 /// How long a scenario waits for something that should happen, unless it says otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -78,7 +78,7 @@ pub async fn succeed(
     method: &str,
     path: &str,
     body: Option<&Value>,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<RequestAnswer> {
     let answer = request::send_patiently(client, method, path, body).await?;
     if answer.code >= 300 {
         bail!("{method} {path}: {answer}");

@@ -1,10 +1,11 @@
 //! `--test`: the cases beside customizations.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::bail;
 use interpreter::{ResourceInterpreter, cases::InterpretationCase};
 use windlass_cluster::telemetry::chain;
+use windlass_object::text::OneLine;
 
 use super::files;
 
@@ -42,7 +43,9 @@ pub(super) async fn run(folder: &Path) -> anyhow::Result<bool> {
 }
 
 fn is_customizations(file: &Path) -> bool {
-    let is_case = file.components().any(|component| component.as_os_str() == TESTDATA);
+    let is_case = file
+        .components()
+        .any(|component| component.as_os_str() == TESTDATA);
     !is_case && file.file_name().is_some_and(|name| name == CUSTOMIZATIONS)
 }
 
@@ -61,11 +64,7 @@ async fn run_beside(file: &Path, count: &mut Count) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn run_file(
-    path: &PathBuf,
-    interpreter: &ResourceInterpreter,
-    count: &mut Count,
-) -> anyhow::Result<()> {
+async fn run_file(path: &Path, interpreter: &ResourceInterpreter, count: &mut Count) -> anyhow::Result<()> {
     let shown = path.display();
     for (index, document) in files::documents(path)?.iter().enumerate() {
         count.all += 1;
@@ -81,11 +80,20 @@ async fn run_file(
             name => name.to_owned(),
         };
         for field in case.unknown.keys() {
-            eprintln!("warning: {shown}: {name}: {field} is not a field of a case");
+            eprintln!(
+                "warning: {shown}: {}: {} is not a field of a case",
+                OneLine(&name),
+                OneLine(field)
+            );
         }
         match case.run(interpreter).await {
             Ok(_) => count.pass += 1,
-            Err(error) => println!("{shown}: {name}:\n  {}", chain(&error).replace('\n', "\n  ")),
+            Err(error) => {
+                println!("{shown}: {}:", OneLine(&name));
+                chain(&error)
+                    .lines()
+                    .for_each(|line| println!("  {}", OneLine(line)));
+            }
         }
     }
     Ok(())

@@ -58,10 +58,10 @@ impl ObjectArgs {
             CaseError::Missing(_) | CaseError::Both(_) => anyhow!(needed(operation)),
             error => error.into(),
         })?;
-        let source = files::source(customizations)?;
         if with_trace {
-            return trace::print(&source, question);
+            return trace::print(customizations, question);
         }
+        let source = files::source(customizations)?;
         let answered = ResourceInterpreter::new(vec![source]).ask(question).await;
         let answer = match answered {
             Ok(Some(answer)) => answer,
@@ -95,10 +95,12 @@ impl ObjectArgs {
         let Some(path) = &self.status_file else {
             return Ok(None);
         };
-        let items = files::documents(path)?.into_iter().flat_map(|document| match document {
-            Value::Array(items) => items,
-            item => vec![item],
-        });
+        let items = files::documents(path)?
+            .into_iter()
+            .flat_map(|document| match document {
+                Value::Array(items) => items,
+                item => vec![item],
+            });
         let items = items.map(serde_json::from_value).collect::<Result<_, _>>();
         let items = items.with_context(|| format!("{} must hold AggregatedStatusItems", path.display()))?;
         Ok(Some(items))

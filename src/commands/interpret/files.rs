@@ -3,9 +3,11 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, bail};
+use interpreter::customization::{CustomizationState, Customizations};
 use serde_json::Value;
 
 use crate::commands::documents;
@@ -58,6 +60,31 @@ pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Resu
         bail!("no customization found in {}", paths.join(", "));
     }
     Ok(found)
+}
+
+/// What they answer.
+///
+/// # Errors
+///
+/// All that is wrong with any of them, with its file and field.
+pub(super) fn source(customizations: &[Customization]) -> anyhow::Result<Arc<Customizations>> {
+    let source = Customizations::default();
+    let objects: Vec<_> = customizations
+        .iter()
+        .map(|customization| customization.object.clone())
+        .collect();
+    let mut wrong = Vec::new();
+    for (customization, state) in customizations.iter().zip(source.replace(&objects)) {
+        let (CustomizationState::Kept(problems) | CustomizationState::Unusable(problems)) = state else {
+            continue;
+        };
+        let file = customization.file.display();
+        wrong.extend(problems.iter().map(|problem| format!("{file}: {problem}")));
+    }
+    if !wrong.is_empty() {
+        bail!(wrong.join("\n"));
+    }
+    Ok(Arc::new(source))
 }
 
 /// The files of YAML or JSON in a folder, in the order of their names.

@@ -4,6 +4,7 @@ mod cases;
 mod check;
 mod execute;
 mod files;
+mod trace;
 mod watch;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -11,7 +12,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::ArgGroup;
 use interpreter::Operation;
 
-use self::watch::Watched;
+use self::watch::WatchedFiles;
 
 /// Checks, runs and tests customizations of Karmada's resource interpreter, without a cluster.
 ///
@@ -72,7 +73,7 @@ impl Args {
         if !self.watch {
             return self.once().await;
         }
-        let mut watched = Watched::new(self.paths());
+        let mut watched = WatchedFiles::new(self.paths());
         loop {
             if let Err(error) = self.once().await {
                 eprintln!("error: {error:#}");
@@ -87,9 +88,11 @@ impl Args {
             (Some(folder), _) => cases::run(folder).await?,
             (None, Some(operation)) => {
                 let customizations = files::customizations(&self.filename, self.recursive)?;
-                self.objects.execute(&customizations, operation, self.trace).await?
+                self.objects
+                    .execute(&customizations, operation, self.trace)
+                    .await?
             }
-            (None, None) => check::run(&files::customizations(&self.filename, self.recursive)?)?,
+            (None, None) => check::run(&files::customizations(&self.filename, self.recursive)?),
         };
         Ok(match succeeds {
             true => ExitCode::SUCCESS,

@@ -8,7 +8,7 @@ use std::{
 
 /// Files and folders, as they were last seen.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedFiles {
     paths: Vec<PathBuf>,
     seen: Vec<Seen>,
 }
@@ -23,9 +23,9 @@ struct Seen {
 
 const PERIOD: Duration = Duration::from_millis(300);
 
-// === impl Watched ===
+// === impl WatchedFiles ===
 
-impl Watched {
+impl WatchedFiles {
     /// As they are now.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         let seen = look(&paths);
@@ -83,7 +83,7 @@ mod tests {
     async fn a_file_that_comes_changes_or_goes_is_a_change() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
-        let mut watched = Watched::new(vec![folder.path().to_owned()]);
+        let mut watched = WatchedFiles::new(vec![folder.path().to_owned()]);
         fs::write(&file, "a").unwrap();
         watched.changed().await;
         fs::write(&file, "ab").unwrap();

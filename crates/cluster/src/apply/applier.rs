@@ -17,9 +17,8 @@ use windlass_trust::injection::last_writer;
 use super::{
     applicant::Applicant,
     body::owned,
-    difference::covers,
+    difference::{body_hash, covers},
     repairs::{Interference, RepairContest, Repairs},
-    retention::{NothingRetained, RetainError, Retention, hash_in, retained},
 };
 use crate::{
     index::Index,
@@ -34,7 +33,6 @@ pub struct Applier {
     index: Arc<Index>,
     memory: Mutex<HashMap<ObjectKey, Memory>>,
     repairs: Repairs,
-    retention: Arc<dyn Retention>,
 }
 
 /// What became of an object.
@@ -65,9 +63,6 @@ pub enum ApplyError {
         /// The object.
         object: ObjectKey,
     },
-    /// It cannot be said what of an object is to be kept.
-    #[error(transparent)]
-    Retain(#[from] RetainError),
     /// A request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -95,14 +90,7 @@ impl Applier {
             index,
             memory: Mutex::default(),
             repairs: Repairs::default(),
-            retention: Arc::new(NothingRetained),
         }
-    }
-
-    /// The same, keeping of live objects what `retention` says. What calls webhooks is armed as it is desired all the same.
-    #[must_use]
-    pub fn retaining(self, retention: Arc<dyn Retention>) -> Self {
-        Self { retention, ..self }
     }
 
     /// Sees to it that `desired` is there. `replicas` of a Deployment that others scale are left to them.
@@ -136,7 +124,7 @@ impl Applier {
             return Ok(None);
         };
         let live = self.take_over(&key, live, owner).await?;
-        let body = self.body(desired, &live, owner).await?;
+        let body = owned(desired, owner, &live);
         if self.holds(&key, &body, &live) {
             self.repairs.settled(&key);
             return Ok(Some(Outcome::Unchanged));
@@ -221,24 +209,10 @@ impl Applier {
         ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
     }
 
-    /// The same of what is not armed: but for what is kept of it.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be said what is to be kept.
-    pub async fn is_kept(
-        &self,
-        desired: &Value,
-        live: &Value,
-        owner: &Applicant,
-    ) -> Result<bool, ApplyError> {
-        let body = self.body(desired, live, owner).await?;
-        Ok(ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live)))
-    }
-
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
     pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        object::annotation(live, names::APPLIED_HASH) == Some(hash_in(&owned(desired, owner, live)))
+        let hash = body_hash(&owned(desired, owner, live));
+        object::annotation(live, names::APPLIED_HASH) == Some(&hash)
     }
 
     /// Forgets what is remembered of objects that are gone.
@@ -262,16 +236,6 @@ impl Applier {
             return Ok(Some(seen));
         }
         Ok(self.cluster.read(key).await?.map(Arc::new))
-    }
-
-    /// What is applied of `desired` where `live` is.
-    async fn body(&self, desired: &Value, live: &Value, owner: &Applicant) -> Result<Value, ApplyError> {
-        let body = owned(desired, owner, live);
-        let kept = self.retention.retain(&body, live, owner).await?;
-        Ok(match kept {
-            Some(kept) => retained(body, kept, live),
-            None => body,
-        })
     }
 
     async fn reread(&self, key: &ObjectKey) -> Result<Arc<Value>, ApplyError> {
@@ -301,7 +265,7 @@ impl Applier {
         owner: &Applicant,
     ) -> Result<Outcome, ApplyError> {
         let mut armed = owned(armed, owner, &Value::Null);
-        armed["metadata"]["annotations"][names::APPLIED_HASH] = hash_in(body).into();
+        armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
         match self.cluster.create(&armed, names::INSTALL).await {
             Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),
             created => {
@@ -345,7 +309,7 @@ impl Applier {
         owner: &Applicant,
         write: impl Future<Output = Result<Outcome, ApplyError>>,
     ) -> Result<Outcome, ApplyError> {
-        let hash = hash_in(body).to_owned();
+        let hash = body_hash(body);
         let known = self.memory.lock().get(key).map(|memory| memory.hash.clone());
         let applied = object::annotation(live, names::APPLIED_HASH);
         if ![known.as_deref(), applied].contains(&Some(&hash)) {
@@ -428,7 +392,7 @@ impl Applier {
 
     /// Whether `live` holds everything that `body` says.
     fn holds(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
-        let hash = hash_in(body).to_owned();
+        let hash = body_hash(body);
         if object::annotation(live, names::APPLIED_HASH) != Some(&hash) {
             return false;
         }
@@ -449,11 +413,11 @@ impl Applier {
     }
 
     fn is_verified(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
-        let hash = hash_in(body);
+        let hash = body_hash(body);
         let memory = self.memory.lock();
         memory.get(key).is_some_and(|remembered| {
             remembered.hash == hash
-                && object::annotation(live, names::APPLIED_HASH) == Some(hash)
+                && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
                 && Applicant::of(live) == Applicant::of(body)
                 && AppliedAs::of(live) == AppliedAs::of(body)
                 && remembered.verified.is_some()
@@ -464,7 +428,7 @@ impl Applier {
     fn remember(&self, key: &ObjectKey, body: &Value, made: &Value) {
         let plain = covers(body, made, None);
         let memory = Memory {
-            hash: hash_in(body).to_owned(),
+            hash: body_hash(body),
             made: (!plain).then(|| without_bookkeeping(made)),
             verified: version(made),
         };

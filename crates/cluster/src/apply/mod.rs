@@ -10,7 +10,6 @@ mod body;
 mod difference;
 mod repairs;
 pub(crate) mod replicas;
-mod retention;
 mod swing;
 #[cfg(test)]
 mod tests;
@@ -21,4 +20,3 @@ pub use applier::{Applier, ApplyError, Outcome};
 pub use body::body_of;
 pub use difference::{body_hash, covers};
 pub use repairs::RepairContest;
-pub use retention::{RetainError, Retaining, Retention};

@@ -205,7 +205,10 @@ mod tests {
         fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
             let answer = match question {
                 Question::Replica { object } => Answer::Replica {
-                    replicas: object["replicas"].as_i64().unwrap_or_default() as i32,
+                    replicas: object["replicas"]
+                        .as_i64()
+                        .and_then(|replicas| replicas.try_into().ok())
+                        .unwrap_or_default(),
                     requirements: None,
                 },
                 _ => Answer::Health(true),

@@ -56,7 +56,7 @@ impl Empties {
     fn restore_in(&self, value: &mut Value, path: &mut String) {
         match value {
             Value::Object(fields) => {
-                fields.retain(|name, field| within(path, name, |path| self.is_kept(field, path)))
+                fields.retain(|name, field| within(path, name, |path| self.is_kept(field, path)));
             }
             Value::Array(items) => items.retain_mut(|item| self.is_kept(item, path)),
             _ => {}

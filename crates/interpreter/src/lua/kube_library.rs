@@ -3,7 +3,7 @@
 use mlua::{FromLua, Lua, Table, Value as LuaValue, Variadic};
 use serde_json::{Value, json};
 
-use super::{from_lua::from_lua, sandbox::raise, to_lua::to_lua};
+use super::{from_lua::from_lua, lua_state::raise, to_lua::to_lua};
 use crate::{pod, quantity::Quantity};
 
 /// The library.

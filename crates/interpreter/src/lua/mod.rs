@@ -20,9 +20,9 @@ mod empties;
 mod error;
 mod from_lua;
 mod kube_library;
+mod lua_state;
 mod pattern;
 mod program;
-mod sandbox;
 mod strings;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use mlua::{Lua, MultiValue, Value as LuaValue};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{LuaError, LuaLimits, LuaTrace, answers, sandbox::Sandbox, to_lua::to_lua, trace::Tracing};
+use super::{LuaError, LuaLimits, LuaTrace, answers, lua_state::LuaState, to_lua::to_lua, trace::Tracing};
 use crate::{Answer, Operation, Question};
 
 /// A script. A clone is the same.
@@ -21,7 +21,7 @@ pub struct LuaProgram(Arc<Compiled>);
 struct Compiled {
     name: String,
     script: String,
-    idle: Mutex<Vec<Sandbox>>,
+    idle: Mutex<Vec<LuaState>>,
 }
 
 /// How many states are kept for the next calls.
@@ -38,11 +38,11 @@ impl LuaProgram {
     ///
     /// What is wrong with it, with the line.
     pub fn compile(name: &str, script: &str) -> Result<Self, LuaError> {
-        let sandbox = Sandbox::new(name, script)?;
+        let state = LuaState::new(name, script)?;
         Ok(Self(Arc::new(Compiled {
             name: name.to_owned(),
             script: script.to_owned(),
-            idle: Mutex::new(vec![sandbox]),
+            idle: Mutex::new(vec![state]),
         })))
     }
 
@@ -68,9 +68,9 @@ impl LuaProgram {
     ///
     /// When it cannot be said, since it fails before that.
     pub fn defines(&self, operation: Operation) -> Result<bool, LuaError> {
-        let sandbox = self.sandbox()?;
-        let defines = sandbox.defines(operation.lua_function(), LuaLimits::default());
-        self.keep(sandbox, defines.as_ref().err());
+        let state = self.state()?;
+        let defines = state.defines(operation.lua_function(), LuaLimits::default());
+        self.keep(state, defines.as_ref().err());
         defines
     }
 
@@ -80,9 +80,9 @@ impl LuaProgram {
     ///
     /// [`LuaError`]
     pub fn interpret(&self, question: Question<'_>, limits: &LuaLimits) -> Result<Answer, LuaError> {
-        let sandbox = self.sandbox()?;
-        let answer = Self::interpret_in(&sandbox, question, *limits);
-        self.keep(sandbox, answer.as_ref().err());
+        let state = self.state()?;
+        let answer = Self::interpret_in(&state, question, *limits);
+        self.keep(state, answer.as_ref().err());
         answer
     }
 
@@ -92,40 +92,36 @@ impl LuaProgram {
     ///
     /// When there is no state to do so in. What the script says is in the trace.
     pub fn trace(&self, question: Question<'_>, limits: &LuaLimits) -> Result<LuaTrace, LuaError> {
-        let sandbox = self.sandbox()?;
+        let state = self.state()?;
         let tracing = Tracing::begin();
         let noting = tracing.clone();
-        let answer = sandbox.call_traced(question, *limits, move |line, memory| noting.note(line, memory));
+        let answer = state.call_traced(question, *limits, move |line, memory| noting.note(line, memory));
         Ok(tracing.end(&self.0.name, &self.0.script, answer))
     }
 
-    fn interpret_in(
-        sandbox: &Sandbox,
-        question: Question<'_>,
-        limits: LuaLimits,
-    ) -> Result<Answer, LuaError> {
+    fn interpret_in(state: &LuaState, question: Question<'_>, limits: LuaLimits) -> Result<Answer, LuaError> {
         let function = question.operation().lua_function();
-        let values = sandbox.call(function, limits, |lua| arguments(lua, question))?;
+        let values = state.call(function, limits, |lua| arguments(lua, question))?;
         answers::read(question, &values)
     }
 
-    fn sandbox(&self) -> Result<Sandbox, LuaError> {
+    fn state(&self) -> Result<LuaState, LuaError> {
         let idle = self.0.idle.lock().pop();
-        idle.map_or_else(|| Sandbox::new(&self.0.name, &self.0.script), Ok)
+        idle.map_or_else(|| LuaState::new(&self.0.name, &self.0.script), Ok)
     }
 
-    fn keep(&self, sandbox: Sandbox, failed: Option<&LuaError>) {
-        if failed.is_some_and(LuaError::is_final) || !sandbox.clean() {
+    fn keep(&self, state: LuaState, failed: Option<&LuaError>) {
+        if failed.is_some_and(LuaError::is_final) || !state.clean() {
             return;
         }
         let mut idle = self.0.idle.lock();
         if idle.len() < IDLE {
-            idle.push(sandbox);
+            idle.push(state);
         }
     }
 }
 
-impl Sandbox {
+impl LuaState {
     fn call_traced(
         &self,
         question: Question<'_>,

@@ -5,8 +5,8 @@ use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue, Varia
 
 use super::{
     budget::Budget,
+    lua_state::raise,
     pattern::{self, Capture, Match, PatternError},
-    sandbox::raise,
 };
 
 /// The longest text that a function takes, as Karmada has it.

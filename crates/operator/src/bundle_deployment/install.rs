@@ -50,9 +50,7 @@ impl BundleReconciler {
             Err(Halt::Error(error)) => Err(self.unblock(&owner, error).await),
             walked => walked,
         };
-        if let Some(beside) = self.standing_beside(deployment, report).await {
-            report.standing = Some(beside);
-        }
+        report.standing = self.standing_beside(deployment, report).await;
         walked
     }
 
@@ -90,7 +88,6 @@ impl BundleReconciler {
         self.migrate_storage(owner, plan, &traffic, report).await?;
         self.remove_dropped(deployment, owner, plan, &traffic).await?;
         self.settle_records(deployment, plan, report).await?;
-        self.gate_on_health(deployment, plan, report).await?;
         Ok(Action::AwaitChange)
     }
 

@@ -36,9 +36,9 @@ pub struct Report {
     pub reinitializing: u64,
     /// The longest time for which a request was kept waiting by those.
     pub longest_reinitializing: Duration,
-    /// Requests that were sent again because the API server itself was down, or not up yet: see [`Answer::is_outage`].
+    /// Requests that were sent again because the API server itself was down, or not up yet: see [`RequestAnswer::is_outage`].
     ///
-    /// [`Answer::is_outage`]: crate::request::Answer::is_outage
+    /// [`RequestAnswer::is_outage`]: crate::request::RequestAnswer::is_outage
     pub outages: u64,
     /// The longest time for which a request was kept waiting by that.
     pub longest_outage: Duration,

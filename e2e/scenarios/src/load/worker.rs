@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{counters::Counters, pace::Pace};
 use crate::{
-    request::{self, Answer},
+    request::{self, RequestAnswer},
     resource::{Expectation, Resource},
     sample,
 };
@@ -43,7 +43,7 @@ struct Call<'a> {
 
 /// What came of a request.
 struct Exchange {
-    answer: Answer,
+    answer: RequestAnswer,
     /// When it was sent, for the last time where it was turned away before.
     sent: Instant,
     answered: Instant,
@@ -180,14 +180,14 @@ impl Worker {
     }
 
     /// What a request that was sent again has found: its first try was carried out, and only its answer lost.
-    async fn carried_out_before(&self, call: &Call<'_>, answer: &Answer) -> Option<Answer> {
+    async fn carried_out_before(&self, call: &Call<'_>, answer: &RequestAnswer) -> Option<RequestAnswer> {
         match (call.method, answer.code) {
             ("POST", 409) => {
                 let name = request::text(call.body?, "/metadata/name");
                 let path = format!("{}/{name}", call.path);
                 request::send(&self.client, "GET", &path, None).await.ok()
             }
-            ("DELETE", 404) => Some(Answer {
+            ("DELETE", 404) => Some(RequestAnswer {
                 code: 200,
                 ..answer.clone()
             }),
@@ -196,7 +196,7 @@ impl Worker {
     }
 
     /// Whether the API server is down or not up yet, by what it answered, if it did.
-    async fn is_outage(&self, answer: Option<&Answer>) -> bool {
+    async fn is_outage(&self, answer: Option<&RequestAnswer>) -> bool {
         let Some(answer) = answer else { return true };
         answer.is_outage() || (answer.is_service_unknown() && request::ready(&self.client).await.is_err())
     }

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::operation::{self, Operation};
+use super::operation::{self, AdminOperation};
 use crate::{
     proxy::Cut,
     snapshot::Snapshot,
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(400);
 const LONGEST_LIFE: Duration = Duration::from_secs(120);
 
 /// Carries `operation` out undisturbed, and then killed at every position: it must end the same.
-pub(super) async fn resumes(cluster: &TestCluster, operation: Operation) -> anyhow::Result<()> {
+pub(super) async fn resumes(cluster: &TestCluster, operation: AdminOperation) -> anyhow::Result<()> {
     let empty = cluster.inventory().await?;
     let (end, writes) = undisturbed(cluster, operation).await?;
     if !operation.is_repeatable() {
@@ -50,7 +50,7 @@ pub(super) async fn resumes(cluster: &TestCluster, operation: Operation) -> anyh
 }
 
 /// How the operation ends when nobody disturbs it, and in how many writes.
-async fn undisturbed(cluster: &TestCluster, operation: Operation) -> anyhow::Result<(Snapshot, u64)> {
+async fn undisturbed(cluster: &TestCluster, operation: AdminOperation) -> anyhow::Result<(Snapshot, u64)> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let running = operator.start()?;
     operation.prepare(cluster).await?;
@@ -74,7 +74,7 @@ async fn undisturbed(cluster: &TestCluster, operation: Operation) -> anyhow::Res
 /// carried out, until the cluster is as `end` says and nothing more is written. The positions.
 async fn killed_at_every_write(
     cluster: &TestCluster,
-    operation: Operation,
+    operation: AdminOperation,
     end: &Snapshot,
 ) -> anyhow::Result<Vec<String>> {
     let before = operation.ask(cluster).await?;
@@ -112,7 +112,7 @@ async fn killed_at_every_write(
 /// look would slow them down.
 async fn ends(
     cluster: &TestCluster,
-    operation: Operation,
+    operation: AdminOperation,
     before: &operation::Before,
     end: &Snapshot,
 ) -> anyhow::Result<()> {

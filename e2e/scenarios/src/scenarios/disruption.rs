@@ -2,7 +2,7 @@
 //! storage hangs, requests fail at random.
 //!
 //! Nothing may be lost, and it must end as if nothing had been disrupted. Requests that only the API server itself turned
-//! away are sent again and counted apart (see [`crate::request::Answer::is_outage`]); all others must succeed.
+//! away are sent again and counted apart (see [`crate::request::RequestAnswer::is_outage`]); all others must succeed.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use futures::future::{Either, select};
 use windlass_sandbox::server::Fault;
 
 use super::{
-    operation::{self, Before, Operation},
+    operation::{self, AdminOperation, Before},
     traffic,
 };
 use crate::{
@@ -22,7 +22,11 @@ use crate::{
 };
 
 /// What is done, one after the other.
-const OPERATIONS: [Operation; 3] = [Operation::Install, Operation::CaRotation, Operation::Upgrade];
+const OPERATIONS: [AdminOperation; 3] = [
+    AdminOperation::Install,
+    AdminOperation::CaRotation,
+    AdminOperation::Upgrade,
+];
 
 /// How long storage hangs.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -86,12 +90,12 @@ async fn undisturbed(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
         done(cluster, operation, &before).await?;
     }
     let end = operation::settled(cluster).await?;
-    Operation::Upgrade.undo(cluster).await?;
+    AdminOperation::Upgrade.undo(cluster).await?;
     running.kill().await?;
     Ok(end)
 }
 
-async fn done(cluster: &TestCluster, operation: Operation, before: &Before) -> anyhow::Result<()> {
+async fn done(cluster: &TestCluster, operation: AdminOperation, before: &Before) -> anyhow::Result<()> {
     until(&format!("{operation:?} is done"), PATIENCE, async || {
         let done = operation.is_done(cluster, before).await?;
         Ok(check(done, || "not done".to_owned()))
@@ -103,7 +107,7 @@ async fn done(cluster: &TestCluster, operation: Operation, before: &Before) -> a
 async fn inflict(
     cluster: &TestCluster,
     disruption: Disruption,
-    operation: Operation,
+    operation: AdminOperation,
     before: &Before,
 ) -> anyhow::Result<()> {
     until(&format!("{operation:?} is under way"), PATIENCE, async || {

@@ -6,7 +6,7 @@ use windlass::commands::manifests;
 
 use super::discovery;
 use crate::{
-    request::{self, Answer, send},
+    request::{self, RequestAnswer, send},
     steps::{MUTATING, PATIENCE, VALIDATING, check, delete, get, succeed, until},
     test_cluster::TestCluster,
 };
@@ -201,7 +201,7 @@ async fn remove(cluster: &TestCluster, objects: &[Value]) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn is_taken(answer: &Answer) -> bool {
+fn is_taken(answer: &RequestAnswer) -> bool {
     (200..300).contains(&answer.code)
 }
 

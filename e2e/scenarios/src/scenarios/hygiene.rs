@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{operation::Operation, traffic};
+use super::{operation::AdminOperation, traffic};
 use crate::{
     dump,
     operator::Running,
@@ -19,12 +19,12 @@ use crate::{
 };
 
 /// What a full run is.
-const OPERATIONS: [Operation; 5] = [
-    Operation::Install,
-    Operation::LeafRotation,
-    Operation::CaRotation,
-    Operation::Upgrade,
-    Operation::Removal,
+const OPERATIONS: [AdminOperation; 5] = [
+    AdminOperation::Install,
+    AdminOperation::LeafRotation,
+    AdminOperation::CaRotation,
+    AdminOperation::Upgrade,
+    AdminOperation::Removal,
 ];
 
 /// Keys that a full run makes at the least: of the CAs before and after, their next ones, and a leaf each time.
@@ -134,7 +134,7 @@ async fn gather(client: Client, keys: Keys) {
 async fn look(
     cluster: &TestCluster,
     running: &Running,
-    operation: Operation,
+    operation: AdminOperation,
 ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let metrics = running.ask("/metrics").await?;
     anyhow::ensure!(metrics.contains(" 200 "), "no metrics: {metrics}");

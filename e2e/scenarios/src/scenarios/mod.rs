@@ -66,7 +66,7 @@ use std::pin::Pin;
 
 use crate::{cluster::Disruption, test_cluster::TestCluster};
 
-use self::{changes::BundleChange, operation::Operation};
+use self::{changes::BundleChange, operation::AdminOperation};
 
 pub use self::guard::replicas::{Replica, install_guard};
 
@@ -246,15 +246,15 @@ scenarios! {
     service::endpoints_that_do_not_serve_are_named,
     service::what_cannot_be_seen_keeps_its_ca_trusted,
     service::endpoints_that_kubernetes_forgets_are_refreshed needs Faults,
-    crash::an_install_resumes_from_every_write = resumes(Operation::Install),
-    crash::an_upgrade_resumes_from_every_write = resumes(Operation::Upgrade),
+    crash::an_install_resumes_from_every_write = resumes(AdminOperation::Install),
+    crash::an_upgrade_resumes_from_every_write = resumes(AdminOperation::Upgrade),
     changes::an_upgrade_that_changes_everything_resumes_from_every_write,
-    crash::a_storage_migration_resumes_from_every_write = resumes(Operation::Migration),
-    crash::a_leaf_rotation_resumes_from_every_write = resumes(Operation::LeafRotation),
-    crash::a_ca_rotation_resumes_from_every_write = resumes(Operation::CaRotation),
-    crash::a_removal_resumes_from_every_write = resumes(Operation::Removal),
-    crash::a_removal_with_definitions_resumes_from_every_write = resumes(Operation::RemovalWithCrds),
-    crash::a_removal_after_its_namespace_resumes_from_every_write = resumes(Operation::RemovalAfterNamespace),
+    crash::a_storage_migration_resumes_from_every_write = resumes(AdminOperation::Migration),
+    crash::a_leaf_rotation_resumes_from_every_write = resumes(AdminOperation::LeafRotation),
+    crash::a_ca_rotation_resumes_from_every_write = resumes(AdminOperation::CaRotation),
+    crash::a_removal_resumes_from_every_write = resumes(AdminOperation::Removal),
+    crash::a_removal_with_definitions_resumes_from_every_write = resumes(AdminOperation::RemovalWithCrds),
+    crash::a_removal_after_its_namespace_resumes_from_every_write = resumes(AdminOperation::RemovalAfterNamespace),
     disruption::restarts_of_the_api_server_lose_nothing = survives(Disruption::Restart) needs Restart,
     disruption::storage_that_hangs_loses_nothing = survives(Disruption::Pause) needs Pause,
     disruption::errors_at_random_and_cut_watches_lose_nothing = survives(Disruption::Faults) needs Faults,

@@ -37,7 +37,7 @@ pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Something that the operator carries out in many writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum AdminOperation {
     Install,
     Upgrade,
     /// An upgrade to a bundle that differs in what traffic hangs on.
@@ -78,9 +78,9 @@ pub(super) enum Users {
     Visits(Visits),
 }
 
-// === impl Operation ===
+// === impl AdminOperation ===
 
-impl Operation {
+impl AdminOperation {
     /// Brings the cluster to where the operation begins, from where nothing is installed. The operator must be running.
     pub(super) async fn prepare(self, cluster: &TestCluster) -> anyhow::Result<()> {
         if self == Self::Install {

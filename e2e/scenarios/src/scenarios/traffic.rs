@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     load::{Clients, Failure, Load, Report},
-    request::{self, Answer},
+    request::{self, RequestAnswer},
     resource::{Expectation, Resource},
     sample,
     steps::succeed,
@@ -166,7 +166,7 @@ async fn visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> 
 }
 
 /// Whether a kind is no longer served, or about to be: its CRD is being deleted.
-fn is_withdrawn(answer: &Answer) -> bool {
+fn is_withdrawn(answer: &RequestAnswer) -> bool {
     answer.code == 404 || answer.code == 403 && answer.message().contains("terminating")
 }
 
@@ -176,7 +176,7 @@ async fn come_and_go(
     collection: &str,
     name: &str,
     object: &serde_json::Value,
-    over: impl Fn(&Answer) -> bool,
+    over: impl Fn(&RequestAnswer) -> bool,
 ) -> anyhow::Result<bool> {
     let created = request::send_patiently(client, "POST", collection, Some(object)).await?;
     if over(&created) {

@@ -2,7 +2,6 @@
 //! is none.
 
 mod copies;
-mod dependency_order;
 mod install_plan;
 mod interruptions;
 mod left_out;
@@ -11,7 +10,6 @@ mod preflight;
 mod requirements;
 mod upgradeable;
 
-pub use dependency_order::in_dependency_order;
 pub use install_plan::Plan;
 pub use left_out::{Absences, optional_kinds, versions_of, watched_namespaces, without};
 pub use phases::Phases;

@@ -50,8 +50,6 @@ pub enum Standing {
         /// API traffic goes to every webhook, although an earlier step is not done (any more).
         armed: bool,
     },
-    /// Everything is done; only some object of it is not what it is for.
-    Settled,
     /// Another revision is under way beside it.
     Beside {
         /// Its Deployments are available; else why not.
@@ -164,9 +162,6 @@ impl InstallOutcome {
 
     fn standing_at(&self, step: Milestone, standing: &Standing) -> ConditionUpdate {
         match (standing, step) {
-            (Standing::Settled, step) if step != Milestone::Available => {
-                ConditionUpdate::holds("Done", step.done())
-            }
             (Standing::Alone { armed }, _) => self.verdict(step, *armed),
             (Standing::Kept { outcome, armed }, step) if step > Milestone::Accepted => {
                 outcome.verdict(step, *armed)
@@ -240,15 +235,6 @@ mod tests {
                 ("Progressing", "True"),
                 ("Ready", "False")
             ]
-        );
-    }
-
-    #[test]
-    fn what_is_not_healthy_is_not_available_and_everything_else_is_done() {
-        let outcome = InstallOutcome::waiting(Milestone::Available, "Unhealthy", "ConfigMap n/c");
-        assert_eq!(
-            statuses(&outcome, &Standing::Settled),
-            ["True", "True", "False", "True", "True", "True", "False"]
         );
     }
 

@@ -9,7 +9,7 @@ use super::{allowances::Allowances, bursts::Bursts, change::BundleChange, outcom
 use crate::{
     resource::Expectation,
     sample,
-    scenarios::{crash, operation::Operation, traffic, upgrade},
+    scenarios::{crash, operation::AdminOperation, traffic, upgrade},
     steps::{self, BUNDLE_DEPLOYMENTS, ready, succeed},
     test_cluster::{TestCluster, ready_after},
 };
@@ -88,7 +88,7 @@ pub(in super::super) async fn an_upgrade_that_changes_everything_resumes_from_ev
     let changes = BundleChange::EACH.into_iter().chain([BundleChange::Everything]);
     for change in changes.filter(is_asked) {
         let empty = cluster.inventory().await?;
-        let upgrade = Operation::Change(change);
+        let upgrade = AdminOperation::Change(change);
         crash::resumes(cluster, upgrade)
             .await
             .with_context(|| format!("{change:?}"))?;

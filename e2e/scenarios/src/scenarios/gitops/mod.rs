@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     load::Latencies,
-    request::{Answer, text},
+    request::{RequestAnswer, text},
     sample,
     steps::{PATIENCE, check, duration_in, until},
     test_cluster::TestCluster,
@@ -188,7 +188,7 @@ async fn write_everything(
 // === impl Outcome ===
 
 impl Outcome {
-    fn of(answer: &Answer, conversion: &Value) -> anyhow::Result<Self> {
+    fn of(answer: &RequestAnswer, conversion: &Value) -> anyhow::Result<Self> {
         Ok(match answer.code {
             200 if answer.body["spec"]["conversion"] == *conversion => Self::Kept,
             200 => Self::Lost,

@@ -4,7 +4,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::{
-    request::{self, Answer, text},
+    request::{self, RequestAnswer, text},
     sample,
     steps::succeed,
 };
@@ -59,7 +59,7 @@ impl Tool {
     }
 
     /// Writes the sample's CRD as `manifest` has it.
-    pub(super) async fn write(self, client: &Client, manifest: &Value) -> anyhow::Result<Answer> {
+    pub(super) async fn write(self, client: &Client, manifest: &Value) -> anyhow::Result<RequestAnswer> {
         let path = sample::DEFINITION;
         let managed = format!("{path}?fieldManager={}", self.manager());
         match self {

@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    request::{self, Answer},
+    request::{self, RequestAnswer},
     sample,
     scenarios::foreign,
     steps::get,
@@ -163,7 +163,7 @@ pub(super) async fn let_through(cluster: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// Tries one forbidden write without leaving anything behind.
-pub(super) async fn try_out(cluster: &TestCluster) -> anyhow::Result<Answer> {
+pub(super) async fn try_out(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let path = format!("{}?dryRun=All", sample::DEFINITION);
     request::send(&cluster.client, "PATCH", &path, Some(&none)).await
@@ -184,7 +184,7 @@ pub(super) async fn until_one_passes(cluster: &TestCluster) -> anyhow::Result<()
 async fn send(
     cluster: &TestCluster,
     write: impl Fn(&Value) -> GuardedWrite,
-) -> anyhow::Result<(GuardedWrite, Answer)> {
+) -> anyhow::Result<(GuardedWrite, RequestAnswer)> {
     loop {
         let write = write(&live(cluster).await?);
         let (client, path) = (&cluster.client, sample::DEFINITION);

@@ -8,7 +8,7 @@ use mlua::{
 use super::{LuaError, LuaLimits, budget::Budget, kube_library, strings};
 
 /// A compiled script in a state of its own, for one call at a time.
-pub(super) struct Sandbox {
+pub(super) struct LuaState {
     lua: Lua,
     script: Function,
     /// What the environment of each call falls back to.
@@ -57,9 +57,9 @@ const TIME: [&str; 2] = ["time", "date"];
 /// How much memory a state may keep after a call before it is collected.
 const KEPT: usize = 1 << 20;
 
-// === impl Sandbox ===
+// === impl LuaState ===
 
-impl Sandbox {
+impl LuaState {
     /// Compiles a script into a new state.
     pub(super) fn new(name: &str, script: &str) -> Result<Self, LuaError> {
         let start = |error: mlua::Error| LuaError::Start(error.to_string());

@@ -1,0 +1,76 @@
+//! `--trace`: each line of a script as it runs.
+
+use anyhow::{Context, bail};
+use interpreter::{
+    Operation, Question,
+    customization::CustomizationRules,
+    lua::{LuaLimits, LuaProgram, LuaTrace},
+};
+use windlass_object::{
+    object,
+    text::{OneLine, shortened},
+};
+
+use super::files::Customization;
+
+/// The longest line that is shown.
+const LONGEST: usize = 100;
+
+/// Runs the scripts for a question about an object of its kind, and prints each line that runs with what it takes. Returns whether
+/// all succeed.
+pub(super) fn print(customizations: &[Customization], question: Question<'_>) -> anyhow::Result<bool> {
+    let operation = question.operation();
+    let scripts: Vec<_> = customizations
+        .iter()
+        .filter_map(|customization| script(customization, operation))
+        .collect();
+    if scripts.is_empty() {
+        bail!("no script for {operation} is set: only scripts have lines to trace");
+    }
+    let mut succeeds = true;
+    for (name, script) in scripts {
+        let program = match operation {
+            Operation::Retain => LuaProgram::compile_retention(name, script),
+            _ => LuaProgram::compile(name, script),
+        };
+        let program = program.with_context(|| format!("cannot compile the script of {}", OneLine(name)))?;
+        let trace = program.trace(question, &LuaLimits::default())?;
+        succeeds &= trace.answer.is_ok();
+        std::print!("{}", shown(&trace));
+    }
+    Ok(succeeds)
+}
+
+fn script(customization: &Customization, operation: Operation) -> Option<(&str, &str)> {
+    let field = CustomizationRules::field(operation);
+    let script = object::text(
+        &customization.object,
+        &format!("/spec/customizations/{field}/luaScript"),
+    )?;
+    let name = object::text(&customization.object, "/metadata/name").unwrap_or("script");
+    (!script.is_empty()).then_some((name, script))
+}
+
+fn shown(trace: &LuaTrace) -> String {
+    let mut text = format!(
+        "# {}\n{:>10}  {:>12}  LINE\n",
+        OneLine(&trace.name),
+        "TIME",
+        "MEMORY"
+    );
+    for line in &trace.lines {
+        let code = shortened(line.text.trim_end().to_owned(), LONGEST);
+        let time = format!("{:.1?}", line.time);
+        let memory = format!("{:.1} KiB", line.memory as f64 / 1024.0);
+        text.push_str(&format!(
+            "{time:>10}  {memory:>12}  {:>4}  {}\n",
+            line.number,
+            OneLine(&code)
+        ));
+    }
+    match &trace.answer {
+        Ok(answer) => text.push_str(&format!("# {answer:?}\n")),
+        Err(error) => text.push_str(&format!("error: {}\n", OneLine(&error.to_string()))),
+    }
+    text
+}
