@@ -15,6 +15,9 @@
 //!     healthInterpretation: {condition: {type: Ready}}
 //! ```
 //!
+//! What Karmada does not know, such as `retention.fields`, may stand in both kinds. Where Karmada's own definition of its kind is
+//! installed it does not stay there: an API server drops what a definition does not have.
+//!
 //! # Who counts
 //!
 //! Each operation is asked of those customizations that have something for it and a target that fits the object. The more specific

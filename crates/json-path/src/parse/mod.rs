@@ -1,9 +1,10 @@
 //! From text to a path.
 
-use serde_json::Value;
+mod filter;
+
 use thiserror::Error;
 
-use crate::path::{Path, PathFilter, PathOperand, PathOperator, PathStep};
+use crate::path::{Path, PathStep};
 
 /// Why a text is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -19,9 +20,6 @@ const LONGEST: usize = 4096;
 
 /// How often a path may have `..`.
 const MOST_DESCENTS: usize = 4;
-
-/// How deep filters may be in filters.
-const DEEPEST_FILTER: usize = 8;
 
 /// Reads a text from the front.
 struct Parser<'t> {
@@ -265,90 +263,6 @@ impl Parser<'_> {
                 let problem = "expected an index".to_owned();
                 let position = start;
                 Err(Fault { problem, position })
-            }
-        }
-    }
-
-    /// A filter without the parentheses around it.
-    fn filter(&mut self) -> Parsed<PathFilter> {
-        if self.filters == DEEPEST_FILTER {
-            return self.fault("more than eight filters in each other");
-        }
-        self.filters += 1;
-        let filter = self.comparison()?;
-        self.filters -= 1;
-        Ok(filter)
-    }
-
-    fn comparison(&mut self) -> Parsed<PathFilter> {
-        self.skip_space();
-        let position = self.position;
-        let left = self.operand()?;
-        self.skip_space();
-        if self.peek() == Some(')') {
-            return match left {
-                PathOperand::Steps(steps) => Ok(PathFilter::Exists(steps)),
-                PathOperand::Literal(_) => {
-                    let problem = "expected \"@\"".to_owned();
-                    Err(Fault { problem, position })
-                }
-            };
-        }
-        let operator = self.operator()?;
-        self.skip_space();
-        let right = self.operand()?;
-        self.skip_space();
-        match self.peek() {
-            Some('&' | '|') => self.fault("a second comparison"),
-            _ => Ok(PathFilter::Compare(left, operator, right)),
-        }
-    }
-
-    fn operator(&mut self) -> Parsed<PathOperator> {
-        for (written, operator) in [
-            ("==", PathOperator::Equal),
-            ("!=", PathOperator::NotEqual),
-            ("<=", PathOperator::LessOrEqual),
-            (">=", PathOperator::GreaterOrEqual),
-            ("<", PathOperator::Less),
-            (">", PathOperator::Greater),
-        ] {
-            if self.take(written) {
-                return Ok(operator);
-            }
-        }
-        match self.peek() {
-            Some('&' | '|') => self.fault("a second comparison"),
-            _ => self.fault("expected \")\" or one of == != < <= > >="),
-        }
-    }
-
-    fn operand(&mut self) -> Parsed<PathOperand> {
-        match self.peek() {
-            Some('@') => {
-                self.position += 1;
-                Ok(PathOperand::Steps(self.steps()?))
-            }
-            Some('\'' | '"') => Ok(PathOperand::Literal(Value::String(self.quoted()?))),
-            _ => {
-                let start = self.position;
-                while self
-                    .peek()
-                    .is_some_and(|character| character.is_ascii_alphanumeric() || "+-.".contains(character))
-                {
-                    self.position += 1;
-                }
-                let written = &self.text[start..self.position];
-                // Only a plus that begins a number is not JSON's.
-                let written = written.strip_prefix('+').unwrap_or(written);
-                serde_json::from_str(written)
-                    .map(PathOperand::Literal)
-                    .map_err(|_| {
-                        let problem = "expected \"@\", a number, true, false, null or a text in quotes";
-                        let problem = problem.to_owned();
-                        let position = start;
-                        Fault { problem, position }
-                    })
             }
         }
     }
