@@ -14,10 +14,10 @@ use std::{
 
 use divan::{AllocProfiler, Bencher};
 use interpreter::{
-    Answer, InterpreterSource, Operation, Question,
+    Answer, InterpreterSource, NativeInterpreter, Operation, Question,
     lua::{LuaLimits, LuaProgram},
-    native::NativeInterpreter,
 };
+use jiff::Timestamp;
 use mlua::{
     Function, Lua,
     serde::{DeserializeOptions, LuaSerdeExt, SerializeOptions},
@@ -164,7 +164,7 @@ fn native_retain(bencher: Bencher<'_, '_>) {
 }
 
 fn native(question: Question<'_>) -> Answer {
-    let found = NativeInterpreter::new().interpreters(question.operation(), question.object());
+    let found = NativeInterpreter::new(Timestamp::now).interpreters(question.operation(), question.object());
     let interpreter = found.first().expect("it is one of Kubernetes' own kinds");
     let mut answering = pin!(interpreter.interpret(question));
     // The tables do not wait for anything.

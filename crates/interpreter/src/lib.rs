@@ -15,6 +15,7 @@ pub mod cases;
 pub mod customization;
 pub mod declarative;
 pub mod error;
+pub mod fields;
 pub mod interpreter;
 #[cfg(feature = "lua")]
 pub mod lua;
@@ -28,7 +29,10 @@ pub mod retention;
 
 pub use answer::Answer;
 pub use error::InterpretError;
+pub use fields::FieldTypeError;
 pub use interpreter::{Interpreter, InterpreterSource, InterpretingMode};
+pub use native::NativeInterpreter;
 pub use operation::Operation;
+pub use quantity::{Quantity, QuantityError};
 pub use question::Question;
 pub use resource_interpreter::{ObjectHealth, ResourceInterpreter};

@@ -23,7 +23,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
 fn resource_add(lua: &Lua, amounts: Variadic<LuaValue>) -> mlua::Result<String> {
     let mut sum = Quantity::default();
     for amount in amounts.iter() {
-        sum = sum + quantity(lua, amount)?;
+        sum += quantity(lua, amount)?;
     }
     Ok(sum.to_string())
 }

@@ -1,322 +1,125 @@
-//! Whether an object does what it is for.
+//! Whether objects do what they are for.
 
-use serde_json::Value;
-use windlass_object::object::{condition, items, text as text_of};
+use super::counts::count;
+use crate::fields::{FieldTypeError, Fields};
 
-use super::{Answering, FieldTypeError, field};
-use crate::{Answer, Question};
+/// Says so of the objects of one kind.
+pub(super) type Rule = fn(&Fields<'_>) -> Result<bool, FieldTypeError>;
 
-/// What tells the health of a kind.
-pub(super) fn of(api_version: &str, kind: &str) -> Option<Answering> {
+/// The rule for a kind.
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
     Some(match (api_version, kind) {
-        ("apps/v1", "Deployment" | "StatefulSet") => |question| answer(question, rollout),
-        ("apps/v1", "ReplicaSet") => |question| answer(question, replica_set),
-        ("apps/v1", "DaemonSet") => |question| answer(question, daemon_set),
-        ("v1", "Service") => |question| answer(question, service),
-        ("v1", "PersistentVolumeClaim") => |question| answer(question, claim),
-        ("v1", "Pod") => |question| answer(question, pod),
-        ("v1", "Namespace") => |question| answer(question, namespace),
-        ("networking.k8s.io/v1", "Ingress") => |question| answer(question, has_address),
-        ("policy/v1", "PodDisruptionBudget") => |question| answer(question, disruption_budget),
-        ("batch/v1", "Job") => |question| answer(question, job),
-        ("batch/v1", "CronJob") => |question| answer(question, |_| Ok(true)),
-        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => |question| answer(question, definition),
-        ("apiregistration.k8s.io/v1", "APIService") => {
-            |question| answer(question, |object| Ok(by_condition(object, "Available")))
+        ("apps/v1", "Deployment" | "StatefulSet") => is_rolled_out,
+        ("apps/v1", "ReplicaSet") => has_replicas,
+        ("apps/v1", "DaemonSet") => is_on_each_node,
+        ("v1", "Service") => is_reachable,
+        ("networking.k8s.io/v1", "Ingress") => has_address,
+        ("v1", "PersistentVolumeClaim") => |claim| is_in_phase(claim, "Bound"),
+        ("v1", "Namespace") => |namespace| is_in_phase(namespace, "Active"),
+        ("v1", "Pod") => is_ready,
+        ("policy/v1", "PodDisruptionBudget") => has_healthy_pods,
+        ("batch/v1", "Job") => has_not_failed,
+        ("batch/v1", "CronJob") => has_succeeded_last,
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => {
+            |definition| definition.has_condition("Established")
         }
+        ("apiregistration.k8s.io/v1", "APIService") => |service| service.has_condition("Available"),
         _ => return None,
     })
 }
 
-/// Whether a condition is `True`, of this generation where it or the status says of which it is.
-pub(super) fn by_condition(object: &Value, condition_type: &str) -> bool {
-    let Some(found) = condition(object, condition_type) else {
-        return false;
+/// Whether a condition is `True`, and not about another generation than that of the object. Where the condition does not say about
+/// which it is, the status may.
+pub(super) fn by_condition(object: &Fields<'_>, condition_type: &str) -> Result<bool, FieldTypeError> {
+    let Some(condition) = object.condition(condition_type)? else {
+        return Ok(false);
     };
-    let observed = found
-        .get("observedGeneration")
-        .or_else(|| object.pointer("/status/observedGeneration"))
-        .and_then(Value::as_i64);
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+    let observed = match condition.integer("observedGeneration")? {
+        None => object.integer("status.observedGeneration")?,
+        observed => observed,
+    };
+    let generation = object.integer("metadata.generation")?;
     let is_current = observed.is_none() || generation.is_none() || observed == generation;
-    is_current && text_of(found, "/status") == Some("True")
+    Ok(is_current && condition.text("status")? == Some("True"))
 }
 
-fn answer(
-    question: Question<'_>,
-    is_healthy: fn(&Value) -> Result<bool, FieldTypeError>,
-) -> Result<Answer, FieldTypeError> {
-    is_healthy(question.object()).map(Answer::Health)
+fn is_rolled_out(workload: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    let updated = count(workload, "status.updatedReplicas")?;
+    let available = count(workload, "status.availableReplicas")?;
+    let desired = workload.integer("spec.replicas")?;
+    Ok(is_observed(workload)? && desired.is_none_or(|desired| updated >= desired) && available >= updated)
 }
 
-fn count(object: &Value, name: &str) -> Result<i64, FieldTypeError> {
-    Ok(field::integer(object, &format!("/status/{name}"))?.unwrap_or(0))
+fn has_replicas(replica_set: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    let available = count(replica_set, "status.availableReplicas")?;
+    let desired = replica_set.integer("spec.replicas")?;
+    Ok(is_observed(replica_set)? && desired.is_none_or(|desired| available >= desired))
 }
 
-fn is_observed(object: &Value) -> Result<bool, FieldTypeError> {
-    let generation = field::integer(object, "/metadata/generation")?.unwrap_or(0);
-    Ok(count(object, "observedGeneration")? == generation)
+fn is_on_each_node(daemon_set: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    let updated = count(daemon_set, "status.updatedNumberScheduled")?;
+    let desired = count(daemon_set, "status.desiredNumberScheduled")?;
+    let available = count(daemon_set, "status.numberAvailable")?;
+    Ok(is_observed(daemon_set)? && updated >= desired && available >= updated)
 }
 
-fn rollout(object: &Value) -> Result<bool, FieldTypeError> {
-    let updated = count(object, "updatedReplicas")?;
-    let is_updated = field::integer(object, "/spec/replicas")?.is_none_or(|replicas| updated >= replicas);
-    Ok(is_observed(object)? && is_updated && count(object, "availableReplicas")? >= updated)
+/// Only load balancers take time to be there.
+fn is_reachable(service: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    Ok(service.text("spec.type")? != Some("LoadBalancer") || has_address(service)?)
 }
 
-fn replica_set(object: &Value) -> Result<bool, FieldTypeError> {
-    let available = count(object, "availableReplicas")?;
-    let is_available = field::integer(object, "/spec/replicas")?.is_none_or(|replicas| available >= replicas);
-    Ok(is_observed(object)? && is_available)
-}
-
-fn daemon_set(object: &Value) -> Result<bool, FieldTypeError> {
-    let updated = count(object, "updatedNumberScheduled")?;
-    let is_updated = updated >= count(object, "desiredNumberScheduled")?;
-    Ok(is_observed(object)? && is_updated && count(object, "numberAvailable")? >= updated)
-}
-
-fn service(object: &Value) -> Result<bool, FieldTypeError> {
-    match field::text(object, "/spec/type")? {
-        Some("LoadBalancer") => has_address(object),
-        _ => Ok(true),
-    }
-}
-
-fn has_address(object: &Value) -> Result<bool, FieldTypeError> {
-    let ingress = field::list(object, "/status/loadBalancer/ingress")?;
-    let is_address = |ingress: &Value| {
-        let address = text_of(ingress, "/hostname").or_else(|| text_of(ingress, "/ip"));
-        address.is_some_and(|address| !address.is_empty())
-    };
-    Ok(ingress.iter().any(is_address))
-}
-
-fn claim(object: &Value) -> Result<bool, FieldTypeError> {
-    Ok(field::text(object, "/status/phase")? == Some("Bound"))
-}
-
-fn pod(object: &Value) -> Result<bool, FieldTypeError> {
-    let is_ready = || {
-        let ready = items(object, "/status/conditions")
-            .iter()
-            .find(|condition| text_of(condition, "/type") == Some("Ready"));
-        ready.is_some_and(|ready| text_of(ready, "/status") == Some("True"))
-    };
-    Ok(match field::text(object, "/status/phase")? {
-        Some("Succeeded") => true,
-        Some("Running") => is_ready(),
-        _ => false,
-    })
-}
-
-fn namespace(object: &Value) -> Result<bool, FieldTypeError> {
-    Ok(field::text(object, "/status/phase")? == Some("Active"))
-}
-
-fn disruption_budget(object: &Value) -> Result<bool, FieldTypeError> {
-    Ok(count(object, "currentHealthy")? >= count(object, "desiredHealthy")?)
-}
-
-/// One that runs is as it should be, and so is one that is done; one that has failed, or is about to, is not.
-fn job(object: &Value) -> Result<bool, FieldTypeError> {
-    let holds = |name| condition(object, name).and_then(|found| text_of(found, "/status")) == Some("True");
-    Ok(!holds("Failed") && !holds("FailureTarget"))
-}
-
-fn definition(object: &Value) -> Result<bool, FieldTypeError> {
-    Ok(by_condition(object, "Established") && by_condition(object, "NamesAccepted"))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn health(api_version: &str, kind: &str, rest: &Value) -> Option<Result<bool, String>> {
-        let mut object = rest.clone();
-        object["apiVersion"] = api_version.into();
-        object["kind"] = kind.into();
-        let answering = of(api_version, kind)?;
-        Some(match answering(Question::Health { object: &object }) {
-            Ok(answer) => Ok(answer == Answer::Health(true)),
-            Err(error) => Err(error.to_string()),
-        })
-    }
-
-    #[test]
-    fn each_kind_is_healthy_as_its_status_says() {
-        let rollout = |observed, replicas: Value, updated, available| {
-            json!({"metadata": {"generation": 2}, "spec": {"replicas": replicas},
-                "status": {"observedGeneration": observed, "updatedReplicas": updated, "availableReplicas": available}})
-        };
-        let conditions = |list: &[(&str, &str)]| {
-            let list: Vec<_> = list
-                .iter()
-                .map(|(name, status)| json!({"type": name, "status": status}))
-                .collect();
-            json!({"status": {"conditions": list}})
-        };
-        let ingress = |entry: Value| json!({"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [entry]}}});
-        for (api_version, kind, object, expected) in [
-            ("apps/v1", "Deployment", rollout(2, json!(3), 3, 3), true),
-            ("apps/v1", "Deployment", rollout(1, json!(3), 3, 3), false),
-            ("apps/v1", "Deployment", rollout(2, json!(3), 2, 2), false),
-            ("apps/v1", "Deployment", rollout(2, json!(3), 3, 2), false),
-            ("apps/v1", "Deployment", rollout(2, json!(null), 0, 0), true),
-            ("apps/v1", "Deployment", rollout(2, json!(0), 0, 0), true),
-            ("apps/v1", "StatefulSet", rollout(2, json!(1), 1, 1), true),
-            ("apps/v1", "StatefulSet", rollout(2, json!(1), 1, 0), false),
-            ("apps/v1", "ReplicaSet", rollout(2, json!(1), 0, 1), true),
-            ("apps/v1", "ReplicaSet", rollout(2, json!(2), 0, 1), false),
-            (
-                "apps/v1",
-                "DaemonSet",
-                json!({"status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}}),
-                true,
-            ),
-            (
-                "apps/v1",
-                "DaemonSet",
-                json!({"status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1, "numberAvailable": 2}}),
-                false,
-            ),
-            (
-                "apps/v1",
-                "DaemonSet",
-                json!({"status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 1}}),
-                false,
-            ),
-            ("v1", "Service", json!({"spec": {}}), true),
-            ("v1", "Service", json!({"spec": {"type": "LoadBalancer"}}), false),
-            ("v1", "Service", ingress(json!({"ip": "1.2.3.4"})), true),
-            ("v1", "Service", ingress(json!({"hostname": ""})), false),
-            (
-                "networking.k8s.io/v1",
-                "Ingress",
-                ingress(json!({"hostname": "h"})),
-                true,
-            ),
-            ("networking.k8s.io/v1", "Ingress", json!({}), false),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                json!({"status": {"phase": "Bound"}}),
-                true,
-            ),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                json!({"status": {"phase": "Pending"}}),
-                false,
-            ),
-            ("v1", "Pod", json!({"status": {"phase": "Succeeded"}}), true),
-            (
-                "v1",
-                "Pod",
-                json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
-                true,
-            ),
-            (
-                "v1",
-                "Pod",
-                json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}}),
-                false,
-            ),
-            (
-                "v1",
-                "Pod",
-                json!({"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}}),
-                false,
-            ),
-            ("v1", "Pod", json!({}), false),
-            ("v1", "Namespace", json!({"status": {"phase": "Active"}}), true),
-            (
-                "v1",
-                "Namespace",
-                json!({"status": {"phase": "Terminating"}}),
-                false,
-            ),
-            (
-                "policy/v1",
-                "PodDisruptionBudget",
-                json!({"status": {"currentHealthy": 1, "desiredHealthy": 1}}),
-                true,
-            ),
-            (
-                "policy/v1",
-                "PodDisruptionBudget",
-                json!({"status": {"currentHealthy": 0, "desiredHealthy": 1}}),
-                false,
-            ),
-            ("policy/v1", "PodDisruptionBudget", json!({}), true),
-            ("batch/v1", "Job", json!({}), true),
-            ("batch/v1", "Job", conditions(&[("Complete", "True")]), true),
-            ("batch/v1", "Job", conditions(&[("Failed", "True")]), false),
-            ("batch/v1", "Job", conditions(&[("FailureTarget", "True")]), false),
-            ("batch/v1", "CronJob", json!({}), true),
-            (
-                "apiextensions.k8s.io/v1",
-                "CustomResourceDefinition",
-                conditions(&[("Established", "True"), ("NamesAccepted", "True")]),
-                true,
-            ),
-            (
-                "apiextensions.k8s.io/v1",
-                "CustomResourceDefinition",
-                conditions(&[("Established", "True"), ("NamesAccepted", "False")]),
-                false,
-            ),
-            (
-                "apiregistration.k8s.io/v1",
-                "APIService",
-                conditions(&[("Available", "True")]),
-                true,
-            ),
-            (
-                "apiregistration.k8s.io/v1",
-                "APIService",
-                conditions(&[("Available", "Unknown")]),
-                false,
-            ),
-        ] {
-            assert_eq!(
-                health(api_version, kind, &object),
-                Some(Ok(expected)),
-                "{kind} {object}"
-            );
+fn has_address(object: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    for ingress in object.items("status.loadBalancer.ingress")? {
+        for address in [ingress.text("hostname")?, ingress.text("ip")?] {
+            if address.is_some_and(|address| !address.is_empty()) {
+                return Ok(true);
+            }
         }
     }
+    Ok(false)
+}
 
-    #[test]
-    fn other_versions_have_no_health_and_other_types_are_errors() {
-        assert_eq!(health("apps/v1beta1", "Deployment", &json!({})), None);
-        assert_eq!(health("v1", "ConfigMap", &json!({})), None);
-        assert_eq!(
-            health("apps/v1", "Deployment", &json!({"spec": {"replicas": "3"}})),
-            Some(Err("spec.replicas: must be an integer".to_owned()))
-        );
-        assert_eq!(
-            health("v1", "Pod", &json!({"status": {"phase": 1}})),
-            Some(Err("status.phase: must be a string".to_owned()))
-        );
-    }
+fn is_in_phase(object: &Fields<'_>, phase: &str) -> Result<bool, FieldTypeError> {
+    Ok(object.text("status.phase")? == Some(phase))
+}
 
-    #[test]
-    fn a_condition_is_of_the_generation_that_it_says() {
-        let object = |of_condition: Value, of_status: Value| {
-            json!({"metadata": {"generation": 2}, "status": {"observedGeneration": of_status,
-                "conditions": [{"type": "Ready", "status": "True", "observedGeneration": of_condition}]}})
-        };
-        for (of_condition, of_status, expected) in [
-            (json!(2), json!(1), true),
-            (json!(1), json!(2), false),
-            (json!(null), json!(null), true),
-        ] {
-            assert_eq!(by_condition(&object(of_condition, of_status), "Ready"), expected);
-        }
-        let plain = json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}});
-        assert!(!by_condition(&plain, "Ready"));
+fn is_ready(pod: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    match pod.text("status.phase")? {
+        Some("Succeeded") => Ok(true),
+        Some("Running") => pod.has_condition("Ready"),
+        _ => Ok(false),
     }
+}
+
+fn has_healthy_pods(budget: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    Ok(count(budget, "status.currentHealthy")? >= count(budget, "status.desiredHealthy")?)
+}
+
+/// A Job that runs does what it is for, and so does one that is told to wait.
+fn has_not_failed(job: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    if job.has_condition("Failed")? || job.has_condition("FailureTarget")? {
+        return Ok(false);
+    }
+    let is_started = job.at("status.startTime")?.is_some();
+    Ok(is_started || job.has_condition("Complete")? || is_suspended(job)?)
+}
+
+/// A CronJob fails where its last Job has ended, and not in success.
+fn has_succeeded_last(cron_job: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    let Some(scheduled) = cron_job.timestamp("status.lastScheduleTime")? else {
+        return Ok(true);
+    };
+    let successful = cron_job.timestamp("status.lastSuccessfulTime")?;
+    let is_active = !cron_job.items("status.active")?.is_empty();
+    let is_successful = successful.is_some_and(|successful| successful >= scheduled);
+    Ok(is_active || is_successful || is_suspended(cron_job)?)
+}
+
+fn is_suspended(object: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    Ok(object.boolean("spec.suspend")? == Some(true))
+}
+
+/// Whether the status is about what the object is now.
+fn is_observed(object: &Fields<'_>) -> Result<bool, FieldTypeError> {
+    Ok(count(object, "status.observedGeneration")? == count(object, "metadata.generation")?)
 }

@@ -1,117 +1,159 @@
-//! What is known of Kubernetes' own kinds, each in exactly one version: Karmada's tables (`pkg/resourceinterpreter/default/native`).
+//! What is known of Kubernetes' own kinds, as Karmada knows it (`pkg/resourceinterpreter/default/native`).
 //!
-//! Where we differ, on purpose:
-//!
-//! - Jobs, CustomResourceDefinitions, APIServices and Namespaces have health, too. CronJobs are healthy: their Jobs say how they are.
-//! - `resourcetemplate.karmada.io/retain-replicas` keeps the replicas of StatefulSets, too, and counts on the observed object as well.
-//! - The lists of a ServiceAccount are written only where one of both objects has them.
-//! - A field of another type than its kind has is an error that names it.
+//! Each module answers one question. A kind is known in the version in which it is looked at there, and in no other: another may
+//! have other fields.
 
-mod dependencies;
-mod field;
-mod health;
-mod replicas;
-mod retain;
-mod status;
+use std::{collections::BTreeMap, sync::Arc};
 
-use std::sync::Arc;
-
+use jiff::Timestamp;
 use serde_json::Value;
-use windlass_object::object;
+use windlass_object::object::text;
 
-pub use self::{field::FieldTypeError, retain::retain_metadata};
 use crate::{
     Answer, Interpreter, InterpreterSource, Operation, Question,
+    error::OtherAnswerError,
+    fields::Fields,
     interpreter::{InterpreterFailure, Interpreting},
 };
 
-/// What is known of Kubernetes' own kinds, and of kinds whose health is one of their conditions.
-#[derive(Clone, Debug, Default)]
-pub struct NativeInterpreter {
-    by_condition: Vec<ConditionHealth>,
-}
+mod aggregate_status;
+mod counts;
+mod dependencies;
+mod health;
+mod reflect_status;
+mod replicas;
+mod retain;
 
-/// A kind that is healthy when one of its conditions holds.
+pub use aggregate_status::AggregateStatusError;
+pub use reflect_status::ReflectStatusError;
+pub use replicas::ReplicasError;
+pub use retain::RetainError;
+
+/// Answers what is known of Kubernetes' own kinds, and whether objects of others are healthy by one of their conditions.
 #[derive(Clone, Debug)]
-struct ConditionHealth {
-    api_version: String,
-    kind: String,
-    condition: String,
+pub struct NativeInterpreter {
+    now: fn() -> Timestamp,
+    /// By apiVersion and kind.
+    condition_health: BTreeMap<(String, String), String>,
 }
 
-/// What answers one question about one kind.
-type Answering = fn(Question<'_>) -> Result<Answer, FieldTypeError>;
-
-/// An entry of the tables.
-struct NativeAnswer(Answering);
+/// Answers one question about one kind.
+#[derive(Clone, Debug)]
+enum NativeRule {
+    Health(health::Rule),
+    ConditionHealth(String),
+    Retain(retain::Rule),
+    Replica(replicas::Rule),
+    ReviseReplica(replicas::Rule),
+    Dependency(dependencies::Rule),
+    Status(reflect_status::Rule),
+    AggregateStatus(aggregate_status::Rule, fn() -> Timestamp),
+}
 
 // === impl NativeInterpreter ===
 
 impl NativeInterpreter {
-    /// What is known of Kubernetes' own kinds.
-    pub fn new() -> Self {
-        Self::default()
+    /// Knows Kubernetes' own kinds. `now` tells the time, which stands in conditions that change.
+    pub fn new(now: fn() -> Timestamp) -> Self {
+        Self {
+            now,
+            condition_health: BTreeMap::new(),
+        }
     }
 
-    /// The same, and of another kind that it is healthy when a condition is `True` and was observed of this generation.
+    /// Knows that objects of that kind are healthy while they have a condition of that type which is `True`, and which is about
+    /// their generation where it says about which it is. Counts more than what else is known of the kind.
     #[must_use]
-    pub fn with_condition_health(mut self, api_version: &str, kind: &str, condition: &str) -> Self {
-        self.by_condition.push(ConditionHealth {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-            condition: condition.to_owned(),
-        });
+    pub fn with_condition_health(mut self, api_version: &str, kind: &str, condition_type: &str) -> Self {
+        let known = (api_version.to_owned(), kind.to_owned());
+        self.condition_health.insert(known, condition_type.to_owned());
         self
+    }
+
+    fn rule(&self, operation: Operation, api_version: &str, kind: &str) -> Option<NativeRule> {
+        match operation {
+            Operation::InterpretHealth => {
+                let known = (api_version.to_owned(), kind.to_owned());
+                let by_condition = self.condition_health.get(&known).cloned();
+                let own = || health::rule(api_version, kind).map(NativeRule::Health);
+                by_condition.map(NativeRule::ConditionHealth).or_else(own)
+            }
+            Operation::Retain => retain::rule(api_version, kind).map(NativeRule::Retain),
+            Operation::InterpretReplica => replicas::Rule::of(api_version, kind).map(NativeRule::Replica),
+            Operation::ReviseReplica => {
+                let rule = replicas::Rule::of(api_version, kind).filter(|rule| rule.can_revise());
+                rule.map(NativeRule::ReviseReplica)
+            }
+            Operation::InterpretDependency => {
+                dependencies::rule(api_version, kind).map(NativeRule::Dependency)
+            }
+            Operation::InterpretStatus => Some(NativeRule::Status(reflect_status::rule(api_version, kind))),
+            Operation::AggregateStatus => {
+                let rule = aggregate_status::rule(api_version, kind);
+                rule.map(|rule| NativeRule::AggregateStatus(rule, self.now))
+            }
+            // None of Kubernetes' own kinds has several.
+            Operation::InterpretComponent => None,
+        }
     }
 }
 
 impl InterpreterSource for NativeInterpreter {
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
-        let text = |pointer| object::text(object, pointer).unwrap_or_default();
-        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-        if operation == Operation::InterpretHealth {
-            let is_it = |known: &&ConditionHealth| known.api_version == api_version && known.kind == kind;
-            if let Some(known) = self.by_condition.iter().find(is_it) {
-                return vec![Arc::new(known.clone())];
-            }
-        }
-        let answering = match operation {
-            Operation::InterpretHealth => health::of(api_version, kind),
-            Operation::InterpretReplica => replicas::of(api_version, kind),
-            Operation::ReviseReplica => replicas::revising(api_version, kind),
-            Operation::Retain => retain::of(api_version, kind),
-            Operation::InterpretDependency => dependencies::of(api_version, kind),
-            Operation::InterpretStatus => Some(status::of(api_version, kind)),
-            Operation::InterpretComponent | Operation::AggregateStatus => None,
-        };
-        answering
-            .map(|answering| -> Arc<dyn Interpreter> { Arc::new(NativeAnswer(answering)) })
+        let api_version = text(object, "/apiVersion").unwrap_or_default();
+        let kind = text(object, "/kind").unwrap_or_default();
+        let rule = self.rule(operation, api_version, kind);
+        rule.map(|rule| Arc::new(rule) as Arc<dyn Interpreter>)
             .into_iter()
             .collect()
     }
 }
 
-// === impl NativeAnswer ===
+// === impl NativeRule ===
 
-impl Interpreter for NativeAnswer {
-    fn name(&self) -> String {
-        "the native interpreter".to_owned()
-    }
-
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
-        Box::pin(async move { (self.0)(question).map_err(InterpreterFailure::from) })
+impl NativeRule {
+    fn answer(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
+        Ok(match (self, question) {
+            (Self::Health(rule), Question::Health { object }) => Answer::Health(rule(&Fields::of(object))?),
+            (Self::ConditionHealth(condition_type), Question::Health { object }) => {
+                Answer::Health(health::by_condition(&Fields::of(object), condition_type)?)
+            }
+            (Self::Retain(rule), Question::Retain { desired, observed }) => {
+                let mut retained = desired.clone();
+                rule(&mut retained, observed)?;
+                Answer::Object(retained)
+            }
+            (Self::Replica(rule), Question::Replica { object }) => {
+                let (replicas, requirements) = rule.replicas(object)?;
+                Answer::Replica {
+                    replicas,
+                    requirements,
+                }
+            }
+            (Self::ReviseReplica(rule), Question::ReviseReplica { object, replicas }) => {
+                Answer::Object(rule.revised(object, replicas)?)
+            }
+            (Self::Dependency(rule), Question::Dependency { object }) => {
+                Answer::Dependency(rule(&Fields::of(object))?)
+            }
+            (Self::Status(rule), Question::Status { object }) => Answer::Status(rule(&Fields::of(object))?),
+            (Self::AggregateStatus(rule, now), Question::AggregateStatus { object, items }) => {
+                Answer::Object(aggregate_status::aggregated(*rule, object, items, now())?)
+            }
+            _ => return Err(OtherAnswerError(question.operation()).into()),
+        })
     }
 }
 
-// === impl ConditionHealth ===
-
-impl Interpreter for ConditionHealth {
+impl Interpreter for NativeRule {
     fn name(&self) -> String {
-        "the native interpreter".to_owned()
+        "NativeInterpreter".to_owned()
     }
 
     fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
-        let is_healthy = health::by_condition(question.object(), &self.condition);
-        Box::pin(async move { Ok(Answer::Health(is_healthy)) })
+        Box::pin(async move { self.answer(question) })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,165 +1,109 @@
-//! How many replicas an object has, and the object with others.
+//! How many replicas objects have, and the same objects with others.
 
 use serde_json::Value;
+use windlass_object::{JsonPath, json};
 
-use super::{Answering, FieldTypeError, field};
-use crate::{Answer, Question, pod};
+use crate::{
+    answer::ReplicaRequirements,
+    fields::{FieldTypeError, Fields},
+    pod::{self, PodError},
+};
 
-/// What tells the replicas of a kind.
-pub(super) fn of(api_version: &str, kind: &str) -> Option<Answering> {
-    Some(match (api_version, kind) {
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => |question| {
-            let object = question.object();
-            answer(
-                object,
-                field::integer(object, "/spec/replicas")?.unwrap_or(0),
-                "/spec/template",
-            )
-        },
-        ("batch/v1", "Job") => |question| {
-            let object = question.object();
-            let parallelism = field::integer(object, "/spec/parallelism")?;
-            let completions = field::integer(object, "/spec/completions")?;
-            let replicas = match (parallelism, completions) {
-                (Some(parallelism), Some(completions)) => parallelism.min(completions),
-                (parallelism, _) => parallelism.unwrap_or(0),
-            };
-            answer(object, replicas, "/spec/template")
-        },
-        ("v1", "Pod") => |question| answer(question.object(), 1, ""),
-        _ => return None,
-    })
+/// Where one kind has its replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// `spec.replicas`, of `spec.template`.
+    Replicas,
+    /// `spec.parallelism`, of `spec.template`, as long as so many are left to complete.
+    Job,
+    /// It is one.
+    Pod,
 }
 
-/// What gives a kind other replicas; only where it has any, so that who decides on them stays the same.
-pub(super) fn revising(api_version: &str, kind: &str) -> Option<Answering> {
-    Some(match (api_version, kind) {
-        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-            |question| revised(question, "/spec/replicas")
+/// Why it is not known how many replicas an object has.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicasError {
+    /// A field has another type.
+    #[error(transparent)]
+    Field(#[from] FieldTypeError),
+    /// It has more than there can be.
+    #[error("{0} is too large")]
+    TooLarge(JsonPath),
+    /// It is not known what its pods need.
+    #[error("{path}: {source}")]
+    Pod {
+        /// Where their template is.
+        path: JsonPath,
+        /// Why.
+        source: PodError,
+    },
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// The rule for a kind.
+    pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
+        Some(match (api_version, kind) {
+            ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => Self::Replicas,
+            ("batch/v1", "Job") => Self::Job,
+            ("v1", "Pod") => Self::Pod,
+            _ => return None,
+        })
+    }
+
+    /// Whether it can have others.
+    pub(super) fn can_revise(self) -> bool {
+        self != Self::Pod
+    }
+
+    /// How many there are, and what each needs.
+    pub(super) fn replicas(
+        self,
+        object: &Value,
+    ) -> Result<(i32, Option<ReplicaRequirements>), ReplicasError> {
+        let fields = Fields::of(object);
+        let replicas = match self {
+            Self::Replicas => count(&fields, "spec.replicas")?.unwrap_or_default(),
+            Self::Job => {
+                let parallel = count(&fields, "spec.parallelism")?.unwrap_or_default();
+                count(&fields, "spec.completions")?.map_or(parallel, |completions| completions.min(parallel))
+            }
+            Self::Pod => 1,
+        };
+        let template = match self {
+            Self::Pod => Some(fields),
+            Self::Replicas | Self::Job => fields.at("spec.template")?,
+        };
+        let Some(template) = template else {
+            return Ok((replicas, None));
+        };
+        let requirements = pod::requirements(template.value()).map_err(|source| ReplicasError::Pod {
+            path: template.path().clone(),
+            source,
+        })?;
+        Ok((replicas, requirements))
+    }
+
+    /// The object with others. One that does not say how many it has leaves that to somebody else.
+    pub(super) fn revised(self, object: &Value, replicas: i64) -> Result<Value, FieldTypeError> {
+        let name = match self {
+            Self::Replicas => "replicas",
+            Self::Job => "parallelism",
+            Self::Pod => return Ok(object.clone()),
+        };
+        let mut object = object.clone();
+        let present = Fields::of(&object)
+            .at("spec")?
+            .map_or(Ok(None), |spec| spec.integer(name))?;
+        if present.is_some() {
+            json::fields(&mut object, &["spec"]).insert(name.to_owned(), replicas.into());
         }
-        ("batch/v1", "Job") => |question| revised(question, "/spec/parallelism"),
-        _ => return None,
-    })
+        Ok(object)
+    }
 }
 
-fn answer(object: &Value, replicas: i64, template: &str) -> Result<Answer, FieldTypeError> {
-    let replicas = i32::try_from(replicas).map_err(|_| FieldTypeError {
-        field: "spec.replicas".to_owned(),
-        expected: "an integer of 32 bits",
-    })?;
-    let template = object.pointer(template).unwrap_or(&Value::Null);
-    let requirements = pod::requirements(template).map_err(|error| FieldTypeError {
-        field: format!("spec.template.{error}"),
-        expected: "as a pod has it",
-    })?;
-    Ok(Answer::Replica {
-        replicas,
-        requirements,
-    })
-}
-
-fn revised(question: Question<'_>, pointer: &str) -> Result<Answer, FieldTypeError> {
-    let mut object = question.object().clone();
-    let is_set = field::integer(&object, pointer)?.is_some();
-    if let (Question::ReviseReplica { replicas, .. }, true) = (question, is_set)
-        && let Some(place) = object.pointer_mut(pointer)
-    {
-        *place = replicas.into();
-    }
-    Ok(Answer::Object(object))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn replicas_are_where_a_kind_has_them() {
-        let template = json!({"spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}});
-        for (api_version, kind, spec, expected) in [
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"replicas": 3, "template": template}),
-                3,
-            ),
-            ("apps/v1", "ReplicaSet", json!({"template": template}), 0),
-            (
-                "apps/v1",
-                "StatefulSet",
-                json!({"replicas": 1, "template": template}),
-                1,
-            ),
-            ("batch/v1", "Job", json!({"template": template}), 0),
-            (
-                "batch/v1",
-                "Job",
-                json!({"parallelism": 3, "template": template}),
-                3,
-            ),
-            (
-                "batch/v1",
-                "Job",
-                json!({"parallelism": 3, "completions": 2, "template": template}),
-                2,
-            ),
-            ("v1", "Pod", template["spec"].clone(), 1),
-        ] {
-            let object = json!({ "spec": spec });
-            let answered = of(api_version, kind).unwrap()(Question::Replica { object: &object });
-            let Ok(Answer::Replica {
-                replicas,
-                requirements: Some(needed),
-            }) = answered
-            else {
-                panic!("{kind}: {answered:?}")
-            };
-            assert_eq!(
-                (replicas, &*needed.resource_request["cpu"]),
-                (expected, "1"),
-                "{kind}"
-            );
-        }
-    }
-
-    #[test]
-    fn replicas_are_revised_where_there_are_any() {
-        for (api_version, kind, spec, expected) in [
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"replicas": 3}),
-                json!({"replicas": 5}),
-            ),
-            ("apps/v1", "Deployment", json!({}), json!({})),
-            (
-                "batch/v1",
-                "Job",
-                json!({"parallelism": 3, "completions": 4}),
-                json!({"parallelism": 5, "completions": 4}),
-            ),
-        ] {
-            let object = json!({ "spec": spec });
-            let question = Question::ReviseReplica {
-                object: &object,
-                replicas: 5,
-            };
-            assert_eq!(
-                revising(api_version, kind).unwrap()(question),
-                Ok(Answer::Object(json!({ "spec": expected })))
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_said() {
-        let object = json!({"spec": {"replicas": 3_000_000_000_i64}});
-        let failed = of("apps/v1", "Deployment").unwrap()(Question::Replica { object: &object });
-        assert_eq!(
-            failed.unwrap_err().to_string(),
-            "spec.replicas: must be an integer of 32 bits"
-        );
-    }
+fn count(fields: &Fields<'_>, names: &str) -> Result<Option<i32>, ReplicasError> {
+    let count = fields.integer(names)?.map(i32::try_from).transpose();
+    count.map_err(|_| ReplicasError::TooLarge(JsonPath::of(names)))
 }

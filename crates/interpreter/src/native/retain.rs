@@ -1,349 +1,205 @@
-//! What of an observed object is kept in the desired one.
+//! What clusters set of objects, and is kept.
 
 use serde_json::{Map, Value};
-use windlass_object::object::{annotation, label, text};
+use windlass_object::{JsonPath, json, object::label};
 
-use super::{
-    Answering, FieldTypeError,
-    field::{self, within},
-};
-use crate::{Answer, Question};
+use crate::fields::{FieldTypeError, Fields};
 
-/// The label that leaves the replicas to the cluster where an object is.
+/// Keeps it of the observed object in the desired one, of one kind.
+pub(super) type Rule = fn(&mut Value, &Value) -> Result<(), RetainError>;
+
+/// Why it is not known what is to be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RetainError {
+    /// A field of the desired object has another type.
+    #[error("desired object: {0}")]
+    Desired(#[source] FieldTypeError),
+    /// A field of the observed object has another type.
+    #[error("observed object: {0}")]
+    Observed(#[source] FieldTypeError),
+    /// A field that is to be kept is not there.
+    #[error("observed object: {0} not found")]
+    NotFound(JsonPath),
+}
+
+/// A label by which others than the owner of an object scale it, such as an autoscaler. Karmada's `RetainReplicasLabel`.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
-/// What a ServiceAccount's own Secrets are of.
-const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
-type Keeping = fn(&mut Value, &Value) -> Result<(), FieldTypeError>;
-
-/// What keeps the fields of a kind.
-pub(super) fn of(api_version: &str, kind: &str) -> Option<Answering> {
+/// The rule for a kind.
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
     Some(match (api_version, kind) {
-        ("apps/v1", "Deployment" | "StatefulSet") => |question| answer(question, replicas),
-        ("v1", "Pod") => |question| answer(question, pod),
-        ("v1", "Service") => |question| answer(question, service),
-        ("v1", "ServiceAccount") => |question| answer(question, service_account),
-        ("v1", "PersistentVolumeClaim") => |question| answer(question, claim),
-        ("v1", "PersistentVolume") => |question| answer(question, volume),
-        ("batch/v1", "Job") => |question| answer(question, job),
-        ("v1", "Secret") => |question| answer(question, secret),
+        ("apps/v1", "Deployment") => retain_deployment,
+        ("v1", "Pod") => retain_pod,
+        ("v1", "Service") => retain_service,
+        ("v1", "ServiceAccount") => retain_service_account,
+        ("v1", "PersistentVolumeClaim") => {
+            |desired, observed| retain_text(desired, observed, "spec.volumeName")
+        }
+        ("v1", "PersistentVolume") => |desired, observed| retain_object(desired, observed, "spec.claimRef"),
+        ("batch/v1", "Job") => retain_job,
+        ("v1", "Secret") => retain_secret,
         _ => return None,
     })
 }
 
-fn answer(question: Question<'_>, keep: Keeping) -> Result<Answer, FieldTypeError> {
-    let mut kept = question.object().clone();
-    if let Question::Retain { observed, .. } = question {
-        keep(&mut kept, observed)?;
-    }
-    Ok(Answer::Object(kept))
-}
-
-fn replicas(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    let is_retained = |object: &Value| label(object, RETAIN_REPLICAS) == Some("true");
-    if !is_retained(kept) && !is_retained(observed) {
+fn retain_deployment(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
+    if label(desired, RETAIN_REPLICAS) != Some("true") {
         return Ok(());
     }
-    let replicas = field::integer(observed, "/spec/replicas")?.ok_or_else(|| FieldTypeError {
-        field: "spec.replicas of the observed object".to_owned(),
-        expected: "set",
-    })?;
-    within(kept, &["spec"])?.insert("replicas".to_owned(), replicas.into());
-    Ok(())
+    let names = "spec.replicas";
+    let replicas = Fields::of(observed)
+        .integer(names)
+        .map_err(RetainError::Observed)?;
+    let replicas = replicas.ok_or_else(|| RetainError::NotFound(JsonPath::of(names)))?;
+    set(desired, names, replicas.into())
 }
 
-fn pod(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    for name in ["nodeName", "serviceAccountName", "volumes"] {
-        keep(kept, observed, &["spec"], name)?;
-    }
-    for list in ["containers", "initContainers"] {
-        let pointer = format!("/spec/{list}");
-        let theirs = field::list(observed, &pointer)?.to_vec();
-        let Some(own) = kept.pointer_mut(&pointer).and_then(Value::as_array_mut) else {
-            continue;
-        };
-        for container in own {
-            let same = theirs
-                .iter()
-                .find(|other| text(other, "/name") == text(container, "/name"));
-            if let (Some(mounts), Some(fields)) = (
-                same.and_then(|same| same.get("volumeMounts")),
-                container.as_object_mut(),
-            ) {
-                fields.insert("volumeMounts".to_owned(), mounts.clone());
-            }
-        }
-    }
-    Ok(())
-}
-
-fn service(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    if field::integer(observed, "/spec/healthCheckNodePort")?.is_some_and(|port| port > 0) {
-        keep(kept, observed, &["spec"], "healthCheckNodePort")?;
-    }
-    if field::text(observed, "/spec/clusterIP")?.is_some_and(|address| !address.is_empty()) {
-        keep(kept, observed, &["spec"], "clusterIP")?;
-    }
-    Ok(())
-}
-
-/// Those of both, the desired ones first.
-fn service_account(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    for list in ["secrets", "imagePullSecrets"] {
-        let pointer = format!("/{list}");
-        let mut united = field::list(kept, &pointer)?.to_vec();
-        for reference in field::list(observed, &pointer)? {
-            let is_known = united
-                .iter()
-                .any(|known| text(known, "/name") == text(reference, "/name"));
-            if !is_known {
-                united.push(reference.clone());
-            }
-        }
-        if !united.is_empty() {
-            within(kept, &[])?.insert(list.to_owned(), united.into());
-        }
-    }
-    Ok(())
-}
-
-fn claim(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    match field::text(observed, "/spec/volumeName")? {
-        Some(name) if !name.is_empty() => keep(kept, observed, &["spec"], "volumeName"),
-        _ => Ok(()),
-    }
-}
-
-fn volume(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    keep(kept, observed, &["spec"], "claimRef")
-}
-
-fn job(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    keep(kept, observed, &["spec", "selector"], "matchLabels")?;
-    keep(kept, observed, &["spec", "template", "metadata"], "labels")
-}
-
-fn secret(kept: &mut Value, observed: &Value) -> Result<(), FieldTypeError> {
-    match field::text(kept, "/type")? {
-        Some(ACCOUNT_TOKEN) => keep(kept, observed, &[], "data"),
-        _ => Ok(()),
-    }
-}
-
-/// Takes a field as it is observed, where it is there.
-fn keep(kept: &mut Value, observed: &Value, path: &[&str], name: &str) -> Result<(), FieldTypeError> {
-    let mut place = Some(observed);
-    for name in path {
-        place = place.and_then(|place| place.get(name));
-    }
-    if let Some(value) = place
-        .and_then(|place| place.get(name))
-        .filter(|value| !value.is_null())
-    {
-        within(kept, path)?.insert(name.to_owned(), value.clone());
-    }
-    Ok(())
-}
-
-/// What is always kept of an observed object, before its kind is asked (`objectwatcher.go` of Karmada): what only the API server and
-/// controllers of the cluster write, and labels and annotations that others have put on.
-///
-/// Those that `resourcetemplate.karmada.io/managed-labels` and `managed-annotations` of the observed object name are the desired
-/// object's: where it has them no more, they go.
-pub fn retain_metadata(desired: &mut Value, observed: &Value) {
-    for name in ["resourceVersion", "finalizers", "ownerReferences"] {
-        match observed.pointer(&format!("/metadata/{name}")) {
-            Some(value) => desired["metadata"][name] = value.clone(),
-            None => {
-                let metadata = desired.get_mut("metadata").and_then(Value::as_object_mut);
-                metadata.and_then(|metadata| metadata.shift_remove(name));
-            }
-        }
-    }
-    for (field, managed) in [
-        ("labels", "resourcetemplate.karmada.io/managed-labels"),
-        ("annotations", "resourcetemplate.karmada.io/managed-annotations"),
+/// What the scheduler and the admission of ServiceAccounts have added.
+fn retain_pod(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
+    let pod = Fields::of(observed);
+    let text = |names| pod.text(names).map(|text| text.map(Value::from));
+    for (names, kept) in [
+        ("spec.nodeName", text("spec.nodeName")),
+        ("spec.serviceAccountName", text("spec.serviceAccountName")),
+        (
+            "spec.volumes",
+            pod.list("spec.volumes")
+                .map(|volumes| volumes.cloned().map(Value::from)),
+        ),
     ] {
-        let managed = annotation(observed, managed).unwrap_or_default();
-        let managed: Vec<_> = managed.split(',').collect();
-        let marks = |object: &Value| object["metadata"][field].as_object().cloned().unwrap_or_default();
-        let own = marks(desired);
-        let mut all: Map<_, _> = marks(observed)
-            .into_iter()
-            .filter(|(name, _)| own.contains_key(name) || !managed.contains(&&**name))
-            .collect();
-        all.extend(own);
-        if !all.is_empty() {
-            desired["metadata"][field] = Value::Object(all);
+        match kept.map_err(RetainError::Observed)? {
+            Some(kept) => set(desired, names, kept)?,
+            None => remove(desired, names)?,
         }
+    }
+    for containers in ["spec.containers", "spec.initContainers"] {
+        retain_volume_mounts(desired, &pod, containers)?;
+    }
+    Ok(())
+}
+
+fn retain_volume_mounts(desired: &mut Value, observed: &Fields<'_>, names: &str) -> Result<(), RetainError> {
+    let mut mounts = Vec::new();
+    for container in observed.items(names).map_err(RetainError::Observed)? {
+        let name = container.text("name").map_err(RetainError::Observed)?;
+        let of_container = container.list("volumeMounts").map_err(RetainError::Observed)?;
+        mounts.push((name, of_container));
+    }
+    let mut retained = Vec::new();
+    for container in Fields::of(desired).items(names).map_err(RetainError::Desired)? {
+        let name = container.text("name").map_err(RetainError::Desired)?;
+        let known = mounts.iter().find(|(observed, _)| *observed == name);
+        let mut container = container.value().clone();
+        if let (Some((_, mounts)), Value::Object(container)) = (known, &mut container) {
+            match mounts {
+                Some(mounts) => container.insert("volumeMounts".to_owned(), Value::Array((*mounts).clone())),
+                None => container.remove("volumeMounts"),
+            };
+        }
+        retained.push(container);
+    }
+    match retained.is_empty() {
+        true => Ok(()),
+        false => set(desired, names, retained.into()),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+/// What is allocated to a Service once.
+fn retain_service(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
+    let names = "spec.healthCheckNodePort";
+    let port = Fields::of(observed)
+        .integer(names)
+        .map_err(RetainError::Observed)?;
+    if let Some(port) = port.filter(|port| *port > 0) {
+        set(desired, names, port.into())?;
+    }
+    retain_text(desired, observed, "spec.clusterIP")
+}
 
-    use super::*;
-
-    fn kept(api_version: &str, kind: &str, desired: Value, observed: Value) -> Result<Value, String> {
-        let question = Question::Retain {
-            desired: &desired,
-            observed: &observed,
-        };
-        match of(api_version, kind).unwrap()(question) {
-            Ok(Answer::Object(object)) => Ok(object),
-            Ok(other) => panic!("{other:?}"),
-            Err(error) => Err(error.to_string()),
+/// Those that controllers have added beside those that are desired.
+fn retain_service_account(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
+    for names in ["secrets", "imagePullSecrets"] {
+        let mut known = Vec::new();
+        let mut union = Vec::new();
+        let of_desired = Fields::of(desired).items(names).map_err(RetainError::Desired)?;
+        for reference in of_desired {
+            known.push(reference.text("name").map_err(RetainError::Desired)?);
+            union.push(reference.value().clone());
+        }
+        for reference in Fields::of(observed).items(names).map_err(RetainError::Observed)? {
+            let name = reference.text("name").map_err(RetainError::Observed)?;
+            if !known.contains(&name) {
+                known.push(name);
+                union.push(reference.value().clone());
+            }
+        }
+        if !union.is_empty() {
+            set(desired, names, union.into())?;
         }
     }
+    Ok(())
+}
 
-    #[test]
-    fn each_kind_keeps_what_its_cluster_sets() {
-        let labelled = |replicas: Value| json!({"metadata": {"labels": {RETAIN_REPLICAS: "true"}}, "spec": {"replicas": replicas}});
-        for (api_version, kind, desired, observed, expected) in [
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"replicas": 1}}),
-                json!({"spec": {"replicas": 3}}),
-                json!({"spec": {"replicas": 1}}),
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                labelled(json!(1)),
-                json!({"spec": {"replicas": 3}}),
-                labelled(json!(3)),
-            ),
-            (
-                "apps/v1",
-                "StatefulSet",
-                labelled(json!(null)),
-                json!({"spec": {"replicas": 3}}),
-                labelled(json!(3)),
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"replicas": 1}}),
-                labelled(json!(3)),
-                json!({"spec": {"replicas": 3}}),
-            ),
-            (
-                "v1",
-                "Pod",
-                json!({"spec": {"containers": [{"name": "a", "volumeMounts": [1]}, {"name": "b"}]}}),
-                json!({"spec": {"nodeName": "n", "serviceAccountName": "s", "volumes": [{"name": "v"}], "containers": [{"name": "c"}, {"name": "b", "volumeMounts": [2]}]}}),
-                json!({"spec": {"nodeName": "n", "serviceAccountName": "s", "volumes": [{"name": "v"}], "containers": [{"name": "a", "volumeMounts": [1]}, {"name": "b", "volumeMounts": [2]}]}}),
-            ),
-            (
-                "v1",
-                "Service",
-                json!({"spec": {}}),
-                json!({"spec": {"clusterIP": "1.2.3.4", "clusterIPs": ["1.2.3.4"], "healthCheckNodePort": 30000}}),
-                json!({"spec": {"clusterIP": "1.2.3.4", "healthCheckNodePort": 30000}}),
-            ),
-            (
-                "v1",
-                "Service",
-                json!({"spec": {}}),
-                json!({"spec": {"clusterIP": "", "healthCheckNodePort": 0}}),
-                json!({"spec": {}}),
-            ),
-            (
-                "v1",
-                "ServiceAccount",
-                json!({"secrets": [{"name": "b"}]}),
-                json!({"secrets": [{"name": "a"}, {"name": "b"}]}),
-                json!({"secrets": [{"name": "b"}, {"name": "a"}]}),
-            ),
-            ("v1", "ServiceAccount", json!({}), json!({}), json!({})),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                json!({}),
-                json!({"spec": {"volumeName": "v"}}),
-                json!({"spec": {"volumeName": "v"}}),
-            ),
-            (
-                "v1",
-                "PersistentVolumeClaim",
-                json!({}),
-                json!({"spec": {"volumeName": ""}}),
-                json!({}),
-            ),
-            (
-                "v1",
-                "PersistentVolume",
-                json!({"spec": {}}),
-                json!({"spec": {"claimRef": {"name": "c"}}}),
-                json!({"spec": {"claimRef": {"name": "c"}}}),
-            ),
-            (
-                "batch/v1",
-                "Job",
-                json!({"spec": {"template": {"metadata": {"labels": {"own": "x"}}}}}),
-                json!({"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}}}),
-                json!({"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}}}),
-            ),
-            (
-                "v1",
-                "Secret",
-                json!({"type": ACCOUNT_TOKEN}),
-                json!({"data": {"token": "t"}}),
-                json!({"type": ACCOUNT_TOKEN, "data": {"token": "t"}}),
-            ),
-            (
-                "v1",
-                "Secret",
-                json!({"type": "Opaque"}),
-                json!({"data": {"token": "t"}}),
-                json!({"type": "Opaque"}),
-            ),
-        ] {
-            assert_eq!(
-                kept(api_version, kind, desired.clone(), observed.clone()),
-                Ok(expected),
-                "{kind} {desired} {observed}"
-            );
-        }
-    }
+/// The labels by which the controller tells the Pods of a Job from those of others.
+fn retain_job(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
+    retain_object(desired, observed, "spec.selector.matchLabels")?;
+    retain_object(desired, observed, "spec.template.metadata.labels")
+}
 
-    #[test]
-    fn replicas_that_are_not_there_and_fields_of_other_types_are_errors() {
-        let labelled = json!({"metadata": {"labels": {RETAIN_REPLICAS: "true"}}});
-        assert_eq!(
-            kept("apps/v1", "Deployment", labelled, json!({})),
-            Err("spec.replicas of the observed object: must be set".to_owned())
-        );
-        assert_eq!(
-            kept(
-                "v1",
-                "PersistentVolume",
-                json!({"spec": "x"}),
-                json!({"spec": {"claimRef": {}}})
-            ),
-            Err("spec: must be an object".to_owned())
-        );
+/// The token that the controller has issued.
+fn retain_secret(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
+    let secret_type = Fields::of(desired).text("type").map_err(RetainError::Desired)?;
+    match secret_type {
+        Some(SERVICE_ACCOUNT_TOKEN) => retain_object(desired, observed, "data"),
+        _ => Ok(()),
     }
+}
 
-    #[test]
-    fn marks_of_others_are_kept_and_own_ones_that_are_gone_are_not() {
-        let observed = json!({"metadata": {
-            "resourceVersion": "7", "finalizers": ["f"],
-            "labels": {"theirs": "1", "own": "old", "gone": "x"},
-            "annotations": {"resourcetemplate.karmada.io/managed-labels": "own,gone", "note": "n"},
-        }});
-        let mut desired = json!({"metadata": {"labels": {"own": "new"}, "ownerReferences": [1]}});
-        retain_metadata(&mut desired, &observed);
-        assert_eq!(
-            desired["metadata"]["labels"],
-            json!({"theirs": "1", "own": "new"})
-        );
-        assert_eq!(desired["metadata"]["annotations"]["note"], "n");
-        assert_eq!(desired["metadata"]["resourceVersion"], "7");
-        assert_eq!(desired["metadata"]["finalizers"], json!(["f"]));
-        assert_eq!(desired["metadata"].get("ownerReferences"), None);
+fn retain_text(desired: &mut Value, observed: &Value, names: &str) -> Result<(), RetainError> {
+    let text = Fields::of(observed).text(names).map_err(RetainError::Observed)?;
+    match text.filter(|text| !text.is_empty()) {
+        Some(text) => set(desired, names, text.into()),
+        None => Ok(()),
     }
+}
+
+fn retain_object(desired: &mut Value, observed: &Value, names: &str) -> Result<(), RetainError> {
+    let fields = Fields::of(observed)
+        .object(names)
+        .map_err(RetainError::Observed)?;
+    match fields {
+        Some(fields) => set(desired, names, fields.clone().into()),
+        None => Ok(()),
+    }
+}
+
+fn set(desired: &mut Value, names: &str, value: Value) -> Result<(), RetainError> {
+    let (parent, name) = parent(desired, names)?;
+    parent.insert(name.to_owned(), value);
+    Ok(())
+}
+
+fn remove(desired: &mut Value, names: &str) -> Result<(), RetainError> {
+    if Fields::of(desired)
+        .at(names)
+        .map_err(RetainError::Desired)?
+        .is_some()
+    {
+        let (parent, name) = parent(desired, names)?;
+        parent.remove(name);
+    }
+    Ok(())
+}
+
+/// The fields among which the last of `names` is. Where something else is in their way, that is an error.
+fn parent<'a, 'b>(
+    desired: &'a mut Value,
+    names: &'b str,
+) -> Result<(&'a mut Map<String, Value>, &'b str), RetainError> {
+    Fields::of(desired).at(names).map_err(RetainError::Desired)?;
+    let mut path: Vec<&str> = names.split('.').collect();
+    let name = path.pop().unwrap_or_default();
+    Ok((json::fields(desired, &path), name))
 }

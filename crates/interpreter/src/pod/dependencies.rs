@@ -1,5 +1,4 @@
-//! What a pod mounts, reads and runs as: Karmada's `getPodDependencies` (`GetDependenciesFromPodTemplate` of
-//! `pkg/util/helper/pod.go`), whose order is that of ConfigMaps, Secrets, the ServiceAccount and PersistentVolumeClaims, each by name.
+//! What must be beside each pod of a template.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +7,10 @@ use windlass_object::object::{items, text};
 
 use crate::answer::DependentObjectReference;
 
-/// Where containers are in a pod.
-const CONTAINERS: [&str; 3] = ["/containers", "/initContainers", "/ephemeralContainers"];
+/// Where the containers of a spec are.
+const CONTAINERS: [&str; 3] = ["/initContainers", "/containers", "/ephemeralContainers"];
 
-/// Where a volume names a Secret.
+/// Where a volume names its Secret.
 const SECRETS_OF_VOLUMES: [&str; 10] = [
     "/azureFile/secretName",
     "/cephfs/secretRef/name",
@@ -25,90 +24,93 @@ const SECRETS_OF_VOLUMES: [&str; 10] = [
     "/csi/nodePublishSecretRef/name",
 ];
 
-/// Names of objects, by kind.
-#[derive(Debug, Default)]
-struct Names<'a> {
-    config_maps: BTreeSet<&'a str>,
-    secrets: BTreeSet<&'a str>,
-    claims: BTreeSet<&'a str>,
+/// What the pods of a template name: ConfigMaps, Secrets, their ServiceAccount but for `default`, and PersistentVolumeClaims, each
+/// once, in this order and by their names. `getPodDependencies` of Karmada's library for scripts.
+///
+/// They are in `namespace`, or in `default` where none is given. What need not be there is among them: who has it wants it to be
+/// used. What has another type than a template gives it names nothing.
+pub fn dependencies(template: &Value, namespace: Option<&str>) -> Vec<DependentObjectReference> {
+    references(template, Some(namespace.unwrap_or("default")))
 }
 
-/// The objects that pods of a template need, in `namespace`. Those that are optional are among them.
-pub fn dependencies(template: &Value, namespace: Option<&str>) -> Vec<DependentObjectReference> {
+/// The same, in no namespace where none is given.
+pub(crate) fn references(template: &Value, namespace: Option<&str>) -> Vec<DependentObjectReference> {
     let spec = template.get("spec").unwrap_or(&Value::Null);
-    let mut names = Names::default();
-    names
-        .secrets
-        .extend(named(items(spec, "/imagePullSecrets"), "/name"));
-    for container in CONTAINERS.iter().flat_map(|pointer| items(spec, pointer)) {
-        names.note_container(container);
-    }
-    for volume in items(spec, "/volumes") {
-        names.note_volume(volume);
-    }
-    let account = text(spec, "/serviceAccountName").filter(|name| *name != "default");
-    let of_kind = |kind: &'static str| {
-        move |name: &str| DependentObjectReference {
+    let kinds = [
+        ("ConfigMap", config_maps(spec)),
+        ("Secret", secrets(spec)),
+        ("ServiceAccount", service_account(spec).into_iter().collect()),
+        ("PersistentVolumeClaim", claims(spec)),
+    ];
+    let mut references = Vec::new();
+    for (kind, names) in kinds {
+        let names = names.into_iter().filter(|name| !name.is_empty());
+        references.extend(names.map(|name| DependentObjectReference {
             api_version: "v1".to_owned(),
             kind: kind.to_owned(),
             namespace: namespace.map(str::to_owned),
             name: Some(name.to_owned()),
             label_selector: None,
-        }
-    };
-    let is_named = |name: &&str| !name.is_empty();
-    let config_maps = names
-        .config_maps
-        .into_iter()
-        .filter(is_named)
-        .map(of_kind("ConfigMap"));
-    let secrets = names.secrets.into_iter().filter(is_named).map(of_kind("Secret"));
-    let accounts = account
-        .into_iter()
-        .filter(is_named)
-        .map(of_kind("ServiceAccount"));
-    let claims = names
-        .claims
-        .into_iter()
-        .filter(is_named)
-        .map(of_kind("PersistentVolumeClaim"));
-    config_maps.chain(secrets).chain(accounts).chain(claims).collect()
-}
-
-fn named<'a>(list: &'a [Value], pointer: &'a str) -> impl Iterator<Item = &'a str> {
-    list.iter().filter_map(move |item| text(item, pointer))
-}
-
-// === impl Names ===
-
-impl<'a> Names<'a> {
-    fn note_container(&mut self, container: &'a Value) {
-        for (list, map, secret) in [
-            (
-                "/env",
-                "/valueFrom/configMapKeyRef/name",
-                "/valueFrom/secretKeyRef/name",
-            ),
-            ("/envFrom", "/configMapRef/name", "/secretRef/name"),
-        ] {
-            self.config_maps.extend(named(items(container, list), map));
-            self.secrets.extend(named(items(container, list), secret));
-        }
+        }));
     }
+    references
+}
 
-    fn note_volume(&mut self, volume: &'a Value) {
-        self.config_maps.extend(text(volume, "/configMap/name"));
-        self.secrets.extend(
-            SECRETS_OF_VOLUMES
+fn config_maps(spec: &Value) -> BTreeSet<&str> {
+    let mut names = named_by_containers(spec, "/configMapRef/name", "/valueFrom/configMapKeyRef/name");
+    for volume in items(spec, "/volumes") {
+        names.extend(text(volume, "/configMap/name"));
+        let sources = items(volume, "/projected/sources");
+        names.extend(
+            sources
                 .iter()
+                .filter_map(|source| text(source, "/configMap/name")),
+        );
+    }
+    names
+}
+
+fn secrets(spec: &Value) -> BTreeSet<&str> {
+    let mut names = named_by_containers(spec, "/secretRef/name", "/valueFrom/secretKeyRef/name");
+    let to_pull = items(spec, "/imagePullSecrets");
+    names.extend(to_pull.iter().filter_map(|reference| text(reference, "/name")));
+    for volume in items(spec, "/volumes") {
+        names.extend(
+            SECRETS_OF_VOLUMES
+                .into_iter()
                 .filter_map(|pointer| text(volume, pointer)),
         );
-        self.claims
-            .extend(text(volume, "/persistentVolumeClaim/claimName"));
-        let projected = items(volume, "/projected/sources");
-        self.config_maps.extend(named(projected, "/configMap/name"));
-        self.secrets.extend(named(projected, "/secret/name"));
+        let sources = items(volume, "/projected/sources");
+        names.extend(sources.iter().filter_map(|source| text(source, "/secret/name")));
     }
+    names
+}
+
+/// Of `default` there is one in each namespace.
+fn service_account(spec: &Value) -> Option<&str> {
+    text(spec, "/serviceAccountName").filter(|name| *name != "default")
+}
+
+fn claims(spec: &Value) -> BTreeSet<&str> {
+    let volumes = items(spec, "/volumes").iter();
+    volumes
+        .filter_map(|volume| text(volume, "/persistentVolumeClaim/claimName"))
+        .collect()
+}
+
+/// What containers take their environment from, all of it or one variable.
+fn named_by_containers<'a>(spec: &'a Value, all: &str, one: &str) -> BTreeSet<&'a str> {
+    let containers = CONTAINERS.into_iter().flat_map(|pointer| items(spec, pointer));
+    let named = containers.flat_map(|container| {
+        let all = items(container, "/envFrom")
+            .iter()
+            .filter_map(move |source| text(source, all));
+        let one = items(container, "/env")
+            .iter()
+            .filter_map(move |variable| text(variable, one));
+        all.chain(one)
+    });
+    named.collect()
 }
 
 #[cfg(test)]
@@ -117,87 +119,110 @@ mod tests {
 
     use super::*;
 
-    fn names(spec: Value) -> Vec<String> {
-        let found = dependencies(&json!({"spec": spec}), Some("n"));
-        let shown = found.into_iter().map(|reference| {
-            assert_eq!(
-                (&*reference.api_version, reference.namespace.as_deref()),
-                ("v1", Some("n"))
-            );
-            format!("{} {}", reference.kind, reference.name.unwrap_or_default())
-        });
-        shown.collect()
+    /// The kinds and names that pods of that spec need.
+    fn named(spec: &Value) -> Vec<String> {
+        let references = dependencies(&json!({"spec": spec}), Some("n"));
+        references
+            .into_iter()
+            .map(|reference| format!("{} {}", reference.kind, reference.name.unwrap()))
+            .collect()
     }
 
     #[test]
-    fn each_place_of_a_reference_is_found() {
-        let from = |kind: &str| json!([{"valueFrom": {kind: {"name": "a", "key": "k"}}}]);
-        let by_reference = [
-            "cephfs",
-            "cinder",
-            "flexVolume",
-            "rbd",
-            "scaleIO",
-            "iscsi",
-            "storageos",
-        ]
-        .map(|kind| json!({kind: {"secretRef": {"name": kind}}}));
+    fn each_place_that_names_something_is_looked_at() {
+        let volume = |source: Value| json!({"volumes": [source]});
         for (spec, expected) in [
-            (json!({}), &[][..]),
+            (json!({"imagePullSecrets": [{"name": "a"}]}), "Secret a"),
+            (json!({"serviceAccountName": "a"}), "ServiceAccount a"),
             (
-                json!({"containers": [{"env": from("configMapKeyRef")}]}),
-                &["ConfigMap a"],
+                volume(json!({"persistentVolumeClaim": {"claimName": "a"}})),
+                "PersistentVolumeClaim a",
             ),
             (
-                json!({"initContainers": [{"env": from("secretKeyRef")}]}),
-                &["Secret a"],
+                volume(json!({"configMap": {"name": "a", "optional": true}})),
+                "ConfigMap a",
             ),
             (
-                json!({"ephemeralContainers": [{"envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "a"}}]}]}),
-                &["ConfigMap a", "Secret a"],
+                volume(json!({"projected": {"sources": [{"configMap": {"name": "a"}}]}})),
+                "ConfigMap a",
             ),
             (
-                json!({"imagePullSecrets": [{"name": "b"}, {"name": "a"}, {"name": "b"}, {"name": ""}]}),
-                &["Secret a", "Secret b"],
+                volume(json!({"projected": {"sources": [{"secret": {"name": "a"}}]}})),
+                "Secret a",
             ),
-            (json!({"serviceAccountName": "a"}), &["ServiceAccount a"]),
-            (json!({"serviceAccountName": "default"}), &[]),
-            (json!({"serviceAccountName": ""}), &[]),
+            (volume(json!({"azureFile": {"secretName": "a"}})), "Secret a"),
             (
-                json!({"volumes": [{"configMap": {"name": "a", "optional": true}}]}),
-                &["ConfigMap a"],
+                volume(json!({"cephfs": {"secretRef": {"name": "a"}}})),
+                "Secret a",
             ),
             (
-                json!({"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}]}),
-                &["PersistentVolumeClaim a"],
+                volume(json!({"cinder": {"secretRef": {"name": "a"}}})),
+                "Secret a",
             ),
             (
-                json!({"volumes": [{"projected": {"sources": [{"configMap": {"name": "a"}}, {"secret": {"name": "a"}}]}}]}),
-                &["ConfigMap a", "Secret a"],
+                volume(json!({"flexVolume": {"secretRef": {"name": "a"}}})),
+                "Secret a",
+            ),
+            (volume(json!({"rbd": {"secretRef": {"name": "a"}}})), "Secret a"),
+            (volume(json!({"secret": {"secretName": "a"}})), "Secret a"),
+            (
+                volume(json!({"scaleIO": {"secretRef": {"name": "a"}}})),
+                "Secret a",
+            ),
+            (volume(json!({"iscsi": {"secretRef": {"name": "a"}}})), "Secret a"),
+            (
+                volume(json!({"storageos": {"secretRef": {"name": "a"}}})),
+                "Secret a",
             ),
             (
-                json!({"volumes": [{"azureFile": {"secretName": "a"}}, {"secret": {"secretName": "b"}}]}),
-                &["Secret a", "Secret b"],
+                volume(json!({"csi": {"nodePublishSecretRef": {"name": "a"}}})),
+                "Secret a",
             ),
-            (
-                json!({"volumes": by_reference}),
-                &[
-                    "Secret cephfs",
-                    "Secret cinder",
-                    "Secret flexVolume",
-                    "Secret iscsi",
-                    "Secret rbd",
-                    "Secret scaleIO",
-                    "Secret storageos",
-                ],
-            ),
-            (
-                json!({"volumes": [{"csi": {"nodePublishSecretRef": {"name": "a"}}}]}),
-                &["Secret a"],
-            ),
-            (json!({"containers": "x", "volumes": [1, null]}), &[]),
         ] {
-            assert_eq!(names(spec.clone()), expected, "{spec}");
+            assert_eq!(named(&spec), [expected], "{spec}");
         }
+    }
+
+    #[test]
+    fn each_sort_of_container_is_looked_at() {
+        for containers in ["containers", "initContainers", "ephemeralContainers"] {
+            let spec = json!({containers: [{
+                "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "b"}}],
+                "env": [
+                    {"name": "PLAIN", "value": "x"},
+                    {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+                    {"name": "D", "valueFrom": {"secretKeyRef": {"name": "d", "key": "k"}}},
+                ],
+            }]});
+            assert_eq!(
+                named(&spec),
+                ["ConfigMap a", "ConfigMap c", "Secret b", "Secret d"],
+                "{containers}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_is_named_once_and_nothing_is_without_a_name() {
+        let spec = json!({
+            "serviceAccountName": "default",
+            "imagePullSecrets": [{"name": "b"}, {"name": "a"}, {"name": "b"}, {"name": ""}, {}, 3],
+            "volumes": [{"secret": {"secretName": "a"}}, {"configMap": {"name": ""}}, {"emptyDir": {}}],
+        });
+        assert_eq!(named(&spec), ["Secret a", "Secret b"]);
+        assert!(named(&json!({"serviceAccountName": ""})).is_empty());
+        assert!(dependencies(&json!(null), None).is_empty());
+    }
+
+    #[test]
+    fn all_are_in_the_namespace_of_the_pod() {
+        let template = json!({"spec": {"serviceAccountName": "a"}});
+        for (namespace, expected) in [(Some("n"), "n"), (None, "default")] {
+            assert_eq!(
+                json!(dependencies(&template, namespace)),
+                json!([{"apiVersion": "v1", "kind": "ServiceAccount", "namespace": expected, "name": "a"}])
+            );
+        }
+        assert_eq!(references(&template, None)[0].namespace, None);
     }
 }

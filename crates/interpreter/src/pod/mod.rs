@@ -1,9 +1,7 @@
-//! What a pod template says of the pods that are made of it.
+//! What templates of pods say about the pods: what each needs to run, and what must be beside it.
 
-mod dependencies;
-mod requirements;
+pub mod dependencies;
+pub mod requirements;
 
-pub use self::{
-    dependencies::dependencies,
-    requirements::{PodError, requirements},
-};
+pub use dependencies::dependencies;
+pub use requirements::{PodError, requirements};

@@ -1,171 +1,153 @@
-//! What a pod needs: Karmada's `accuratePodRequirements` (`GenerateReplicaRequirements` of `pkg/util/helper/binding.go`).
+//! What each pod of a template needs to run.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_object::object::{items, text};
+use windlass_object::JsonPath;
 
 use crate::{
     answer::{NodeClaim, ReplicaRequirements},
+    fields::{FieldTypeError, Fields},
     quantity::{Quantity, QuantityError},
 };
 
-/// Why it cannot be said what a pod needs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why it is not known what a pod needs.
+#[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    /// An amount is not a quantity.
-    #[error("{field}: {source}")]
+    /// A field has another type.
+    #[error(transparent)]
+    Field(#[from] FieldTypeError),
+    /// An amount cannot be read.
+    #[error("{path}: {source}")]
     Quantity {
-        /// Where it stands.
-        field: String,
-        /// In which way.
-        source: QuantityError,
-    },
-    /// A field is of another type.
-    #[error("{field}: must be {expected}")]
-    Type {
         /// Which.
-        field: String,
-        /// What it must be.
-        expected: &'static str,
+        path: JsonPath,
+        /// Why.
+        source: QuantityError,
     },
 }
 
+/// Amounts by the name of the resource.
 type Amounts = BTreeMap<String, Quantity>;
 
-/// What each pod of a template needs; [`None`] where that is nothing.
+/// What each pod of a template needs; `None` where it needs nothing. `accuratePodRequirements` of Karmada's library for scripts.
 ///
-/// Of each container its requests count, for which limits stand in; together they need as much as all containers at a time, or as the
-/// neediest of the init containers, and what the pod itself takes on top.
+/// Containers run beside each other, and need what all of them request. Init containers run before them, one by one, and need no
+/// more than the one that requests most. What is limited but not requested is requested up to its limit, as the API server has it.
 ///
 /// # Errors
 ///
-/// When an amount is not a quantity.
+/// When a field that says so cannot be read; its path is that below the template.
 pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>, PodError> {
-    let spec = template.get("spec").unwrap_or(&Value::Null);
-    let resource_request = requests(spec)?;
-    let node_claim = node_claim(spec)?;
-    let priority_class_name = text(spec, "/priorityClassName").filter(|name| !name.is_empty());
-    if resource_request.is_empty() && node_claim.is_none() && priority_class_name.is_none() {
+    let template = Fields::of(template);
+    let Some(spec) = template.at("spec")? else {
+        return Ok(None);
+    };
+    let node_claim = node_claim(&spec)?;
+    let resource_request = resource_request(&spec)?;
+    if node_claim.is_none() && resource_request.is_empty() {
         return Ok(None);
     }
+    let some = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
     Ok(Some(ReplicaRequirements {
         node_claim,
         resource_request,
-        namespace: None,
-        priority_class_name: priority_class_name.map(str::to_owned),
+        namespace: some(template.text("metadata.namespace")?),
+        priority_class_name: some(spec.text("priorityClassName")?),
     }))
 }
 
-fn requests(spec: &Value) -> Result<BTreeMap<String, String>, PodError> {
-    let mut all = Amounts::new();
-    for (index, container) in items(spec, "/containers").iter().enumerate() {
-        let own = of_container(container, &format!("spec.containers[{index}]"))?;
-        add(&mut all, own);
-    }
-    for (index, container) in items(spec, "/initContainers").iter().enumerate() {
-        for (name, amount) in of_container(container, &format!("spec.initContainers[{index}]"))? {
-            let most = all.entry(name).or_default();
-            if amount > *most {
-                *most = amount;
-            }
-        }
-    }
-    add(&mut all, amounts(spec.get("overhead"), "spec.overhead")?);
-    let is_needed = |(name, amount): &(String, Quantity)| *amount > Quantity::default() && is_scheduled(name);
-    let needed = all.into_iter().filter(is_needed);
-    Ok(needed.map(|(name, amount)| (name, amount.to_string())).collect())
+fn node_claim(spec: &Fields<'_>) -> Result<Option<NodeClaim>, FieldTypeError> {
+    let required = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+    let claim = NodeClaim {
+        hard_node_affinity: spec.object(required)?.cloned().map(Value::Object),
+        node_selector: node_selector(spec)?,
+        tolerations: spec.list("tolerations")?.cloned().unwrap_or_default(),
+    };
+    Ok((claim != NodeClaim::default()).then_some(claim))
 }
 
-fn of_container(container: &Value, path: &str) -> Result<Amounts, PodError> {
-    let resources = container.get("resources");
-    let part = |name: &str| {
-        let amounts_of = resources.and_then(|resources| resources.get(name));
-        amounts(amounts_of, &format!("{path}.resources.{name}"))
-    };
-    let mut requests = part("requests")?;
-    for (name, limit) in part("limits")? {
-        requests.entry(name).or_insert(limit);
+fn node_selector(spec: &Fields<'_>) -> Result<BTreeMap<String, String>, FieldTypeError> {
+    let mut labels = BTreeMap::new();
+    for (label, value) in spec.object("nodeSelector")?.into_iter().flatten() {
+        let path = spec.path().field("nodeSelector").field(label);
+        let value = value.as_str().ok_or(FieldTypeError {
+            path,
+            expected: "a string",
+        })?;
+        labels.insert(label.clone(), value.to_owned());
     }
-    Ok(requests)
+    Ok(labels)
 }
 
-fn amounts(list: Option<&Value>, path: &str) -> Result<Amounts, PodError> {
-    let list = match list {
-        None | Some(Value::Null) => return Ok(Amounts::new()),
-        // A script cannot tell an empty object from an empty list.
-        Some(Value::Array(items)) if items.is_empty() => return Ok(Amounts::new()),
-        Some(Value::Object(list)) => list,
-        Some(_) => {
-            return Err(PodError::Type {
-                field: path.to_owned(),
-                expected: "an object",
-            });
+/// What one pod requests of what is counted on nodes.
+fn resource_request(spec: &Fields<'_>) -> Result<BTreeMap<String, String>, PodError> {
+    let mut request = Amounts::new();
+    for container in spec.items("containers")? {
+        add(&mut request, container_request(&container)?);
+    }
+    for container in spec.items("initContainers")? {
+        for (name, amount) in container_request(&container)? {
+            let most = request.entry(name).or_default();
+            *most = amount.max(*most);
         }
+    }
+    add(&mut request, amounts(spec, "overhead")?);
+    let request = request.into_iter().filter(|(_, amount)| *amount > Quantity::ZERO);
+    Ok(request.map(|(name, amount)| (name, amount.to_string())).collect())
+}
+
+fn container_request(container: &Fields<'_>) -> Result<Amounts, PodError> {
+    let mut request = amounts(container, "resources.limits")?;
+    request.extend(amounts(container, "resources.requests")?);
+    Ok(request)
+}
+
+fn add(request: &mut Amounts, more: Amounts) {
+    for (name, amount) in more {
+        *request.entry(name).or_default() += amount;
+    }
+}
+
+/// A list of resources, without those that no node counts.
+fn amounts(part: &Fields<'_>, names: &str) -> Result<Amounts, PodError> {
+    let mut amounts = Amounts::new();
+    let Some(resources) = part.at(names)? else {
+        return Ok(amounts);
     };
-    let read = |(name, amount): (&String, &Value)| {
-        let field = || format!("{path}.{name}");
-        let written = match amount {
+    for (name, amount) in part.object(names)?.into_iter().flatten() {
+        let path = resources.path().field(name);
+        let text = match amount {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
             _ => {
-                return Err(PodError::Type {
-                    field: field(),
-                    expected: "a quantity",
-                });
+                let expected = "a quantity";
+                return Err(FieldTypeError { path, expected }.into());
             }
         };
-        let amount = Quantity::parse(&written);
-        let amount = amount.map_err(|source| PodError::Quantity {
-            field: field(),
-            source,
-        })?;
-        Ok((name.clone(), amount))
-    };
-    list.iter().map(read).collect()
+        let amount = Quantity::parse(&text).map_err(|source| PodError::Quantity { path, source })?;
+        if let Some(amount) = counted(name, amount) {
+            amounts.insert(name.clone(), amount);
+        }
+    }
+    Ok(amounts)
 }
 
-fn add(all: &mut Amounts, more: Amounts) {
-    for (name, amount) in more {
-        let known = all.entry(name).or_default();
-        *known = *known + amount;
+/// An amount in the units in which the scheduler counts a resource.
+fn counted(name: &str, amount: Quantity) -> Option<Quantity> {
+    match name {
+        "cpu" => Some(amount.rounded_up(Quantity::MILLI).in_decimal()),
+        "memory" | "ephemeral-storage" => Some(amount.rounded_up(Quantity::ONE).in_binary()),
+        name if name.starts_with("hugepages-") => Some(amount.rounded_up(Quantity::ONE).in_binary()),
+        name if name == "pods" || is_scalar(name) => Some(amount.rounded_up(Quantity::ONE).in_decimal()),
+        _ => None,
     }
 }
 
-/// Whether a scheduler looks at a resource: those of nodes, and extended ones, which have a prefix.
-fn is_scheduled(name: &str) -> bool {
-    ["cpu", "memory", "ephemeral-storage", "pods"].contains(&name)
-        || name.starts_with("hugepages-")
-        || name.contains('/')
-        || name.starts_with("attachable-volumes-")
-}
-
-fn node_claim(spec: &Value) -> Result<Option<NodeClaim>, PodError> {
-    let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
-    let is_something = |value: &&Value| value.as_object().is_some_and(|fields| !fields.is_empty());
-    let hard_node_affinity = spec.pointer(required).filter(is_something).cloned();
-    let mut node_selector = BTreeMap::new();
-    for (name, value) in spec
-        .get("nodeSelector")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        let value = value.as_str().ok_or_else(|| PodError::Type {
-            field: format!("spec.nodeSelector.{name}"),
-            expected: "a string",
-        })?;
-        node_selector.insert(name.clone(), value.to_owned());
-    }
-    let tolerations = items(spec, "/tolerations").to_vec();
-    if hard_node_affinity.is_none() && node_selector.is_empty() && tolerations.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(NodeClaim {
-        hard_node_affinity,
-        node_selector,
-        tolerations,
-    }))
+/// Whether the scheduler counts a resource that it knows nothing else of: one of somebody's domain, or volumes.
+fn is_scalar(name: &str) -> bool {
+    let is_extended = name.contains('/') && !name.starts_with("requests.");
+    is_extended || name.contains("kubernetes.io/") || name.starts_with("attachable-volumes-")
 }
 
 #[cfg(test)]
@@ -174,74 +156,132 @@ mod tests {
 
     use super::*;
 
-    fn requests_of(spec: Value) -> Value {
-        let needed = requirements(&json!({"spec": spec})).unwrap();
-        needed.map_or(Value::Null, |needed| json!(needed.resource_request))
+    /// What is requested by a pod of that spec.
+    #[track_caller]
+    fn requested(spec: &Value) -> Value {
+        let requirements = requirements(&json!({"spec": spec})).unwrap();
+        json!(requirements.map(|requirements| requirements.resource_request))
+    }
+
+    fn container(requests: Value) -> Value {
+        json!({"name": "c", "resources": {"requests": requests}})
     }
 
     #[test]
-    fn containers_are_added_and_init_containers_are_not() {
-        let container =
-            |requests: Value, limits: Value| json!({"resources": {"requests": requests, "limits": limits}});
-        for (spec, expected) in [
-            (json!({}), Value::Null),
-            (json!({"containers": [{"name": "a"}]}), Value::Null),
-            (
-                json!({"containers": [container(json!({"cpu": "100m"}), json!({"cpu": "1", "memory": "1Gi"})), container(json!({"cpu": 1}), json!({}))]}),
-                json!({"cpu": "1100m", "memory": "1Gi"}),
-            ),
-            (
-                json!({"containers": [container(json!({"cpu": "100m", "memory": "2Gi"}), json!({}))], "initContainers": [container(json!({"cpu": "2"}), json!({})), container(json!({"memory": "1Gi"}), json!({}))]}),
-                json!({"cpu": "2", "memory": "2Gi"}),
-            ),
-            (
-                json!({"containers": [container(json!({"cpu": "1"}), json!({}))], "overhead": {"cpu": "250m"}}),
-                json!({"cpu": "1250m"}),
-            ),
-            (
-                json!({"containers": [container(json!({"cpu": "0", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi", "strange": "1"}), json!([]))]}),
-                json!({"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}),
-            ),
-        ] {
-            assert_eq!(requests_of(spec.clone()), expected, "{spec}");
+    fn containers_are_added_up_and_init_containers_are_not() {
+        let spec = json!({
+            "containers": [container(json!({"cpu": "500m", "memory": "1Gi"})), container(json!({"cpu": 1, "memory": "1Gi"}))],
+            "initContainers": [container(json!({"cpu": "1", "memory": "3Gi"})), container(json!({"memory": "1Gi", "pods": "1"}))],
+            "overhead": {"cpu": "250m"},
+        });
+        assert_eq!(
+            requested(&spec),
+            json!({"cpu": "1750m", "memory": "3Gi", "pods": "1"})
+        );
+    }
+
+    #[test]
+    fn what_is_limited_is_requested_but_where_it_says_less() {
+        let resources = json!({"limits": {"cpu": "2", "memory": "2Gi"}, "requests": {"cpu": "100m"}});
+        for key in ["containers", "initContainers"] {
+            let spec = json!({key: [{"name": "c", "resources": resources}]});
+            assert_eq!(requested(&spec), json!({"cpu": "100m", "memory": "2Gi"}), "{key}");
         }
     }
 
     #[test]
-    fn nodes_and_priority_are_claimed() {
-        let terms = json!({"nodeSelectorTerms": [{"matchExpressions": []}]});
+    fn amounts_are_those_the_scheduler_counts() {
+        for (name, amount, counted) in [
+            ("cpu", "0.0001", json!({"cpu": "1m"})),
+            ("cpu", "1Ki", json!({"cpu": "1024"})),
+            ("memory", "2048k", json!({"memory": "2000Ki"})),
+            ("memory", "100500m", json!({"memory": "101"})),
+            (
+                "ephemeral-storage",
+                "1G",
+                json!({"ephemeral-storage": "1000000000"}),
+            ),
+            ("hugepages-2Mi", "4Mi", json!({"hugepages-2Mi": "4Mi"})),
+            ("nvidia.com/gpu", "2", json!({"nvidia.com/gpu": "2"})),
+            (
+                "example.kubernetes.io/fpga",
+                "1",
+                json!({"example.kubernetes.io/fpga": "1"}),
+            ),
+            (
+                "attachable-volumes-aws-ebs",
+                "3",
+                json!({"attachable-volumes-aws-ebs": "3"}),
+            ),
+            ("storage", "1Gi", json!(null)),
+            ("requests.nvidia.com/gpu", "2", json!(null)),
+            ("cpu", "0", json!(null)),
+            ("cpu", "-1", json!(null)),
+        ] {
+            let spec = json!({"containers": [container(json!({name: amount}))]});
+            assert_eq!(requested(&spec), counted, "{name}: {amount}");
+        }
+    }
+
+    #[test]
+    fn the_claim_is_what_pods_require_of_nodes() {
+        let terms =
+            json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]});
         let template = json!({"spec": {
-            "nodeSelector": {"a": "b"}, "tolerations": [{"key": "k"}], "priorityClassName": "high",
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+            "affinity": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": terms,
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}],
+            }},
+            "nodeSelector": {"disk": "ssd"},
+            "tolerations": [{"operator": "Exists"}],
+            "priorityClassName": "high",
         }});
         assert_eq!(
             json!(requirements(&template).unwrap()),
             json!({
-                "nodeClaim": {"hardNodeAffinity": terms, "nodeSelector": {"a": "b"}, "tolerations": [{"key": "k"}]},
+                "nodeClaim": {
+                    "hardNodeAffinity": terms,
+                    "nodeSelector": {"disk": "ssd"},
+                    "tolerations": [{"operator": "Exists"}],
+                },
                 "priorityClassName": "high",
             })
         );
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_field() {
-        for (spec, expected) in [
+    fn a_pod_that_runs_anywhere_needs_nothing() {
+        for template in [
+            json!(null),
+            json!({}),
+            json!({"spec": {"containers": [{"name": "c"}], "priorityClassName": "high"}}),
+            json!({"spec": {"nodeSelector": {}, "tolerations": [], "affinity": {"nodeAffinity": null}}}),
+        ] {
+            assert_eq!(requirements(&template).unwrap(), None, "{template}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (spec, message) in [
+            (json!({"containers": {}}), ".spec.containers is not a list"),
             (
-                json!({"containers": [{"resources": {"requests": {"cpu": "much"}}}]}),
-                "spec.containers[0].resources.requests.cpu: \"much\" is not a quantity",
+                json!({"nodeSelector": {"a/b": 1}}),
+                ".spec.nodeSelector['a/b'] is not a string",
             ),
             (
-                json!({"containers": [{"resources": {"limits": {"cpu": true}}}]}),
-                "spec.containers[0].resources.limits.cpu: must be a quantity",
+                json!({"overhead": {"cpu": []}}),
+                ".spec.overhead.cpu is not a quantity",
             ),
-            (json!({"overhead": "1"}), "spec.overhead: must be an object"),
             (
-                json!({"nodeSelector": {"a": 1}}),
-                "spec.nodeSelector.a: must be a string",
+                json!({"containers": [container(json!({"cpu": "1 core"}))]}),
+                ".spec.containers[0].resources.requests.cpu: \"1 core\" is not a quantity: use for example 500m, 2, 1Gi or 1e3",
             ),
         ] {
-            let error = requirements(&json!({"spec": spec})).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{error}");
+            assert_eq!(
+                requirements(&json!({"spec": spec})).unwrap_err().to_string(),
+                message
+            );
         }
     }
 }

@@ -1,5 +1,9 @@
 //! What of an observed object a desired one keeps.
 
 pub mod fields;
+mod metadata;
 
-pub use fields::{RetainedFields, RetainedFieldsError};
+pub use self::{
+    fields::{RetainedFields, RetainedFieldsError},
+    metadata::retain_metadata,
+};

@@ -182,7 +182,7 @@ fn errors_name_the_script_and_its_line() {
     assert_eq!(failed("\n\n return ("), "test:3: unexpected symbol near 'end'");
     assert_eq!(
         failed("return require('kube').resourceAdd('much')"),
-        "test:1: \"much\" is not a quantity: it must be a number, and one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent"
+        "test:1: \"much\" is not a quantity: use for example 500m, 2, 1Gi or 1e3"
     );
 }
 

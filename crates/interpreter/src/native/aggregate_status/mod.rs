@@ -1,0 +1,226 @@
+//! Objects with the status of several clusters.
+
+mod address;
+mod job;
+mod phase;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use windlass_object::JsonPath;
+
+use super::counts::{self, count};
+use crate::{
+    fields::{FieldTypeError, Fields},
+    question::AggregatedStatusItem,
+};
+
+/// Makes the status of an object of one kind; `None` where it stays as it is.
+pub(super) type Rule = fn(&Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError>;
+
+/// Why there is no status of several clusters.
+#[derive(Debug, thiserror::Error)]
+pub enum AggregateStatusError {
+    /// A field of the object has another type.
+    #[error(transparent)]
+    Object(#[from] FieldTypeError),
+    /// A field of the status in a cluster has another type.
+    #[error("cluster {cluster}: {source}")]
+    Cluster {
+        /// Which cluster.
+        cluster: String,
+        /// Which field.
+        source: FieldTypeError,
+    },
+}
+
+/// A status.
+pub(super) type Status = Map<String, Value>;
+
+/// What a status is made of.
+pub(super) struct Aggregation<'a> {
+    object: Fields<'a>,
+    clusters: Vec<InMember<'a>>,
+    /// Whether anybody has looked for a status at all.
+    is_collected: bool,
+    now: Timestamp,
+}
+
+/// The object in one cluster.
+struct InMember<'a> {
+    cluster: &'a str,
+    /// None where nobody has collected it yet.
+    status: Option<Fields<'a>>,
+}
+
+/// The status of an object in one cluster.
+struct MemberStatus<'b, 'a> {
+    cluster: &'a str,
+    fields: &'b Fields<'a>,
+}
+
+/// The rule for a kind.
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
+    Some(match (api_version, kind) {
+        ("apps/v1", "Deployment") => |aggregation| workload(aggregation, counts::DEPLOYMENT),
+        ("apps/v1", "ReplicaSet") => |aggregation| workload(aggregation, counts::REPLICA_SET),
+        ("apps/v1", "StatefulSet") => |aggregation| workload(aggregation, counts::STATEFUL_SET),
+        ("apps/v1", "DaemonSet") => |aggregation| workload(aggregation, counts::DAEMON_SET),
+        ("policy/v1", "PodDisruptionBudget") => budget,
+        ("autoscaling/v2", "HorizontalPodAutoscaler") => {
+            |aggregation| aggregation.summed(counts::HORIZONTAL_POD_AUTOSCALER).map(Some)
+        }
+        ("v1", "Service") => address::of_service,
+        ("networking.k8s.io/v1", "Ingress") => |aggregation| address::of_load_balancer(aggregation).map(Some),
+        ("batch/v1", "Job") => job::of_job,
+        ("batch/v1", "CronJob") => job::of_cron_job,
+        ("v1", "Pod") => phase::of_pod,
+        ("v1", "PersistentVolume") => phase::of_volume,
+        ("v1", "PersistentVolumeClaim") => phase::of_claim,
+        _ => return None,
+    })
+}
+
+/// The object with the status that a rule makes.
+pub(super) fn aggregated(
+    rule: Rule,
+    object: &Value,
+    items: Option<&[AggregatedStatusItem]>,
+    now: Timestamp,
+) -> Result<Value, AggregateStatusError> {
+    let status = rule(&Aggregation::new(object, items, now))?;
+    let mut object = object.clone();
+    if let (Some(status), Value::Object(fields)) = (status, &mut object) {
+        fields.insert("status".to_owned(), status.into());
+    }
+    Ok(object)
+}
+
+/// Sums, and the generation of the object as soon as all clusters have seen it.
+fn workload(aggregation: &Aggregation<'_>, counts: &[&str]) -> Result<Option<Status>, AggregateStatusError> {
+    let mut status = aggregation.summed(counts)?;
+    let generation = count(&aggregation.object, "metadata.generation")?;
+    let mut is_observed = true;
+    for cluster in &aggregation.clusters {
+        let seen = cluster.status();
+        is_observed &= seen.map_or(Ok(false), |seen| seen.is_observed(generation))?;
+    }
+    if is_observed {
+        put_count(&mut status, counts::OBSERVED_GENERATION, generation);
+    }
+    Ok(Some(status))
+}
+
+fn budget(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
+    let mut status = aggregation.summed(counts::POD_DISRUPTION_BUDGET)?;
+    let mut disrupted = Map::new();
+    for member in aggregation.collected() {
+        let pods = member.read(|status| status.object("disruptedPods"))?;
+        for (pod, since) in pods.into_iter().flatten() {
+            disrupted.insert(format!("{}/{pod}", member.cluster), since.clone());
+        }
+    }
+    put(
+        &mut status,
+        "disruptedPods",
+        (!disrupted.is_empty()).then_some(disrupted),
+    );
+    Ok(Some(status))
+}
+
+/// Sets a field, or takes it out.
+fn put(status: &mut Status, name: &str, value: Option<impl Into<Value>>) {
+    match value {
+        Some(value) => status.insert(name.to_owned(), value.into()),
+        None => status.remove(name),
+    };
+}
+
+/// Sets a number. 0 is not written where nothing was: the API server leaves it out, and the two should be equal.
+fn put_count(status: &mut Status, name: &str, count: i64) {
+    if count != 0 || status.contains_key(name) {
+        status.insert(name.to_owned(), count.into());
+    }
+}
+
+// === impl Aggregation ===
+
+impl<'a> Aggregation<'a> {
+    fn new(object: &'a Value, items: Option<&'a [AggregatedStatusItem]>, now: Timestamp) -> Self {
+        let clusters = items.unwrap_or_default().iter().map(|item| InMember {
+            cluster: &item.cluster_name,
+            status: item
+                .status
+                .as_ref()
+                .filter(|status| !status.is_null())
+                .map(|status| Fields::below(JsonPath::of("status"), status)),
+        });
+        Self {
+            object: Fields::of(object),
+            clusters: clusters.collect(),
+            is_collected: items.is_some(),
+            now,
+        }
+    }
+
+    /// What was collected.
+    fn collected(&self) -> impl Iterator<Item = MemberStatus<'_, 'a>> {
+        self.clusters.iter().filter_map(InMember::status)
+    }
+
+    /// The status as it is.
+    fn status(&self) -> Result<Status, FieldTypeError> {
+        Ok(self.object.object("status")?.cloned().unwrap_or_default())
+    }
+
+    /// The status with the sums of numbers.
+    fn summed(&self, counts: &[&str]) -> Result<Status, AggregateStatusError> {
+        let mut status = self.status()?;
+        for name in counts {
+            put_count(&mut status, name, self.sum(name)?);
+        }
+        Ok(status)
+    }
+
+    fn sum(&self, name: &str) -> Result<i64, AggregateStatusError> {
+        let mut sum = 0_i64;
+        for member in self.collected() {
+            sum = sum.saturating_add(member.read(|status| count(status, name))?);
+        }
+        Ok(sum)
+    }
+}
+
+// === impl InMember ===
+
+impl<'a> InMember<'a> {
+    fn status(&self) -> Option<MemberStatus<'_, 'a>> {
+        let fields = self.status.as_ref()?;
+        Some(MemberStatus {
+            cluster: self.cluster,
+            fields,
+        })
+    }
+}
+
+// === impl MemberStatus ===
+
+impl<'a> MemberStatus<'_, 'a> {
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&Fields<'a>) -> Result<T, FieldTypeError>,
+    ) -> Result<T, AggregateStatusError> {
+        read(self.fields).map_err(|source| AggregateStatusError::Cluster {
+            cluster: self.cluster.to_owned(),
+            source,
+        })
+    }
+
+    /// Whether it is about what the object is in its cluster, and that was made of the object as it is.
+    fn is_observed(&self, generation: i64) -> Result<bool, AggregateStatusError> {
+        self.read(|status| {
+            let observed = count(status, counts::OBSERVED_GENERATION)?;
+            let of_template = count(status, counts::TEMPLATE_GENERATION)?;
+            Ok(observed >= count(status, counts::GENERATION)? && of_template >= generation)
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! What of their status is worth collecting.
+
+use serde_json::{Map, Value};
+use windlass_object::JsonPath;
+
+use super::counts::{self, count};
+use crate::fields::{FieldTypeError, Fields};
+
+/// Says so of the objects of one kind.
+pub(super) type Rule = fn(&Fields<'_>) -> Result<Option<Value>, ReflectStatusError>;
+
+/// Why it is not known what is worth collecting.
+#[derive(Debug, thiserror::Error)]
+pub enum ReflectStatusError {
+    /// A field has another type.
+    #[error(transparent)]
+    Field(#[from] FieldTypeError),
+    /// What should say of which generation of a template an object was made says something else.
+    #[error("{path}: {value:?} is not a generation")]
+    TemplateGeneration {
+        /// The annotation.
+        path: JsonPath,
+        /// What it says.
+        value: String,
+    },
+}
+
+/// The annotation in which Karmada says of which generation of a template an object was made. Objects without it were made by others.
+const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
+
+/// The rule for a kind. Of those that nobody knows, the status is worth it as it is.
+pub(super) fn rule(api_version: &str, kind: &str) -> Rule {
+    match (api_version, kind) {
+        ("apps/v1", "Deployment") => |object| workload(object, counts::DEPLOYMENT),
+        ("apps/v1", "ReplicaSet") => |object| workload(object, counts::REPLICA_SET),
+        ("apps/v1", "StatefulSet") => |object| workload(object, counts::STATEFUL_SET),
+        ("apps/v1", "DaemonSet") => |object| workload(object, counts::DAEMON_SET),
+        ("v1", "Service") => service,
+        ("batch/v1", "Job") => job,
+        ("policy/v1", "PodDisruptionBudget") => budget,
+        ("autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler,
+        _ => whole,
+    }
+}
+
+/// Counts, and which generations they are about.
+fn workload(object: &Fields<'_>, counts: &[&str]) -> Result<Option<Value>, ReflectStatusError> {
+    let Some(status) = status(object)? else {
+        return Ok(None);
+    };
+    let mut collected = counted(&status, counts)?;
+    collected.extend(counted(&status, &[counts::OBSERVED_GENERATION])?);
+    for (name, generation) in [
+        (counts::GENERATION, count(object, "metadata.generation")?),
+        (counts::TEMPLATE_GENERATION, template_generation(object)?),
+    ] {
+        if generation != 0 {
+            collected.insert(name.to_owned(), generation.into());
+        }
+    }
+    Ok(Some(collected.into()))
+}
+
+/// Only load balancers have addresses of their own in each cluster.
+fn service(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
+    if object.text("spec.type")? != Some("LoadBalancer") {
+        return Ok(None);
+    }
+    let Some(status) = status(object)? else {
+        return Ok(None);
+    };
+    let load_balancer = status.object("loadBalancer")?.cloned().unwrap_or_default();
+    let mut collected = Map::new();
+    collected.insert("loadBalancer".to_owned(), load_balancer.into());
+    Ok(Some(collected.into()))
+}
+
+fn job(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
+    let Some(status) = status(object)? else {
+        return Ok(None);
+    };
+    let mut collected = counted(&status, counts::JOB)?;
+    if let Some(conditions) = status.list("conditions")? {
+        collected.insert("conditions".to_owned(), conditions.clone().into());
+    }
+    for name in ["startTime", "completionTime"] {
+        if let Some(time) = status.text(name)? {
+            collected.insert(name.to_owned(), time.into());
+        }
+    }
+    Ok(Some(collected.into()))
+}
+
+fn budget(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
+    let Some(status) = status(object)? else {
+        return Ok(None);
+    };
+    let mut collected = counted(&status, counts::POD_DISRUPTION_BUDGET)?;
+    if let Some(pods) = status.object("disruptedPods")? {
+        collected.insert("disruptedPods".to_owned(), pods.clone().into());
+    }
+    Ok(Some(collected.into()))
+}
+
+fn autoscaler(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
+    let status = status(object)?;
+    let collected = status.map(|status| counted(&status, counts::HORIZONTAL_POD_AUTOSCALER));
+    Ok(collected.transpose()?.map(Value::Object))
+}
+
+fn whole(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
+    Ok(object.object("status")?.cloned().map(Value::Object))
+}
+
+/// The status, where it says anything.
+fn status<'a>(object: &Fields<'a>) -> Result<Option<Fields<'a>>, FieldTypeError> {
+    let is_empty = object.object("status")?.is_none_or(Map::is_empty);
+    if is_empty { Ok(None) } else { object.at("status") }
+}
+
+fn counted(status: &Fields<'_>, names: &[&str]) -> Result<Map<String, Value>, FieldTypeError> {
+    let mut counted = Map::new();
+    for name in names {
+        if let Some(count) = status.integer(name)? {
+            counted.insert((*name).to_owned(), count.into());
+        }
+    }
+    Ok(counted)
+}
+
+fn template_generation(object: &Fields<'_>) -> Result<i64, ReflectStatusError> {
+    let Some(annotations) = object.at("metadata.annotations")? else {
+        return Ok(0);
+    };
+    let path = annotations.path().field(TEMPLATE_GENERATION);
+    match annotations.value().get(TEMPLATE_GENERATION) {
+        None | Some(Value::Null) => Ok(0),
+        Some(Value::String(value)) => value.parse().map_err(|_| ReflectStatusError::TemplateGeneration {
+            path,
+            value: value.clone(),
+        }),
+        Some(_) => {
+            let expected = "a string";
+            Err(FieldTypeError { path, expected }.into())
+        }
+    }
+}
