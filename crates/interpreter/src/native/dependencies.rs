@@ -9,10 +9,10 @@ use crate::{
 };
 
 /// Lists it for the objects of one kind.
-pub(super) type Rule = fn(&Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError>;
+pub(super) type DependencyRule = fn(&Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError>;
 
 /// The rule for a kind.
-pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<DependencyRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment" | "ReplicaSet" | "DaemonSet") | ("batch/v1", "Job") => {
             |workload| of_template(workload, "spec.template")

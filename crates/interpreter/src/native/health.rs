@@ -4,10 +4,10 @@ use super::counts::count;
 use crate::fields::{FieldTypeError, Fields};
 
 /// Says so of the objects of one kind.
-pub(super) type Rule = fn(&Fields<'_>) -> Result<bool, FieldTypeError>;
+pub(super) type HealthRule = fn(&Fields<'_>) -> Result<bool, FieldTypeError>;
 
 /// The rule for a kind.
-pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<HealthRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment" | "StatefulSet") => is_rolled_out,
         ("apps/v1", "ReplicaSet") => has_replicas,

@@ -40,14 +40,14 @@ pub struct NativeInterpreter {
 /// Answers one question about one kind.
 #[derive(Clone, Debug)]
 enum NativeRule {
-    Health(health::Rule),
+    Health(health::HealthRule),
     ConditionHealth(String),
-    Retain(retain::Rule),
-    Replica(replicas::Rule),
-    ReviseReplica(replicas::Rule),
-    Dependency(dependencies::Rule),
-    Status(reflect_status::Rule),
-    AggregateStatus(aggregate_status::Rule, fn() -> Timestamp),
+    Retain(retain::RetainRule),
+    Replica(replicas::ReplicaRule),
+    ReviseReplica(replicas::ReplicaRule),
+    Dependency(dependencies::DependencyRule),
+    Status(reflect_status::StatusRule),
+    AggregateStatus(aggregate_status::AggregationRule, fn() -> Timestamp),
 }
 
 // === impl NativeInterpreter ===
@@ -79,9 +79,11 @@ impl NativeInterpreter {
                 by_condition.map(NativeRule::ConditionHealth).or_else(own)
             }
             Operation::Retain => retain::rule(api_version, kind).map(NativeRule::Retain),
-            Operation::InterpretReplica => replicas::Rule::of(api_version, kind).map(NativeRule::Replica),
+            Operation::InterpretReplica => {
+                replicas::ReplicaRule::of(api_version, kind).map(NativeRule::Replica)
+            }
             Operation::ReviseReplica => {
-                let rule = replicas::Rule::of(api_version, kind).filter(|rule| rule.can_revise());
+                let rule = replicas::ReplicaRule::of(api_version, kind).filter(|rule| rule.can_revise());
                 rule.map(NativeRule::ReviseReplica)
             }
             Operation::InterpretDependency => {

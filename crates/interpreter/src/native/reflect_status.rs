@@ -7,7 +7,7 @@ use super::counts::{self, count};
 use crate::fields::{FieldTypeError, Fields};
 
 /// Says so of the objects of one kind.
-pub(super) type Rule = fn(&Fields<'_>) -> Result<Option<Value>, ReflectStatusError>;
+pub(super) type StatusRule = fn(&Fields<'_>) -> Result<Option<Value>, ReflectStatusError>;
 
 /// Why it is not known what is worth collecting.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum ReflectStatusError {
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
 /// The rule for a kind. Of those that nobody knows, the status is worth it as it is.
-pub(super) fn rule(api_version: &str, kind: &str) -> Rule {
+pub(super) fn rule(api_version: &str, kind: &str) -> StatusRule {
     match (api_version, kind) {
         ("apps/v1", "Deployment") => |object| workload(object, counts::DEPLOYMENT),
         ("apps/v1", "ReplicaSet") => |object| workload(object, counts::REPLICA_SET),

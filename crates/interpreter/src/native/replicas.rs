@@ -11,7 +11,7 @@ use crate::{
 
 /// Where one kind has its replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum ReplicaRule {
     /// `spec.replicas`, of `spec.template`.
     Replicas,
     /// `spec.parallelism`, of `spec.template`, as long as so many are left to complete.
@@ -39,9 +39,9 @@ pub enum ReplicasError {
     },
 }
 
-// === impl Rule ===
+// === impl ReplicaRule ===
 
-impl Rule {
+impl ReplicaRule {
     /// The rule for a kind.
     pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
         Some(match (api_version, kind) {

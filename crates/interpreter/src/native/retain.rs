@@ -6,7 +6,7 @@ use windlass_object::{JsonPath, json, object::label};
 use crate::fields::{FieldTypeError, Fields};
 
 /// Keeps it of the observed object in the desired one, of one kind.
-pub(super) type Rule = fn(&mut Value, &Value) -> Result<(), RetainError>;
+pub(super) type RetainRule = fn(&mut Value, &Value) -> Result<(), RetainError>;
 
 /// Why it is not known what is to be kept.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// The rule for a kind.
-pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<RetainRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment") => retain_deployment,
         ("v1", "Pod") => retain_pod,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Makes the status of an object of one kind; `None` where it stays as it is.
-pub(super) type Rule = fn(&Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError>;
+pub(super) type AggregationRule = fn(&Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError>;
 
 /// Why there is no status of several clusters.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ struct MemberStatus<'b, 'a> {
 }
 
 /// The rule for a kind.
-pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
+pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment") => |aggregation| workload(aggregation, counts::DEPLOYMENT),
         ("apps/v1", "ReplicaSet") => |aggregation| workload(aggregation, counts::REPLICA_SET),
@@ -82,7 +82,7 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<Rule> {
 
 /// The object with the status that a rule makes.
 pub(super) fn aggregated(
-    rule: Rule,
+    rule: AggregationRule,
     object: &Value,
     items: Option<&[AggregatedStatusItem]>,
     now: Timestamp,

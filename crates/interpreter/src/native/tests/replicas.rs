@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{of_kind, resource_interpreter};
-use crate::{NativeInterpreter, Operation, native::replicas::Rule};
+use crate::{NativeInterpreter, Operation, native::replicas::ReplicaRule};
 
 const WITH_REPLICAS: [(&str, &str); 3] = [
     ("apps/v1", "Deployment"),
@@ -122,7 +122,7 @@ fn pods_are_not_revised_and_others_have_no_replicas() {
 
 #[test]
 fn what_cannot_be_counted_is_named() {
-    let replicas = |object: &Value| Rule::Replicas.replicas(object).unwrap_err().to_string();
+    let replicas = |object: &Value| ReplicaRule::Replicas.replicas(object).unwrap_err().to_string();
     for (object, message) in [
         (
             json!({"spec": {"replicas": "3"}}),
@@ -139,7 +139,7 @@ fn what_cannot_be_counted_is_named() {
     ] {
         assert_eq!(replicas(&object), message);
     }
-    let revised = Rule::Job.revised(&json!({"spec": {"parallelism": true}}), 1);
+    let revised = ReplicaRule::Job.revised(&json!({"spec": {"parallelism": true}}), 1);
     assert_eq!(
         revised.unwrap_err().to_string(),
         ".spec.parallelism is not an integer"
