@@ -9,6 +9,7 @@ use super::{LuaError, LuaLimits, budget::Budget, kube_library, strings};
 
 /// A compiled script in a state of its own, for one call at a time.
 pub(super) struct LuaState {
+    name: String,
     lua: Lua,
     script: Function,
     /// What the environment of each call falls back to.
@@ -54,6 +55,9 @@ const XPCALL: &str = "
 /// Functions of `os` that only tell the time.
 const TIME: [&str; 2] = ["time", "date"];
 
+/// What Lua calls a script, since it cuts long names off.
+const CHUNK: &str = "script";
+
 /// How much memory a state may keep after a call before it is collected.
 const KEPT: usize = 1 << 20;
 
@@ -67,13 +71,14 @@ impl LuaState {
         let lua = Lua::new_with(libraries, LuaOptions::default()).map_err(start)?;
         let budget = Budget::default();
         let base = base(&lua, &budget).map_err(start)?;
-        let chunk = lua.load(script).set_name(format!("={name}"));
+        let chunk = lua.load(script).set_name(format!("={CHUNK}"));
         // Text only: what is compiled already may do anything.
         let compiled = chunk.set_mode(mlua::chunk::ChunkMode::Text).into_function();
-        let script = compiled.map_err(|error| LuaError::Syntax(message(&error)))?;
+        let script = compiled.map_err(|error| LuaError::Syntax(message(&error, name)))?;
         lua.gc_collect().map_err(start)?;
         let memory = lua.used_memory();
         Ok(Self {
+            name: name.to_owned(),
             lua,
             script,
             base,
@@ -129,7 +134,7 @@ impl LuaState {
         let unlimited = self.lua.set_memory_limit(0);
         match (self.budget.take(), done.and_then(|done| unlimited.map(|_| done))) {
             (Some(exceeded), _) => Err(exceeded),
-            (None, done) => done.map_err(|error| script_error(&error, limits)),
+            (None, done) => done.map_err(|error| script_error(&error, limits, &self.name)),
         }
     }
 
@@ -238,26 +243,30 @@ pub(super) fn raise(lua: &Lua, problem: &str) -> mlua::Error {
     mlua::Error::runtime(format!("{}{problem}", place.flatten().unwrap_or_default()))
 }
 
-fn script_error(error: &mlua::Error, limits: LuaLimits) -> LuaError {
+fn script_error(error: &mlua::Error, limits: LuaLimits, name: &str) -> LuaError {
     match error {
         mlua::Error::MemoryError(_) => LuaError::OutOfMemory(limits.memory),
-        mlua::Error::CallbackError { cause, .. } => script_error(cause, limits),
-        mlua::Error::WithContext { cause, .. } => script_error(cause, limits),
+        mlua::Error::CallbackError { cause, .. } => script_error(cause, limits, name),
+        mlua::Error::WithContext { cause, .. } => script_error(cause, limits, name),
         error => match error.downcast_ref::<LuaError>() {
             Some(error) => error.clone(),
-            None => LuaError::Script(message(error)),
+            None => LuaError::Script(message(error, name)),
         },
     }
 }
 
 /// What is wrong, without the stack, which says nothing to people.
-fn message(error: &mlua::Error) -> String {
+fn message(error: &mlua::Error, name: &str) -> String {
     let text = match error {
         mlua::Error::RuntimeError(text) | mlua::Error::SyntaxError { message: text, .. } => text.clone(),
         error => error.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
-    text.strip_prefix("runtime error: ").unwrap_or(text).to_owned()
+    let text = text.strip_prefix("runtime error: ").unwrap_or(text);
+    match text.strip_prefix(CHUNK).filter(|rest| rest.starts_with(':')) {
+        Some(rest) => format!("{name}{rest}"),
+        None => text.to_owned(),
+    }
 }
 
 // === impl LuaError ===

@@ -250,3 +250,12 @@ fn each_line_is_told() {
     assert_eq!(lines, [(2, "local ready = obj.ready"), (3, "return ready == 1")]);
     assert!(trace.lines.iter().all(|line| line.memory > 0));
 }
+
+#[test]
+fn a_long_name_is_said_whole() {
+    let name = "ResourceInterpreterCustomization of a kind whose name is longer than sixty bytes";
+    let program = LuaProgram::compile(name, "function InterpretHealth(obj) error('x') end").unwrap();
+    let question = Question::Health { object: &json!({}) };
+    let failed = program.interpret(question, &LIMITS).unwrap_err();
+    assert_eq!(failed.to_string(), format!("{name}:1: x"));
+}
