@@ -38,8 +38,8 @@ pub(crate) fn dry_run(program: &LuaProgram, operation: Operation) -> Result<(), 
             Err(error @ LuaError::Type { .. }) => wrong = wrong.or(Some(error)),
             Err(
                 error @ (LuaError::NoFunction(_)
-                | LuaError::TooSlow(_)
-                | LuaError::TooMuch(_)
+                | LuaError::TooSlow { .. }
+                | LuaError::TooMuch { .. }
                 | LuaError::OutOfMemory(_)),
             ) => return Err(error),
             Err(LuaError::Script(_) | LuaError::Result { .. } | LuaError::Syntax(_) | LuaError::Start(_)) => {

@@ -4,7 +4,7 @@ use mlua::{MultiValue, Value as LuaValue};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{LuaError, empties::Empties, from_lua::from_lua};
+use super::{LuaError, LuaLimits, arguments::type_name, empties::Empties, from_lua::from_lua};
 use crate::{
     Answer, Question,
     answer::{Component, DependentObjectReference, ReplicaRequirements},
@@ -16,9 +16,17 @@ use crate::{
 /// # Errors
 ///
 /// When that is no answer.
-pub(super) fn read(question: Question<'_>, values: &MultiValue) -> Result<Answer, LuaError> {
+pub(super) fn read(
+    question: Question<'_>,
+    values: &MultiValue,
+    limits: LuaLimits,
+) -> Result<Answer, LuaError> {
     let function = question.operation().lua_function();
-    let returned = Returned { function, values };
+    let returned = Returned {
+        function,
+        values,
+        limits,
+    };
     match question {
         Question::Replica { .. } => Ok(Answer::Replica {
             replicas: returned.replicas()?,
@@ -51,6 +59,7 @@ pub(super) fn read(question: Question<'_>, values: &MultiValue) -> Result<Answer
 struct Returned<'a> {
     function: &'static str,
     values: &'a MultiValue,
+    limits: LuaLimits,
 }
 
 // === impl Returned ===
@@ -106,7 +115,7 @@ impl Returned<'_> {
     fn object(&self, references: &[&Value]) -> Result<Answer, LuaError> {
         let object = self.table(references, false)?;
         match object.get("kind") {
-            Some(Value::String(_)) => Ok(Answer::Object(object)),
+            Some(Value::String(kind)) if !kind.is_empty() => Ok(Answer::Object(object)),
             _ => Err(self.wrong("kind: is missing".to_owned())),
         }
     }
@@ -148,7 +157,7 @@ impl Returned<'_> {
     }
 
     fn json(&self, value: &LuaValue) -> Result<Value, LuaError> {
-        from_lua(value).map_err(|problem| self.wrong(problem))
+        from_lua(value, self.limits.memory).map_err(|problem| self.wrong(problem))
     }
 
     fn wrong(&self, problem: String) -> LuaError {
@@ -162,11 +171,7 @@ impl Returned<'_> {
         LuaError::Type {
             function: self.function,
             expected,
-            found: match found.type_name() {
-                // Which is no type of its own.
-                "integer" => "number".to_owned(),
-                name => name.to_owned(),
-            },
+            found: type_name(found).to_owned(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Why a script has no answer.
 
+use std::time::Duration;
+
 use crate::Operation;
 
-/// Why a script has no answer. What is said of a script begins with its name and the line.
+/// Why a script has no answer. What is said of a script begins with its name and the line, where it is at one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LuaError {
     /// It cannot be compiled.
@@ -15,11 +17,21 @@ pub enum LuaError {
     #[error("{0}")]
     Script(String),
     /// It took too long.
-    #[error("the script took longer than {}s", .0.as_secs_f32())]
-    TooSlow(std::time::Duration),
+    #[error("{}took longer than {}s", before(place), time.as_secs_f32())]
+    TooSlow {
+        /// The name of the script and the line that it was at.
+        place: String,
+        /// How long it may take.
+        time: Duration,
+    },
     /// It did too much.
-    #[error("the script took more than {0} instructions")]
-    TooMuch(u64),
+    #[error("{}took more than {instructions} instructions", before(place))]
+    TooMuch {
+        /// The name of the script and the line that it was at.
+        place: String,
+        /// How many it may take.
+        instructions: u64,
+    },
     /// It needs too much memory.
     #[error("the script needs more than {0} bytes of memory")]
     OutOfMemory(usize),
@@ -44,6 +56,65 @@ pub enum LuaError {
     /// It cannot be started.
     #[error("cannot start the interpreter of Lua: {0}")]
     Start(String),
+}
+
+fn before(place: &str) -> String {
+    match place {
+        "" => "the script ".to_owned(),
+        place => format!("{place}: the script "),
+    }
+}
+
+// === impl LuaError ===
+
+impl LuaError {
+    /// Whether a state may be spoiled in which it happened.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::TooSlow { .. } | Self::TooMuch { .. } | Self::OutOfMemory(_) | Self::Start(_) => true,
+            Self::Syntax(_)
+            | Self::NoFunction(_)
+            | Self::Script(_)
+            | Self::Type { .. }
+            | Self::Result { .. } => false,
+        }
+    }
+
+    /// The same of a script whose name is cut short where it is said.
+    pub(super) fn named(mut self, short: &str, name: &str) -> Self {
+        if let Self::Syntax(text)
+        | Self::Script(text)
+        | Self::TooSlow { place: text, .. }
+        | Self::TooMuch { place: text, .. } = &mut self
+            && let Some(rest) = text.strip_prefix(short).filter(|rest| rest.starts_with(':'))
+        {
+            *text = format!("{name}{rest}");
+        }
+        self
+    }
+}
+
+impl From<&mlua::Error> for LuaError {
+    fn from(error: &mlua::Error) -> Self {
+        match error {
+            mlua::Error::MemoryError(_) => Self::OutOfMemory(0),
+            mlua::Error::CallbackError { cause, .. } | mlua::Error::WithContext { cause, .. } => {
+                Self::from(&**cause)
+            }
+            mlua::Error::RuntimeError(text) => Self::Script(without_stack(text)),
+            mlua::Error::SyntaxError { message, .. } => Self::Syntax(without_stack(message)),
+            error => match error.downcast_ref::<Self>() {
+                Some(error) => error.clone(),
+                None => Self::Script(without_stack(&error.to_string())),
+            },
+        }
+    }
+}
+
+/// The stack says nothing to people.
+fn without_stack(text: &str) -> String {
+    let text = text.split("\nstack traceback:").next().unwrap_or_default();
+    text.to_owned()
 }
 
 // === impl Operation ===

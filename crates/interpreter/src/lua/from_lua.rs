@@ -8,27 +8,31 @@ use serde_json::{Map, Number, Value};
 /// How deep tables may be within each other, as JSON may be.
 const DEPTH: usize = 128;
 
-/// How many values a result may hold: a table that is in it twice counts twice.
-const VALUES: usize = 500_000;
+/// What a value takes, beside the bytes of strings.
+const VALUE: usize = size_of::<Value>();
 
 /// A conversion under way.
 struct Conversion {
     path: String,
     /// The tables that the value is in.
     within: Vec<*const c_void>,
+    /// How many bytes it may take yet.
     left: usize,
+    bytes: usize,
 }
 
-/// A value as JSON. Tables are lists where their keys are 1 to n, which includes the empty one, and objects where all are strings.
+/// A value as JSON, of some `bytes` at most: a table that is in it twice counts twice. Tables are lists where their keys are 1 to n, which
+/// includes the empty one, and objects where all are strings.
 ///
 /// # Errors
 ///
 /// What is wrong, with the field.
-pub(super) fn from_lua(value: &LuaValue) -> Result<Value, String> {
+pub(super) fn from_lua(value: &LuaValue, bytes: usize) -> Result<Value, String> {
     let mut conversion = Conversion {
         path: String::new(),
         within: Vec::new(),
-        left: VALUES,
+        left: bytes,
+        bytes,
     };
     conversion.value(value)
 }
@@ -37,10 +41,7 @@ pub(super) fn from_lua(value: &LuaValue) -> Result<Value, String> {
 
 impl Conversion {
     fn value(&mut self, value: &LuaValue) -> Result<Value, String> {
-        self.left = self
-            .left
-            .checked_sub(1)
-            .ok_or_else(|| format!("it holds more than {VALUES} values"))?;
+        self.take(VALUE)?;
         match value {
             LuaValue::Nil => Ok(Value::Null),
             LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
@@ -48,10 +49,10 @@ impl Conversion {
             LuaValue::Number(number) => {
                 number_of(*number).ok_or_else(|| self.wrong("is not a finite number"))
             }
-            LuaValue::String(text) => match text.to_str() {
-                Ok(text) => Ok(Value::String(text.to_owned())),
-                Err(_) => Ok(Value::String(text.to_string_lossy())),
-            },
+            LuaValue::String(text) => {
+                self.take(text.as_bytes().len())?;
+                Ok(Value::String(text.to_string_lossy()))
+            }
             LuaValue::Table(table) => self.table(table),
             other => Err(self.wrong(&format!("cannot encode {} to JSON", other.type_name()))),
         }
@@ -73,6 +74,7 @@ impl Conversion {
             let (key, value) = pair.map_err(|error| self.wrong(&error.to_string()))?;
             match &key {
                 LuaValue::String(name) => {
+                    self.take(name.as_bytes().len())?;
                     let name = name.to_string_lossy();
                     self.path.push('.');
                     self.path.push_str(&name);
@@ -100,6 +102,12 @@ impl Conversion {
             true => Ok(Value::Object(fields)),
             false => Err(self.wrong("cannot encode mixed or invalid key types")),
         }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| format!("it is larger than {} bytes", self.bytes))?;
+        Ok(())
     }
 
     fn wrong(&self, problem: &str) -> String {

@@ -1,71 +1,100 @@
 //! `require("kube")`: what Karmada gives to scripts (`LUA/kube.go`).
 
-use mlua::{FromLua, Lua, Table, Value as LuaValue, Variadic};
+use mlua::{Lua, Table, Value as LuaValue, Variadic};
 use serde_json::{Value, json};
 
-use super::{from_lua::from_lua, lua_state::raise, to_lua::to_lua};
+use super::{
+    arguments::{Arguments, raise},
+    budget::Budget,
+    from_lua::from_lua,
+    to_lua::to_lua,
+};
 use crate::{pod, quantity::Quantity};
 
+type Called = fn(&Budget, &Arguments<'_>) -> mlua::Result<LuaValue>;
+
 /// The library.
-pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
+pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let library = lua.create_table()?;
-    library.raw_set("resourceAdd", lua.create_function(resource_add)?)?;
-    library.raw_set(
-        "accuratePodRequirements",
-        lua.create_function(accurate_pod_requirements)?,
-    )?;
-    library.raw_set("getPodDependencies", lua.create_function(get_pod_dependencies)?)?;
-    library.raw_set("getResourceQuantity", lua.create_function(get_resource_quantity)?)?;
+    let functions: [(&'static str, Called); 4] = [
+        ("resourceAdd", resource_add),
+        ("getResourceQuantity", get_resource_quantity),
+        ("accuratePodRequirements", accurate_pod_requirements),
+        ("getPodDependencies", get_pod_dependencies),
+    ];
+    for (function, called) in functions {
+        let budget = budget.clone();
+        let called = move |lua: &Lua, values: Variadic<LuaValue>| {
+            called(
+                &budget,
+                &Arguments {
+                    lua,
+                    function,
+                    values,
+                },
+            )
+        };
+        library.raw_set(function, lua.create_function(called)?)?;
+    }
     Ok(library)
 }
 
 /// The sum of quantities, in the format of the first that is something.
-fn resource_add(lua: &Lua, amounts: Variadic<LuaValue>) -> mlua::Result<String> {
+fn resource_add(_: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let mut sum = Quantity::default();
-    for amount in amounts.iter() {
-        sum += quantity(lua, amount)?;
+    for place in 1..=arguments.values.len() {
+        sum += quantity(arguments, place)?;
     }
-    Ok(sum.to_string())
-}
-
-/// What pods of a template need; `nil` where that is nothing.
-fn accurate_pod_requirements(lua: &Lua, template: LuaValue) -> mlua::Result<LuaValue> {
-    let template = json(lua, &template, "accuratePodRequirements")?;
-    match pod::requirements(&template) {
-        Ok(Some(needed)) => to_lua(lua, &json!(needed)),
-        Ok(None) => Ok(LuaValue::Nil),
-        Err(error) => Err(raise(lua, &error.to_string())),
-    }
-}
-
-/// The objects that pods of a template need, in a namespace, which is `default` where it is `nil`.
-fn get_pod_dependencies(
-    lua: &Lua,
-    (template, namespace): (LuaValue, Option<String>),
-) -> mlua::Result<LuaValue> {
-    let template = json(lua, &template, "getPodDependencies")?;
-    let namespace = namespace.as_deref().unwrap_or("default");
-    to_lua(lua, &json!(pod::dependencies(&template, Some(namespace))))
+    let sum = arguments.lua.create_string(sum.to_string())?;
+    Ok(LuaValue::String(sum))
 }
 
 /// A quantity as a number.
-fn get_resource_quantity(lua: &Lua, amount: LuaValue) -> mlua::Result<f64> {
-    let amount = quantity(lua, &amount)?;
+fn get_resource_quantity(_: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
+    let amount = quantity(arguments, 1)?;
     match amount < Quantity::default() {
-        true => Err(raise(lua, "quantity cannot be negative")),
-        false => Ok(amount.to_f64()),
+        true => Err(raise(arguments.lua, "quantity cannot be negative")),
+        false => Ok(LuaValue::Number(amount.to_f64())),
     }
 }
 
-fn quantity(lua: &Lua, value: &LuaValue) -> mlua::Result<Quantity> {
-    if value.is_nil() {
+/// What pods of a template need; `nil` where that is nothing.
+fn accurate_pod_requirements(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
+    let template = template(budget, arguments)?;
+    match pod::requirements(&template) {
+        Ok(Some(needed)) => to_lua(arguments.lua, &json!(needed)),
+        Ok(None) => Ok(LuaValue::Nil),
+        Err(error) => Err(raise(arguments.lua, &error.to_string())),
+    }
+}
+
+/// The objects that pods of a template need, in a namespace, which is `default` where it is `nil`. Karmada's returns `nil` where there
+/// are none, and scripts that return that in turn fail.
+fn get_pod_dependencies(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
+    let template = template(budget, arguments)?;
+    let namespace = match arguments.value(2) {
+        LuaValue::Nil => "default".to_owned(),
+        _ => arguments.text(2)?.to_string_lossy(),
+    };
+    let dependencies = pod::dependencies(&template, Some(&namespace));
+    to_lua(arguments.lua, &json!(dependencies))
+}
+
+/// Nothing where it is `nil`. JSON has quantities that are numbers.
+fn quantity(arguments: &Arguments<'_>, place: usize) -> mlua::Result<Quantity> {
+    if arguments.value(place).is_nil() {
         return Ok(Quantity::default());
     }
-    let text = String::from_lua(value.clone(), lua);
-    let text = text.map_err(|_| raise(lua, &format!("{} is not a quantity", value.type_name())))?;
-    Quantity::parse(&text).map_err(|error| raise(lua, &error.to_string()))
+    let text = arguments.text(place)?;
+    let quantity = Quantity::parse(&text.to_string_lossy());
+    quantity.map_err(|error| raise(arguments.lua, &error.to_string()))
 }
 
-fn json(lua: &Lua, value: &LuaValue, function: &str) -> mlua::Result<Value> {
-    from_lua(value).map_err(|problem| raise(lua, &format!("kube.{function}: {problem}")))
+fn template(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<Value> {
+    let table = arguments.table(1)?;
+    // A small table may be large as JSON.
+    budget.spend(arguments.lua, 1)?;
+    let left = budget.memory().saturating_sub(arguments.lua.used_memory());
+    let template = from_lua(&LuaValue::Table(table), left);
+    template.map_err(|problem| arguments.bad(1, &problem))
 }

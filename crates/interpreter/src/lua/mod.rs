@@ -15,15 +15,19 @@
 //! - `print` prints nothing.
 
 mod answers;
+mod arguments;
 mod budget;
+mod clock;
 mod empties;
 mod error;
 mod from_lua;
+mod globals;
 mod kube_library;
 mod lua_state;
 mod pattern;
 mod program;
 mod strings;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod to_lua;

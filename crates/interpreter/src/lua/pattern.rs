@@ -1,17 +1,15 @@
 //! Patterns of Lua 5.1 (its manual, §5.4.1), matched within a budget: those of the C library cannot be interrupted, and a short
 //! pattern may backtrack for ever.
 
-use super::{LuaError, budget::Budget};
-
 /// Why a pattern says nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum PatternError {
     /// It is not a pattern.
     #[error("{0}")]
     Malformed(&'static str),
     /// It takes too long.
     #[error(transparent)]
-    Budget(#[from] LuaError),
+    Stopped(#[from] mlua::Error),
 }
 
 /// What a part of a match is.
@@ -50,8 +48,9 @@ struct Matcher<'a> {
     pattern: &'a [u8],
     parts: Vec<Part>,
     depth: usize,
+    /// Those that are not spent yet.
     steps: u64,
-    budget: &'a Budget,
+    spend: &'a dyn Fn(u64) -> mlua::Result<()>,
 }
 
 /// `LUA_MAXCAPTURES`
@@ -62,6 +61,9 @@ const DEPTH: usize = 200;
 
 /// How many steps are taken between two looks at the budget.
 const PERIOD: u64 = 1024;
+
+/// How many bytes of a set are a step.
+const SET: usize = 8;
 
 const ENDS_WITH_PERCENT: PatternError = PatternError::Malformed("malformed pattern (ends with '%')");
 const MISSING_BRACKET: PatternError = PatternError::Malformed("malformed pattern (missing ']')");
@@ -74,13 +76,18 @@ pub(super) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte))
 }
 
-/// The first match from `start` on. `anchored`: whether a `^` at the beginning means that place.
+/// The first match from `start` on. `anchored`: whether a `^` at the beginning means that place. `spend` is told of steps every now and
+/// then, and may end the search.
+///
+/// # Errors
+///
+/// When the pattern is none where it is looked at, or what `spend` says.
 pub(super) fn search(
     text: &[u8],
     pattern: &[u8],
     start: usize,
     anchored: bool,
-    budget: &Budget,
+    spend: &dyn Fn(u64) -> mlua::Result<()>,
 ) -> Result<Option<Match>, PatternError> {
     let (pattern, is_anchored) = match pattern.strip_prefix(b"^") {
         Some(rest) if anchored => (rest, true),
@@ -92,7 +99,7 @@ pub(super) fn search(
         parts: Vec::new(),
         depth: 0,
         steps: 0,
-        budget,
+        spend,
     };
     for start in start..=text.len() {
         matcher.parts.clear();
@@ -112,8 +119,8 @@ pub(super) fn search(
 impl Matcher<'_> {
     fn step(&mut self) -> Result<(), PatternError> {
         self.steps += 1;
-        if self.steps.is_multiple_of(PERIOD) {
-            self.budget.spend(PERIOD)?;
+        if self.steps >= PERIOD {
+            (self.spend)(std::mem::take(&mut self.steps))?;
         }
         Ok(())
     }
@@ -304,7 +311,7 @@ impl Matcher<'_> {
         }
     }
 
-    fn is_single(&self, at: usize, from: usize, end: usize) -> bool {
+    fn is_single(&mut self, at: usize, from: usize, end: usize) -> bool {
         let Some(&byte) = self.text.get(at) else {
             return false;
         };
@@ -317,7 +324,8 @@ impl Matcher<'_> {
     }
 
     /// Whether a byte is in the set between the brackets at `from` and `end`.
-    fn is_in_set(&self, byte: u8, from: usize, end: usize) -> bool {
+    fn is_in_set(&mut self, byte: u8, from: usize, end: usize) -> bool {
+        self.steps += ((end - from) / SET) as u64;
         let mut at = from + 1;
         let is_in = match self.pattern.get(at) {
             Some(b'^') => {

@@ -102,7 +102,7 @@ impl LuaProgram {
     fn interpret_in(state: &LuaState, question: Question<'_>, limits: LuaLimits) -> Result<Answer, LuaError> {
         let function = question.operation().lua_function();
         let values = state.call(function, limits, |lua| arguments(lua, question), || Ok(()))?;
-        answers::read(question, &values)
+        answers::read(question, &values, limits)
     }
 
     fn state(&self) -> Result<LuaState, LuaError> {
@@ -131,7 +131,7 @@ impl LuaState {
         let function = question.operation().lua_function();
         let arguments = |lua: &Lua| arguments(lua, question);
         let values = self.call(function, limits, arguments, || self.trace(on_line))?;
-        answers::read(question, &values)
+        answers::read(question, &values, limits)
     }
 }
 

@@ -4,8 +4,8 @@ use memchr::memmem;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue, Variadic};
 
 use super::{
+    arguments::{Arguments, raise},
     budget::Budget,
-    lua_state::raise,
     pattern::{self, Capture, Match, PatternError},
 };
 
@@ -13,149 +13,151 @@ use super::{
 const LONGEST: usize = 1_000_000;
 
 /// Those of the C library that are as good as they are, but for the length of what they take.
-const BOUNDED: [&str; 7] = ["byte", "format", "len", "lower", "reverse", "sub", "upper"];
-
-/// Those that are not there: they make much of little.
-const MISSING: [&str; 3] = ["dump", "gsub", "rep"];
+const BOUNDED: [&str; 8] = [
+    "byte", "char", "format", "len", "lower", "reverse", "sub", "upper",
+];
 
 /// The library, of that which `lua` was made with.
 pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let plain: Table = lua.globals().raw_get("string")?;
     let library = lua.create_table()?;
-    library.raw_set("char", plain.raw_get::<Function>("char")?)?;
     for name in BOUNDED {
         let function: Function = plain.raw_get(name)?;
         library.raw_set(name, bounded(lua, name, function)?)?;
     }
-    for name in MISSING {
-        let missing = move |lua: &Lua, ()| -> mlua::Result<()> {
-            Err(raise(lua, &format!("string.{name} is not available")))
+    let searching: [(&'static str, Searching); 3] = [("find", find), ("match", first), ("gmatch", each)];
+    for (function, search) in searching {
+        let budget = budget.clone();
+        let search = move |lua: &Lua, values: Variadic<LuaValue>| {
+            search(
+                &budget,
+                &Arguments {
+                    lua,
+                    function,
+                    values,
+                },
+            )
         };
-        library.raw_set(name, lua.create_function(missing)?)?;
+        library.raw_set(function, lua.create_function(search)?)?;
     }
-    let of_find = budget.clone();
-    let find = move |lua: &Lua, (text, pattern, init, plain): Find| {
-        find(lua, &of_find, &text, &pattern, init, plain)
-    };
-    library.raw_set("find", lua.create_function(find)?)?;
-    let of_match = budget.clone();
-    let matches = move |lua: &Lua, (text, pattern, init): (LuaString, LuaString, Option<f64>)| {
-        let start = start_of(init, text.as_bytes().len());
-        match searched(lua, &of_match, &text, &pattern, start)? {
-            Some(found) => parts(lua, &text, &found),
-            None => Ok(nothing()),
-        }
-    };
-    library.raw_set("match", lua.create_function(matches)?)?;
-    let of_gmatch = budget.clone();
-    let gmatch =
-        move |lua: &Lua, (text, pattern): (LuaString, LuaString)| each(lua, of_gmatch.clone(), text, pattern);
-    library.raw_set("gmatch", lua.create_function(gmatch)?)?;
     Ok(library)
 }
 
-type Find = (LuaString, LuaString, Option<f64>, Option<LuaValue>);
+type Searching = fn(&Budget, &Arguments<'_>) -> mlua::Result<MultiValue>;
 
 /// A function that takes text up to the longest.
 fn bounded(lua: &Lua, name: &'static str, function: Function) -> mlua::Result<Function> {
-    lua.create_function(move |lua, arguments: Variadic<LuaValue>| {
-        let too_long =
-            |value: &LuaValue| matches!(value, LuaValue::String(text) if text.as_bytes().len() > LONGEST);
-        match arguments.iter().any(too_long) {
-            true => Err(too_long_for(lua, name)),
-            false => function.call::<MultiValue>(arguments),
+    lua.create_function(move |lua, values: Variadic<LuaValue>| {
+        let arguments = Arguments {
+            lua,
+            function: name,
+            values,
+        };
+        for (index, value) in arguments.values.iter().enumerate() {
+            if let LuaValue::String(text) = value {
+                check_length(&arguments, index + 1, text)?;
+            }
         }
+        let values = arguments.values.clone();
+        function.call::<MultiValue>(values).map_err(|error| match error {
+            // C says neither where it was called nor what as, since a script has not called it.
+            mlua::Error::RuntimeError(text) => {
+                let text = text.split("\nstack traceback:").next().unwrap_or_default();
+                raise(lua, &text.replace("to '?'", &format!("to '{name}'")))
+            }
+            error => error,
+        })
     })
 }
 
-fn too_long_for(lua: &Lua, name: &str) -> mlua::Error {
-    raise(
-        lua,
-        &format!("string.{name}: a string is longer than {LONGEST} bytes"),
-    )
+fn check_length(arguments: &Arguments<'_>, place: usize, text: &LuaString) -> mlua::Result<()> {
+    match text.as_bytes().len() > LONGEST {
+        true => Err(arguments.bad(place, &format!("longer than {LONGEST} bytes"))),
+        false => Ok(()),
+    }
 }
 
-fn find(
-    lua: &Lua,
-    budget: &Budget,
-    text: &LuaString,
-    pattern: &LuaString,
-    init: Option<f64>,
-    plain: Option<LuaValue>,
-) -> mlua::Result<MultiValue> {
-    let start = start_of(init, text.as_bytes().len());
-    let is_plain = plain.is_some_and(|plain| !matches!(plain, LuaValue::Nil | LuaValue::Boolean(false)));
+/// A text and what is looked for in it.
+fn texts(arguments: &Arguments<'_>) -> mlua::Result<(LuaString, LuaString)> {
+    let (text, pattern) = (arguments.text(1)?, arguments.text(2)?);
+    check_length(arguments, 1, &text)?;
+    check_length(arguments, 2, &pattern)?;
+    Ok((text, pattern))
+}
+
+fn find(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
+    let (text, pattern) = texts(arguments)?;
+    let start = start_of(arguments.optional_number(3)?, text.as_bytes().len());
+    let is_plain = !matches!(arguments.value(4), LuaValue::Nil | LuaValue::Boolean(false));
     if is_plain || pattern::is_plain(&pattern.as_bytes()) {
         let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-        if text.len() > LONGEST || pattern.len() > LONGEST {
-            return Err(too_long_for(lua, "find"));
-        }
-        budget
-            .spend((text.len() / 64) as u64)
-            .map_err(mlua::Error::external)?;
+        budget.spend(arguments.lua, (text.len() / 64) as u64)?;
         let found = memmem::find(&text[start..], &pattern);
         return Ok(found.map_or_else(nothing, |found| {
-            let places = [start + found + 1, start + found + pattern.len()];
-            places
-                .map(|place| LuaValue::Number(place as f64))
-                .into_iter()
-                .collect()
+            places(start + found, start + found + pattern.len())
         }));
     }
-    let Some(found) = searched(lua, budget, text, pattern, start)? else {
+    let Some(found) = searched(budget, arguments, &text, &pattern, start, true)? else {
         return Ok(nothing());
     };
-    let mut values =
-        MultiValue::from_iter([found.start + 1, found.end].map(|place| LuaValue::Number(place as f64)));
+    let mut values = places(found.start, found.end);
     if !found.captures.is_empty() {
-        values.extend(parts(lua, text, &found)?);
+        values.extend(parts(arguments.lua, &text, &found)?);
     }
     Ok(values)
 }
 
+fn first(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
+    let (text, pattern) = texts(arguments)?;
+    let start = start_of(arguments.optional_number(3)?, text.as_bytes().len());
+    match searched(budget, arguments, &text, &pattern, start, true)? {
+        Some(found) => parts(arguments.lua, &text, &found),
+        None => Ok(nothing()),
+    }
+}
+
 /// An iterator over all matches.
-fn each(lua: &Lua, budget: Budget, text: LuaString, pattern: LuaString) -> mlua::Result<Function> {
+fn each(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
+    let (text, pattern) = texts(arguments)?;
+    let budget = budget.clone();
     let mut next = Some(0);
-    lua.create_function_mut(move |lua, _: Variadic<LuaValue>| {
+    let iterator = arguments.lua.create_function_mut(move |lua, ()| {
         let Some(start) = next.take() else {
             return Ok(nothing());
         };
-        let found = {
-            let (bytes, pattern) = (text.as_bytes(), pattern.as_bytes());
-            if bytes.len() > LONGEST || pattern.len() > LONGEST {
-                return Err(too_long_for(lua, "gmatch"));
-            }
-            pattern::search(&bytes, &pattern, start, false, &budget).map_err(|error| wrong(lua, error))?
+        let (function, values) = ("gmatch", Variadic::new());
+        let arguments = Arguments {
+            lua,
+            function,
+            values,
         };
-        let Some(found) = found else {
+        let Some(found) = searched(&budget, &arguments, &text, &pattern, start, false)? else {
             return Ok(nothing());
         };
         // An empty match is not found again.
         let end = found.end + usize::from(found.end == found.start);
         next = (end <= text.as_bytes().len()).then_some(end);
         parts(lua, &text, &found)
-    })
+    })?;
+    Ok(MultiValue::from_iter([LuaValue::Function(iterator)]))
 }
 
+/// `is_anchored`: whether a `^` at the beginning means the start.
 fn searched(
-    lua: &Lua,
     budget: &Budget,
+    arguments: &Arguments<'_>,
     text: &LuaString,
     pattern: &LuaString,
     start: usize,
+    is_anchored: bool,
 ) -> mlua::Result<Option<Match>> {
-    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-    if text.len() > LONGEST || pattern.len() > LONGEST {
-        return Err(too_long_for(lua, "match"));
-    }
-    pattern::search(&text, &pattern, start, true, budget).map_err(|error| wrong(lua, error))
-}
-
-fn wrong(lua: &Lua, error: PatternError) -> mlua::Error {
-    match error {
+    let lua = arguments.lua;
+    let spend = |steps| budget.spend(lua, steps);
+    let found = pattern::search(&text.as_bytes(), &pattern.as_bytes(), start, is_anchored, &spend);
+    found.map_err(|error| match error {
         PatternError::Malformed(problem) => raise(lua, problem),
-        PatternError::Budget(error) => mlua::Error::external(error),
-    }
+        PatternError::Stopped(error) => error,
+    })
 }
 
 /// The captures of a match, or all of it where there are none.
@@ -187,6 +189,14 @@ fn start_of(init: Option<f64>, length: usize) -> usize {
         false => init - 1.0,
     };
     start.clamp(0.0, length as f64) as usize
+}
+
+/// The first and the last byte of what was found, from 1.
+fn places(start: usize, end: usize) -> MultiValue {
+    [start + 1, end]
+        .map(|place| LuaValue::Number(place as f64))
+        .into_iter()
+        .collect()
 }
 
 fn nothing() -> MultiValue {

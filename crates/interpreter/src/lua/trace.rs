@@ -27,7 +27,7 @@ pub struct TracedLine {
     /// Its number, from 1.
     pub number: usize,
     /// What stands there.
-    pub text: String,
+    pub text: Arc<str>,
     /// How long it took until the next.
     pub time: Duration,
     /// How many bytes the state took when it began.
@@ -61,7 +61,7 @@ impl Tracing {
 
     pub(super) fn end(&self, name: &str, script: &str, answer: Result<Answer, LuaError>) -> LuaTrace {
         let noted = self.0.lock();
-        let texts: Vec<_> = script.lines().collect();
+        let texts: Vec<Arc<str>> = script.lines().map(Arc::from).collect();
         let ended = Instant::now();
         let next = noted.iter().skip(1).map(|(_, at, _)| *at).chain([ended]);
         let lines = noted
@@ -71,9 +71,8 @@ impl Tracing {
                 number: *number,
                 text: texts
                     .get(number.wrapping_sub(1))
-                    .copied()
-                    .unwrap_or_default()
-                    .to_owned(),
+                    .cloned()
+                    .unwrap_or_else(|| Arc::from("")),
                 time: next - *at,
                 memory: *memory,
             });

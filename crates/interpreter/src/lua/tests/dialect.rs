@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{failed, returned};
+use super::{LIMITS, failed, returned};
+use crate::{Question, lua::LuaProgram};
 
 #[test]
 fn the_libraries_are_those_of_lua_5_1() {
@@ -219,4 +220,240 @@ fn the_kube_library_knows_quantities_and_pods() {
         failed("return require('kube').getResourceQuantity('-1')"),
         "test:1: quantity cannot be negative"
     );
+}
+
+#[test]
+fn what_is_called_with_the_wrong_says_where() {
+    for (call, expected) in [
+        (
+            "string.find(nil, 'x')",
+            "bad argument #1 to 'find' (string expected, got nil)",
+        ),
+        (
+            "('x'):find()",
+            "bad argument #2 to 'find' (string expected, got no value)",
+        ),
+        (
+            "('x'):find('x', {})",
+            "bad argument #3 to 'find' (number expected, got table)",
+        ),
+        (
+            "('x'):match()",
+            "bad argument #2 to 'match' (string expected, got no value)",
+        ),
+        (
+            "string.gmatch({}, 'x')",
+            "bad argument #1 to 'gmatch' (string expected, got table)",
+        ),
+        (
+            "string.upper(nil)",
+            "bad argument #1 to 'upper' (string expected, got nil)",
+        ),
+        ("string.char(-1)", "bad argument #1 to 'char' (invalid value)"),
+        (
+            "string.format('%d', 'x')",
+            "bad argument #2 to 'format' (number expected, got string)",
+        ),
+        (
+            "table.concat({{}})",
+            "invalid value (table) at index 1 in table for 'concat'",
+        ),
+        (
+            "table.concat(1)",
+            "bad argument #1 to 'concat' (table expected, got number)",
+        ),
+        (
+            "table.insert(nil, 1)",
+            "bad argument #1 to 'insert' (table expected, got nil)",
+        ),
+        (
+            "table.insert({}, 1, 2, 3)",
+            "wrong number of arguments to 'insert'",
+        ),
+        (
+            "table.insert({}, 'x', 2)",
+            "bad argument #2 to 'insert' (number expected, got string)",
+        ),
+        (
+            "table.remove()",
+            "bad argument #1 to 'remove' (table expected, got nil)",
+        ),
+        ("table.sort({1, 'x'})", "attempt to compare string with number"),
+        ("table.sort({{}, {}})", "attempt to compare two table values"),
+        (
+            "table.sort({}, 1)",
+            "bad argument #2 to 'sort' (function expected, got number)",
+        ),
+        (
+            "math.random(0)",
+            "bad argument #1 to 'random' (interval is empty)",
+        ),
+        (
+            "ipairs()",
+            "bad argument #1 to 'ipairs' (table expected, got no value)",
+        ),
+        (
+            "unpack()",
+            "bad argument #1 to 'unpack' (table expected, got no value)",
+        ),
+        (
+            "os.time(1)",
+            "bad argument #1 to 'time' (table expected, got number)",
+        ),
+        ("os.time({year = 1})", "field 'month' missing in date table"),
+        ("os.date('%c', 1e300)", "bad argument #2 to 'date' (out of range)"),
+        ("require()", "module nil not found"),
+        (
+            "require('kube').resourceAdd({})",
+            "bad argument #1 to 'resourceAdd' (string expected, got table)",
+        ),
+        (
+            "require('kube').accuratePodRequirements()",
+            "bad argument #1 to 'accuratePodRequirements' (table expected, got no value)",
+        ),
+        (
+            "require('kube').getPodDependencies({}, {})",
+            "bad argument #2 to 'getPodDependencies' (string expected, got table)",
+        ),
+        (
+            "require('kube').accuratePodRequirements({print})",
+            "bad argument #1 to 'accuratePodRequirements' ([1]: cannot encode function to JSON)",
+        ),
+    ] {
+        assert_eq!(
+            failed(&format!("\n{call}")),
+            format!("test:2: {expected}"),
+            "{call}"
+        );
+    }
+}
+
+#[test]
+fn what_is_caught_is_what_was_raised() {
+    for (body, expected) in [
+        ("local _, e = pcall(error, {code = 7}) return e.code", json!(7)),
+        ("local _, e = pcall(error) return e == nil", json!(true)),
+        (
+            "local _, e = pcall(function() return string.find() end) return type(e)",
+            json!("string"),
+        ),
+        (
+            "local _, e = pcall(function() string.rep('x') end) return e",
+            json!("test:1: string.rep is not available"),
+        ),
+        (
+            "local _, e = pcall(function() local x = nil + 1 end) return e",
+            json!("test:1: attempt to perform arithmetic on a nil value"),
+        ),
+        (
+            "return select('#', pcall(function() return 1, 2, 3 end))",
+            json!(4),
+        ),
+        ("return (pcall())", json!(false)),
+        (
+            "return select(2, xpcall(function() error({1}) end, function(e) return e[1] end))",
+            json!(1),
+        ),
+        (
+            "return select(2, xpcall(error, function() error('again', 0) end))",
+            json!("again"),
+        ),
+    ] {
+        assert_eq!(returned(body), Ok(expected), "{body}");
+    }
+    assert_eq!(failed("error({})"), "error object is a table value");
+    assert_eq!(failed("error()"), "error object is a nil value");
+    assert_eq!(failed("error('words', 0)"), "words");
+    assert_eq!(failed("local function f() f() end f()"), "test:1: stack overflow");
+}
+
+#[test]
+fn tables_are_changed_as_by_c() {
+    for (body, expected) in [
+        (
+            "local t = {'a', 'c'} table.insert(t, 2, 'b') return t",
+            json!(["a", "b", "c"]),
+        ),
+        ("local t = {'a'} table.insert(t, 3, 'c') return t[3]", json!("c")),
+        (
+            "local t = {'a', 'b', 'c'} return table.remove(t, 1) .. t[1] .. #t",
+            json!("ab2"),
+        ),
+        ("local t = {'a', 'b'} return table.remove(t) .. #t", json!("b1")),
+        ("return table.remove({}) == nil", json!(true)),
+        ("return select('#', table.remove({'a'}, 9))", json!(0)),
+        ("return table.getn({1, 2}) + table.maxn({[7] = 1})", json!(9)),
+        ("return table.concat({1, 2.5, 'x'}, ', ')", json!("1, 2.5, x")),
+        ("return table.concat({'a', 'b', 'c'}, '', 2, 3)", json!("bc")),
+        ("return table.concat({}, ',')", json!("")),
+        ("local t = {3, 1, 2} table.sort(t) return t", json!([1, 2, 3])),
+        (
+            "local t = {3, 1, 2, 5, 4} table.sort(t, function(a, b) return a > b end) return t",
+            json!([5, 4, 3, 2, 1]),
+        ),
+        ("local t = {'b', 'a'} table.sort(t) return t", json!(["a", "b"])),
+        (
+            "function table.contains(t, x) for _, v in ipairs(t) do if v == x then return true end end end return table.contains({1}, 1)",
+            json!(true),
+        ),
+        (
+            "local t = {} for i = 1, 1000 do t[i] = i * 7919 % 1009 end table.sort(t) for i = 2, 1000 do if t[i] < t[i - 1] then return i end end return 'sorted'",
+            json!("sorted"),
+        ),
+    ] {
+        assert_eq!(returned(body), Ok(expected), "{body}");
+    }
+}
+
+#[test]
+fn the_time_is_told_as_in_c() {
+    for (body, expected) in [
+        ("return os.date('!%c', 0)", json!("Thu Jan  1 00:00:00 1970")),
+        (
+            "return os.date('!%x %X %p %%', 0)",
+            json!("01/01/70 00:00:00 AM %"),
+        ),
+        (
+            "local t = os.date('!*t', 86400 * 59) return {t.year, t.month, t.day, t.hour, t.min, t.sec, t.wday, t.yday}",
+            json!([1970, 3, 1, 0, 0, 0, 1, 60]),
+        ),
+        ("return os.date('!*t', 0).isdst", json!(false)),
+        (
+            "local t = os.date('*t', 1e9) return os.time(t)",
+            json!(1_000_000_000),
+        ),
+        (
+            "return os.time({year = 2024, month = 14, day = 35}) - os.time({year = 2025, month = 3, day = 7})",
+            json!(0),
+        ),
+        (
+            "return os.time({year = 2024, month = 1, day = 1, hour = 0, min = 0, sec = 90}) - os.time({year = 2024, month = 1, day = 1, hour = 0, min = 1, sec = 30})",
+            json!(0),
+        ),
+        (
+            "return os.time({year = 1e6, month = 1, day = 1}) == nil",
+            json!(true),
+        ),
+        ("return os.time() > 1e9", json!(true)),
+        ("return os.date('%c') ~= ''", json!(true)),
+    ] {
+        assert_eq!(returned(body), Ok(expected), "{body}");
+    }
+}
+
+#[test]
+fn a_long_name_is_said_whole() {
+    let name = "a-name-that-is-longer-than-lua-has-names-of-scripts.é.".repeat(3);
+    for script in [
+        "function ReflectStatus() error('x') end",
+        "function ReflectStatus() local x = nil + 1 end",
+        "return (",
+        "while true do end",
+    ] {
+        let program = LuaProgram::compile(&name, script);
+        let question = Question::Status { object: &json!({}) };
+        let error = program.and_then(|program| program.interpret(question, &LIMITS));
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{name}:1: ")), "{error}");
+    }
 }

@@ -47,7 +47,7 @@ fn what_does_not_end_is_ended() {
         "while true do pcall(string.match, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '.-.-.-.-.-.-.-.-.-b') end",
     ] {
         let failed = hostile(body, &LIMITS);
-        assert!(matches!(failed, LuaError::TooMuch(_)), "{body}: {failed}");
+        assert!(matches!(failed, LuaError::TooMuch { .. }), "{body}: {failed}");
     }
 }
 
@@ -64,7 +64,8 @@ fn time_is_limited_as_well() {
         "local s = 'a' for i = 1, 12 do s = s .. s end string.find(s, 'a*a*a*a*a*a*b')",
     ] {
         let started = Instant::now();
-        assert_eq!(hostile(body, &limits), LuaError::TooSlow(limits.time), "{body}");
+        let failed = hostile(body, &limits);
+        assert!(matches!(failed, LuaError::TooSlow { .. }), "{body}: {failed}");
         assert!(started.elapsed() < Duration::from_secs(10), "{body}");
     }
 }
@@ -102,8 +103,6 @@ fn what_is_too_deep_or_too_long_is_an_error() {
             "pattern too complex",
         ),
         ("string.format('%9999d', 1)", "invalid"),
-        ("string.x = 1", "a library cannot be changed"),
-        ("require('kube').x = 1", "a library cannot be changed"),
         ("('x').y = 1", "attempt to index"),
         ("error({})", ""),
         ("error()", ""),
@@ -128,7 +127,7 @@ fn results_are_bounded() {
     let deep = status("local t = {1} for i = 1, 1000 do t = {a = t} end return t");
     assert!(deep.ends_with("tables are more than 128 deep"), "{deep}");
     let wide = status("local t = {1} for i = 1, 40 do t = {t, t} end return {t = t}");
-    assert!(wide.ends_with("it holds more than 500000 values"), "{wide}");
+    assert!(wide.ends_with("it is larger than 16777216 bytes"), "{wide}");
 }
 
 #[test]

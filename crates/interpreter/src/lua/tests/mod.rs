@@ -1,5 +1,6 @@
 //! Scripts, as people write them and as nobody should.
 
+mod attacks;
 mod conversion;
 mod dialect;
 mod hostile;

@@ -1,0 +1,119 @@
+//! The library `os`: the time, and how it is written. That of C is not made for several threads.
+
+use jiff::{
+    Timestamp, ToSpan, Zoned, civil,
+    fmt::strtime::{BrokenDownTime, Config, PosixCustom},
+    tz::TimeZone,
+};
+use mlua::{Lua, Table, Value as LuaValue, Variadic};
+
+use super::arguments::{Arguments, raise};
+
+/// The longest format, in bytes.
+const LONGEST: usize = 10_000;
+
+/// The library.
+pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
+    let library = lua.create_table()?;
+    let time = |lua: &Lua, values: Variadic<LuaValue>| {
+        let function = "time";
+        time(&Arguments {
+            lua,
+            function,
+            values,
+        })
+    };
+    library.raw_set("time", lua.create_function(time)?)?;
+    let date = |lua: &Lua, values: Variadic<LuaValue>| {
+        let function = "date";
+        date(&Arguments {
+            lua,
+            function,
+            values,
+        })
+    };
+    library.raw_set("date", lua.create_function(date)?)?;
+    Ok(library)
+}
+
+/// Seconds since 1970, now or at the local time that a table says; `nil` where nobody can tell.
+fn time(arguments: &Arguments<'_>) -> mlua::Result<Option<f64>> {
+    if arguments.value(1).is_nil() {
+        return Ok(Some(Timestamp::now().as_second() as f64));
+    }
+    let table = arguments.table(1)?;
+    let field = |name: &str, default: Option<i64>| {
+        let value = arguments.lua.coerce_number(table.raw_get(name)?)?;
+        #[expect(clippy::cast_possible_truncation, reason = "no date is that far away")]
+        let value = value.map(|value| value as i64).or(default);
+        value.ok_or_else(|| raise(arguments.lua, &format!("field '{name}' missing in date table")))
+    };
+    let [year, month, day] = [field("year", None)?, field("month", None)?, field("day", None)?];
+    let [hour, minute, second] = [
+        field("hour", Some(12))?,
+        field("min", Some(0))?,
+        field("sec", Some(0))?,
+    ];
+    Ok(local([year, month, day, hour, minute, second]).map(|time| time.timestamp().as_second() as f64))
+}
+
+/// A local time, of parts that may be outside of their range: the fourteenth month is the second of the next year.
+fn local([year, month, day, hour, minute, second]: [i64; 6]) -> Option<Zoned> {
+    let months = year.checked_mul(12)?.checked_add(month.checked_sub(1)?)?;
+    let year = i16::try_from(months.div_euclid(12)).ok()?;
+    let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
+    let first = civil::DateTime::new(year, month, 1, 0, 0, 0, 0).ok()?;
+    let span = 0.days().try_days(day.checked_sub(1)?).ok()?;
+    let span = span.try_hours(hour).ok()?.try_minutes(minute).ok()?;
+    let time = first.checked_add(span.try_seconds(second).ok()?).ok()?;
+    time.to_zoned(TimeZone::system()).ok()
+}
+
+/// A time as a format says, in the local time zone, or in UTC where it begins with `!`; as a table where it is `*t`.
+fn date(arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
+    let lua = arguments.lua;
+    let format = match arguments.value(1) {
+        LuaValue::Nil => "%c".to_owned(),
+        _ => arguments.text(1)?.to_string_lossy(),
+    };
+    if format.len() > LONGEST {
+        return Err(arguments.bad(1, &format!("longer than {LONGEST} bytes")));
+    }
+    let timestamp = match arguments.optional_number(2)? {
+        #[expect(clippy::cast_possible_truncation, reason = "no date is that far away")]
+        Some(time) => Timestamp::from_second(time as i64).map_err(|_| arguments.bad(2, "out of range"))?,
+        None => Timestamp::now(),
+    };
+    let (zone, format) = match format.strip_prefix('!') {
+        Some(rest) => (TimeZone::UTC, rest),
+        None => (TimeZone::system(), format.as_str()),
+    };
+    let time = timestamp.to_zoned(zone);
+    if format.starts_with("*t") {
+        return parts(lua, &time).map(LuaValue::Table);
+    }
+    let config = Config::new().lenient(true).custom(PosixCustom::new());
+    let mut text = String::new();
+    let written = BrokenDownTime::from(&time).format_with_config(&config, format, &mut text);
+    written.map_err(|error| arguments.bad(1, &error.to_string()))?;
+    lua.create_string(text).map(LuaValue::String)
+}
+
+fn parts(lua: &Lua, time: &Zoned) -> mlua::Result<Table> {
+    let parts = lua.create_table()?;
+    for (name, value) in [
+        ("year", i32::from(time.year())),
+        ("month", time.month().into()),
+        ("day", time.day().into()),
+        ("hour", time.hour().into()),
+        ("min", time.minute().into()),
+        ("sec", time.second().into()),
+        ("wday", time.weekday().to_sunday_one_offset().into()),
+        ("yday", time.day_of_year().into()),
+    ] {
+        parts.raw_set(name, value)?;
+    }
+    let is_summer = time.time_zone().to_offset_info(time.timestamp()).dst().is_dst();
+    parts.raw_set("isdst", is_summer)?;
+    Ok(parts)
+}

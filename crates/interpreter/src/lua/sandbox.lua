@@ -1,0 +1,210 @@
+-- What a script is given. Runs once in each state, with what C and Rust bring; returns a function that makes the environment of a call.
+local native = ...
+local pcall, select, setmetatable, tonumber, type =
+    native.pcall, native.select, native.setmetatable, native.tonumber, native.type
+-- `raise` names the place in the script that called.
+local raise = native.raise
+local caught, floor, format = native.caught, native.math.floor, native.format
+
+local function bad_argument(index, name, problem)
+  raise(format("bad argument #%d to '%s' (%s)", index, name, problem))
+end
+
+-- `caught` raises a limit again, so that nobody outlives it, and makes of other errors what a script may see of them.
+local function ended(succeeds, ...)
+  if succeeds then
+    return true, ...
+  end
+  return false, caught((...))
+end
+
+-- The handler runs when the error is over: while one of a hook is under way there are no hooks, and nothing would end the handler.
+local function handled(handler, succeeds, ...)
+  if succeeds then
+    return true, ...
+  end
+  local _, result = ended(pcall(handler, caught((...))))
+  return false, result
+end
+
+local base = {
+  _VERSION = "Lua 5.1",
+  pcall = function(run, ...)
+    return ended(pcall(run, ...))
+  end,
+  xpcall = function(run, handler)
+    return handled(handler, pcall(run))
+  end,
+  print = function() end,
+}
+for _, name in native.ipairs(native.shared) do
+  base[name] = native[name]
+end
+
+-- `table` in Lua: what C does with the indexes and the orders of others does not end when it should.
+local table = { concat = native.concat, getn = native.table.getn, maxn = native.table.maxn }
+
+function table.insert(list, ...)
+  if type(list) ~= "table" then
+    bad_argument(1, "insert", "table expected, got " .. type(list))
+  end
+  local count, length = select("#", ...), #list
+  if count == 1 then
+    list[length + 1] = (...)
+    return
+  elseif count ~= 2 then
+    raise("wrong number of arguments to 'insert'")
+  end
+  local position, value = ...
+  position = tonumber(position) and floor(position) or bad_argument(2, "insert", "number expected, got " .. type(position))
+  for index = length + 1, position + 1, -1 do
+    list[index] = list[index - 1]
+  end
+  list[position] = value
+end
+
+function table.remove(list, position)
+  if type(list) ~= "table" then
+    bad_argument(1, "remove", "table expected, got " .. type(list))
+  end
+  local length = #list
+  if position == nil then
+    position = length
+  end
+  position = tonumber(position) and floor(position) or bad_argument(2, "remove", "number expected, got " .. type(position))
+  if not (1 <= position and position <= length) then
+    return
+  end
+  local removed = list[position]
+  for index = position, length - 1 do
+    list[index] = list[index + 1]
+  end
+  list[length] = nil
+  return removed
+end
+
+local function is_less(left, right)
+  local of_left, of_right = type(left), type(right)
+  if of_left == of_right and (of_left == "number" or of_left == "string") then
+    return left < right
+  elseif of_left == of_right then
+    raise("attempt to compare two " .. of_left .. " values")
+  end
+  raise("attempt to compare " .. of_left .. " with " .. of_right)
+end
+
+-- Merges ever longer runs: as many steps for the worst list as for any, and for the worst order.
+function table.sort(list, less)
+  if type(list) ~= "table" then
+    bad_argument(1, "sort", "table expected, got " .. type(list))
+  elseif less == nil then
+    less = is_less
+  elseif type(less) ~= "function" then
+    bad_argument(2, "sort", "function expected, got " .. type(less))
+  end
+  local count, from, to, width = #list, {}, {}, 1
+  for index = 1, count do
+    from[index] = list[index]
+  end
+  while width < count do
+    for start = 1, count, 2 * width do
+      local left, middle = start, start + width
+      local right, stop = middle, middle + width
+      if stop > count + 1 then
+        stop = count + 1
+      end
+      if middle > stop then
+        middle, right = stop, stop
+      end
+      for place = start, stop - 1 do
+        if right >= stop or left < middle and not less(from[right], from[left]) then
+          to[place], left = from[left], left + 1
+        else
+          to[place], right = from[right], right + 1
+        end
+      end
+    end
+    from, to, width = to, from, 2 * width
+  end
+  for index = 1, count do
+    list[index] = from[index]
+  end
+end
+
+-- `math.random` of C is one for the whole process. This one begins anew with each call: the same question has the same answer.
+local first_seed = 123456789
+local math, seed = native.math, first_seed
+
+function math.random(lowest, highest)
+  seed = seed * 16807 % 2147483647
+  local part = (seed - 1) / 2147483646
+  if lowest == nil then
+    return part
+  elseif highest == nil then
+    lowest, highest = 1, lowest
+  end
+  lowest, highest = tonumber(lowest), tonumber(highest)
+  if not lowest or not highest then
+    bad_argument(lowest and 2 or 1, "random", "number expected")
+  end
+  lowest, highest = floor(lowest), floor(highest)
+  if not (lowest <= highest) then
+    bad_argument(1, "random", "interval is empty")
+  end
+  return floor(part * (highest - lowest + 1)) + lowest
+end
+
+function math.randomseed(number)
+  number = tonumber(number)
+  if not number then
+    bad_argument(1, "randomseed", "number expected")
+  end
+  seed = floor(number) % 2147483646 + 1
+  if not (seed >= 1) then
+    seed = first_seed
+  end
+end
+
+local kube
+local kube_shadow = { __index = native.kube }
+
+function base.require(name)
+  if name ~= "kube" then
+    raise(format("module %s not found", native.tostring(name)))
+  end
+  kube = kube or setmetatable({}, kube_shadow)
+  return kube
+end
+
+local function missing(name)
+  return function()
+    raise(name .. " is not available")
+  end
+end
+for _, name in native.ipairs(native.missing) do
+  base[name] = missing(name)
+end
+for _, name in native.ipairs({ "dump", "gsub", "rep" }) do
+  native.string[name] = missing("string." .. name)
+end
+native.getmetatable("").__index = native.string
+
+-- What a call writes into a library hides what is there, until the call is over. No script gets hold of a metatable.
+local shadows = {
+  base = { __index = base },
+  math = { __index = math },
+  os = { __index = native.os },
+  string = { __index = native.string },
+  table = { __index = table },
+}
+
+return function()
+  kube, seed = nil, first_seed
+  local environment = setmetatable({}, shadows.base)
+  environment._G = environment
+  environment.math = setmetatable({}, shadows.math)
+  environment.os = setmetatable({}, shadows.os)
+  environment.string = setmetatable({}, shadows.string)
+  environment.table = setmetatable({}, shadows.table)
+  return environment
+end
