@@ -5,6 +5,8 @@ use mlua::{
     chunk::ChunkMode, debug::DebugEvent,
 };
 
+use windlass_object::text::shortened;
+
 use super::{LuaError, LuaLimits, budget::Budget, globals};
 
 /// A compiled script in a state of its own, for one call at a time.
@@ -25,8 +27,8 @@ pub(super) struct LuaState {
 /// How much memory a state may keep after a call before it is collected.
 const KEPT: usize = 1 << 20;
 
-/// The longest name that Lua has of a script.
-const LONGEST_NAME: usize = 59;
+/// The longest name that Lua has of a script, with room for an ellipsis.
+const LONGEST_NAME: usize = 59 - '…'.len_utf8();
 
 /// How many instructions pass between two looks at the budget where each line is told.
 const TRACED_PERIOD: u32 = 10;
@@ -44,7 +46,7 @@ impl LuaState {
         let protected = lua.globals().raw_get("pcall").map_err(start)?;
         let environment = globals::prepare(&lua, &budget).map_err(start)?;
         budget.watch(&lua).map_err(start)?;
-        let short_name = shortened(name);
+        let short_name = shortened(name.to_owned(), LONGEST_NAME);
         let limits = LuaLimits::default();
         lua.set_memory_limit(lua.used_memory() + limits.memory)
             .map_err(start)?;
@@ -189,16 +191,4 @@ impl LuaState {
 fn global(environment: &Table, name: &str) -> Result<LuaValue, LuaError> {
     let value = environment.raw_get(name);
     value.map_err(|error| LuaError::from(&error))
-}
-
-/// A name of as many bytes as Lua keeps of it.
-fn shortened(name: &str) -> String {
-    const END: &str = "...";
-    if name.len() <= LONGEST_NAME {
-        return name.to_owned();
-    }
-    format!(
-        "{}{END}",
-        &name[..name.floor_char_boundary(LONGEST_NAME - END.len())]
-    )
 }

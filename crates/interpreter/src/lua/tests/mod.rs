@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{LuaError, LuaLimits, LuaProgram};
 use crate::{Answer, Question};
 
-/// Few enough that a test is quick also where nothing is optimised.
+/// Few enough that a test is quick also where nothing is optimised, and time enough where everything else runs beside it.
 const LIMITS: LuaLimits = LuaLimits {
-    time: std::time::Duration::from_secs(20),
+    time: std::time::Duration::from_secs(10),
     instructions: 2_000_000,
     memory: 16 << 20,
 };
