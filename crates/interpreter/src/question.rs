@@ -80,6 +80,30 @@ pub struct AggregatedStatusItem {
 // === impl Question ===
 
 impl<'a> Question<'a> {
+    /// Asks an operation about an object. Of the rest counts what the operation takes: what is observed beside the object, how many
+    /// replicas it shall have, what it is like in each cluster.
+    pub fn new(
+        operation: Operation,
+        object: &'a Value,
+        observed: &'a Value,
+        replicas: i64,
+        items: Option<&'a [AggregatedStatusItem]>,
+    ) -> Self {
+        match operation {
+            Operation::InterpretReplica => Self::Replica { object },
+            Operation::InterpretComponent => Self::Component { object },
+            Operation::ReviseReplica => Self::ReviseReplica { object, replicas },
+            Operation::Retain => Self::Retain {
+                desired: object,
+                observed,
+            },
+            Operation::AggregateStatus => Self::AggregateStatus { object, items },
+            Operation::InterpretStatus => Self::Status { object },
+            Operation::InterpretHealth => Self::Health { object },
+            Operation::InterpretDependency => Self::Dependency { object },
+        }
+    }
+
     /// What is asked.
     pub fn operation(&self) -> Operation {
         match self {

@@ -4,18 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use interpreter::{
-    Operation, ResourceInterpreter,
+    Answer, Operation, ResourceInterpreter,
     cases::{CaseError, CaseResult, InterpretationCase},
     question::AggregatedStatusItem,
 };
 use serde_json::Value;
 use windlass_cluster::telemetry::chain;
+use windlass_object::text::OneLine;
 
 use super::{
     files::{self, Customization},
     trace,
 };
-use crate::terminal::yaml;
+use crate::terminal::{Format, print};
 
 /// What a rule is asked about.
 #[derive(Debug, clap::Args)]
@@ -67,15 +68,11 @@ impl ObjectArgs {
             Ok(Some(answer)) => answer,
             Ok(None) => bail!("no rule for {operation} of this object is set"),
             Err(error) => {
-                eprintln!("Execute {operation} error: {}", chain(&error));
+                eprintln!("Execute {operation} error: {}", OneLine(&chain(&error)));
                 return Ok(false);
             }
         };
-        let results = CaseResult::of(operation, &answer);
-        for (index, result) in results.iter().enumerate() {
-            println!("---\n# [{}/{}] {}:", index + 1, results.len(), result.name);
-            print!("{}", yaml::document(&result.value)?);
-        }
+        print_results(operation, &answer)?;
         Ok(true)
     }
 
@@ -105,6 +102,16 @@ impl ObjectArgs {
         let items = items.with_context(|| format!("{} must hold AggregatedStatusItems", path.display()))?;
         Ok(Some(items))
     }
+}
+
+/// Prints each part of an answer as `karmadactl interpret` does.
+pub(super) fn print_results(operation: Operation, answer: &Answer) -> anyhow::Result<()> {
+    let results = CaseResult::of(operation, answer);
+    for (index, result) in results.iter().enumerate() {
+        println!("---\n# [{}/{}] {}:", index + 1, results.len(), result.name);
+        print(Format::Yaml, &result.value, String::new)?;
+    }
+    Ok(())
 }
 
 /// Which objects an operation is about.

@@ -11,7 +11,7 @@ use windlass_object::{
     text::{OneLine, shortened},
 };
 
-use super::files::Customization;
+use super::{execute, files::Customization};
 
 /// The longest line that is shown.
 const LONGEST: usize = 100;
@@ -29,14 +29,17 @@ pub(super) fn print(customizations: &[Customization], question: Question<'_>) ->
     }
     let mut succeeds = true;
     for (name, script) in scripts {
-        let program = match operation {
-            Operation::Retain => LuaProgram::compile_retention(name, script),
-            _ => LuaProgram::compile(name, script),
-        };
+        let program = LuaProgram::compile_for(name, operation, script);
         let program = program.with_context(|| format!("cannot compile the script of {}", OneLine(name)))?;
         let trace = program.trace(question, &LuaLimits::default())?;
-        succeeds &= trace.answer.is_ok();
-        std::print!("{}", shown(&trace));
+        std::print!("{}", lines(&trace));
+        match &trace.answer {
+            Ok(answer) => execute::print_results(operation, answer)?,
+            Err(error) => {
+                succeeds = false;
+                println!("error: {}", OneLine(&error.to_string()));
+            }
+        }
     }
     Ok(succeeds)
 }
@@ -51,7 +54,7 @@ fn script(customization: &Customization, operation: Operation) -> Option<(&str, 
     (!script.is_empty()).then_some((name, script))
 }
 
-fn shown(trace: &LuaTrace) -> String {
+fn lines(trace: &LuaTrace) -> String {
     let mut text = format!(
         "# {}\n{:>10}  {:>12}  LINE\n",
         OneLine(&trace.name),
@@ -67,10 +70,6 @@ fn shown(trace: &LuaTrace) -> String {
             line.number,
             OneLine(&code)
         ));
-    }
-    match &trace.answer {
-        Ok(answer) => text.push_str(&format!("# {answer:?}\n")),
-        Err(error) => text.push_str(&format!("error: {}\n", OneLine(&error.to_string()))),
     }
     text
 }

@@ -116,38 +116,22 @@ impl InterpretationCase {
     /// When an object is missing, or there is one too many.
     pub fn question(&self) -> Result<Question<'_>, CaseError> {
         let operation = self.operation()?;
-        if operation == Operation::Retain {
-            return Ok(Question::Retain {
-                desired: self
-                    .desired_obj
-                    .as_ref()
-                    .ok_or(CaseError::Missing("desiredObj"))?,
-                observed: self
-                    .observed_obj
-                    .as_ref()
-                    .ok_or(CaseError::Missing("observedObj"))?,
-            });
-        }
-        let object = match (&self.desired_obj, &self.observed_obj) {
-            (Some(object), None) | (None, Some(object)) => object,
-            (None, None) => return Err(CaseError::Missing("desiredObj or observedObj")),
-            (Some(_), Some(_)) => return Err(CaseError::Both(operation)),
+        let (object, observed) = match (operation, &self.desired_obj, &self.observed_obj) {
+            (Operation::Retain, Some(desired), Some(observed)) => (desired, observed),
+            (Operation::Retain, None, _) => return Err(CaseError::Missing("desiredObj")),
+            (Operation::Retain, _, None) => return Err(CaseError::Missing("observedObj")),
+            (_, Some(object), None) | (_, None, Some(object)) => (object, &Value::Null),
+            (_, None, None) => return Err(CaseError::Missing("desiredObj or observedObj")),
+            (_, Some(_), Some(_)) => return Err(CaseError::Both(operation)),
         };
-        Ok(match operation {
-            Operation::InterpretReplica => Question::Replica { object },
-            Operation::InterpretComponent => Question::Component { object },
-            Operation::ReviseReplica => Question::ReviseReplica {
-                object,
-                replicas: self.input_replicas,
-            },
-            Operation::AggregateStatus => Question::AggregateStatus {
-                object,
-                items: self.status_items.as_deref(),
-            },
-            Operation::InterpretStatus => Question::Status { object },
-            Operation::InterpretHealth => Question::Health { object },
-            Operation::InterpretDependency | Operation::Retain => Question::Dependency { object },
-        })
+        let items = self.status_items.as_deref();
+        Ok(Question::new(
+            operation,
+            object,
+            observed,
+            self.input_replicas,
+            items,
+        ))
     }
 
     /// Asks, and compares.

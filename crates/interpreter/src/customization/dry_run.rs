@@ -32,7 +32,8 @@ pub(crate) fn dry_run(program: &LuaProgram, operation: Operation) -> Result<(), 
     let mut wrong = None;
     let mut may_be_right = false;
     for sample in samples() {
-        match program.interpret(question(operation, &sample), &LuaLimits::default()) {
+        let question = Question::new(operation, &sample, &sample, 1, Some(&[]));
+        match program.interpret(question, &LuaLimits::default()) {
             Ok(_) => may_be_right = true,
             Err(LuaError::Type { found, .. }) if found == "nil" => may_be_right = true,
             Err(error @ LuaError::Type { .. }) => wrong = wrong.or(Some(error)),
@@ -75,26 +76,4 @@ fn samples() -> [Value; 3] {
             }),
         ),
     ]
-}
-
-fn question(operation: Operation, sample: &Value) -> Question<'_> {
-    match operation {
-        Operation::InterpretReplica => Question::Replica { object: sample },
-        Operation::InterpretComponent => Question::Component { object: sample },
-        Operation::ReviseReplica => Question::ReviseReplica {
-            object: sample,
-            replicas: 1,
-        },
-        Operation::Retain => Question::Retain {
-            desired: sample,
-            observed: sample,
-        },
-        Operation::AggregateStatus => Question::AggregateStatus {
-            object: sample,
-            items: Some(&[]),
-        },
-        Operation::InterpretStatus => Question::Status { object: sample },
-        Operation::InterpretHealth => Question::Health { object: sample },
-        Operation::InterpretDependency => Question::Dependency { object: sample },
-    }
 }

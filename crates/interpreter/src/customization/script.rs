@@ -17,16 +17,13 @@ pub(crate) struct Script {
 
 #[cfg(feature = "lua")]
 impl Script {
-    /// Compiles a script for an operation. One for retention may be the body of the function alone.
+    /// Compiles a script for an operation.
     pub(crate) fn compile(
         name: &str,
         operation: Operation,
         script: &str,
     ) -> Result<Self, InterpreterFailure> {
-        let program = match operation {
-            Operation::Retain => Program::compile_retention(name, script)?,
-            _ => Program::compile(name, script)?,
-        };
+        let program = Program::compile_for(name, operation, script)?;
         Ok(Self { program })
     }
 

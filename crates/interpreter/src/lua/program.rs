@@ -30,9 +30,20 @@ const IDLE: usize = 4;
 // === impl LuaProgram ===
 
 impl LuaProgram {
-    /// Compiles a script that errors call by `name`.
+    /// Compiles a script for an operation, that errors call by `name`. One for retention may be the body of its function only, as
+    /// Karmada's proposal has it: see [`Self::compile_retention`].
     ///
-    /// One for retention may be the body of the function only, as Karmada's proposal has it: see [`Self::compile_retention`].
+    /// # Errors
+    ///
+    /// What is wrong with it, with the line.
+    pub fn compile_for(name: &str, operation: Operation, script: &str) -> Result<Self, LuaError> {
+        match operation {
+            Operation::Retain => Self::compile_retention(name, script),
+            _ => Self::compile(name, script),
+        }
+    }
+
+    /// Compiles a script that errors call by `name`.
     ///
     /// # Errors
     ///
