@@ -18,4 +18,4 @@ mod server_reference;
 pub use files::{CertificateFiles, LoadFilesError};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use live_certificate::LiveCertificate;
-pub use server_reference::{ServerError, ServerReference};
+pub use server_reference::{ServerError, ServerReference, is_path};

@@ -155,7 +155,7 @@ impl ServerReference {
 }
 
 /// Whether a request may be sent to `path` and below as it is written.
-fn is_path(path: &str) -> bool {
+pub fn is_path(path: &str) -> bool {
     path.starts_with('/') && !path.contains(['?', '#']) && path.parse::<PathAndQuery>().is_ok()
 }
 

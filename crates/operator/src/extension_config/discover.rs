@@ -12,6 +12,7 @@ use runtime_hooks::{
 };
 use serde_json::Value;
 use thiserror::Error;
+use webhook_transport::is_path;
 use windlass_cluster::{
     Index, endpoints, kinds,
     prober::{ProbeError, TrustAnchors, TrustAnchorsError, WebhookAddress},
@@ -175,7 +176,7 @@ impl ServerPlace {
         let text = |field: &str| object::text(config, &format!("/spec/clientConfig/{field}"));
         if let (Some(namespace), Some(name)) = (text("service/namespace"), text("service/name")) {
             let path = text("service/path").unwrap_or_default();
-            if !path.is_empty() && (!path.starts_with('/') || path.contains(['?', '#'])) {
+            if !path.is_empty() && !is_path(path) {
                 return Err(DiscoverError::ClientConfig(
                     ".service.path: must begin with /, and have no query or fragment",
                 ));
