@@ -29,7 +29,7 @@ pub(super) async fn run(folder: &Path) -> anyhow::Result<bool> {
     for file in files.iter().filter(|file| is_customizations(file)) {
         if let Err(error) = run_beside(file, &mut count).await {
             count.all += 1;
-            println!("{}: {error:#}", file.display());
+            print_problem(&file.display().to_string(), &format!("{error:#}"));
         }
     }
     if count.all == 0 {
@@ -71,7 +71,7 @@ async fn run_file(path: &Path, interpreter: &ResourceInterpreter, count: &mut Co
         let case = match InterpretationCase::read(document) {
             Ok(case) => case,
             Err(error) => {
-                println!("{shown}: document {}: {error}", index + 1);
+                print_problem(&format!("{shown}: document {}", index + 1), &error.to_string());
                 continue;
             }
         };
@@ -88,13 +88,13 @@ async fn run_file(path: &Path, interpreter: &ResourceInterpreter, count: &mut Co
         }
         match case.run(interpreter).await {
             Ok(_) => count.pass += 1,
-            Err(error) => {
-                println!("{shown}: {}:", OneLine(&name));
-                chain(&error)
-                    .lines()
-                    .for_each(|line| println!("  {}", OneLine(line)));
-            }
+            Err(error) => print_problem(&format!("{shown}: {name}"), &chain(&error)),
         }
     }
     Ok(())
+}
+
+fn print_problem(place: &str, problem: &str) {
+    println!("{}:", OneLine(place));
+    problem.lines().for_each(|line| println!("  {}", OneLine(line)));
 }
