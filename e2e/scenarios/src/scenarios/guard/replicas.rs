@@ -2,7 +2,10 @@
 //!
 //! They are processes here, and no pods: their Service selects nothing, and their endpoints are written by hand.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -134,10 +137,12 @@ impl Stopped {
     }
 }
 
-/// A port that nobody listens on, at an address of its own where there can be several.
+/// A port that nobody listens on, at an address that no replica of the same scenario has: an address is one server.
 fn free_address(host: Ipv4Addr) -> anyhow::Result<SocketAddr> {
+    static REPLICAS: AtomicU32 = AtomicU32::new(0);
     // Pods have their webhooks on other ports: it is no harm if one gets the same address.
-    let ip = Ipv4Addr::from_bits(host.to_bits() + u32::from(rand::random::<u8>() % 200));
+    let nth = REPLICAS.fetch_add(1, Ordering::Relaxed) % 200;
+    let ip = Ipv4Addr::from_bits(host.to_bits() + nth);
     let listener = TcpListener::bind((ip, 0)).with_context(|| format!("listening on {ip}"))?;
     Ok(listener.local_addr()?)
 }
