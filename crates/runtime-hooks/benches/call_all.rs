@@ -17,7 +17,13 @@ use bytes::Bytes;
 use divan::{AllocProfiler, Bencher};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::Incoming,
+    header::{self, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -63,6 +69,7 @@ struct Bed {
     request: BeforeClusterCreateRequest,
     bare: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     urls: Vec<String>,
+    user_agent: HeaderValue,
     body: Bytes,
 }
 
@@ -256,6 +263,8 @@ impl Bed {
             request,
             bare: Client::builder(TokioExecutor::new()).build(connector),
             urls,
+            user_agent: HeaderValue::from_str(&TransportOptions::default().user_agent)
+                .expect("it is a header's"),
             body,
             runtime,
         }
@@ -280,6 +289,9 @@ impl Bed {
         };
         let calls = stream::iter(&self.urls).map(async |url| {
             let request = Request::post(url)
+                .header(header::CONTENT_TYPE, "application/json")
+                .header(header::ACCEPT, "application/json")
+                .header(header::USER_AGENT, &self.user_agent)
                 .body(Full::new(self.body.clone()))
                 .expect("a URL");
             let response = self.bare.request(request).await.expect("it answers");

@@ -302,7 +302,7 @@ impl HookClient {
         let read = read::<R>(&answer, &conversion);
         let status = match &read {
             Ok((_, outcome)) => match outcome.status {
-                ResponseStatus::Success => "Success",
+                ResponseStatus::Success => metrics::SUCCESS,
                 ResponseStatus::Failure => "Failure",
                 ResponseStatus::Unknown(_) => "Unknown",
             },
@@ -327,7 +327,7 @@ impl HookClient {
             }
         }
         if let Some(key) = key {
-            self.cache.insert(key, answer);
+            self.cache.insert(key, &answer);
         }
         Ok(response)
     }

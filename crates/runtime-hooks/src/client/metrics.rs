@@ -1,6 +1,11 @@
 //! What calls are counted by: Cluster API's metrics by their names (`internal/runtime/metrics/metrics.go`), and what they lack.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use parking_lot::RwLock;
 use prometheus_client::{
@@ -35,11 +40,14 @@ pub(super) struct CallOutcome {
     pub(super) duration: Duration,
 }
 
-/// The labels of calls of a handler.
+/// The labels of calls of a handler, and the series that most calls count to: that they are found once makes calls cheap.
 #[derive(Debug)]
 struct CallLabels {
     asked: Shared<AskedLabels>,
     handler: Shared<HandlerLabels>,
+    durations: Histogram,
+    /// Of responses of success; none before the first.
+    successes: OnceLock<(Counter, Counter)>,
 }
 
 /// Labels of several series.
@@ -82,6 +90,9 @@ struct DiscoveryLabels {
     extension_config: String,
     result: &'static str,
 }
+
+/// How a call ended that was answered with success, which has code 200.
+pub(super) const SUCCESS: &str = "Success";
 
 /// From 5 ms to a minute, as Cluster API has them.
 const BUCKETS: [f64; 23] = [
@@ -144,13 +155,23 @@ impl HookMetrics {
     /// Counts one request of a handler over the network.
     pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: CallOutcome) {
         let labels = self.labels_of(asked, handler);
-        self.count(&labels.asked, outcome);
-        let status = StatusLabels {
-            status: outcome.status,
+        labels.durations.observe(outcome.duration.as_secs_f64());
+        let counters = || {
+            let status = StatusLabels {
+                status: outcome.status,
+            };
+            let of_handler = (labels.handler.clone(), status);
+            (
+                self.counter(&labels.asked, outcome),
+                self.handler_requests.get_or_create_owned(&of_handler),
+            )
         };
-        self.handler_requests
-            .get_or_create(&(labels.handler.clone(), status))
-            .inc();
+        let (requests, handler_requests) = match outcome.status {
+            SUCCESS => labels.successes.get_or_init(counters),
+            _ => &counters(),
+        };
+        requests.inc();
+        handler_requests.inc();
     }
 
     /// Counts one request over the network that is for no handler.
@@ -160,7 +181,10 @@ impl HookMetrics {
         server: &ServerReference,
         outcome: CallOutcome,
     ) {
-        self.count(&Shared(Arc::new(AskedLabels::of(asked, server))), outcome);
+        let asked = Shared(Arc::new(AskedLabels::of(asked, server)));
+        self.counter(&asked, outcome).inc();
+        let durations = self.durations.get_or_create(&asked);
+        durations.observe(outcome.duration.as_secs_f64());
     }
 
     pub(super) fn ignored_failure(&self, asked: &HookReference, handler: &RegisteredHandler) {
@@ -173,14 +197,13 @@ impl HookMetrics {
         self.deprecated_requests.get_or_create(&labels.handler).inc();
     }
 
-    fn count(&self, asked: &Shared<AskedLabels>, outcome: CallOutcome) {
+    /// What counts requests that end like this.
+    fn counter(&self, asked: &Shared<AskedLabels>, outcome: CallOutcome) -> Counter {
         let labels = OutcomeLabels {
             code: Code(outcome.code),
             status: outcome.status,
         };
-        self.requests.get_or_create(&(asked.clone(), labels)).inc();
-        let durations = self.durations.get_or_create(asked);
-        durations.observe(outcome.duration.as_secs_f64());
+        self.requests.get_or_create_owned(&(asked.clone(), labels))
     }
 
     /// The labels of calls of a handler, which are written where it is not the one that was called before by its name.
@@ -189,8 +212,11 @@ impl HookMetrics {
         if let Some(known) = known.filter(|known| known.are_of(asked, handler)) {
             return known;
         }
+        let asked = Shared(Arc::new(AskedLabels::of(asked, &handler.config.server)));
         let written = Arc::new(CallLabels {
-            asked: Shared(Arc::new(AskedLabels::of(asked, &handler.config.server))),
+            durations: self.durations.get_or_create_owned(&asked),
+            successes: OnceLock::new(),
+            asked,
             handler: Shared(Arc::new(HandlerLabels::of(handler))),
         });
         self.labels.write().insert(handler.name.clone(), written.clone());

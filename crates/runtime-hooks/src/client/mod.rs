@@ -38,7 +38,8 @@ use crate::{Catalog, Registry};
 /// # Guarantees
 ///
 /// - No call takes longer than its handler's timeout, nor all of them longer than the budget that they are given.
-/// - No more of an answer is read than the transport has as its limit.
+/// - No more of an answer is read than the transport has as its limit, and of all answers together no more than there is memory for
+///   ([`TransportOptions::answer_memory`](webhook_transport::client::TransportOptions::answer_memory)).
 /// - `failurePolicy: Ignore` makes good what a call misses on its way, and nothing else: a handler that says it failed has failed.
 /// - A call is tried again only where its hook is idempotent, by its definition.
 #[derive(Clone)]

@@ -40,8 +40,9 @@ impl ResponseCache {
         self.0.get(key)
     }
 
-    pub(super) fn insert(&self, key: CacheKey, body: Bytes) {
-        self.0.insert(key, body);
+    /// Keeps a copy: the memory of an answer is for those that are being read.
+    pub(super) fn insert(&self, key: CacheKey, body: &[u8]) {
+        self.0.insert(key, Bytes::copy_from_slice(body));
     }
 }
 

@@ -4,6 +4,7 @@
 //! server name, trust bundle -> pool of connections -> POST -> status 200 -> at most so many bytes
 //! ```
 
+mod answer_memory;
 mod connector;
 mod post;
 mod trust;
@@ -23,7 +24,11 @@ use hyper_util::{
 };
 use moka::sync::Cache;
 
-use self::{connector::Connector, trust::ServerTrust};
+use self::{
+    answer_memory::{AnswerMemory, SMALL},
+    connector::Connector,
+    trust::ServerTrust,
+};
 use crate::{LiveCertificate, ServerReference};
 
 /// Connections to webhooks, which are used again: each pool is for one server and one trust bundle, so that no call ever goes over
@@ -31,6 +36,7 @@ use crate::{LiveCertificate, ServerReference};
 #[derive(Clone)]
 pub struct Transport {
     options: Arc<TransportOptions>,
+    memory: AnswerMemory,
     pools: Cache<PoolKey, Pool>,
 }
 
@@ -52,6 +58,9 @@ pub struct TransportOptions {
     pub idle_timeout: Duration,
     /// The most bytes of an answer.
     pub largest_answer: usize,
+    /// The most bytes that all answers of more than 64 KiB have together, beside one of the largest: the others wait until those are
+    /// dropped, as long as their calls have time.
+    pub answer_memory: usize,
     /// Whether a server without a trust bundle is trusted as the system trusts it; it is not trusted else.
     pub system_roots: bool,
     /// What clients present where a server asks for it. When it changes, connections are made anew.
@@ -69,6 +78,12 @@ type Pool = Client<HttpsConnector<Connector>, Full<Bytes>>;
 /// The most bytes of an answer, as Cluster API has it for those that it limits.
 const LARGEST_ANSWER: usize = 20 << 20;
 
+/// Three of the largest answers, and one beside them.
+const ANSWER_MEMORY: usize = 3 * LARGEST_ANSWER;
+
+/// How much of what a server sends waits unread for a connection.
+const CONNECTION_WINDOW: u32 = 256 << 10;
+
 /// The most pools.
 const POOLS: u64 = 4096;
 
@@ -83,6 +98,7 @@ impl Default for TransportOptions {
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
             largest_answer: LARGEST_ANSWER,
+            answer_memory: ANSWER_MEMORY,
             system_roots: false,
             client_certificate: None,
             resolver: Arc::new(SystemResolver),
@@ -98,6 +114,7 @@ impl Transport {
     /// A transport without any connection.
     pub fn new(options: TransportOptions) -> Self {
         Self {
+            memory: AnswerMemory::new(options.largest_answer, options.answer_memory),
             options: Arc::new(options),
             pools: Cache::builder()
                 .max_capacity(POOLS)
@@ -136,6 +153,10 @@ impl Transport {
                 .pool_timer(TokioTimer::new())
                 .timer(TokioTimer::new())
                 .pool_idle_timeout(self.options.idle_timeout)
+                // What waits unread is nobody's yet: it must stay small where many servers send much.
+                .http1_max_buf_size(SMALL)
+                .http2_initial_stream_window_size(CONNECTION_WINDOW)
+                .http2_initial_connection_window_size(CONNECTION_WINDOW)
                 .build(connector)
         };
         // Whoever comes second for the same server has the first's.

@@ -3,13 +3,13 @@
 use std::{error::Error, time::Duration};
 
 use http::{HeaderValue, Request, StatusCode, Uri, header, uri::Scheme};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy;
 use thiserror::Error;
 use windlass_object::text::tidied;
 
-use super::{Transport, TrustError};
+use super::{Transport, TrustError, answer_memory::TooLargeError};
 use crate::ServerReference;
 
 /// Why there is no answer.
@@ -144,12 +144,21 @@ impl Transport {
             let words = words(&beginning(response.into_body()).await);
             return Err(PostError::Status { status, words });
         }
-        let largest = self.options.largest_answer;
-        match Limited::new(response.into_body(), largest).collect().await {
-            Ok(read) => Ok(read.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(PostError::TooLarge(largest)),
-            Err(error) => Err(PostError::Interrupted(error.to_string())),
+        self.read(response.into_body()).await
+    }
+
+    /// Reads an answer, as far as there is memory for it.
+    async fn read(&self, mut body: Incoming) -> Result<Bytes, PostError> {
+        let mut answer = self.memory.answer();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| PostError::Interrupted(error.to_string()))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            let read = answer.extend(&data).await;
+            read.map_err(|TooLargeError| PostError::TooLarge(self.options.largest_answer))?;
         }
+        Ok(answer.into_bytes())
     }
 }
 
