@@ -3,6 +3,7 @@
 //! Nothing here knows what is asked and answered.
 
 mod base64_bytes;
+mod ca_bundle;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -18,6 +19,7 @@ mod server_reference;
 pub mod timeout;
 
 pub use base64_bytes::Base64Bytes;
+pub use ca_bundle::{CaBundleError, check_ca_bundle};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use files::{CertificateFiles, LoadFilesError};
 #[cfg(any(feature = "client", feature = "server"))]

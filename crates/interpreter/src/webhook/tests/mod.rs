@@ -1,0 +1,1 @@
+//! Row by row of what Karmada does.
