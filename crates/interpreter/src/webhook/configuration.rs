@@ -40,7 +40,6 @@ pub struct InterpreterClientConfig {
     /// The certificates, PEM, of which one must have signed that of the server, base64. Where there are none, whom the system trusts is
     /// trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("format" = "byte"))]
     pub ca_bundle: Option<String>,
 }
 

@@ -47,8 +47,14 @@ pub enum PatchObjectError {
 /// How deeply what is patched may be nested, as JSON that is read may be.
 const DEEPEST: usize = 128;
 
-/// How many values may be looked at, moved or made by all operations together.
+/// How many values may be looked at or moved by all operations together.
 const MOST_WORK: usize = 1 << 22;
+
+/// How many values may come in by all operations together: more than any object has.
+const MOST_GROWTH: usize = 1 << 19;
+
+/// How many bytes of text count as one value, about as much as it takes itself.
+const TEXT: usize = 64;
 
 /// How much of what is wrong with an operation is told, in characters.
 const LONGEST_MESSAGE: usize = 512;
@@ -70,11 +76,12 @@ pub fn patched(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> 
     let read = go_json::whole_value(patch).and_then(serde_json::from_value::<Option<Vec<PatchOperation>>>);
     let operations = read.map_err(PatchObjectError::Read)?.unwrap_or_default();
     let mut patched = object.clone();
-    let mut work = 0_usize;
+    let (mut work, mut growth) = (0_usize, 0_usize);
     for (number, operation) in (1..).zip(&operations) {
         let weight = weight(&patched, operation);
         work = work.saturating_add(weight.values);
-        if work > MOST_WORK {
+        growth = growth.saturating_add(weight.growth);
+        if work > MOST_WORK || growth > MOST_GROWTH {
             return Err(PatchObjectError::TooMuchWork(number));
         }
         if weight.depth > DEEPEST {
@@ -102,6 +109,7 @@ pub fn patched(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> 
 /// What an operation takes, and how deep it makes what it changes.
 struct Weight {
     values: usize,
+    growth: usize,
     depth: usize,
 }
 
@@ -118,8 +126,13 @@ fn weight(document: &Value, operation: &PatchOperation) -> Weight {
         PatchOperation::Move(moved) => (&moved.path, copied(&moved.from)),
         PatchOperation::Copy(copy) => (&copy.path, copied(&copy.from)),
     };
+    let grows = matches!(
+        operation,
+        PatchOperation::Add(_) | PatchOperation::Replace(_) | PatchOperation::Copy(_)
+    );
     Weight {
         values: values + beside(document, path) + 1,
+        growth: if grows { values } else { 0 },
         depth: depth + path.count(),
     }
 }
@@ -134,7 +147,7 @@ fn beside(document: &Value, path: &Pointer) -> usize {
     }
 }
 
-/// How much a value is: its values, with about one for each KiB of text, and its depth.
+/// How much a value is: its values, with one for each [`TEXT`], and its depth.
 fn size(value: &Value) -> (usize, usize) {
     let of_all = |inner: &mut dyn Iterator<Item = &Value>| {
         inner.fold((1_usize, 0_usize), |(values, depth), value| {
@@ -145,7 +158,7 @@ fn size(value: &Value) -> (usize, usize) {
     let (values, depth) = match value {
         Value::Array(items) => of_all(&mut items.iter()),
         Value::Object(fields) => of_all(&mut fields.values()),
-        Value::String(text) => (1 + text.len() / 1024, 0),
+        Value::String(text) => (1 + text.len() / TEXT, 0),
         _ => (1, 0),
     };
     (values, depth + 1)
