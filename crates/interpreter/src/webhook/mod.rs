@@ -16,6 +16,8 @@ mod read;
 mod request;
 mod response;
 mod rule;
+#[cfg(feature = "server")]
+pub mod server;
 mod shadowing;
 #[cfg(test)]
 mod tests;

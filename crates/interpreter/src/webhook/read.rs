@@ -161,7 +161,7 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
     }
     let mut server = None;
     problems.within("clientConfig", |problems| {
-        server = webhook.client_config.server(problems)
+        server = webhook.client_config.server(problems);
     });
     let seconds = webhook
         .timeout_seconds

@@ -99,7 +99,7 @@ impl Answer {
         let mut wrong = Vec::new();
         canonical_quantities(&mut value, &mut wrong);
         let context: ResourceInterpreterContext<'_> = go_json::read_value(value)?;
-        check_type(&context)?;
+        context.check_type()?;
         let response = context.response.ok_or(WebhookAnswerError::Missing("response"))?;
         if response.uid != uid {
             return Err(WebhookAnswerError::OtherUid {
@@ -120,6 +120,22 @@ impl Answer {
             return Err(WebhookAnswerError::Fields(wrong));
         }
         response.answer(question)
+    }
+}
+
+// === impl ResourceInterpreterContext ===
+
+impl ResourceInterpreterContext<'_> {
+    /// Whether it is what it should be, as far as it says.
+    pub(super) fn check_type(&self) -> Result<(), WebhookAnswerError> {
+        let is_one_of = |found: &str, expected| found.is_empty() || found == expected;
+        if is_one_of(&self.api_version, KARMADA_API_VERSION) && is_one_of(&self.kind, CONTEXT_KIND) {
+            return Ok(());
+        }
+        Err(WebhookAnswerError::OtherType {
+            api_version: said(&self.api_version),
+            kind: said(&self.kind),
+        })
     }
 }
 
@@ -225,17 +241,6 @@ impl ResourceInterpreterResponse {
             (_, Some(patch_type)) => Err(WebhookAnswerError::OtherPatchType(said(&patch_type))),
         }
     }
-}
-
-fn check_type(context: &ResourceInterpreterContext<'_>) -> Result<(), WebhookAnswerError> {
-    let is_one_of = |found: &str, expected| found.is_empty() || found == expected;
-    if is_one_of(&context.api_version, KARMADA_API_VERSION) && is_one_of(&context.kind, CONTEXT_KIND) {
-        return Ok(());
-    }
-    Err(WebhookAnswerError::OtherType {
-        api_version: said(&context.api_version),
-        kind: said(&context.kind),
-    })
 }
 
 /// Dependencies that all name something.

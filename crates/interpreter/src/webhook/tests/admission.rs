@@ -54,7 +54,7 @@ fn what_karmada_takes_is_taken() {
         with_client_config(json!({"service": service, "caBundle": ""})),
         with_client_config(json!({"url": "https://[::1]:8443/a"})),
     ] {
-        assert_eq!(problems(&[webhook.clone()]), [""; 0], "{webhook}");
+        assert_eq!(problems(std::slice::from_ref(&webhook)), [""; 0], "{webhook}");
     }
     assert_eq!(problems(&[]), [""; 0]);
 }
