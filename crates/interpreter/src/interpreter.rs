@@ -22,6 +22,12 @@ pub trait Interpreter: Send + Sync {
         InterpretingMode::Replace
     }
 
+    /// Whether whoever is behind it is asked instead, since it failed so.
+    fn gives_way(&self, failure: &InterpreterFailure) -> bool {
+        let _ = failure;
+        false
+    }
+
     /// Answers a question of an operation and an object that it was found for.
     fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a>;
 }

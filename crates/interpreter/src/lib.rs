@@ -26,6 +26,7 @@ pub mod quantity;
 pub mod question;
 pub mod resource_interpreter;
 pub mod retention;
+pub mod webhook;
 
 pub use answer::Answer;
 pub use error::InterpretError;

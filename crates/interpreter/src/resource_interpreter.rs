@@ -17,7 +17,7 @@ use crate::{
 /// # Guarantees
 ///
 /// - The first that answers counts, whole, unless it chains.
-/// - Where it fails, that is the answer: nobody behind it is asked instead.
+/// - Where it fails, that is the answer: nobody behind it is asked instead, unless it gives way.
 #[derive(Clone, Default)]
 pub struct ResourceInterpreter {
     sources: Vec<Arc<dyn InterpreterSource>>,
@@ -54,26 +54,29 @@ impl ResourceInterpreter {
     ///
     /// When whoever is asked fails.
     pub async fn ask(&self, question: Question<'_>) -> Result<Option<Answer>, InterpretError> {
-        let mut asked = Vec::new();
+        let mut answer = None;
+        let mut chain = Vec::new();
         'sources: for source in &self.sources {
             for interpreter in source.interpreters(question.operation(), question.object()) {
-                let is_last = interpreter.mode() == InterpretingMode::Replace;
-                asked.push(interpreter);
-                if is_last {
+                if interpreter.mode() == InterpretingMode::Chain {
+                    chain.push(interpreter);
+                    continue;
+                }
+                answer = interpret(&*interpreter, question).await?;
+                if answer.is_some() {
                     break 'sources;
                 }
             }
         }
-        let mut answer: Option<Answer> = None;
-        while let Some(interpreter) = asked.pop() {
+        while let Some(interpreter) = chain.pop() {
             let next = match &answer {
                 Some(Answer::Object(object)) => interpret(&*interpreter, question.about(object)).await?,
                 _ => interpret(&*interpreter, question).await?,
             };
-            answer = Some(match answer {
-                None => next,
-                Some(before) => chained(before, next),
-            });
+            answer = match (answer, next) {
+                (Some(before), Some(next)) => Some(chained(before, next)),
+                (before, next) => next.or(before),
+            };
         }
         Ok(answer)
     }
@@ -179,14 +182,21 @@ impl fmt::Debug for ResourceInterpreter {
     }
 }
 
-async fn interpret(interpreter: &dyn Interpreter, question: Question<'_>) -> Result<Answer, InterpretError> {
-    let answered = interpreter.interpret(question).await;
-    answered.map_err(|source| InterpretError {
-        interpreter: interpreter.name(),
-        operation: question.operation(),
-        object: name(question.object()),
-        source,
-    })
+/// What one says; nothing where it gives way.
+async fn interpret(
+    interpreter: &dyn Interpreter,
+    question: Question<'_>,
+) -> Result<Option<Answer>, InterpretError> {
+    match interpreter.interpret(question).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(failure) if interpreter.gives_way(&failure) => Ok(None),
+        Err(source) => Err(InterpretError {
+            interpreter: interpreter.name(),
+            operation: question.operation(),
+            object: name(question.object()),
+            source,
+        }),
+    }
 }
 
 /// What two say who are both asked.

@@ -12,14 +12,12 @@
 //!
 //! Without features it is pure: types, the catalog, and the registry.
 
-mod base64_bytes;
 pub mod catalog;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod cluster_api;
 pub mod discovery;
 mod embedded_object;
-pub mod go_json;
 pub mod hook;
 #[cfg(feature = "kube")]
 pub mod in_cluster;
@@ -28,8 +26,8 @@ pub mod response;
 #[cfg(feature = "server")]
 pub mod server;
 
-pub use base64_bytes::Base64Bytes;
 pub use catalog::Catalog;
 pub use embedded_object::EmbeddedObject;
 pub use hook::{Hook, HookMetadata, HookReference, HookRequest, HookResponse};
 pub use registry::Registry;
+pub use webhook_transport::{Base64Bytes, go_json};

@@ -133,6 +133,15 @@ impl ServerReference {
         }
     }
 
+    /// The same server, whatever is asked of it.
+    #[cfg(feature = "client")]
+    pub(crate) fn without_prefix(&self) -> Self {
+        Self {
+            prefix: String::new(),
+            ..self.clone()
+        }
+    }
+
     /// The name that its certificate must have.
     pub fn host(&self) -> &str {
         self.authority.host()

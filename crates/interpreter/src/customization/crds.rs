@@ -27,7 +27,7 @@ pub fn crds() -> Vec<Value> {
                 column("TARGET-KIND", ".spec.target.kind"),
             ],
             "ResourceInterpreterCustomization says how objects of one kind are interpreted.",
-            schema::<ResourceInterpreterCustomizationSpec>(),
+            ("spec", schema::<ResourceInterpreterCustomizationSpec>()),
         ),
         crd(
             INTERPRETATION_API_VERSION,
@@ -42,12 +42,19 @@ pub fn crds() -> Vec<Value> {
                 column("Mode", ".spec.mode"),
             ],
             "ResourceInterpretation says how objects of several kinds, or single ones, are interpreted.",
-            schema::<ResourceInterpretationSpec>(),
+            ("spec", schema::<ResourceInterpretationSpec>()),
         ),
     ]
 }
 
-fn crd(api_version: &str, names: &Value, columns: &[Value], description: &str, spec: Value) -> Value {
+/// A CustomResourceDefinition of objects of the whole cluster, which have one field beside their metadata.
+pub(crate) fn crd(
+    api_version: &str,
+    names: &Value,
+    columns: &[Value],
+    description: &str,
+    (field, schema): (&str, Value),
+) -> Value {
     let (group, version) = windlass_object::object::group_and_version(api_version);
     let plural = names["plural"].as_str().unwrap_or_default();
     let age = json!({"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
@@ -68,7 +75,7 @@ fn crd(api_version: &str, names: &Value, columns: &[Value], description: &str, s
                 "schema": { "openAPIV3Schema": {
                     "description": description,
                     "type": "object",
-                    "required": ["spec"],
+                    "required": [field],
                     "properties": {
                         "apiVersion": {
                             "description": "The group and version of this object.",
@@ -76,7 +83,7 @@ fn crd(api_version: &str, names: &Value, columns: &[Value], description: &str, s
                         },
                         "kind": { "description": "The kind of this object.", "type": "string" },
                         "metadata": { "type": "object" },
-                        "spec": spec,
+                        field: schema,
                     },
                 } },
             }],
@@ -85,7 +92,7 @@ fn crd(api_version: &str, names: &Value, columns: &[Value], description: &str, s
 }
 
 /// The structural schema of a type.
-fn schema<T: JsonSchema>() -> Value {
+pub(crate) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

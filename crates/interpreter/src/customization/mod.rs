@@ -46,7 +46,6 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::problem::FieldProblems;
 pub use self::{
     admission::admit,
     api::{
@@ -62,4 +61,8 @@ pub use self::{
         LocalValueRetention, ReplicaResourceRequirement, ReplicaRevision, StatusAggregation,
         StatusReflection,
     },
+};
+pub(crate) use self::{
+    crds::{crd, schema},
+    problem::FieldProblems,
 };

@@ -35,16 +35,18 @@ impl FieldProblems {
 
     /// Notes that something is wrong with a field; with the one itself where the name is empty.
     pub(crate) fn note(&mut self, name: impl Display, message: impl Display) {
-        let mut path = self.field.clone();
-        let name = name.to_string();
-        if !path.is_empty() && !name.is_empty() && !name.starts_with('[') {
-            path.push('.');
-        }
-        path.push_str(&name);
+        let path = self.full_name(name);
         self.problems.push(CustomizationProblem {
             path,
             message: message.to_string(),
         });
+    }
+
+    /// Has what is wrong with the fields below one noted.
+    pub(crate) fn within(&mut self, name: impl Display, check: impl FnOnce(&mut Self)) {
+        let mut inner = Self::below(self.full_name(name));
+        check(&mut inner);
+        self.problems.extend(inner.problems);
     }
 
     /// A path, if it is one.
@@ -69,6 +71,16 @@ impl FieldProblems {
             Some(value) if self.problems.is_empty() => Ok(value),
             _ => Err(self.problems),
         }
+    }
+
+    fn full_name(&self, name: impl Display) -> String {
+        let mut path = self.field.clone();
+        let name = name.to_string();
+        if !path.is_empty() && !name.is_empty() && !name.starts_with('[') {
+            path.push('.');
+        }
+        path.push_str(&name);
+        path
     }
 
     /// All of them.

@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use serde_json::Value;
 use tracing::{debug, warn};
-use webhook_transport::client::PostError;
+use webhook_transport::{client::PostError, timeout::with_timeout};
 
 use super::{
     CallOptions, CallOrder, HandlerError, HookCallError, HookClient, metrics,
@@ -352,7 +352,7 @@ impl HookClient {
             if left.is_zero() {
                 return Err(failed.map_or(HandlerError::OutOfBudget, HandlerError::from));
             }
-            let path = format!("{}?timeout={}", handler.path(), go_duration(left));
+            let path = with_timeout(handler.path(), left);
             let posted = self
                 .transport
                 .post(&handler.config.server, &path, body.clone(), left);
@@ -408,14 +408,6 @@ fn has_answered(error: &HandlerError) -> Option<bool> {
         HandlerError::Post(PostError::Status { status, .. }) => Some(!status.is_server_error()),
         HandlerError::Post(_) => Some(false),
         _ => Some(true),
-    }
-}
-
-/// As Go reads it, in whole milliseconds; never none at all.
-fn go_duration(duration: Duration) -> String {
-    match duration.as_millis().max(1) {
-        milliseconds if milliseconds % 1000 == 0 => format!("{}s", milliseconds / 1000),
-        milliseconds => format!("{milliseconds}ms"),
     }
 }
 

@@ -19,11 +19,11 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tower::Service;
 use tracing::warn;
-use webhook_transport::server::{Encryption, ServerOptions, ServerTls, serve};
+use webhook_transport::server::{Encryption, ServerOptions, ServerTls, reply_text, serve};
 use windlass_object::rfc1123::is_label;
 
 use super::{
-    answer::{HookEndpoint, text},
+    answer::HookEndpoint,
     handler::{AnyHandler, CallContext, HandlerFunction, IntoHookResponse, JsonHandler},
     options::{HandlerOptions, LONGEST_TIMEOUT},
 };
@@ -203,7 +203,7 @@ impl HookServer {
         let path = request.uri().path().strip_prefix(&*self.prefix);
         match path.and_then(|path| self.endpoints.get(path)) {
             Some(endpoint) => endpoint.answer(request).await,
-            None => text(StatusCode::NOT_FOUND, "not found"),
+            None => reply_text(StatusCode::NOT_FOUND, "not found"),
         }
     }
 

@@ -63,7 +63,6 @@
 //! responses name their type.
 
 mod answer;
-mod body;
 mod call_directly;
 mod handler;
 mod hook_server;

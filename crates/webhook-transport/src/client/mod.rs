@@ -136,7 +136,7 @@ impl Transport {
     fn pool(&self, server: &ServerReference) -> Result<Pool, TrustError> {
         let presented = self.options.client_certificate.as_ref();
         let key = PoolKey {
-            server: server.clone(),
+            server: server.without_prefix(),
             presented: presented.map(LiveCertificate::leaf).unwrap_or_default(),
         };
         if let Some(pool) = self.pools.get(&key) {

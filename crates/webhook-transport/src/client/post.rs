@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use http::{HeaderValue, Request, StatusCode, Uri, header, uri::Scheme};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy;
@@ -55,6 +55,8 @@ pub enum PostError {
         status: StatusCode,
         /// The beginning of the body.
         words: String,
+        /// When to ask again, where it says so (RFC 9110 §10.2.3) in seconds.
+        retry_after: Option<Duration>,
     },
 }
 
@@ -141,8 +143,13 @@ impl Transport {
             .map_err(|error| PostError::of(&error))?;
         let status = response.status();
         if status != StatusCode::OK {
+            let retry_after = retry_after(response.headers());
             let words = words(&beginning(response.into_body()).await);
-            return Err(PostError::Status { status, words });
+            return Err(PostError::Status {
+                status,
+                words,
+                retry_after,
+            });
         }
         self.read(response.into_body()).await
     }
@@ -160,6 +167,11 @@ impl Transport {
         }
         Ok(answer.into_bytes())
     }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+    value.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// As much of a body as there is to show.

@@ -9,25 +9,30 @@ use thiserror::Error;
 
 /// Why a body cannot be had.
 #[derive(Debug, Error)]
-pub(super) enum ReadRequestError {
-    #[error("larger than {} MiB", LONGEST_BODY >> 20)]
-    TooLong,
+pub enum ReadRequestError {
+    /// It is longer than it may be.
+    #[error("larger than {} MiB", .0 >> 20)]
+    TooLong(
+        /// The most bytes.
+        usize,
+    ),
+    /// It breaks off.
     #[error("{0}")]
-    Broken(Box<dyn Error + Send + Sync>),
+    Broken(
+        /// Why.
+        Box<dyn Error + Send + Sync>,
+    ),
 }
-
-/// The longest body that is read (`maxExtensionRequestBodyBytes` of `exp/runtime/server/server.go`).
-const LONGEST_BODY: usize = 20 << 20;
 
 /// How much more is received, and not kept: a client that still sends when its connection is closed reads no answer.
 const LONGEST_REST: usize = 20 << 20;
 
-/// A whole body.
+/// A whole body of at most `longest` bytes.
 ///
 /// # Errors
 ///
-/// When it is too long or breaks off.
-pub(super) async fn read<B>(body: B) -> Result<Vec<u8>, ReadRequestError>
+/// When it is longer or breaks off.
+pub async fn read_body<B>(body: B, longest: usize) -> Result<Vec<u8>, ReadRequestError>
 where
     B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
 {
@@ -40,22 +45,22 @@ where
             continue;
         };
         length = length.saturating_add(data.remaining());
-        if length > LONGEST_BODY {
+        if length > longest {
             read = Vec::new();
         }
-        if length > LONGEST_BODY + LONGEST_REST {
+        if length > longest.saturating_add(LONGEST_REST) {
             break;
         }
         while data.has_remaining() {
             let chunk = data.chunk();
-            if length <= LONGEST_BODY {
+            if length <= longest {
                 read.extend_from_slice(chunk);
             }
             data.advance(chunk.len());
         }
     }
-    if length > LONGEST_BODY {
-        return Err(ReadRequestError::TooLong);
+    if length > longest {
+        return Err(ReadRequestError::TooLong(longest));
     }
     Ok(read)
 }
@@ -69,6 +74,8 @@ mod tests {
 
     use super::*;
 
+    const LONGEST: usize = 20 << 20;
+
     /// What is made of a body of so many bytes that comes in chunks, and how many of these were left.
     async fn read_chunks(bytes: usize, chunk: usize) -> (Option<usize>, usize) {
         let mut left = bytes;
@@ -77,7 +84,7 @@ mod tests {
             left -= next;
             (next > 0).then(|| Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b' '; next]))))
         });
-        let read = read(StreamBody::new(stream::iter(chunks))).await;
+        let read = read_body(StreamBody::new(stream::iter(chunks)), LONGEST).await;
         (read.ok().map(|read| read.len()), left)
     }
 
@@ -101,9 +108,11 @@ mod tests {
             Ok(Frame::data(Bytes::from("{}"))),
             Err(std::io::Error::other("gone")),
         ];
-        let error = read(StreamBody::new(stream::iter(chunks))).await.unwrap_err();
+        let error = read_body(StreamBody::new(stream::iter(chunks)), LONGEST)
+            .await
+            .unwrap_err();
         assert_eq!(error.to_string(), "gone");
-        let error = ReadRequestError::TooLong.to_string();
+        let error = ReadRequestError::TooLong(LONGEST).to_string();
         assert_eq!(error, "larger than 20 MiB");
     }
 }

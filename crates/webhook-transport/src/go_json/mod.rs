@@ -108,7 +108,7 @@ fn check_count(bytes: &[u8]) -> Result<(), serde_json::Error> {
 }
 
 /// A field by its name, in whatever case it is written. The last of several counts, and null is nothing.
-pub(crate) fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+pub fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let mut fields = object.iter().rev();
     let found = fields.find(|(field, value)| field.eq_ignore_ascii_case(name) && !value.is_null());
     found.map(|(_, value)| value)

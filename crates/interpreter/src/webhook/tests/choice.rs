@@ -1,0 +1,312 @@
+//! Which webhook is asked (W3, W7, §2c, §2i), and what becomes of those that fail.
+
+use super::*;
+use crate::{NativeInterpreter, ObjectHealth, Operation};
+
+fn fitting(rules: Value, operation: Operation, object: &Value) -> usize {
+    let mut hook = webhook("a.example.com", "", &["Retain"], ["", "", ""]);
+    hook["rules"] = rules;
+    let webhooks = Webhooks::new(Fake::new(vec![]));
+    webhooks.replace(&[configuration("c", &[hook])]);
+    webhooks.interpreters(operation, object).len()
+}
+
+#[test]
+fn a_rule_fits_in_operation_group_version_and_kind() {
+    let rule = |operations: &[&str], groups: &[&str], versions: &[&str], kinds: &[&str]| json!([{"operations": operations, "apiGroups": groups, "apiVersions": versions, "kinds": kinds}]);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+    for (rules, object, expected) in [
+        (
+            rule(&["Retain"], &["apps"], &["v1"], &["Deployment"]),
+            deployment(),
+            1,
+        ),
+        (rule(&["*"], &["*"], &["*"], &["*"]), deployment(), 1),
+        (
+            rule(
+                &["InterpretHealth", "Retain"],
+                &["batch", "apps"],
+                &["v1"],
+                &["Job", "Deployment"],
+            ),
+            deployment(),
+            1,
+        ),
+        (
+            rule(&["InterpretHealth"], &["apps"], &["v1"], &["Deployment"]),
+            deployment(),
+            0,
+        ),
+        (rule(&["Prune"], &["*"], &["*"], &["*"]), deployment(), 0),
+        (
+            rule(&["Retain"], &[""], &["v1"], &["Deployment"]),
+            deployment(),
+            0,
+        ),
+        (
+            rule(&["Retain"], &["apps"], &["v1beta1"], &["Deployment"]),
+            deployment(),
+            0,
+        ),
+        (
+            rule(&["Retain"], &["apps"], &["v1"], &["deployment"]),
+            deployment(),
+            0,
+        ),
+        (rule(&["Retain"], &[""], &["v1"], &["Pod"]), pod.clone(), 1),
+        (rule(&["Retain"], &["apps"], &["v1"], &["Pod"]), pod, 0),
+        (rule(&["*"], &["*"], &["*"], &["*"]), json!({"kind": "Pod"}), 0),
+        (json!([]), deployment(), 0),
+        (
+            json!([
+                {"operations": ["Retain"], "apiGroups": ["none"], "apiVersions": ["v1"], "kinds": ["Deployment"]},
+                {"operations": ["Retain"], "apiGroups": ["apps"], "apiVersions": ["v1"], "kinds": ["*"]},
+            ]),
+            deployment(),
+            1,
+        ),
+    ] {
+        assert_eq!(
+            fitting(rules.clone(), Operation::Retain, &object),
+            expected,
+            "{rules}"
+        );
+    }
+}
+
+#[test]
+fn the_old_name_of_an_operation_is_the_operation() {
+    let rules = json!([{"operations": ["InterpretHealthy"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"]}]);
+    assert_eq!(fitting(rules, Operation::InterpretHealth, &deployment()), 1);
+}
+
+const DEPLOYMENTS: [&str; 3] = ["apps", "v1", "Deployment"];
+
+#[tokio::test]
+async fn the_least_by_configuration_and_name_is_asked_and_nobody_else() {
+    let fake = Fake::new(vec![
+        ("/a-z", json!({"healthy": false})),
+        ("/a-y", json!({"healthy": true})),
+    ]);
+    let webhooks = Webhooks::new(fake.clone());
+    let hook = |name: &str, path: &str| webhook(name, path, &["*"], DEPLOYMENTS);
+    let states = webhooks.replace(&[
+        configuration("b", &[hook("a.example.com", "b-a")]),
+        configuration("a", &[hook("z.example.com", "a-z"), hook("y.example.com", "a-y")]),
+    ]);
+    assert!(states.iter().all(|state| state.usage == WebhookUsage::Used));
+    let by = "a/y.example.com".to_owned();
+    let told: Vec<_> = states.iter().map(|state| state.shadowed.clone()).collect();
+    let shadowed = |webhook: &str| ShadowedWebhook {
+        webhook: webhook.to_owned(),
+        by: by.clone(),
+        operations: Operation::ALL.to_vec(),
+    };
+    assert_eq!(
+        told,
+        [vec![shadowed("a.example.com")], vec![shadowed("z.example.com")]]
+    );
+    assert!(
+        told[0][0]
+            .to_string()
+            .starts_with("webhook a.example.com is not asked InterpretReplica, InterpretComponent, ")
+    );
+    let interpreter = asking(webhooks);
+    assert_eq!(interpreter.health(&deployment()).await.0, ObjectHealth::Healthy);
+    assert_eq!(fake.asked(), ["/a-y"]);
+    assert_eq!(
+        fake.asked.lock()[0].2,
+        Duration::from_secs(10),
+        "where no timeout is given"
+    );
+}
+
+#[test]
+fn shadowed_is_what_an_earlier_one_is_asked() {
+    let webhooks = Webhooks::new(Fake::new(vec![]));
+    let states = webhooks.replace(&[configuration(
+        "c",
+        &[
+            webhook("a.example.com", "", &["Retain"], ["*", "v1", "Deployment"]),
+            webhook("b.example.com", "", &["InterpretHealth"], DEPLOYMENTS),
+            webhook(
+                "c.example.com",
+                "",
+                &["Retain", "InterpretHealth"],
+                ["apps", "*", "*"],
+            ),
+            webhook("d.example.com", "", &["Retain"], ["apps", "v2", "Deployment"]),
+            webhook("e.example.com", "", &["Retain"], ["", "v1", "Pod"]),
+        ],
+    )]);
+    let told: Vec<_> = states[0].shadowed.iter().map(ToString::to_string).collect();
+    let says = |webhook: &str, operation: &str, by: &str| {
+        format!("webhook {webhook} is not asked {operation} of objects that webhook c/{by} is asked about")
+    };
+    assert_eq!(
+        told,
+        [
+            says("c.example.com", "Retain", "a.example.com"),
+            says("c.example.com", "InterpretHealth", "b.example.com"),
+            says("d.example.com", "Retain", "c.example.com"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_failure_is_the_answer_unless_it_is_ignored() {
+    let mut object = deployment();
+    object["status"] = json!({"observedGeneration": 0});
+    let fails = |policy: Option<&str>, path: &str| {
+        let mut hook = webhook("a.example.com", path, &["*"], DEPLOYMENTS);
+        if let Some(policy) = policy {
+            hook["failurePolicy"] = policy.into();
+        }
+        configuration("c", &[hook])
+    };
+    let refuses = json!({"successful": false, "status": {"message": "no", "code": 403}});
+    for (object_of, says, expected) in [
+        (fails(None, "x"), vec![], ObjectHealth::Unknown),
+        (fails(Some("Fail"), "x"), vec![], ObjectHealth::Unknown),
+        // Kubernetes' own kinds are known.
+        (fails(Some("Ignore"), "x"), vec![], ObjectHealth::Unhealthy),
+        (
+            fails(Some("Ignore"), "x"),
+            vec![("/x", json!({}))],
+            ObjectHealth::Unhealthy,
+        ),
+        (
+            fails(Some("Ignore"), "x"),
+            vec![("/x", json!({"uid": "u2"}))],
+            ObjectHealth::Unhealthy,
+        ),
+        // What a webhook says is never ignored.
+        (
+            fails(Some("Ignore"), "x"),
+            vec![("/x", refuses)],
+            ObjectHealth::Unknown,
+        ),
+        (
+            fails(Some("Ignore"), "x"),
+            vec![("/x", json!({"healthy": true}))],
+            ObjectHealth::Healthy,
+        ),
+    ] {
+        let is_ignored = expected == ObjectHealth::Unhealthy;
+        let fake = Fake::new(says);
+        let webhooks = Webhooks::new(fake.clone());
+        webhooks.replace(&[object_of]);
+        let interpreter = ResourceInterpreter::new(vec![
+            Arc::new(webhooks),
+            Arc::new(NativeInterpreter::new(|| jiff::Timestamp::UNIX_EPOCH)),
+        ]);
+        object["metadata"]["generation"] = 1.into();
+        let (health, error) = interpreter.health(&object).await;
+        assert_eq!(health, expected);
+        if let Some(error) = error {
+            assert_eq!(
+                error.to_string(),
+                "ResourceInterpreterWebhookConfiguration c, webhook a.example.com failed at InterpretHealth of Deployment n/d"
+            );
+        }
+        assert_eq!(fake.ignored.lock().len(), usize::from(is_ignored));
+    }
+}
+
+#[tokio::test]
+async fn where_one_is_ignored_the_next_is_asked() {
+    let fake = Fake::new(vec![("/second", json!({"healthy": false}))]);
+    let webhooks = Webhooks::new(fake.clone());
+    let mut first = webhook("a.example.com", "first", &["*"], DEPLOYMENTS);
+    first["failurePolicy"] = "Ignore".into();
+    let second = webhook("b.example.com", "second", &["*"], DEPLOYMENTS);
+    webhooks.replace(&[configuration("c", &[second, first])]);
+    assert_eq!(
+        asking(webhooks).health(&deployment()).await.0,
+        ObjectHealth::Unhealthy
+    );
+    assert_eq!(fake.asked(), ["/first", "/second"]);
+    assert_eq!(*fake.ignored.lock(), ["c/a.example.com: connection refused"]);
+}
+
+#[tokio::test]
+async fn a_webhook_that_cannot_be_called_is_asked_and_fails() {
+    let mut hook = webhook("a.example.com", "x", &["*"], DEPLOYMENTS);
+    hook["interpreterContextVersions"] = json!(["v2"]);
+    hook["failurePolicy"] = "Ignore".into();
+    let mut odd = webhook("b.example.com", "x", &["*"], ["", "v1", "Pod"]);
+    odd["timeoutSeconds"] = "soon".into();
+    let webhooks = Webhooks::new(Fake::new(vec![]));
+    let good = webhook("c.example.com", "x", &["*"], ["", "v1", "Node"]);
+    let states = webhooks.replace(&[configuration("c", &[hook, odd, good])]);
+    assert!(matches!(&states[0].usage, WebhookUsage::Failing(problems) if problems.len() == 2));
+    let interpreter = asking(webhooks);
+    let error = interpreter.retain(&deployment(), &json!({})).await.unwrap_err();
+    assert_eq!(
+        error.source.to_string(),
+        "cannot be called: webhooks[0].interpreterContextVersions: must have v1alpha1, the only version there is"
+    );
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+    assert!(interpreter.retain(&pod, &json!({})).await.is_err());
+    assert!(interpreter.is_answered(Operation::Retain, &pod));
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_stays_as_it_was() {
+    let fake = Fake::new(vec![
+        ("/old", json!({"healthy": true})),
+        ("/new", json!({"healthy": false})),
+    ]);
+    let webhooks = Arc::new(Webhooks::new(fake));
+    let interpreter = ResourceInterpreter::new(vec![webhooks.clone()]);
+    let hook = |path: &str| webhook("a.example.com", path, &["*"], DEPLOYMENTS);
+    let mut broken = hook("new");
+    broken["clientConfig"]["caBundle"] = "!".into();
+    for (objects, usage, expected) in [
+        (
+            vec![configuration("c", &[hook("old")])],
+            "Used",
+            ObjectHealth::Healthy,
+        ),
+        (
+            vec![configuration("c", std::slice::from_ref(&broken))],
+            "Kept",
+            ObjectHealth::Healthy,
+        ),
+        (
+            vec![configuration("c", std::slice::from_ref(&broken))],
+            "Kept",
+            ObjectHealth::Healthy,
+        ),
+        (
+            vec![configuration("c", &[hook("new")])],
+            "Used",
+            ObjectHealth::Unhealthy,
+        ),
+        (vec![], "", ObjectHealth::Healthy),
+        (
+            vec![configuration("c", std::slice::from_ref(&broken))],
+            "Failing",
+            ObjectHealth::Unknown,
+        ),
+        (vec![json!({"kind": "Pod"})], "Unusable", ObjectHealth::Healthy),
+    ] {
+        let states = webhooks.replace(&objects);
+        let told: Vec<_> = states.iter().map(|state| format!("{:?}", state.usage)).collect();
+        assert!(told.iter().all(|told| told.starts_with(usage)), "{told:?}");
+        assert_eq!(interpreter.health(&deployment()).await.0, expected, "{usage}");
+    }
+    let twice = [
+        configuration("c", &[hook("old")]),
+        configuration("c", &[hook("new")]),
+    ];
+    let states = webhooks.replace(&twice);
+    assert_eq!(states[0].usage, WebhookUsage::Used);
+    assert!(matches!(&states[1].usage, WebhookUsage::Unusable(_)));
+    assert_eq!(interpreter.health(&deployment()).await.0, ObjectHealth::Healthy);
+}
+
+#[test]
+fn the_definition_is_structural_and_bounded() {
+    insta::assert_yaml_snapshot!(webhook_configuration_crd());
+}

@@ -1,0 +1,122 @@
+//! Patches (W11, §2f), and what hostile ones would do.
+
+use super::*;
+
+fn apply(patch: &Value) -> Result<Value, String> {
+    patched(&deployment(), patch.to_string().as_bytes()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_patch_is_one_of_rfc_6902() {
+    let expected = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "n", "name": "d"},
+        "spec": {"replicas": 3, "list": [1, 2, 3], "a/b~c": true, "moved": 1},
+    });
+    let patched = apply(&json!([
+        {"op": "test", "path": "/spec/replicas", "value": 2},
+        {"op": "replace", "path": "/spec/replicas", "value": 3},
+        {"op": "add", "path": "/spec/list", "value": [1, 3]},
+        {"op": "add", "path": "/spec/list/1", "value": 2},
+        {"op": "add", "path": "/spec/a~1b~0c", "value": true},
+        {"op": "copy", "from": "/spec/list/0", "path": "/spec/copied"},
+        {"op": "move", "from": "/spec/copied", "path": "/spec/moved"},
+        {"op": "add", "path": "/spec/gone", "value": 1},
+        {"op": "remove", "path": "/spec/gone"},
+        {"op": "add", "path": "/spec/list/-", "value": 4},
+        {"op": "remove", "path": "/spec/list/3"},
+    ]));
+    assert_eq!(patched, Ok(expected));
+    for nothing in [json!([]), json!(null)] {
+        assert_eq!(apply(&nothing), Ok(deployment()));
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_told_with_its_operation() {
+    for (patch, expected) in [
+        (
+            json!([{"op": "remove", "path": "/spec/none"}]),
+            "operation 1 cannot be done: ",
+        ),
+        (
+            json!([{"op": "add", "path": "/none/a", "value": 1}]),
+            "operation 1 cannot be done: ",
+        ),
+        (
+            json!([{"op": "add", "path": "/spec/list", "value": [1]}, {"op": "remove", "path": "/spec/list/-1"}]),
+            "operation 2 cannot be done: ",
+        ),
+        (
+            json!([{"op": "test", "path": "/spec/replicas", "value": 1}]),
+            "operation 1 cannot be done: ",
+        ),
+        (json!([{"op": "do", "path": "/spec"}]), "is not a JSON patch: "),
+        (json!({"spec": {}}), "is not a JSON patch: "),
+        (
+            json!([{"op": "replace", "path": "", "value": []}]),
+            "the result is not an object",
+        ),
+        (
+            json!([{"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}]),
+            "the result has another metadata.namespace",
+        ),
+        (
+            json!([{"op": "remove", "path": "/kind"}]),
+            "the result has another kind",
+        ),
+    ] {
+        let error = apply(&patch).unwrap_err();
+        assert!(error.starts_with(expected), "{patch}: {error}");
+    }
+}
+
+#[test]
+fn a_patch_that_grows_without_end_is_refused() {
+    let copies = |from: &str, to: fn(usize) -> String, count: usize| {
+        let copies = (0..count).map(|number| json!({"op": "copy", "from": from, "path": to(number)}));
+        Value::Array(copies.collect())
+    };
+    // Twice as large with each operation.
+    let doubled = copies("/spec", |number| format!("/spec/s{number}"), 64);
+    assert_eq!(
+        apply(&doubled).unwrap_err(),
+        "operation 18 is one too many for the size of what is patched"
+    );
+    // One level deeper with each operation, at the deepest place.
+    let deeper = copies(
+        "/metadata",
+        |number| format!("/metadata{}", "/m".repeat(number + 1)),
+        1000,
+    );
+    assert!(
+        apply(&deeper)
+            .unwrap_err()
+            .ends_with("nests values more than 128 levels deep")
+    );
+    // A long list, of which each operation moves all items.
+    let mut shifted = vec![json!({"op": "add", "path": "/spec/list", "value": vec![0; 100_000]})];
+    shifted.extend((0..100_000).map(|_| json!({"op": "add", "path": "/spec/list/0", "value": 0})));
+    assert!(
+        apply(&shifted.into())
+            .unwrap_err()
+            .ends_with("is one too many for the size of what is patched")
+    );
+    // A long text, copied often.
+    let mut texts = vec![json!({"op": "add", "path": "/spec/text", "value": "a".repeat(1 << 20)})];
+    let copied = (0..10_000)
+        .map(|number| json!({"op": "copy", "from": "/spec/text", "path": format!("/spec/t{number}")}));
+    texts.extend(copied);
+    assert!(
+        apply(&texts.into())
+            .unwrap_err()
+            .ends_with("is one too many for the size of what is patched")
+    );
+}
+
+#[test]
+fn many_operations_on_an_object_are_done() {
+    let many =
+        (0..2000).map(|number| json!({"op": "add", "path": format!("/spec/f{number}"), "value": number}));
+    let patched = apply(&Value::Array(many.collect())).unwrap();
+    assert_eq!(patched["spec"].as_object().unwrap().len(), 2001);
+}
