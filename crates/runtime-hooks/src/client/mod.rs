@@ -11,6 +11,7 @@ mod error;
 mod metrics;
 mod namespaces;
 mod request;
+mod request_fields;
 mod response_cache;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! What is sent: one request, as each of several handlers is to have it.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
-use super::HandlerError;
+use super::{HandlerError, request_fields::RequestFields};
 use crate::{
     Catalog,
     catalog::{ConversionPath, HookDefinition},
@@ -18,9 +18,9 @@ use crate::{
 pub(super) struct PreparedRequest<'a> {
     catalog: &'a Catalog,
     definition: &'a HookDefinition,
-    /// The request as JSON, in two halves between which there is room for settings: what says which it is, and its fields.
-    head: String,
-    rest: String,
+    /// The beginning of the request as JSON, which says what it is.
+    head: Vec<u8>,
+    fields: Vec<u8>,
     settings: Map<String, Value>,
     /// The whole of it, for each handler that has no settings of its own.
     common: OnceLock<Bytes>,
@@ -45,28 +45,15 @@ impl<'a> PreparedRequest<'a> {
         definition: &'a HookDefinition,
         request: &impl Serialize,
     ) -> Result<Self, serde_json::Error> {
-        let text = serde_json::to_string(request)?;
-        let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(&text)?;
-        fields.retain(|field, _| field != "kind" && field != "apiVersion");
-        let settings = match fields.remove("settings") {
-            Some(settings) => serde_json::from_str::<Option<_>>(settings.get())?.unwrap_or_default(),
-            None => Map::new(),
-        };
-        let mut head = serde_json::to_string(&definition.typed_request(Map::new()))?;
+        let RequestFields { text, settings } = RequestFields::of(request)?;
+        let mut head = serde_json::to_vec(&definition.typed_request(Map::new()))?;
+        // The end of the object, which is not there yet.
         head.pop();
-        let mut rest = String::with_capacity(text.len());
-        for (field, value) in fields {
-            rest.push(',');
-            rest.push_str(&serde_json::to_string(&field)?);
-            rest.push(':');
-            rest.push_str(value.get());
-        }
-        rest.push('}');
         Ok(Self {
             catalog,
             definition,
             head,
-            rest,
+            fields: text,
             settings,
             common: OnceLock::new(),
         })
@@ -99,7 +86,7 @@ impl<'a> PreparedRequest<'a> {
     ///
     /// When it cannot be read as it was written.
     pub(super) fn with_settings(&self, settings: &HookSettings) -> Result<Value, HandlerError> {
-        serde_json::from_str(&self.encode(settings)?).map_err(HandlerError::Encode)
+        serde_json::from_slice(&self.encode(settings)?).map_err(HandlerError::Encode)
     }
 
     fn common(&self) -> Result<Bytes, HandlerError> {
@@ -119,13 +106,13 @@ impl<'a> PreparedRequest<'a> {
         (self.definition.has_settings() && !merged.is_empty()).then_some(merged)
     }
 
-    fn encode(&self, settings: &HookSettings) -> Result<String, HandlerError> {
-        let Self { head, rest, .. } = self;
+    fn encode(&self, settings: &HookSettings) -> Result<Vec<u8>, HandlerError> {
+        let Self { head, fields, .. } = self;
         let Some(settings) = self.merged(settings) else {
-            return Ok([head.as_str(), rest].concat());
+            return Ok([head, &fields[..], b"}"].concat());
         };
-        let settings = serde_json::to_string(&settings).map_err(HandlerError::Encode)?;
-        Ok([head.as_str(), r#","settings":"#, &settings, rest].concat())
+        let settings = serde_json::to_vec(&settings).map_err(HandlerError::Encode)?;
+        Ok([head, &br#","settings":"#[..], &settings, fields, b"}"].concat())
     }
 
     fn encode_converted(
