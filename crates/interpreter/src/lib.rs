@@ -16,6 +16,8 @@ pub mod customization;
 pub mod declarative;
 pub mod error;
 pub mod fields;
+#[cfg(feature = "kube")]
+pub mod in_cluster;
 pub mod interpreter;
 #[cfg(feature = "lua")]
 pub mod lua;

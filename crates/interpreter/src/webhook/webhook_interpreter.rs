@@ -19,6 +19,9 @@ use crate::{
 /// Why a webhook has no answer.
 #[derive(Debug, Error)]
 pub enum WebhookError {
+    /// Nobody knows yet which webhooks there are.
+    #[error("waiting for the first list of {CONFIGURATION_KIND}s")]
+    NotListed,
     /// It cannot be called by what its configuration says.
     #[error("cannot be called: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Configuration(
@@ -36,6 +39,9 @@ pub enum WebhookError {
     Answer(#[from] WebhookAnswerError),
 }
 
+/// Stands for webhooks that are not known yet.
+pub(super) struct UnlistedWebhooks;
+
 /// Asks one webhook.
 pub(super) struct WebhookInterpreter {
     pub(super) webhook: SharedWebhook,
@@ -49,10 +55,22 @@ impl WebhookError {
     /// or that the webhook says it failed, is never ignored.
     pub fn is_ignorable(&self) -> bool {
         match self {
-            Self::Configuration(_) | Self::Request(_) => false,
+            Self::NotListed | Self::Configuration(_) | Self::Request(_) => false,
             Self::Call(error) => error.is_ignorable,
             Self::Answer(error) => error.is_ignorable(),
         }
+    }
+}
+
+// === impl UnlistedWebhooks ===
+
+impl Interpreter for UnlistedWebhooks {
+    fn name(&self) -> String {
+        "Webhooks".to_owned()
+    }
+
+    fn interpret<'a>(&'a self, _: Question<'a>) -> Interpreting<'a> {
+        Box::pin(async { Err(WebhookError::NotListed.into()) })
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     ShadowedWebhook, WebhookCaller,
     read::{SharedWebhook, WebhookConfiguration},
     shadowing::shadowed,
-    webhook_interpreter::WebhookInterpreter,
+    webhook_interpreter::{UnlistedWebhooks, WebhookInterpreter},
 };
 use crate::{
     Interpreter, InterpreterSource, Operation,
@@ -25,6 +25,7 @@ use crate::{
 ///
 /// # Guarantees
 ///
+/// - Until they are given for the first time, every question fails: nobody knows yet whether it is for one of them.
 /// - All change at once: nobody sees some of the old ones and some of the new.
 /// - Webhooks of an object that cannot be used as it is now answer as they did when it last could, until it is gone.
 /// - Where it never could, a webhook that cannot be called is asked all the same, and fails: what somebody has said about a kind is not
@@ -32,7 +33,8 @@ use crate::{
 /// - Who answers does not depend on the order in which objects are given. Those count more whose `<configuration>/<webhook>` is less.
 pub struct Webhooks {
     caller: Arc<dyn WebhookCaller>,
-    set: RwLock<Arc<WebhookSet>>,
+    /// None until they are given.
+    set: RwLock<Option<Arc<WebhookSet>>>,
 }
 
 /// What has become of an object.
@@ -77,7 +79,7 @@ struct KnownConfiguration {
 // === impl Webhooks ===
 
 impl Webhooks {
-    /// None yet, which `caller` will call.
+    /// Not given yet; `caller` will call them.
     pub fn new(caller: Arc<dyn WebhookCaller>) -> Self {
         Self {
             caller,
@@ -88,7 +90,7 @@ impl Webhooks {
     /// Takes ResourceInterpreterWebhookConfigurations in place of those that were there, and tells what has become of each, in their
     /// order.
     pub fn replace(&self, objects: &[Value]) -> Vec<WebhookConfigurationState> {
-        let old = self.set.read().clone();
+        let old = self.set.read().clone().unwrap_or_default();
         let mut known = BTreeMap::new();
         let usages: Vec<_> = objects
             .iter()
@@ -102,7 +104,7 @@ impl Webhooks {
         });
         let states = states.collect();
         // The old one is dropped when nobody waits for the lock.
-        let old = mem::replace(&mut *self.set.write(), Arc::new(new));
+        let old = mem::replace(&mut *self.set.write(), Some(Arc::new(new)));
         drop(old);
         states
     }
@@ -110,7 +112,9 @@ impl Webhooks {
 
 impl InterpreterSource for Webhooks {
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
-        let set = self.set.read().clone();
+        let Some(set) = self.set.read().clone() else {
+            return vec![Arc::new(UnlistedWebhooks)];
+        };
         let found = set.candidates(operation, object).into_iter();
         let interpreters = found.map(|webhook| -> Arc<dyn Interpreter> {
             Arc::new(WebhookInterpreter {
@@ -126,7 +130,7 @@ impl fmt::Debug for Webhooks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_set()
-            .entries(self.set.read().known.keys())
+            .entries(self.set.read().iter().flat_map(|set| set.known.keys()))
             .finish()
     }
 }

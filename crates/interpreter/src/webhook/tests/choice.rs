@@ -306,6 +306,23 @@ async fn what_cannot_be_used_stays_as_it_was() {
     assert_eq!(interpreter.health(&deployment()).await.0, ObjectHealth::Healthy);
 }
 
+#[tokio::test]
+async fn until_they_are_listed_nobody_knows_who_answers() {
+    let webhooks = Arc::new(Webhooks::new(Fake::new(vec![])));
+    let interpreter = ResourceInterpreter::new(vec![webhooks.clone()]);
+    let error = interpreter.retain(&deployment(), &json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "Webhooks failed at Retain of Deployment n/d");
+    assert_eq!(
+        error.source.to_string(),
+        "waiting for the first list of ResourceInterpreterWebhookConfigurations"
+    );
+    webhooks.replace(&[]);
+    assert_eq!(
+        interpreter.retain(&deployment(), &json!({})).await.unwrap(),
+        deployment()
+    );
+}
+
 #[test]
 fn the_definition_is_structural_and_bounded() {
     insta::assert_yaml_snapshot!(webhook_configuration_crd());
