@@ -84,10 +84,11 @@ mod tests {
             ),
             (
                 &format!("{certificate}{junk}"),
-                "certificate 2 is not one of X.509: BadDer",
+                "certificate 2 is not one of X.509: ",
             ),
         ] {
-            assert_eq!(check_ca_bundle(bad.as_bytes()).unwrap_err().to_string(), expected);
+            let error = check_ca_bundle(bad.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
         }
         assert!(matches!(
             check_ca_bundle(broken.as_bytes()),
