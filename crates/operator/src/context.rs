@@ -9,7 +9,7 @@ use windlass_cluster::{
 };
 use windlass_object::{InCluster, ObjectKey};
 
-use crate::ca_injectors::Opponents;
+use crate::{ca_injectors::Opponents, interpretation::Interpretation};
 
 /// What every controller works with.
 pub struct Context {
@@ -23,6 +23,8 @@ pub struct Context {
     pub watches: Watches,
     /// Applies objects.
     pub applier: Applier,
+    /// Says whether objects of bundles are healthy, and what they depend on.
+    pub(crate) interpretation: Arc<Interpretation>,
     /// Publishes events.
     pub events: Events,
     /// Who was seen to take back what we had written into targets.
@@ -64,6 +66,7 @@ impl Context {
             leadership: Leadership::always(),
             watches,
             applier: Applier::new(cluster.clone(), index.clone()),
+            interpretation: Arc::new(Interpretation::new(index.clone())),
             index,
             events: Events::new(cluster.clone(), None).0,
             cluster,

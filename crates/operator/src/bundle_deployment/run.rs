@@ -31,7 +31,7 @@ use super::{
 use crate::{
     context::Context,
     controller,
-    install::status::{InstallOutcome, Milestone},
+    install::status::{BundleHealth, InstallOutcome, Milestone},
     reporting::Announced,
 };
 
@@ -135,6 +135,7 @@ impl BundleReconciler {
             Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) => {
                 (InstallOutcome::Done, Ok(Action::Requeue(self.timing.doubtful)))
             }
+            Ok(Action::AwaitChange) => (InstallOutcome::Done, Ok(self.next_look(&report))),
             Ok(next) => (InstallOutcome::Done, Ok(next)),
             Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
@@ -162,6 +163,16 @@ impl BundleReconciler {
             self.withdraw_probes(&name).await?;
         }
         Ok(self.announce_contested(&object, &name, result?))
+    }
+
+    /// When to look again at what is installed.
+    fn next_look(&self, report: &InstallReport) -> Action {
+        match (&report.health, report.is_customized) {
+            (BundleHealth::Healthy, false) => Action::AwaitChange,
+            // A script may know the time.
+            (BundleHealth::Healthy, true) => Action::Requeue(self.timing.doubtful),
+            _ => Action::Requeue(self.timing.recheck),
+        }
     }
 
     /// Installs what cannot go any more without being disarmed.
