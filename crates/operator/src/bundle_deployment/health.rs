@@ -186,3 +186,200 @@ impl BundleReconciler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_cluster::{apply::body_of, watch::Watch, worker::Action};
+
+    use super::*;
+    use crate::{
+        bundle_deployment::{
+            halt::Halt,
+            tests::{Server, deployment, plan},
+        },
+        install::status::InstallOutcome,
+    };
+
+    const SCALERS: Kind = Kind::new("autoscaling.k8s.io/v1", "VerticalPodAutoscaler");
+
+    fn scaler() -> Value {
+        json!({
+            "apiVersion": SCALERS.api_version, "kind": SCALERS.kind,
+            "metadata": {"namespace": "a", "name": "sizes"}, "spec": {"targetRef": {"name": "a"}},
+        })
+    }
+
+    fn interpretation(version: &str, condition: &str) -> Value {
+        json!({
+            "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
+            "metadata": {"name": "scalers", "resourceVersion": version},
+            "spec": {
+                "targets": [{"apiVersion": SCALERS.api_version, "kind": SCALERS.kind}],
+                "customizations": {"healthInterpretation": {"condition": {"type": condition}}},
+            },
+        })
+    }
+
+    struct Bed {
+        server: Arc<Server>,
+        reconciler: Arc<BundleReconciler>,
+        deployment: BundleDeployment,
+        owner: Applicant,
+    }
+
+    impl Bed {
+        async fn new() -> Self {
+            let object = deployment(json!({"namespace": "a", "source": {}}));
+            let server = Server::new(object.clone());
+            let reconciler = server.reconciler().await;
+            let deployment = serde_json::from_value(object).unwrap();
+            let owner = reconciler.owner(&deployment);
+            Self {
+                server,
+                reconciler,
+                deployment,
+                owner,
+            }
+        }
+
+        fn customize(&self, customization: Value) {
+            let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
+            self.server.index.apply(&watch, customization);
+        }
+
+        /// Shows an object as it was applied, with this status.
+        fn show(&self, desired: &Value, status: Value) {
+            let mut live = body_of(desired, &self.owner);
+            live["metadata"]["uid"] = "2".into();
+            live["status"] = status;
+            self.server
+                .index
+                .apply(&Watch::all(Kind::of(&ObjectKey::of(desired).unwrap())), live);
+        }
+
+        async fn health_of(&self, plan: &Plan) -> BundleHealth {
+            let health = self
+                .reconciler
+                .health(&self.deployment, &self.owner, plan, true)
+                .await;
+            health.ok().unwrap().health
+        }
+    }
+
+    fn ready(status: &str) -> Value {
+        json!({"conditions": [{"type": "Ready", "status": status, "message": "3 of 8 samples"}]})
+    }
+
+    #[tokio::test]
+    async fn a_custom_resource_counts_from_when_somebody_knows_its_kind() {
+        let bed = Bed::new().await;
+        let plan = plan([scaler()]);
+        assert_eq!(
+            bed.health_of(&plan).await,
+            BundleHealth::Healthy,
+            "nobody knows it"
+        );
+        bed.show(&scaler(), ready("False"));
+        assert_eq!(bed.health_of(&plan).await, BundleHealth::Healthy);
+        bed.customize(interpretation("1", "Ready"));
+        let health = bed.health_of(&plan).await;
+        let expected = "waiting for VerticalPodAutoscaler a/sizes: condition Ready is False: 3 of 8 samples (ResourceInterpretation scalers)";
+        let message = expected.to_owned();
+        assert_eq!(health, BundleHealth::Unhealthy { message });
+        bed.show(&scaler(), ready("True"));
+        assert_eq!(bed.health_of(&plan).await, BundleHealth::Healthy);
+        bed.customize(interpretation("2", "Provided"));
+        assert!(matches!(
+            bed.health_of(&plan).await,
+            BundleHealth::Unhealthy { .. }
+        ));
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_where_interpretation_is_disabled() {
+        let mut bed = Bed::new().await;
+        bed.customize(interpretation("1", "Ready"));
+        bed.show(&scaler(), ready("False"));
+        bed.deployment.spec.interpretation = ObjectInterpretation::Disabled;
+        assert_eq!(bed.health_of(&plan([scaler()])).await, BundleHealth::Healthy);
+    }
+
+    #[tokio::test]
+    async fn a_customization_that_cannot_be_used_is_named() {
+        let bed = Bed::new().await;
+        let mut broken = interpretation("1", "Ready");
+        broken["spec"]["mode"] = "Sometimes".into();
+        bed.customize(broken);
+        bed.show(&scaler(), ready("True"));
+        let BundleHealth::Unknown { message } = bed.health_of(&plan([scaler()])).await else {
+            panic!("it is known");
+        };
+        assert!(
+            message.contains("VerticalPodAutoscaler a/sizes: ResourceInterpretation scalers cannot be used"),
+            "{message}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_listed_is_not_taken_for_none() {
+        let bed = Bed::new().await;
+        bed.reconciler
+            .context
+            .watches
+            .want(Watch::all(kinds::RESOURCE_INTERPRETATION));
+        let BundleHealth::Unknown { message } = bed.health_of(&plan([])).await else {
+            panic!("it is known");
+        };
+        assert!(message.ends_with("ResourceInterpretation"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn what_a_watch_does_not_show_as_applied_is_read() {
+        let bed = Bed::new().await;
+        bed.customize(interpretation("1", "Ready"));
+        bed.show(&scaler(), ready("True"));
+        let mut changed = scaler();
+        changed["spec"]["targetRef"]["name"] = "b".into();
+        let path = "/apis/autoscaling.k8s.io/v1/namespaces/a/verticalpodautoscalers/sizes";
+        let served = json!({"name": "verticalpodautoscalers", "kind": SCALERS.kind, "namespaced": true});
+        let mut live = changed.clone();
+        live["status"] = ready("False");
+        bed.server.readable.lock().extend([
+            (
+                "/apis/autoscaling.k8s.io/v1".to_owned(),
+                json!({ "resources": [served] }),
+            ),
+            (path.to_owned(), live),
+        ]);
+        let health = bed.health_of(&plan([changed])).await;
+        assert!(matches!(health, BundleHealth::Unhealthy { .. }), "{health:?}");
+        assert_eq!(bed.health_of(&plan([scaler()])).await, BundleHealth::Healthy);
+    }
+
+    #[tokio::test]
+    async fn health_is_looked_at_when_deployments_are_available_and_looked_at_again() {
+        let bed = Bed::new().await;
+        bed.customize(interpretation("1", "Ready"));
+        bed.show(&scaler(), ready("False"));
+        let plan = plan([scaler()]);
+        let gate = |at| Err(Halt::Gate(InstallOutcome::waiting(at, "Waiting", "")));
+        let done = || Ok(Action::AwaitChange);
+        for (walked, is_looked_at) in [
+            (gate(Milestone::Installed), false),
+            (gate(Milestone::Available), false),
+            (gate(Milestone::Armed), true),
+            (gate(Milestone::Migrated), true),
+            (done(), true),
+        ] {
+            let mut report = InstallReport::new(&bed.deployment);
+            let noted = bed
+                .reconciler
+                .note_health(&bed.deployment, &bed.owner, &plan, &walked, &mut report)
+                .await;
+            assert!(noted.is_ok());
+            assert_eq!(report.health != BundleHealth::Healthy, is_looked_at);
+            assert_eq!(report.is_customized, is_looked_at);
+        }
+    }
+}
