@@ -175,6 +175,7 @@ impl Applier {
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
         let body = owned(body, owner, &Value::Null);
+        self.retained.lock().remove(&key);
         let outcome = match self.live(&key, &body, false).await? {
             Some(live) => {
                 let live = self.take_over(&key, live, owner).await?;
@@ -374,9 +375,13 @@ impl Applier {
         if !self.repairs.may_repair(key, owner, change, Instant::now()) {
             return Ok(Outcome::Contested);
         }
-        let written = write.await?;
-        self.repairs.repaired(key, Instant::now());
-        Ok(written)
+        let outcome = write.await?;
+        match outcome {
+            Outcome::Written => self.repairs.repaired(key, Instant::now()),
+            // A watch had shown it late.
+            _ => self.repairs.settled(key),
+        }
+        Ok(outcome)
     }
 
     /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:

@@ -28,7 +28,6 @@ pub(in crate::apply) struct ApplyGoal {
 }
 
 /// What an object is to become of which something is kept.
-#[derive(Debug)]
 pub(in crate::apply) struct RetainedGoal {
     body: Value,
     hash: String,

@@ -181,10 +181,9 @@ fn compare_fields<'a>(
     }
     let is_expected = desired.is_some() || !expected.is_empty();
     Comparison {
-        kept: if kept.is_empty() {
-            KeptValues::Nothing
-        } else {
-            KeptValues::Fields(kept)
+        kept: match kept.is_empty() {
+            true => KeptValues::Nothing,
+            false => KeptValues::Fields(kept),
         },
         expected: is_expected.then(|| expected.into()),
     }
@@ -212,10 +211,9 @@ fn compare_items<'a>(
     }
     let is_expected = desired.is_some() || !expected.is_empty();
     Comparison {
-        kept: if kept.is_empty() {
-            KeptValues::Nothing
-        } else {
-            KeptValues::Items(kept)
+        kept: match kept.is_empty() {
+            true => KeptValues::Nothing,
+            false => KeptValues::Items(kept),
         },
         expected: is_expected.then(|| expected.into()),
     }
@@ -243,4 +241,100 @@ fn name_of(item: &Value) -> Option<&str> {
 
 fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
     list.as_array()?.iter().find(|item| name_of(item) == Some(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::apply::covers;
+
+    #[test]
+    fn kept_values_are_hidden_and_others_are_not() {
+        let desired = json!({"replicas": 1, "image": "a", "list": [{"name": "main", "image": "a"}]});
+        let observed = json!({"replicas": 5, "image": "a", "more": 1, "list": [
+            {"name": "proxy", "image": "p"}, {"name": "main", "image": "a", "env": ["x"]},
+        ]});
+        let answer = json!({"replicas": 5, "image": "a", "list": [
+            {"name": "main", "image": "a", "env": ["x"]}, {"name": "proxy", "image": "p"},
+        ]});
+        let found = KeptValues::find(&desired, &answer, &observed).unwrap();
+        let expected = found.expected.unwrap();
+        assert_eq!(expected, desired);
+        let hidden = |observed: &Value| found.kept.hidden(&expected, observed);
+        assert!(covers(&expected, &hidden(&observed), None));
+        for (pointer, value, is_kept) in [
+            ("/replicas", json!(6), true),
+            ("/list/0/image", json!("q"), true),
+            ("/list/1/env", json!(["y"]), true),
+            ("/more", json!(2), true),
+            ("/image", json!("b"), false),
+            ("/list/1/image", json!("b"), false),
+        ] {
+            let mut changed = observed.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            assert_eq!(covers(&expected, &hidden(&changed), None), is_kept, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_desired_nor_observed_is_expected() {
+        let found = KeptValues::find(
+            &json!({"a": 1, "b": [1]}),
+            &json!({"a": 2, "b": [1, 2]}),
+            &json!({"a": 3, "b": [3]}),
+        );
+        let found = found.unwrap();
+        assert_eq!(found.kept, KeptValues::Nothing);
+        assert_eq!(found.expected, Some(json!({"a": 2, "b": [1, 2]})));
+    }
+
+    #[test]
+    fn a_field_may_be_left_out_only_where_it_is_not_observed() {
+        let desired = json!({"a": 1, "b": {"c": 1, "d": null}, "l": [{"name": "x", "v": 1}, {"name": "y"}]});
+        let answer = json!({"b": {}, "l": [{"name": "x"}]});
+        let observed = json!({"l": [{"name": "x"}, {"name": "y"}]});
+        let found = KeptValues::find(&desired, &answer, &observed).unwrap();
+        assert_eq!(found.expected, Some(json!({"b": {}, "l": [{"name": "x"}]})));
+        let error = KeptValues::find(&desired, &answer, &desired).unwrap_err();
+        let paths = ["a", "b.c", "l.x.v"].map(str::to_owned);
+        assert_eq!(error, AnswerError::LeftOut(paths.to_vec()));
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(Value::Null), (0_u8..3).prop_map(Value::from)];
+        leaf.prop_recursive(3, 16, 3, |inner| {
+            let named = prop::collection::btree_map("[x-z]", inner.clone(), 0..3).prop_map(|items| {
+                let items = items
+                    .into_iter()
+                    .map(|(name, value)| json!({"name": name, "v": value}));
+                items.collect()
+            });
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                named,
+                prop::collection::btree_map("[a-c]", inner, 0..3)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn where_all_is_kept_nothing_is_missing(desired in json(), observed in json()) {
+            let found = KeptValues::find(&desired, &observed, &observed).unwrap();
+            let expected = found.expected.unwrap_or_default();
+            let hidden = found.kept.hidden(&expected, &observed);
+            prop_assert!(covers(&expected, &hidden, None), "{} {}", expected, hidden);
+        }
+
+        #[test]
+        fn where_nothing_is_kept_all_is_compared(desired in json(), observed in json()) {
+            let found = KeptValues::find(&desired, &desired, &observed).unwrap();
+            prop_assert_eq!(found.kept.hidden(&desired, &observed), observed);
+            prop_assert_eq!(found.expected, Some(desired));
+        }
+    }
 }

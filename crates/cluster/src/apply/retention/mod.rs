@@ -60,7 +60,8 @@ pub type Retaining<'a> = BoxFuture<'a, Result<Option<Value>, BoxError>>;
 /// Knows what an apply must keep of what others have set in an object.
 pub trait Retention: Send + Sync {
     /// Who answers for objects such as `desired`, for example `ResourceInterpreterCustomization clonesets`; `None` where nobody
-    /// does. It is asked at every look at every object.
+    /// does. It is asked at every look at every object, so it has to be cheap. Of an object that the index does not hold whole (large
+    /// ones, ConfigMaps, CustomResourceDefinitions) each look costs a request where somebody answers.
     fn answered_by(&self, desired: &Value) -> Option<String>;
 
     /// `desired` with what must be kept of `observed`; `None` where nobody answers after all.

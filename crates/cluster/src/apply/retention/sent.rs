@@ -97,7 +97,7 @@ fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldOwners
         (Value::Object(fields), Value::Object(live)) if !owners.is_atomic(desired) => fields
             .iter()
             .any(|(name, value)| is_shared(Some(value), live.get(name), &owners.field(name))),
-        // Which items of a list are the same does not matter: who writes one of them is rare.
+        // Whichever items are the others': too much of a guard costs another try, too little a value.
         (Value::Array(_), Value::Array(_)) => true,
         _ => desired == live,
     }
@@ -245,4 +245,165 @@ fn is_same_item(
 ) -> bool {
     keys.iter()
         .all(|key| is_same_key(one.1.get(key), other.1.get(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_object::names;
+
+    use super::*;
+
+    /// An object of these fields, and who owns what of it: we, somebody else.
+    fn live(spec: &Value, ours: &Value, others: &Value) -> Value {
+        let entry = |manager: &str, operation: &str, fields: &Value| {
+            json!({"manager": manager, "operation": operation, "apiVersion": "v1",
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}})
+        };
+        let mut entries = vec![
+            entry(names::INSTALL, "Apply", ours),
+            entry("other", "Update", others),
+        ];
+        // Nobody is said to own what is empty.
+        entries.retain(|entry| entry["fieldsV1"]["f:spec"] != json!({}));
+        json!({"apiVersion": "v1", "metadata": {"managedFields": entries}, "spec": spec})
+    }
+
+    /// What of a spec is sent, and whether it is guarded.
+    fn sent(desired: &Value, answer: &Value, live: &Value) -> (Value, bool) {
+        let object = |spec: &Value| json!({"apiVersion": "v1", "metadata": {"name": "a"}, "spec": spec});
+        let mut sent = what_is_sent(&object(desired), &object(answer), live);
+        assert_eq!(sent.body["metadata"], json!({"name": "a"}));
+        (sent.body["spec"].take(), sent.guarded)
+    }
+
+    #[test]
+    fn a_kept_value_is_left_out_where_it_stays_and_sent_where_it_would_go() {
+        let replicas = json!({"f:replicas": {}});
+        let none = json!({});
+        for (case, ours, others, expected) in [
+            ("others'", &none, &replicas, (json!({"a": 1}), false)),
+            ("nobody's", &none, &none, (json!({"a": 1}), false)),
+            ("ours, too", &replicas, &replicas, (json!({"a": 1}), true)),
+            (
+                "ours alone",
+                &replicas,
+                &none,
+                (json!({"a": 1, "replicas": 5}), true),
+            ),
+        ] {
+            let live = live(&json!({"a": 1, "replicas": 5}), ours, others);
+            let answer = json!({"a": 1, "replicas": 5});
+            for desired in [json!({"a": 1, "replicas": 1}), json!({"a": 1})] {
+                assert_eq!(sent(&desired, &answer, &live), expected, "{case} {desired}");
+            }
+            // What is neither there nor desired is the word of whoever answers.
+            let answer = json!({"a": 1, "replicas": 3});
+            let expected = (answer.clone(), true);
+            assert_eq!(sent(&json!({"a": 1}), &answer, &live), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_we_own_in_another_version_is_sent_whosever_it_is() {
+        let mut live = live(
+            &json!({"replicas": 5}),
+            &json!({"f:old": {}}),
+            &json!({"f:replicas": {}}),
+        );
+        live["metadata"]["managedFields"][0]["apiVersion"] = "v1beta1".into();
+        let expected = (json!({"replicas": 5}), true);
+        assert_eq!(
+            sent(&json!({"replicas": 1}), &json!({"replicas": 5}), &live),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_nobody_owns_is_sent_where_it_would_go_with_what_we_give_up() {
+        let spec = json!({"o": {"a": 1, "b": 2, "deep": {"c": 3}}, "x": 1});
+        let kept = json!({"o": {"b": 2, "deep": {"c": 3}}, "x": 1});
+        let ours = json!({"f:o": {"f:a": {}}, "f:x": {}});
+        for (others, expected) in [
+            (json!({}), (kept.clone(), true)),
+            (json!({"f:o": {"f:b": {}}}), (json!({"x": 1}), false)),
+        ] {
+            let live = live(&spec, &ours, &others);
+            assert_eq!(sent(&json!({"x": 1}), &kept, &live), expected, "{others}");
+        }
+        // We keep something in it.
+        let live = live(&spec, &json!({"f:o": {"f:a": {}}, "f:x": {}}), &json!({}));
+        let desired = json!({"o": {"a": 2}, "x": 1});
+        let answer = json!({"o": {"a": 2, "b": 2}, "x": 1});
+        assert_eq!(sent(&desired, &answer, &live), (desired, false));
+    }
+
+    #[test]
+    fn what_is_one_value_is_kept_or_sent_as_a_whole() {
+        let both = json!({"selector": {"a": "b", "c": "d"}, "args": ["x", "y"]});
+        let desired = json!({"selector": {"a": "b"}, "args": ["x"]});
+        let fields = json!({"f:selector": {}, "f:args": {}});
+        for (ours, others, expected) in [
+            (&fields, &json!({}), (both.clone(), true)),
+            (&json!({}), &fields, (Value::Null, false)),
+            (&fields, &fields, (Value::Null, true)),
+            // It may be one value or many.
+            (&json!({}), &json!({}), (both.clone(), true)),
+        ] {
+            let live = live(&both, ours, others);
+            assert_eq!(sent(&desired, &both, &live), expected, "{ours} {others}");
+        }
+    }
+
+    #[test]
+    fn items_of_lists_are_told_by_their_keys() {
+        let port = "k:{\"port\":80,\"protocol\":\"TCP\"}";
+        let node_port = |owned: bool| match owned {
+            true => json!({"f:ports": {port: {".": {}, "f:port": {}, "f:nodePort": {}}}}),
+            false => json!({"f:ports": {port: {".": {}, "f:port": {}}}}),
+        };
+        let spec = json!({"ports": [{"port": 80, "protocol": "TCP", "nodePort": 30001}]});
+        let desired = json!({"ports": [{"port": 80}]});
+        let answer = json!({"ports": [{"port": 80, "nodePort": 30001}]});
+        let seen = live(&spec, &node_port(false), &json!({}));
+        assert_eq!(sent(&desired, &answer, &seen), (desired.clone(), false));
+        let seen = live(&spec, &node_port(true), &json!({}));
+        assert_eq!(sent(&desired, &answer, &seen), (answer, true));
+
+        let finalizers = json!({"f:finalizers": {"v:\"a\"": {}}});
+        let seen = live(&json!({"finalizers": ["a", "b"]}), &finalizers, &json!({}));
+        for (desired, answer, expected) in [
+            (json!(["a"]), json!(["a", "b"]), (json!(["a"]), false)),
+            (json!([]), json!(["a", "b"]), (json!(["a"]), true)),
+            (json!(["c"]), json!(["c", "b"]), (json!(["c"]), false)),
+        ] {
+            let of = |list: Value| json!({ "finalizers": list });
+            let expected = (of(expected.0), expected.1);
+            assert_eq!(sent(&of(desired), &of(answer), &seen), expected);
+        }
+    }
+
+    #[test]
+    fn what_others_own_and_is_desired_is_guarded_and_only_that() {
+        let ours = json!({"f:a": {}, "f:o": {"f:x": {}}});
+        let seen = live(
+            &json!({"a": 1, "o": {"x": 1, "y": 1}}),
+            &ours,
+            &json!({"f:o": {"f:y": {}}}),
+        );
+        let desired = json!({"a": 1, "o": {"x": 1}});
+        assert_eq!(sent(&desired, &desired, &seen), (desired.clone(), false));
+        let seen = live(
+            &json!({"a": 1, "o": {"x": 1}}),
+            &ours,
+            &json!({"f:o": {"f:x": {}}}),
+        );
+        assert_eq!(sent(&desired, &desired, &seen), (desired.clone(), true));
+        let drifted = live(
+            &json!({"a": 1, "o": {"x": 2}}),
+            &ours,
+            &json!({"f:o": {"f:x": {}}}),
+        );
+        assert_eq!(sent(&desired, &desired, &drifted), (desired.clone(), false));
+    }
 }

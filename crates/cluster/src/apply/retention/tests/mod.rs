@@ -1,6 +1,7 @@
 //! What becomes of kept values, upgrade after upgrade, with an API server that knows who owns what.
 
 mod api_server;
+mod model;
 mod upgrades;
 
 use std::sync::Arc;
