@@ -7,7 +7,10 @@
 use futures::future::join_all;
 use serde_json::Value;
 use tracing::debug;
-use windlass_cluster::{RequestError, apply::Applicant};
+use windlass_cluster::{
+    RequestError,
+    apply::{Applicant, ApplyError},
+};
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, object, text::Listing};
 
@@ -128,6 +131,9 @@ impl BundleReconciler {
             let tried = some.iter().map(|body| self.context.applier.try_out(body, owner));
             for answer in join_all(tried).await {
                 let Err(error) = answer else { continue };
+                let ApplyError::Request(error) = error else {
+                    return Err(error.into());
+                };
                 refusals.extend(refusal(error)?);
             }
         }
