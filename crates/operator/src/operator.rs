@@ -194,7 +194,7 @@ impl Operator {
         let interpretation = Arc::new(Interpretation::new(index.clone()));
         let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
         let context = |cluster: Cluster, leadership: &Leadership| Context {
-            applier: Applier::new(cluster.clone(), index.clone()),
+            applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
             interpretation: interpretation.clone(),
             cluster,
             leadership: leadership.clone(),

@@ -44,7 +44,10 @@ struct ObservedObjects {
 impl BundleReconciler {
     /// Reads what has changed of customizations, and tells what is wrong with them.
     pub(super) async fn learn_customizations(&self) -> Result<(), Halt> {
-        for news in self.context.interpretation.learn().await? {
+        let mut unlisted = self.context.watches.unlisted();
+        unlisted.retain(|kind| CUSTOMIZATION_KINDS.contains(kind));
+        let unlisted = unlisted.into_iter().collect();
+        for news in self.context.interpretation.learn(unlisted).await? {
             let name = object::text(&news.object, "/metadata/name");
             tracing::warn!(name, problem = news.message, "A customization cannot be used");
             let events = &self.context.events;
@@ -105,13 +108,12 @@ impl BundleReconciler {
         } = self.observe_objects(owner, plan, walked).await;
         ailments.extend(self.context.interpretation.ailments(asked).await?);
         let mut health = BundleHealth::of(&ailments);
-        let unlisted = self.context.watches.unlisted();
-        let unlisted: Vec<_> = CUSTOMIZATION_KINDS
-            .into_iter()
-            .filter(|kind| unlisted.contains(kind))
-            .map(|kind| kind.kind)
-            .collect();
+        for why in self.unretained.reasons(&owner.bundle_deployment) {
+            health = health.and_unknown(why);
+        }
+        let unlisted = self.context.interpretation.unlisted();
         if !unlisted.is_empty() {
+            let unlisted: Vec<_> = unlisted.into_iter().map(|kind| kind.kind).collect();
             health = health.and_unknown(format!("{UNLISTED} {}", unlisted.join(", ")));
         }
         Ok(PlanHealth {
@@ -122,7 +124,7 @@ impl BundleReconciler {
 
     async fn observe_objects(&self, owner: &Applicant, plan: &Plan, walked: bool) -> ObservedObjects {
         let interpretation = &self.context.interpretation;
-        let has_customizations = interpretation.has_customizations().await;
+        let has_customizations = interpretation.has_customizations();
         let mut observed = ObservedObjects::default();
         for desired in plan.phases.all() {
             let Some(key) = ObjectKey::of(desired) else {
@@ -132,7 +134,7 @@ impl BundleReconciler {
             if !has_customizations && !interpretation.judges(desired) {
                 continue;
             }
-            if let Some(why) = interpretation.why_unknown(desired).await {
+            if let Some(why) = interpretation.why_unknown(desired) {
                 observed.ailments.push(Ailment::unknown(key, &why));
                 continue;
             }
@@ -191,6 +193,7 @@ impl BundleReconciler {
 mod tests {
     use serde_json::json;
     use windlass_cluster::{apply::body_of, watch::Watch, worker::Action};
+    use windlass_object::names;
 
     use super::*;
     use crate::{
@@ -252,6 +255,8 @@ mod tests {
         fn show(&self, desired: &Value, status: Value) {
             let mut live = body_of(desired, &self.owner);
             live["metadata"]["uid"] = "2".into();
+            let entry = json!({"manager": names::INSTALL, "operation": "Apply"});
+            live["metadata"]["managedFields"] = json!([entry]);
             live["status"] = status;
             self.server
                 .index
@@ -355,6 +360,31 @@ mod tests {
         let health = bed.health_of(&plan([changed])).await;
         assert!(matches!(health, BundleHealth::Unhealthy { .. }), "{health:?}");
         assert_eq!(bed.health_of(&plan([scaler()])).await, BundleHealth::Healthy);
+    }
+
+    #[tokio::test]
+    async fn an_object_of_which_nobody_knows_what_to_keep_stays_as_it_is() {
+        let bed = Bed::new().await;
+        let mut broken = interpretation("1", "Ready");
+        broken["spec"]["customizations"] = json!({"retention": {"luaScript": "no script"}});
+        bed.customize(broken);
+        bed.show(&scaler(), json!({}));
+        assert!(bed.reconciler.learn_customizations().await.is_ok());
+        assert!(bed.reconciler.ensure(&scaler(), &bed.owner).await.is_ok());
+        let BundleHealth::Unknown { message } = bed.health_of(&plan([scaler()])).await else {
+            panic!("it is known");
+        };
+        assert!(message.contains("does not say what to keep"), "{message}");
+        let mut changed = scaler();
+        changed["spec"]["targetRef"]["name"] = "b".into();
+        let refused = bed.reconciler.ensure(&changed, &bed.owner).await;
+        let Err(Halt::Gate(InstallOutcome::Failed { reason, message, .. })) = refused else {
+            panic!("it was written");
+        };
+        assert_eq!(reason, "RetentionFailed");
+        assert!(message.contains("ResourceInterpretation scalers"), "{message}");
+        bed.reconciler.unretained.forget("a");
+        assert_eq!(bed.health_of(&plan([])).await, BundleHealth::Healthy);
     }
 
     #[tokio::test]

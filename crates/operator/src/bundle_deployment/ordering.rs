@@ -29,7 +29,6 @@ impl BundleReconciler {
         if deployment.spec.interpretation == ObjectInterpretation::Disabled {
             return Ok(Cow::Borrowed(plan));
         }
-        self.learn_customizations().await?;
         let interpretation = &self.context.interpretation;
         let asked = plan
             .phases

@@ -20,7 +20,7 @@ use super::{
     halt::{BundleDeploymentError, Halt, LAG},
     memory::{
         Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
-        status_of,
+        Unretained, status_of,
     },
     pause::paused_by,
     polling,
@@ -70,6 +70,7 @@ pub fn run(
                 trials: Trials::default(),
                 dry_runs: DryRuns::default(),
                 disarmed: Disarmed::new(since),
+                unretained: Unretained::default(),
                 histories,
                 reported,
                 announced: Announced::default(),
@@ -110,6 +111,7 @@ impl BundleReconciler {
             self.trials.forget(&name);
             self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
+            self.unretained.forget(&name);
             self.reported.forget(&name);
             self.announced.forget(&key);
             return Ok(Action::AwaitChange);
@@ -183,6 +185,10 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
         finalizer::ensure(&self.context, object).await?;
+        self.learn_customizations().await?;
+        if let Some(name) = &deployment.metadata.name {
+            self.unretained.forget(name);
+        }
         self.install(deployment, report).await
     }
 

@@ -25,7 +25,7 @@ use windlass_object::names;
 
 use super::{
     halt::Halt,
-    memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
+    memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials, Unretained},
     reconciler::{BundleReconciler, Delays},
     triggers::enqueue,
 };
@@ -144,6 +144,7 @@ impl Server {
             trials: Trials::default(),
             dry_runs: DryRuns::default(),
             disarmed: Disarmed::new(Leadership::always().acquired().await),
+            unretained: Unretained::default(),
             histories: Arc::default(),
             reported: Arc::default(),
             announced: Announced::default(),

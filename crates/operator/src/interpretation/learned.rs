@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use interpreter::customization::{CustomizationProblem, CustomizationState, Customizations};
+use interpreter::{
+    Operation,
+    customization::{CustomizationProblem, CustomizationRules, CustomizationState, Customizations},
+};
 use serde_json::Value;
 use windlass_cluster::{Index, IndexedObject, Kind, kinds};
 use windlass_object::{
@@ -25,6 +28,8 @@ pub(super) struct Learned {
     problems: BTreeMap<ObjectKey, (String, bool)>,
     /// Those that say nothing at all.
     unusable: Vec<UnusableCustomization>,
+    /// The kinds that could not be listed.
+    unlisted: Vec<Kind>,
 }
 
 /// A customization that cannot be used.
@@ -61,46 +66,47 @@ impl Learned {
         self.versions.is_empty()
     }
 
-    /// What cannot be used and may be for an object.
-    pub(super) fn unusable_for(&self, object: &Value) -> Option<&UnusableCustomization> {
+    /// The kinds of which it is not known which customizations there are.
+    pub(super) fn unlisted(&self) -> &[Kind] {
+        &self.unlisted
+    }
+
+    /// What cannot be used and may answer an operation for an object.
+    pub(super) fn unusable_for(
+        &self,
+        operation: Operation,
+        object: &Value,
+    ) -> Option<&UnusableCustomization> {
         self.unusable
             .iter()
-            .find(|unusable| may_be_for(&unusable.object, object))
+            .find(|unusable| may_answer(&unusable.object, operation, object))
     }
 
     /// Whether what the watches show was read already.
-    pub(super) fn is_current(&self, index: &Index) -> bool {
-        versions(&seen(index)) == self.versions
+    pub(super) fn is_current(&self, index: &Index, unlisted: &[Kind]) -> bool {
+        self.unlisted == unlisted && versions(&seen(index)) == self.versions
     }
 
-    /// Reads what the watches show, unless that was read already. What is news is to be told.
-    pub(super) fn read(
-        &mut self,
+    /// Reads what the watches show. What is news of it is to be told.
+    pub(super) fn next(
+        &self,
         index: &Index,
+        unlisted: Vec<Kind>,
         customizations: &Customizations,
-    ) -> Vec<NewsOfCustomization> {
+    ) -> (Self, Vec<NewsOfCustomization>) {
         let seen = seen(index);
-        let versions = versions(&seen);
-        if versions == self.versions {
-            return Vec::new();
-        }
-        self.versions = versions;
-        self.take(&seen, customizations)
-    }
-
-    fn take(
-        &mut self,
-        seen: &[(ObjectKey, IndexedObject)],
-        customizations: &Customizations,
-    ) -> Vec<NewsOfCustomization> {
         let objects: Vec<Value> = seen
             .iter()
             .map(|(_, object)| Value::clone(&object.read()))
             .collect();
         let states = customizations.replace(&objects);
-        let (mut news, mut problems) = (Vec::new(), BTreeMap::new());
-        self.unusable.clear();
-        for (((key, _), object), state) in seen.iter().zip(objects).zip(states) {
+        let mut learned = Self {
+            versions: versions(&seen),
+            unlisted,
+            ..Self::default()
+        };
+        let mut news = Vec::new();
+        for (((key, _), object), state) in seen.into_iter().zip(objects).zip(states) {
             let (found, is_kept) = match state {
                 CustomizationState::Used => continue,
                 CustomizationState::Kept(found) => (found, true),
@@ -109,19 +115,18 @@ impl Learned {
             let message = message(&found, is_kept);
             let object = Arc::new(object);
             if !is_kept {
-                self.unusable.push(UnusableCustomization {
+                learned.unusable.push(UnusableCustomization {
                     object: object.clone(),
                     message: format!("{key} {message}"),
                 });
             }
             let wrong = (message.clone(), is_kept);
-            if self.problems.get(key) != Some(&wrong) {
+            if self.problems.get(&key) != Some(&wrong) {
                 news.push(NewsOfCustomization { object, message });
             }
-            problems.insert(key.clone(), wrong);
+            learned.problems.insert(key, wrong);
         }
-        self.problems = problems;
-        news
+        (learned, news)
     }
 }
 
@@ -146,8 +151,12 @@ fn message(problems: &[CustomizationProblem], is_kept: bool) -> String {
     format!("{what}: {}", shortened(listed, LONGEST))
 }
 
-/// Whether a customization, whatever is wrong with it, may be for objects of that kind.
-fn may_be_for(customization: &Value, object: &Value) -> bool {
+/// Whether a customization, whatever is wrong with it, says something for an operation, and may be for objects of that kind.
+fn may_answer(customization: &Value, operation: Operation, object: &Value) -> bool {
+    let field = CustomizationRules::field(operation);
+    if customization["spec"]["customizations"].get(field).is_none() {
+        return false;
+    }
     let kind = object::text(object, "/kind");
     let single = customization.pointer("/spec/target").into_iter();
     let targets = single.chain(object::items(customization, "/spec/targets"));
@@ -176,42 +185,79 @@ mod tests {
         })
     }
 
+    struct Reader {
+        index: Index,
+        customizations: Customizations,
+        learned: Learned,
+    }
+
+    impl Reader {
+        fn read(&mut self) -> Vec<NewsOfCustomization> {
+            let (learned, news) = self.learned.next(&self.index, Vec::new(), &self.customizations);
+            self.learned = learned;
+            assert!(self.learned.is_current(&self.index, &[]));
+            news
+        }
+
+        fn show(&mut self, object: Value) {
+            let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
+            self.index.apply(&watch, object);
+            assert!(!self.learned.is_current(&self.index, &[]));
+        }
+
+        fn unusable(&self, kind: &str) -> Option<&str> {
+            let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
+            let unusable = self.learned.unusable_for(Operation::InterpretHealth, &object)?;
+            Some(&unusable.message)
+        }
+    }
+
     #[test]
     fn what_is_wrong_with_a_customization_is_told_once() {
-        let (index, customizations) = (Index::new(), Customizations::default());
-        let mut learned = Learned::default();
-        let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
-        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
-        assert!(learned.read(&index, &customizations).is_empty());
-        assert!(learned.is_empty());
-        index.apply(&watch, interpretation("1", "Widget", json!({"type": 1})));
-        let news = learned.read(&index, &customizations);
+        let mut reader = Reader {
+            index: Index::new(),
+            customizations: Customizations::default(),
+            learned: Learned::default(),
+        };
+        assert!(reader.learned.is_current(&reader.index, &[]) && reader.learned.is_empty());
+        reader.show(interpretation("1", "Widget", json!({"type": 1})));
+        let news = reader.read();
         assert_eq!(news.len(), 1, "{news:?}");
         assert!(news[0].message.starts_with("cannot be used: spec"), "{news:?}");
-        let unusable = &learned.unusable_for(&widget).unwrap().message;
+        let unusable = reader.unusable("Widget").unwrap();
         assert!(
             unusable.starts_with("ResourceInterpretation widgets cannot be used"),
             "{unusable}"
         );
-        let gadget = json!({"kind": "Gadget"});
-        assert!(learned.unusable_for(&gadget).is_none());
-        assert!(learned.read(&index, &customizations).is_empty());
-        index.apply(&watch, interpretation("2", "Widget", json!({"type": 1})));
-        assert!(learned.read(&index, &customizations).is_empty(), "no news");
-        index.apply(&watch, interpretation("3", "Widget", json!({"type": "Ready"})));
-        assert!(learned.read(&index, &customizations).is_empty());
-        assert!(learned.unusable_for(&widget).is_none());
-        index.apply(&watch, interpretation("4", "Widget", json!({"type": 1})));
-        let news = learned.read(&index, &customizations);
+        assert_eq!(reader.unusable("Gadget"), None);
+        assert!(reader.read().is_empty());
+        reader.show(interpretation("2", "Widget", json!({"type": 1})));
+        assert!(reader.read().is_empty(), "no news");
+        reader.show(interpretation("3", "Widget", json!({"type": "Ready"})));
+        assert!(reader.read().is_empty());
+        assert_eq!(reader.unusable("Widget"), None);
+        reader.show(interpretation("4", "Widget", json!({"type": 1})));
+        let news = reader.read();
         assert!(
             news[0].message.starts_with("is used as it was before"),
             "{news:?}"
         );
-        assert!(learned.unusable_for(&widget).is_none());
+        assert_eq!(reader.unusable("Widget"), None);
     }
 
     #[test]
-    fn what_is_for_any_kind_may_be_for_each() {
+    fn kinds_that_cannot_be_listed_are_known_from_then_on() {
+        let (index, customizations) = (Index::new(), Customizations::default());
+        let unlisted = vec![kinds::RESOURCE_INTERPRETATION];
+        let learned = Learned::default();
+        assert!(!learned.is_current(&index, &unlisted));
+        let (learned, _) = learned.next(&index, unlisted.clone(), &customizations);
+        assert!(learned.is_current(&index, &unlisted) && !learned.is_current(&index, &[]));
+        assert_eq!(learned.unlisted(), unlisted);
+    }
+
+    #[test]
+    fn what_cannot_be_used_may_be_for_its_kinds_and_operations() {
         for (target, expected) in [
             (json!({"target": {"kind": "Widget"}}), true),
             (json!({"target": {"kind": "Gadget"}}), false),
@@ -222,12 +268,12 @@ mod tests {
             (json!({"targets": [{"kind": "*"}]}), true),
             (json!({"targets": 3, "target": "Widget"}), false),
         ] {
-            let customization = json!({ "spec": target });
-            assert_eq!(
-                may_be_for(&customization, &json!({"kind": "Widget"})),
-                expected,
-                "{target}"
-            );
+            let mut customization = json!({ "spec": target });
+            customization["spec"]["customizations"] = json!({"retention": 3});
+            let widget = json!({"kind": "Widget"});
+            let answers = |operation| may_answer(&customization, operation, &widget);
+            assert_eq!(answers(Operation::Retain), expected, "{target}");
+            assert!(!answers(Operation::InterpretHealth));
         }
     }
 }

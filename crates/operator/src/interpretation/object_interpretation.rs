@@ -10,6 +10,7 @@ use interpreter::{
     answer::DependentObjectReference, customization::Customizations,
 };
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::Mutex, task::JoinError};
 use windlass_cluster::{Index, Kind, kinds, telemetry::chain};
@@ -20,11 +21,13 @@ use crate::install::status::Ailment;
 
 /// What is said of objects of bundles.
 pub(crate) struct Interpretation {
-    index: Arc<Index>,
-    customizations: Arc<Customizations>,
-    native: NativeInterpreter,
-    interpreter: ResourceInterpreter,
-    learned: Mutex<Learned>,
+    pub(super) index: Arc<Index>,
+    pub(super) customizations: Arc<Customizations>,
+    pub(super) native: NativeInterpreter,
+    pub(super) interpreter: ResourceInterpreter,
+    learned: RwLock<Arc<Learned>>,
+    /// Is had by whoever reads.
+    learning: Mutex<()>,
 }
 
 /// The kinds of which only customizations are asked whether objects are healthy. What is natively known of them is that of which
@@ -53,31 +56,47 @@ impl Interpretation {
             customizations,
             native,
             interpreter: ResourceInterpreter::new(sources),
-            learned: Mutex::default(),
+            learned: RwLock::default(),
+            learning: Mutex::default(),
         }
     }
 
-    /// Reads what has changed of customizations, and returns what is to be told of it.
+    /// Reads what has changed of customizations, and returns what is to be told of it. Those of some kinds cannot be listed.
     ///
     /// # Errors
     ///
     /// When the thread that reads them was lost.
-    pub(crate) async fn learn(self: &Arc<Self>) -> Result<Vec<NewsOfCustomization>, JoinError> {
-        if self.learned.lock().await.is_current(&self.index) {
+    pub(crate) async fn learn(
+        self: &Arc<Self>,
+        unlisted: Vec<Kind>,
+    ) -> Result<Vec<NewsOfCustomization>, JoinError> {
+        let _learning = self.learning.lock().await;
+        let known = self.learned();
+        if known.is_current(&self.index, &unlisted) {
             return Ok(Vec::new());
         }
         let this = self.clone();
         // Scripts are compiled.
         tokio::task::spawn_blocking(move || {
-            let mut learned = this.learned.blocking_lock();
-            learned.read(&this.index, &this.customizations)
+            let (learned, news) = known.next(&this.index, unlisted, &this.customizations);
+            *this.learned.write() = Arc::new(learned);
+            news
         })
         .await
     }
 
+    pub(super) fn learned(&self) -> Arc<Learned> {
+        self.learned.read().clone()
+    }
+
     /// Whether there is any customization.
-    pub(crate) async fn has_customizations(&self) -> bool {
-        !self.learned.lock().await.is_empty()
+    pub(crate) fn has_customizations(&self) -> bool {
+        !self.learned().is_empty()
+    }
+
+    /// The kinds of which it is not known which customizations there are.
+    pub(crate) fn unlisted(&self) -> Vec<Kind> {
+        self.learned().unlisted().to_vec()
     }
 
     /// Whether a customization answers an operation for an object.
@@ -97,9 +116,10 @@ impl Interpretation {
     }
 
     /// Why nobody can say whether an object is healthy: what cannot be used may be for it.
-    pub(crate) async fn why_unknown(&self, object: &Value) -> Option<String> {
-        let learned = self.learned.lock().await;
-        Some(learned.unusable_for(object)?.message.clone())
+    pub(crate) fn why_unknown(&self, object: &Value) -> Option<String> {
+        let learned = self.learned();
+        let unusable = learned.unusable_for(Operation::InterpretHealth, object)?;
+        Some(unusable.message.clone())
     }
 
     /// Those of some objects that are not healthy, or of which that cannot be said.
@@ -178,7 +198,9 @@ impl Interpretation {
 }
 
 /// Asks where nobody waits: a script takes up to a second, and does not yield.
-async fn beside<T: Send + 'static>(asking: impl Future<Output = T> + Send + 'static) -> Result<T, JoinError> {
+pub(super) async fn beside<T: Send + 'static>(
+    asking: impl Future<Output = T> + Send + 'static,
+) -> Result<T, JoinError> {
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || runtime.block_on(asking)).await
 }
@@ -227,7 +249,7 @@ mod tests {
         let rule = healthy("return observedObj.status.phase == 'Up'");
         index.apply(&watch, customization("widgets", "Widget", rule));
         assert!(!interpretation.judges(&widget("Down")), "it was not read");
-        assert!(interpretation.learn().await.unwrap().is_empty());
+        assert!(interpretation.learn(Vec::new()).await.unwrap().is_empty());
         assert!(interpretation.judges(&widget("Down")));
         assert_eq!(
             ailments(&interpretation, widget("Down")).await,
@@ -239,7 +261,7 @@ mod tests {
         assert_eq!(ailments(&interpretation, widget("Up")).await, []);
         let key = kinds::RESOURCE_INTERPRETER_CUSTOMIZATION.object(None, "widgets");
         index.delete(&watch, &key);
-        interpretation.learn().await.unwrap();
+        interpretation.learn(Vec::new()).await.unwrap();
         assert!(!interpretation.judges(&widget("Down")));
     }
 
@@ -252,7 +274,7 @@ mod tests {
             &watch,
             customization("broken", "Widget", healthy("error('not today')")),
         );
-        interpretation.learn().await.unwrap();
+        interpretation.learn(Vec::new()).await.unwrap();
         let found = ailments(&interpretation, object("Widget", json!({}))).await;
         let (is_known, why) = &found[0];
         assert!(!is_known);
@@ -290,7 +312,7 @@ mod tests {
         let rule = json!({"dependencyInterpretation": {"luaScript": script}});
         let watch = Watch::all(kinds::RESOURCE_INTERPRETER_CUSTOMIZATION);
         index.apply(&watch, customization("widgets", "Widget", rule));
-        interpretation.learn().await.unwrap();
+        interpretation.learn(Vec::new()).await.unwrap();
         let objects = vec![
             object("Widget", json!({"secret": "s"})),
             object("Widget", json!({"secret": {}})),
