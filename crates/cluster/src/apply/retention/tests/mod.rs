@@ -47,13 +47,9 @@ struct Install {
 
 impl Install {
     fn new(rule: Rule) -> Self {
-        Self::seeing(Index::new(), rule)
-    }
-
-    fn seeing(index: Index, rule: Rule) -> Self {
         let (server, rules) = (ApiServer::default(), Arc::new(Rules::default()));
         *rules.rule.lock() = Some(rule);
-        let applier = Applier::new(server.cluster(), Arc::new(index)).retaining(rules.clone());
+        let applier = Applier::new(server.cluster(), Arc::new(Index::new())).retaining(rules.clone());
         Self {
             server,
             rules,
@@ -91,7 +87,7 @@ fn applicant() -> Applicant {
     }
 }
 
-/// What a bundle of a version says; StatefulSets, for Deployments have a rule of their own.
+/// What a bundle of a version says. The replicas of Deployments are left to whoever scales them without any rule.
 fn workload(kind: &str, version: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"namespace": "n", "name": "w"},

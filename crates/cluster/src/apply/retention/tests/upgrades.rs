@@ -1,4 +1,7 @@
+use windlass_trust::injection::TargetKinds;
+
 use super::*;
+use crate::{kinds, slim::slim, watch::Watch};
 
 const WRITTEN_ONCE: (Outcome, usize) = (Outcome::Written, 1);
 const UNCHANGED: (Outcome, usize) = (Outcome::Unchanged, 0);
@@ -362,4 +365,65 @@ async fn who_is_not_asked_costs_no_request() {
     *install.server.reads.lock() = 0;
     assert_eq!(install.ensure(&workload("StatefulSet", "v3")).await, WRITTEN_ONCE);
     assert_eq!(*install.server.reads.lock(), 1);
+}
+
+#[tokio::test]
+async fn replicas_of_a_deployment_that_are_ours_and_another_s_are_given_up() {
+    let install = Install::new(|desired, _| Ok(Some(desired.clone())));
+    let desired = workload("Deployment", "v1");
+    install.ensure(&desired).await;
+    assert!(install.owns(REPLICAS));
+    let theirs = REPLICAS.iter().map(|name| (*name).to_owned()).collect();
+    let writer = ("kubectl".to_owned(), "Apply");
+    install
+        .server
+        .stored
+        .lock()
+        .owned
+        .entry(writer)
+        .or_default()
+        .insert(theirs);
+    assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
+    assert!(!install.owns(REPLICAS));
+    assert_eq!(install.ensure(&desired).await, UNCHANGED);
+    assert!(
+        install
+            .applier
+            .was_applied(&desired, &install.live(), &applicant())
+    );
+}
+
+#[tokio::test]
+async fn what_the_index_holds_whole_is_looked_at_without_a_request() {
+    for (length, is_answered, reads) in [
+        (10, true, [0, 0]),
+        (50_000, true, [1, 1]),
+        (50_000, false, [1, 0]),
+    ] {
+        let mut install = Install::new(keep_replicas);
+        let mut desired = workload("Deployment", "v1");
+        desired["metadata"]["annotations"]["note"] = "x".repeat(length).into();
+        containers(&mut desired)[0]["cpu"] = "1".into();
+        install.ensure(&desired).await;
+        match is_answered {
+            true => scale(&install, 5),
+            false => *install.rules.rule.lock() = None,
+        }
+        let index = Index::new();
+        let served = kinds::SECRET.object(Some("n"), "windlass-cert");
+        let seen = slim(
+            install.live(),
+            &kinds::DEPLOYMENT,
+            &served,
+            &TargetKinds::default(),
+        );
+        index.apply(&Watch::all(kinds::DEPLOYMENT), seen.unwrap());
+        let applier = Applier::new(install.server.cluster(), Arc::new(index));
+        install.applier = applier.retaining(install.rules.clone());
+        for expected in reads {
+            *install.server.reads.lock() = 0;
+            assert_eq!(install.ensure(&desired).await, UNCHANGED, "{length}");
+            assert_eq!(*install.server.reads.lock(), expected, "{length} {is_answered}");
+        }
+    }
 }
