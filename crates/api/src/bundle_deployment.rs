@@ -114,6 +114,11 @@ pub struct BundleDeploymentSpec {
     /// webhooks themselves.
     #[serde(default)]
     pub conversion: ConversionManager,
+    /// Whether objects of the bundle are interpreted as ResourceInterpretations, ResourceInterpreterCustomizations and what
+    /// is known of Kubernetes' own kinds say: Available waits until they are healthy, those that depend on each other are
+    /// applied in that order, and what the cluster has set in them is kept. Turn it off if a customization is in the way.
+    #[serde(default)]
+    pub interpretation: ObjectInterpretation,
     /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed until they
     /// are gone.
     #[serde(default)]
@@ -207,6 +212,16 @@ pub enum ConversionManager {
     External,
 }
 
+/// Whether objects of a bundle are interpreted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum ObjectInterpretation {
+    /// They are.
+    #[default]
+    Enabled,
+    /// Of their health only that of Deployments counts; objects have the order of the bundle, and all fields that it sets.
+    Disabled,
+}
+
 /// What to do with CustomResourceDefinitions when their BundleDeployment is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum DeletionPolicy {
@@ -264,8 +279,8 @@ pub struct BundleDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage_migrations: Vec<Migration>,
     /// Accepted: nothing speaks against what spec asks for. Installed: every object is applied. Available and Armed: the
-    /// Deployments of the installed revision are available, and API traffic goes to all its webhooks; of the next one,
-    /// while none is installed. Migrated: every object is stored in the version that the bundle stores. Progressing: the
+    /// Deployments of the installed revision are available and its other objects healthy, and API traffic goes to all its
+    /// webhooks; of the next one, while none is installed. Migrated: every object is stored in the version that the bundle stores. Progressing: the
     /// next step comes by itself. Ready: the installed revision works, and it is what spec asks for. So an alert on Ready
     /// tells of both: if Available and Armed are True, the installed revision works and only the next one is refused or
     /// waits (its reason is in `next`); if not, the installed revision itself is down. Paused: while it is.

@@ -24,7 +24,7 @@ use kube::CustomResourceExt;
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CertificateDefaults, CertificateStatus,
     ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
-    ImageSource, Source, WebhookState, WebhookStatus,
+    ImageSource, ObjectInterpretation, Source, WebhookState, WebhookStatus,
 };
 pub use injection_target::{
     CaBundleEncoding, CaBundlePath, CaBundleReaders, InjectionTarget, InjectionTargetSpec,

@@ -57,7 +57,12 @@ const MARKS: usize = 32;
 pub(crate) fn is_indivisible(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
     let target = KINDS.iter().find(|target| target.is(group, &kind.kind));
-    target.is_some_and(|target| !target.is_common()) || group == names::GROUP || *kind == kinds::NAMESPACE
+    let ours = [
+        kinds::NAMESPACE,
+        kinds::RESOURCE_INTERPRETATION,
+        kinds::RESOURCE_INTERPRETER_CUSTOMIZATION,
+    ];
+    target.is_some_and(|target| !target.is_common()) || group == names::GROUP || ours.contains(kind)
 }
 
 /// Leaves what is read of an object. `served` is the Secret whose private key is; of `targets`, those count that were added.

@@ -19,6 +19,7 @@ use crate::{
     kind::{Kind, kinds},
     relation::Relation,
     shelf::{Found, SeenObjects, Shelf},
+    slim::is_whole,
     watch::Watch,
 };
 
@@ -54,6 +55,11 @@ impl Index {
     /// The object, if a watch has seen it.
     pub fn find(&self, key: &ObjectKey) -> Option<Arc<Value>> {
         self.find_indexed(key).map(|object| object.read())
+    }
+
+    /// The object, if a watch has seen it and all of it is held that is applied or said of it.
+    pub fn find_whole(&self, key: &ObjectKey) -> Option<Arc<Value>> {
+        self.find(key).filter(|seen| is_whole(seen, &Kind::of(key)))
     }
 
     /// The object as the index holds it, if a watch has seen it.

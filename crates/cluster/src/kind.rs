@@ -83,6 +83,12 @@ pub mod kinds {
     /// Certificates of cert-manager.
     pub const CERTIFICATE: Kind =
         Kind::new(windlass_object::ca_injectors::CERT_MANAGER_VERSION, "Certificate");
+    /// Karmada's customizations of how objects are interpreted.
+    pub const RESOURCE_INTERPRETER_CUSTOMIZATION: Kind =
+        Kind::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization");
+    /// Our own.
+    pub const RESOURCE_INTERPRETATION: Kind =
+        Kind::new("interpretation.windlass.dev/v1alpha1", "ResourceInterpretation");
     /// InjectionTargets.
     pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
 }

@@ -9,7 +9,7 @@ use windlass_cluster::{
 };
 use windlass_object::{InCluster, ObjectKey};
 
-use crate::ca_injectors::Opponents;
+use crate::{ca_injectors::Opponents, interpretation::Interpretation};
 
 /// What every controller works with.
 pub struct Context {
@@ -23,6 +23,8 @@ pub struct Context {
     pub watches: Watches,
     /// Applies objects.
     pub applier: Applier,
+    /// Says whether objects of bundles are healthy, what they depend on, and what of them is kept.
+    pub(crate) interpretation: Arc<Interpretation>,
     /// Publishes events.
     pub events: Events,
     /// Who was seen to take back what we had written into targets.
@@ -60,10 +62,12 @@ impl Context {
         let namespace = "windlass-system";
         let served = windlass_cluster::kinds::SECRET.object(Some(namespace), "windlass-cert");
         let (watches, _) = Watches::new(cluster.clone(), index.clone(), served);
+        let interpretation = Arc::new(Interpretation::new(index.clone()));
         Self {
             leadership: Leadership::always(),
             watches,
-            applier: Applier::new(cluster.clone(), index.clone()),
+            applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
+            interpretation,
             index,
             events: Events::new(cluster.clone(), None).0,
             cluster,

@@ -19,6 +19,7 @@ mod health;
 mod injection;
 mod injection_target;
 pub mod install;
+mod interpretation;
 pub mod leaving;
 mod listener;
 mod operator;

@@ -39,7 +39,9 @@ use crate::{
     controllers::Controllers,
     direct_injection, extension_config, extension_config_policies,
     health::{self, Health},
-    injection_target, remote_cluster, serving_certificate,
+    injection_target,
+    interpretation::Interpretation,
+    remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
 
@@ -189,9 +191,11 @@ impl Operator {
         let opponents = Arc::<Opponents>::default();
         let served = kinds::SECRET.object(Some(&self.options.namespace), admission::SECRET);
         let (watches, watching) = Watches::new(cluster.clone(), index.clone(), served);
+        let interpretation = Arc::new(Interpretation::new(index.clone()));
         let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
         let context = |cluster: Cluster, leadership: &Leadership| Context {
-            applier: Applier::new(cluster.clone(), index.clone()),
+            applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
+            interpretation: interpretation.clone(),
             cluster,
             leadership: leadership.clone(),
             index: index.clone(),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
 use super::document::{Document, NAMESPACE, labels};
-use super::{deployment, extension_config_policies, guard, operator_conditions, rbac};
+use super::{deployment, extension_config_policies, guard, interpretations, operator_conditions, rbac};
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
 #[derive(Clone, Debug, Parser)]
@@ -86,6 +86,11 @@ pub fn operator_condition_crd() -> Value {
     operator_conditions::definition()
 }
 
+/// The CustomResourceDefinitions of what says how objects are interpreted: our own, and that which comes with Karmada.
+pub fn customization_crds() -> Vec<Value> {
+    interpretations::definitions()
+}
+
 /// The admission policies that only clusters without Cluster API need, and the rights to switch them off.
 pub fn policies_of_extension_configs() -> Vec<Value> {
     let documents = extension_config_policies::documents().into_iter();
@@ -100,9 +105,17 @@ fn certificates_documents() -> Vec<Document> {
     documents
 }
 
-/// What is not applied with the rest: what OLM or Cluster API may have brought.
-fn optional_files() -> [File; 2] {
+/// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
+fn optional_files() -> [File; 4] {
     [
+        File {
+            name: "resource-interpretations.yaml",
+            documents: interpretations::documents(),
+        },
+        File {
+            name: "resource-interpreter-customizations.yaml",
+            documents: interpretations::documents_of_karmada(),
+        },
         File {
             name: "operator-conditions.yaml",
             documents: operator_conditions::documents(),

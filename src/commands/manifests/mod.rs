@@ -5,9 +5,11 @@ mod deployment;
 mod document;
 mod extension_config_policies;
 mod guard;
+mod interpretations;
 mod operator_conditions;
 mod rbac;
 
 pub use command::{
-    Args, certificates_objects, objects, operator_condition_crd, policies_of_extension_configs,
+    Args, certificates_objects, customization_crds, objects, operator_condition_crd,
+    policies_of_extension_configs,
 };

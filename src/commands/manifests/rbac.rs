@@ -198,6 +198,16 @@ fn own_rules() -> Vec<Value> {
         ),
         rule(&["coordination.k8s.io"], &["leases"], &["watch"]),
         rule(&["cert-manager.io"], &["certificates"], &["watch"]),
+        rule(
+            &["config.karmada.io"],
+            &["resourceinterpretercustomizations"],
+            &["watch"],
+        ),
+        rule(
+            &["interpretation.windlass.dev"],
+            &["resourceinterpretations"],
+            &["watch"],
+        ),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &KEEP),
         rule(
             &["apiextensions.k8s.io"],

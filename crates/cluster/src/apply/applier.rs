@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::Instant;
 use tracing::info;
-use windlass_crd::claims::{self, AppliedAs, LivingDeployments, foreign};
+use windlass_crd::claims::{self, LivingDeployments, foreign};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{self, guarded, release},
@@ -16,9 +16,11 @@ use windlass_trust::injection::last_writer;
 
 use super::{
     applicant::Applicant,
-    body::owned,
-    difference::{body_hash, covers},
+    body::{body_of, owned},
+    difference::body_hash,
+    memory::Memory,
     repairs::{Interference, RepairContest, Repairs},
+    retention::{RetainedGoal, Retention},
 };
 use crate::{
     index::Index,
@@ -31,8 +33,11 @@ use crate::{
 pub struct Applier {
     pub(super) cluster: Cluster,
     index: Arc<Index>,
-    memory: Mutex<HashMap<ObjectKey, Memory>>,
+    pub(super) memory: Mutex<HashMap<ObjectKey, Memory>>,
     repairs: Repairs,
+    pub(super) retention: Option<Arc<dyn Retention>>,
+    /// Of each object of which something is kept, what that was when it was looked at last.
+    pub(super) retained: Mutex<HashMap<ObjectKey, Arc<RetainedGoal>>>,
 }
 
 /// What became of an object.
@@ -63,21 +68,19 @@ pub enum ApplyError {
         /// The object.
         object: ObjectKey,
     },
+    /// It cannot be told what must be kept of it.
+    #[error("{object}: {by} does not say what to keep: {problem}")]
+    Retention {
+        /// The object.
+        object: ObjectKey,
+        /// Who was asked, as [`Retention::answered_by`] says.
+        by: String,
+        /// Why.
+        problem: String,
+    },
     /// A request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-}
-
-/// What is known of an object beyond what the index holds.
-#[derive(Debug, Default)]
-struct Memory {
-    /// The body that `made` and `verified` are about.
-    hash: String,
-    /// What the API server made of the body, where it says some of it in other words (defaults, quantities).
-    made: Option<Value>,
-    /// The object and its generation that were last seen to hold the whole body; for kinds whose index entry is
-    /// not the whole object.
-    verified: Option<(String, i64)>,
 }
 
 // === impl Applier ===
@@ -90,10 +93,22 @@ impl Applier {
             index,
             memory: Mutex::default(),
             repairs: Repairs::default(),
+            retention: None,
+            retained: Mutex::default(),
         }
     }
 
-    /// Sees to it that `desired` is there. `replicas` of a Deployment that others scale are left to them.
+    /// The same, which keeps what `retention` says of objects that are there.
+    #[must_use]
+    pub fn retaining(self, retention: Arc<dyn Retention>) -> Self {
+        Self {
+            retention: Some(retention),
+            ..self
+        }
+    }
+
+    /// Sees to it that `desired` is there. `replicas` of a Deployment that others scale are left to them, and what a
+    /// [`Retention`] says is kept.
     ///
     /// # Errors
     ///
@@ -119,18 +134,26 @@ impl Applier {
         owner: &Applicant,
     ) -> Result<Option<Outcome>, ApplyError> {
         let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
+        let by = self.answered_by(desired);
         let body = owned(desired, owner, &Value::Null);
-        let Some(live) = self.live(&key, &body).await? else {
+        let Some(live) = self.live(&key, &body, by.is_some()).await? else {
             return Ok(None);
         };
         let live = self.take_over(&key, live, owner).await?;
-        let body = owned(desired, owner, &live);
-        if self.holds(&key, &body, &live) {
+        let goal = self.goal(&key, desired, owner, &live, by.as_deref()).await?;
+        if self.is_reached(&key, &goal, &live) {
             self.repairs.settled(&key);
             return Ok(Some(Outcome::Unchanged));
         }
-        let write = self.write(&key, &body, &live, owner);
-        self.bounded(&key, &body, &live, owner, write).await.map(Some)
+        let write = async {
+            match goal.retained {
+                Some(_) => self.write_retained(&key, desired, owner, by.as_deref()).await,
+                None => self.write(&key, &goal.body, &live, owner).await,
+            }
+        };
+        self.bounded(&key, &goal.body, &live, owner, write)
+            .await
+            .map(Some)
     }
 
     /// Sees to it that an object which sends API traffic to a webhook is there: `armed` is all of it, with its CA
@@ -152,7 +175,8 @@ impl Applier {
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
         let body = owned(body, owner, &Value::Null);
-        let outcome = match self.live(&key, &body).await? {
+        self.retained.lock().remove(&key);
+        let outcome = match self.live(&key, &body, false).await? {
             Some(live) => {
                 let live = self.take_over(&key, live, owner).await?;
                 let write = self.write(&key, &body, &live, owner);
@@ -192,33 +216,47 @@ impl Applier {
         Ok(())
     }
 
-    /// Asks the API server whether it would take `desired`, without writing anything.
+    /// Asks the API server whether it would take `desired`, with what must be kept, without writing anything.
     ///
     /// # Errors
     ///
     /// Why it would not, or could not be asked.
-    pub async fn try_out(&self, desired: &Value, owner: &Applicant) -> Result<Value, RequestError> {
-        self.cluster
-            .apply_dry_run(&owned(desired, owner, &Value::Null), names::INSTALL)
-            .await
+    pub async fn try_out(&self, desired: &Value, owner: &Applicant) -> Result<Value, ApplyError> {
+        let body = self.to_try(desired, owner).await?;
+        Ok(self.cluster.apply_dry_run(&body, names::INSTALL).await?)
     }
 
-    /// Whether `live` holds everything that `desired` says.
+    /// Whether `live` holds everything that `desired` says. Of what is kept that is known which was kept when it was applied or
+    /// found unchanged last.
     pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let body = owned(desired, owner, live);
-        ObjectKey::of(&body).is_some_and(|key| self.holds(&key, &body, live))
+        let Some(key) = ObjectKey::of(desired) else {
+            return false;
+        };
+        match self.retained_last(&key, desired, owner) {
+            Some(goal) => self.holds_retained(&key, &goal, live),
+            None => self.holds(&key, &owned(desired, owner, live), live),
+        }
     }
 
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
     pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let hash = body_hash(&owned(desired, owner, live));
-        object::annotation(live, names::APPLIED_HASH) == Some(&hash)
+        let Some(hash) = object::annotation(live, names::APPLIED_HASH) else {
+            return false;
+        };
+        let is_of = |body: &Value| hash == body_hash(body);
+        let is_asked = self.answered_by(desired).is_some();
+        is_of(&owned(desired, owner, live)) || is_asked && is_of(&body_of(desired, owner))
     }
 
     /// Forgets what is remembered of objects that are gone.
     pub fn forget(&self, key: &ObjectKey) {
-        self.memory.lock().remove(key);
+        self.forget_memory(key);
         self.repairs.forget(key);
+    }
+
+    pub(super) fn forget_memory(&self, key: &ObjectKey) {
+        self.memory.lock().remove(key);
+        self.retained.lock().remove(key);
     }
 
     /// The objects of a BundleDeployment that others change again and again: of each, how long until it is put back
@@ -228,17 +266,23 @@ impl Applier {
     }
 
     /// The object as it is: from the index where a watch sees it whole, else from the API server. For kinds that the
-    /// index does not hold whole, the index will do as long as nothing has changed since the object was last verified.
-    async fn live(&self, key: &ObjectKey, body: &Value) -> Result<Option<Arc<Value>>, RequestError> {
+    /// index does not hold whole, the index will do as long as nothing has changed since the object was last verified, unless
+    /// somebody is asked about all of it.
+    async fn live(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        is_asked_about: bool,
+    ) -> Result<Option<Arc<Value>>, RequestError> {
         if let Some(seen) = self.index.find(key)
-            && (is_whole(&seen, &Kind::of(key)) || self.is_verified(key, body, &seen))
+            && (is_whole(&seen, &Kind::of(key)) || !is_asked_about && self.is_verified(key, body, &seen))
         {
             return Ok(Some(seen));
         }
         Ok(self.cluster.read(key).await?.map(Arc::new))
     }
 
-    async fn reread(&self, key: &ObjectKey) -> Result<Arc<Value>, ApplyError> {
+    pub(super) async fn reread(&self, key: &ObjectKey) -> Result<Arc<Value>, ApplyError> {
         match self.cluster.read(key).await? {
             Some(object) => Ok(Arc::new(object)),
             None => Err(ApplyError::Terminating { object: key.clone() }),
@@ -276,7 +320,12 @@ impl Applier {
     }
 
     /// What to say of an object that could not be written as it was seen: whose it is, if it is another's by now.
-    async fn appeared(&self, key: &ObjectKey, owner: &Applicant, conflict: RequestError) -> ApplyError {
+    pub(super) async fn appeared(
+        &self,
+        key: &ObjectKey,
+        owner: &Applicant,
+        conflict: RequestError,
+    ) -> ApplyError {
         let living = self.living(owner);
         match self.cluster.read(key).await {
             Ok(Some(live)) if !owner.may_write(&live, &living) => ApplyError::Foreign {
@@ -326,14 +375,18 @@ impl Applier {
         if !self.repairs.may_repair(key, owner, change, Instant::now()) {
             return Ok(Outcome::Contested);
         }
-        let written = write.await?;
-        self.repairs.repaired(key, Instant::now());
-        Ok(written)
+        let outcome = write.await?;
+        match outcome {
+            Outcome::Written => self.repairs.repaired(key, Instant::now()),
+            // A watch had shown it late.
+            _ => self.repairs.settled(key),
+        }
+        Ok(outcome)
     }
 
     /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:
     /// the references to that go first.
-    async fn take_over(
+    pub(super) async fn take_over(
         &self,
         key: &ObjectKey,
         live: Arc<Value>,
@@ -365,7 +418,7 @@ impl Applier {
         Ok(Arc::new(freed))
     }
 
-    async fn write(
+    pub(super) async fn write(
         &self,
         key: &ObjectKey,
         body: &Value,
@@ -389,66 +442,4 @@ impl Applier {
             }
         }
     }
-
-    /// Whether `live` holds everything that `body` says.
-    fn holds(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
-        let hash = body_hash(body);
-        if object::annotation(live, names::APPLIED_HASH) != Some(&hash) {
-            return false;
-        }
-        if self.is_verified(key, body, live) {
-            return true;
-        }
-        let mut memory = self.memory.lock();
-        let remembered = memory.entry(key.clone()).or_default();
-        if remembered.hash != hash {
-            *remembered = Memory {
-                hash,
-                ..Memory::default()
-            };
-        }
-        let holds = covers(body, live, remembered.made.as_ref());
-        remembered.verified = holds.then(|| version(live)).flatten();
-        holds
-    }
-
-    fn is_verified(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
-        let hash = body_hash(body);
-        let memory = self.memory.lock();
-        memory.get(key).is_some_and(|remembered| {
-            remembered.hash == hash
-                && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
-                && Applicant::of(live) == Applicant::of(body)
-                && AppliedAs::of(live) == AppliedAs::of(body)
-                && remembered.verified.is_some()
-                && remembered.verified == version(live)
-        })
-    }
-
-    fn remember(&self, key: &ObjectKey, body: &Value, made: &Value) {
-        let plain = covers(body, made, None);
-        let memory = Memory {
-            hash: body_hash(body),
-            made: (!plain).then(|| without_bookkeeping(made)),
-            verified: version(made),
-        };
-        self.memory.lock().insert(key.clone(), memory);
-    }
-}
-
-/// Uid and generation; of kinds without a generation nothing can be said by it.
-fn version(object: &Value) -> Option<(String, i64)> {
-    let uid = object::text(object, "/metadata/uid")?.to_owned();
-    Some((uid, object.pointer("/metadata/generation")?.as_i64()?))
-}
-
-fn without_bookkeeping(made: &Value) -> Value {
-    let mut made = made.clone();
-    if let Some(object) = made.as_object_mut() {
-        object.remove("status");
-    }
-    if let Some(metadata) = made.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    made
 }

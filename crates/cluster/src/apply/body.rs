@@ -2,30 +2,35 @@
 
 use serde_json::{Value, json};
 use windlass_crd::claims::AppliedAs;
-use windlass_object::{ObjectKey, names};
+use windlass_object::{ObjectKey, json, names};
 
 use super::{applicant::Applicant, difference::body_hash, replicas::leave_to_owner};
+
+/// The metadata that only the API server may say.
+const ONLY_OF_THE_API_SERVER: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// By which an object is told for ours.
+const MARKS: [(&str, &[&str]); 2] = [
+    ("labels", &[names::BUNDLE_DEPLOYMENT]),
+    ("annotations", &[names::APPLIED_AS, names::APPLIED_HASH]),
+];
 
 /// `desired` with the marks of its owner and the hash of itself, and without what others decide on in `live`.
 pub(super) fn owned(desired: &Value, owner: &Applicant, live: &Value) -> Value {
     let mut body = desired.clone();
     leave_to_owner(&mut body, live);
     let mark = ObjectKey::of(desired).map(|key| AppliedAs::new(&owner.uid, &key));
-    if let Some(body) = body.as_object_mut() {
-        body.remove("status");
-    }
+    drop_what_only_the_api_server_says(&mut body);
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        // What only the API server may say; bundles carry leftovers of it.
-        for field in [
-            "creationTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-        ] {
-            metadata.remove(field);
-        }
         for field in ["labels", "annotations"] {
             if !metadata.get(field).is_some_and(Value::is_object) {
                 metadata.insert(field.to_owned(), json!({}));
@@ -39,6 +44,33 @@ pub(super) fn owned(desired: &Value, owner: &Applicant, live: &Value) -> Value {
         body["metadata"]["annotations"][names::APPLIED_HASH] = hash.into();
     }
     body
+}
+
+/// `answer` as what could have been answered instead of `body`: with the same marks, and without what nobody may apply.
+pub(super) fn marked_like(body: &Value, mut answer: Value) -> Value {
+    drop_what_only_the_api_server_says(&mut answer);
+    for (field, marks) in MARKS {
+        let marked = json::fields(&mut answer, &["metadata", field]);
+        for mark in marks {
+            match body["metadata"][field].get(mark) {
+                Some(value) => marked.insert((*mark).to_owned(), value.clone()),
+                None => marked.shift_remove(*mark),
+            };
+        }
+    }
+    answer
+}
+
+/// Bundles, and objects that were read, carry it.
+fn drop_what_only_the_api_server_says(object: &mut Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ONLY_OF_THE_API_SERVER {
+            metadata.remove(field);
+        }
+    }
 }
 
 /// What is applied of `desired` for `owner` where nothing is there yet.

@@ -58,7 +58,7 @@ fn is_selector(name: &str, value: &Value) -> bool {
 }
 
 /// What the API server does not store.
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Object(fields) => fields.values().all(is_empty),

@@ -8,8 +8,11 @@ mod applicant;
 mod applier;
 mod body;
 mod difference;
+mod memory;
 mod repairs;
 pub(crate) mod replicas;
+mod retaining;
+pub mod retention;
 mod swing;
 #[cfg(test)]
 mod tests;
@@ -20,3 +23,4 @@ pub use applier::{Applier, ApplyError, Outcome};
 pub use body::body_of;
 pub use difference::{body_hash, covers};
 pub use repairs::RepairContest;
+pub use retention::{Retaining, Retention};

@@ -23,21 +23,33 @@ pub(crate) fn slimmed_fields(fields: &Value) -> Option<Value> {
 }
 
 /// Whether another manager than an install owns `spec.replicas` of a live object.
-pub(super) fn belong_to_another(live: &Value) -> bool {
-    object::items(live, "/metadata/managedFields")
-        .iter()
-        .any(|entry| {
-            let is_ours = object::text(entry, "/manager") == Some(names::INSTALL);
-            let owns = entry.get("fieldsV1").and_then(|fields| fields.pointer(OWNED));
-            !is_ours && owns.is_some()
-        })
+fn belong_to_another(live: &Value) -> bool {
+    owners(live).any(|manager| manager != Some(names::INSTALL))
+}
+
+/// Whether installs own `spec.replicas` of a live object.
+pub(super) fn are_ours(live: &Value) -> bool {
+    owners(live).any(|manager| manager == Some(names::INSTALL))
+}
+
+/// The managers that own `spec.replicas` of a live object.
+fn owners(live: &Value) -> impl Iterator<Item = Option<&str>> {
+    let entries = object::items(live, "/metadata/managedFields").iter();
+    let owning = entries.filter(|entry| {
+        let fields = entry.get("fieldsV1");
+        fields.is_some_and(|fields| fields.pointer(OWNED).is_some())
+    });
+    owning.map(|entry| object::text(entry, "/manager"))
+}
+
+/// Whether the replicas of `body` are left to whoever owns them in `live`.
+pub(super) fn are_left_to_owner(body: &Value, live: &Value) -> bool {
+    object::text(body, "/kind") == Some(&*kinds::DEPLOYMENT.kind) && belong_to_another(live)
 }
 
 /// Leaves the replicas of `body` to whoever owns them in `live`.
 pub(super) fn leave_to_owner(body: &mut Value, live: &Value) {
-    let is_deployment = object::text(body, "/kind") == Some(&*kinds::DEPLOYMENT.kind);
-    if is_deployment
-        && belong_to_another(live)
+    if are_left_to_owner(body, live)
         && let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut)
     {
         spec.shift_remove("replicas");

@@ -7,11 +7,17 @@
 use futures::future::join_all;
 use serde_json::Value;
 use tracing::debug;
-use windlass_cluster::{RequestError, apply::Applicant};
+use windlass_cluster::{
+    RequestError,
+    apply::{Applicant, ApplyError},
+};
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, object, text::Listing};
 
-use super::{halt::Halt, memory::Loaded, reconciler::BundleReconciler, replacing::selects_other_pods};
+use super::{
+    halt::Halt, memory::Loaded, objects::retention_failed, reconciler::BundleReconciler,
+    replacing::selects_other_pods,
+};
 use crate::install::{
     plan::{Phase, Plan, Stage, staged},
     status::Milestone,
@@ -116,6 +122,11 @@ impl BundleReconciler {
         seen.is_some_and(|seen| selects_other_pods(object, &seen))
     }
 
+    fn was_applied(&self, owner: &Applicant, object: &Value) -> bool {
+        let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
+        seen.is_some_and(|seen| self.context.applier.was_applied(object, &seen, owner))
+    }
+
     fn is_in_place(&self, owner: &Applicant, object: &Value) -> bool {
         let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
         seen.is_some_and(|seen| self.context.applier.is_applied(object, &seen, owner))
@@ -126,9 +137,17 @@ impl BundleReconciler {
         let mut refusals = Vec::new();
         for some in bodies.chunks(CONCURRENCY) {
             let tried = some.iter().map(|body| self.context.applier.try_out(body, owner));
-            for answer in join_all(tried).await {
-                let Err(error) = answer else { continue };
-                refusals.extend(refusal(error)?);
+            for (body, answer) in some.iter().zip(join_all(tried).await) {
+                match answer {
+                    Ok(_) => {}
+                    Err(ApplyError::Request(error)) => refusals.extend(refusal(error)?),
+                    // It stays as it is.
+                    Err(ApplyError::Retention { .. }) if self.was_applied(owner, body) => {}
+                    Err(error @ ApplyError::Retention { .. }) => {
+                        return Err(retention_failed(Milestone::Accepted, &error));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(refusals)

@@ -26,8 +26,8 @@ pub enum BundleDeploymentError {
     /// The status cannot be written as JSON.
     #[error("cannot write the status")]
     Encode(#[source] serde_json::Error),
-    /// A thread that reads a source was lost.
-    #[error("reading the source was interrupted")]
+    /// A thread that reads a source or asks scripts was lost.
+    #[error("reading the source, or asking how its objects are interpreted, was interrupted")]
     Interrupted(#[from] JoinError),
 }
 

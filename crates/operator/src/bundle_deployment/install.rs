@@ -50,6 +50,8 @@ impl BundleReconciler {
             Err(Halt::Error(error)) => Err(self.unblock(&owner, error).await),
             walked => walked,
         };
+        self.note_health(deployment, &owner, &loaded.plan, &walked, report)
+            .await?;
         report.standing = self.standing_beside(deployment, report).await;
         walked
     }
@@ -62,7 +64,7 @@ impl BundleReconciler {
         loaded: &Loaded,
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
-        let plan = &loaded.plan;
+        let plan = &*self.in_order(deployment, &loaded.plan, report).await?;
         report.certificates = self.certificates(plan);
 
         report.at = Milestone::Installed;

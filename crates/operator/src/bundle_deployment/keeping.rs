@@ -57,6 +57,12 @@ impl BundleReconciler {
             Err(Halt::Error(error)) => Err(self.unblock(owner, error).await),
             walked => walked,
         };
+        let noted = self
+            .note_health(deployment, owner, &installed.plan, &walked, &mut kept)
+            .await;
+        if let Err(error) = noted {
+            return error;
+        }
         let walked = match walked {
             Ok(_) => InstallOutcome::Done,
             Err(Halt::Gate(outcome)) => outcome,
@@ -129,7 +135,12 @@ impl InstallReport {
         self.migrations = kept.migrations;
         self.installed = kept.installed;
         self.history = kept.history;
-        self.standing = Some(Standing::Kept { outcome, armed });
+        self.is_customized |= kept.is_customized;
+        self.standing = Some(Standing::Kept {
+            outcome,
+            armed,
+            health: kept.health,
+        });
     }
 }
 

@@ -58,16 +58,15 @@ impl BundleReconciler {
         let applier = &self.context.applier;
         let name = &owner.bundle_deployment;
         let Some(key) = ObjectKey::of(object).filter(|key| self.dry_runs.is_refused_over(name, key)) else {
-            applier.ensure(object, owner).await.map_err(refused)?;
-            return Ok(());
+            let ensured = applier.ensure(object, owner).await;
+            return ensured
+                .map(drop)
+                .or_else(|error| self.leave(object, owner, error));
         };
-        if applier
-            .ensure_existing(object, owner)
-            .await
-            .map_err(refused)?
-            .is_some()
-        {
-            return Ok(());
+        match applier.ensure_existing(object, owner).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(()),
+            Err(error) => return self.leave(object, owner, error),
         }
         // As long as a watch shows it, what was refused is not tried again.
         if self.context.index.find(&key).is_none() {
@@ -76,6 +75,22 @@ impl BundleReconciler {
         let message = format!("{key} was deleted: trying again what was refused");
         let outcome = InstallOutcome::waiting(Milestone::Installed, "Retrying", message);
         Err(Halt::Later(outcome, LAG))
+    }
+
+    /// What becomes of an object that was not applied: one of which it is not known what must be kept stays as it is, if it was
+    /// applied before as it is to be. Only that is said of it then.
+    fn leave(&self, object: &Value, owner: &Applicant, error: ApplyError) -> Result<(), Halt> {
+        let key = ObjectKey::of(object).filter(|_| matches!(error, ApplyError::Retention { .. }));
+        let seen = key.as_ref().and_then(|key| self.context.index.find(key));
+        let was_applied = seen.is_some_and(|seen| self.context.applier.was_applied(object, &seen, owner));
+        match key {
+            Some(key) if was_applied => {
+                let name = &owner.bundle_deployment;
+                self.unretained.note(name, key, error.to_string());
+                Ok(())
+            }
+            _ => Err(refused(error)),
+        }
     }
 
     /// Applies the objects of a phase, but for Services that webhooks may call. `in_transition`: pods of another revision may be
@@ -361,6 +376,7 @@ pub(super) fn refused(error: ApplyError) -> Halt {
         ApplyError::Terminating { .. } => {
             Halt::waiting(Milestone::Installed, "ObjectTerminating", error.to_string())
         }
+        ApplyError::Retention { .. } => retention_failed(Milestone::Installed, &error),
         ApplyError::Request(error) if error.is_invalid() => {
             Halt::failed(Milestone::Installed, "ObjectInvalid", error.to_string())
         }
@@ -369,6 +385,12 @@ pub(super) fn refused(error: ApplyError) -> Halt {
         }
         error => error.into(),
     }
+}
+
+/// What was written without what must be kept would be lost: somebody has to say what that is.
+pub(super) fn retention_failed(at: Milestone, error: &ApplyError) -> Halt {
+    let message = format!("{error}; correct that, or set spec.interpretation to Disabled");
+    Halt::failed(at, "RetentionFailed", message)
 }
 
 /// Until its conversion is pointed elsewhere, a CRD has the trust bundle of whom it calls.

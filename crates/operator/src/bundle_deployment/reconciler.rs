@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::memory::{
-    Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
+    Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials, Unretained,
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -17,6 +17,7 @@ pub(super) struct BundleReconciler {
     pub(super) trials: Trials,
     pub(super) dry_runs: DryRuns,
     pub(super) disarmed: Disarmed,
+    pub(super) unretained: Unretained,
     pub(super) histories: Arc<StorageVersionHistories>,
     pub(super) reported: Arc<Reported>,
     pub(super) announced: Announced,

@@ -15,7 +15,7 @@ use super::{halt::BundleDeploymentError, memory::status_of, reconciler::BundleRe
 use crate::{
     install::{
         plan::listed,
-        status::{ConditionUpdate, Conditions, InstallOutcome, Milestone, Standing},
+        status::{BundleHealth, ConditionUpdate, Conditions, InstallOutcome, Milestone, Standing},
     },
     reporting::merge_patch,
 };
@@ -47,6 +47,12 @@ pub(super) struct InstallReport {
     pub(super) goes_back: bool,
     /// How the installed revision stands while another one is wanted.
     pub(super) standing: Option<Standing>,
+    /// Whether the objects of the revision that was walked are healthy.
+    pub(super) health: BundleHealth,
+    /// Whether customizations say so, whose answers may change although no object does.
+    pub(super) is_customized: bool,
+    /// Why objects are not in the order of what they depend on.
+    pub(super) order_problem: Option<String>,
     /// Why the source cannot be read, where a record stands in for it.
     pub(super) source_lost: Option<(String, String)>,
     /// The conversions that are claimed.
@@ -77,6 +83,9 @@ impl InstallReport {
             history: status.history,
             goes_back: false,
             standing: None,
+            health: BundleHealth::Healthy,
+            is_customized: false,
+            order_problem: None,
             source_lost: None,
             conversions: status.conversions,
             webhooks: status.webhooks,
@@ -165,6 +174,7 @@ impl InstallReport {
             let reached = self.at > Milestone::Installed || self.installed.is_some();
             Standing::Alone {
                 armed: reached && self.is_armed(),
+                health: self.health.clone(),
             }
         })
     }

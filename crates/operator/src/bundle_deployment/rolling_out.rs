@@ -206,7 +206,10 @@ impl BundleReconciler {
             };
             // A watch that lags shows the revision before, which is complete and says nothing of this one.
             let seen = self.context.index.find(&key);
-            let seen = seen.filter(|live| self.context.applier.is_applied(&rollout.body, live, owner));
+            let seen = seen.filter(|live| {
+                self.context.applier.is_applied(&rollout.body, live, owner)
+                    || self.unretained.has(&owner.bundle_deployment, &key)
+            });
             let Some(live) = seen else {
                 waiting.push(format!("waiting to observe {key} as applied"));
                 continue;

@@ -20,7 +20,7 @@ use super::{
     halt::{BundleDeploymentError, Halt, LAG},
     memory::{
         Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
-        status_of,
+        Unretained, status_of,
     },
     pause::paused_by,
     polling,
@@ -31,7 +31,7 @@ use super::{
 use crate::{
     context::Context,
     controller,
-    install::status::{InstallOutcome, Milestone},
+    install::status::{BundleHealth, InstallOutcome, Milestone},
     reporting::Announced,
 };
 
@@ -70,6 +70,7 @@ pub fn run(
                 trials: Trials::default(),
                 dry_runs: DryRuns::default(),
                 disarmed: Disarmed::new(since),
+                unretained: Unretained::default(),
                 histories,
                 reported,
                 announced: Announced::default(),
@@ -110,6 +111,7 @@ impl BundleReconciler {
             self.trials.forget(&name);
             self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
+            self.unretained.forget(&name);
             self.reported.forget(&name);
             self.announced.forget(&key);
             return Ok(Action::AwaitChange);
@@ -135,6 +137,7 @@ impl BundleReconciler {
             Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) => {
                 (InstallOutcome::Done, Ok(Action::Requeue(self.timing.doubtful)))
             }
+            Ok(Action::AwaitChange) => (InstallOutcome::Done, Ok(self.next_look(&report))),
             Ok(next) => (InstallOutcome::Done, Ok(next)),
             Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
@@ -164,6 +167,16 @@ impl BundleReconciler {
         Ok(self.announce_contested(&object, &name, result?))
     }
 
+    /// When to look again at what is installed.
+    fn next_look(&self, report: &InstallReport) -> Action {
+        match (&report.health, report.is_customized) {
+            (BundleHealth::Healthy, false) => Action::AwaitChange,
+            // A script may know the time.
+            (BundleHealth::Healthy, true) => Action::Requeue(self.timing.doubtful),
+            _ => Action::Requeue(self.timing.recheck),
+        }
+    }
+
     /// Installs what cannot go any more without being disarmed.
     async fn hold_and_install(
         &self,
@@ -172,6 +185,10 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
         finalizer::ensure(&self.context, object).await?;
+        self.learn_customizations().await?;
+        if let Some(name) = &deployment.metadata.name {
+            self.unretained.forget(name);
+        }
         self.install(deployment, report).await
     }
 

@@ -21,6 +21,8 @@ impl BundleReconciler {
     ) -> Option<Standing> {
         report.next.as_ref()?;
         let installed = self.installed_record(deployment, report).await.ok()??;
+        let owner = self.owner(deployment);
+        let health = self.health(deployment, &owner, &installed.plan, false).await;
         let deployments = installed.plan.phases.of(Phase::Deployments);
         let live = |desired: &Value| {
             let key = ObjectKey::of(desired)?;
@@ -37,6 +39,7 @@ impl BundleReconciler {
             } else {
                 Err(down.join("; "))
             },
+            health: health.ok().map(|of| of.health).unwrap_or_default(),
             armed: self.is_still_armed(&installed.plan, report),
         })
     }

@@ -25,7 +25,7 @@ use windlass_object::names;
 
 use super::{
     halt::Halt,
-    memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials},
+    memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials, Unretained},
     reconciler::{BundleReconciler, Delays},
     triggers::enqueue,
 };
@@ -41,9 +41,9 @@ use crate::{
 };
 
 /// An API server with one BundleDeployment.
-struct Server {
-    index: Arc<Index>,
-    statuses: Mutex<Vec<Value>>,
+pub(super) struct Server {
+    pub(super) index: Arc<Index>,
+    pub(super) statuses: Mutex<Vec<Value>>,
     /// The resourceVersions that statuses were to replace.
     guards: Mutex<Vec<Value>>,
     /// What every write of a status is answered with.
@@ -51,14 +51,14 @@ struct Server {
     /// How what was deleted was to go.
     deletions: Mutex<Vec<Value>>,
     /// What else can be read, by its path.
-    readable: Mutex<HashMap<String, Value>>,
+    pub(super) readable: Mutex<HashMap<String, Value>>,
     deployment: Value,
 }
 
 // === impl Server ===
 
 impl Server {
-    fn new(deployment: Value) -> Arc<Self> {
+    pub(super) fn new(deployment: Value) -> Arc<Self> {
         let index = Index::new();
         index.apply(&Watch::all(kinds::BUNDLE_DEPLOYMENT), deployment.clone());
         Arc::new(Self {
@@ -129,7 +129,7 @@ impl Server {
             .body(Body::from(body.to_string().into_bytes()))?)
     }
 
-    async fn reconciler(self: &Arc<Self>) -> Arc<BundleReconciler> {
+    pub(super) async fn reconciler(self: &Arc<Self>) -> Arc<BundleReconciler> {
         let server = self.clone();
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
@@ -144,6 +144,7 @@ impl Server {
             trials: Trials::default(),
             dry_runs: DryRuns::default(),
             disarmed: Disarmed::new(Leadership::always().acquired().await),
+            unretained: Unretained::default(),
             histories: Arc::default(),
             reported: Arc::default(),
             announced: Announced::default(),
@@ -168,7 +169,7 @@ impl Server {
     }
 }
 
-fn deployment(spec: Value) -> Value {
+pub(super) fn deployment(spec: Value) -> Value {
     json!({
         "apiVersion": names::API_VERSION, "kind": "BundleDeployment",
         "metadata": {"name": "a", "uid": "1", "generation": 3, "resourceVersion": "7"},
@@ -177,7 +178,7 @@ fn deployment(spec: Value) -> Value {
     })
 }
 
-fn plan(objects: impl IntoIterator<Item = Value>) -> Plan {
+pub(super) fn plan(objects: impl IntoIterator<Item = Value>) -> Plan {
     Plan {
         namespace: "a".to_owned(),
         phases: Phases::new(objects),

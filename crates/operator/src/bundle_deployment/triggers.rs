@@ -24,7 +24,9 @@ use super::{
     operator_condition,
     report::{NOTICES, WARNINGS},
 };
-use crate::{context::Context, injection::REPAIRED, install::status::Milestone};
+use crate::{
+    context::Context, injection::REPAIRED, install::status::Milestone, interpretation::CUSTOMIZATION_KINDS,
+};
 
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
 /// what is rendered from the ClusterServiceVersion, and canaries.
@@ -66,6 +68,9 @@ pub(super) fn watch_everything(context: &Context) {
     }
     for kind in OWNED_KINDS.iter().filter(|kind| !WHOLE_KINDS.contains(kind)) {
         context.watches.want(owned(kind.clone()));
+    }
+    for kind in CUSTOMIZATION_KINDS {
+        context.watches.want(Watch::all(kind));
     }
     for label in RECORDS {
         let records = Watch::all(kinds::CONFIG_MAP).within(&context.namespace);
@@ -220,6 +225,10 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
             names.extend(of.map(str::to_owned));
         }
     }
+    // Its targets may be objects of any bundle, as they were and as they are.
+    if CUSTOMIZATION_KINDS.contains(&kind) {
+        names.extend(named(index, |_| true));
+    }
     if kind == kinds::NAMESPACE {
         names.extend(named(index, |deployment| {
             watched(deployment).any(|name| name == change.key.name)
@@ -367,6 +376,10 @@ mod tests {
                 vec!["b"],
             ),
             (object(&kinds::NAMESPACE, None, "b-system", json!({})), vec![]),
+            (
+                object(&kinds::RESOURCE_INTERPRETATION, None, "widgets", json!({})),
+                vec!["a", "b"],
+            ),
         ];
         for (gone, expected) in cases {
             assert_eq!(names_of(&change(Some(gone.clone()), None)), expected, "{gone}");

@@ -33,6 +33,7 @@ mod hygiene;
 mod idle;
 mod injection;
 mod install;
+mod interpretation;
 mod interruption;
 mod kept;
 mod kubectl;
@@ -193,6 +194,7 @@ scenarios! {
     upgrade::a_downgrade_happens_only_when_asked_for,
     upgrade::a_downgrade_never_loses_stored_objects,
     operator_condition::an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_is_overridden,
+    interpretation::a_bundle_is_available_when_its_custom_resource_is_healthy,
     kept::the_installed_revision_is_kept_while_the_next_is_refused,
     kept::the_installed_revision_is_kept_while_the_next_is_stuck,
     kept::the_installed_revision_is_kept_beside_what_began_and_is_refused_now,

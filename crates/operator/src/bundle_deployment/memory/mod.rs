@@ -9,6 +9,7 @@ mod proofs;
 mod reported;
 mod seats;
 mod trials;
+mod unretained;
 
 pub(super) use disarmed::Disarmed;
 pub(super) use dry_runs::DryRuns;
@@ -19,3 +20,4 @@ pub(super) use proofs::{Fact, Proofs};
 pub(super) use reported::{Reported, status_of};
 pub(super) use seats::Seats;
 pub(super) use trials::{CrdChange, LatestTrial, Trials};
+pub(super) use unretained::Unretained;

@@ -2,6 +2,7 @@
 //! is none.
 
 mod copies;
+mod dependency_order;
 mod install_plan;
 mod interruptions;
 mod left_out;

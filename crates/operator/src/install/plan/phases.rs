@@ -1,8 +1,13 @@
 //! The objects of an install, in the order in which they are applied.
 
+use std::collections::HashMap;
+
+use interpreter::answer::DependentObjectReference;
 use serde_json::Value;
 use windlass_bundle::Phase;
-use windlass_object::object;
+use windlass_object::{ObjectKey, object};
+
+use super::dependency_order::dependency_order;
 
 /// The objects of an install by phase.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +26,27 @@ impl Phases {
             .collect();
         objects.sort_by_key(|(phase, object)| (*phase, kind(object).ends_with("RoleBinding")));
         Self { objects }
+    }
+
+    /// The same with the objects of each phase after those that they depend on; `None` where they are already.
+    pub fn in_dependency_order(
+        &self,
+        dependencies: &HashMap<ObjectKey, Vec<DependentObjectReference>>,
+    ) -> Option<Self> {
+        let mut objects = Vec::with_capacity(self.objects.len());
+        let mut is_other = false;
+        for of_phase in self.objects.chunk_by(|(one, _), (other, _)| one == other) {
+            let values: Vec<_> = of_phase.iter().map(|(_, object)| object).collect();
+            let needs = |object: &&Value| {
+                let known = ObjectKey::of(object).and_then(|key| dependencies.get(&key));
+                known.map_or(&[][..], Vec::as_slice)
+            };
+            let needs: Vec<_> = values.iter().map(needs).collect();
+            let order = dependency_order(&values, &needs);
+            is_other |= !order.is_sorted();
+            objects.extend(order.into_iter().map(|place| of_phase[place].clone()));
+        }
+        is_other.then_some(Self { objects })
     }
 
     /// The objects of a phase.
@@ -93,5 +119,32 @@ mod tests {
             ]
         );
         assert_eq!(phases.of(Phase::Identity).count(), 3);
+    }
+
+    #[test]
+    fn objects_of_one_phase_come_after_what_they_depend_on() {
+        let object = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "n", "name": name}});
+        let phases = Phases::new([
+            object("Service", "s"),
+            object("ConfigMap", "a"),
+            object("Secret", "b"),
+        ]);
+        let on = |name: &str| DependentObjectReference {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: Some("n".to_owned()),
+            name: Some(name.to_owned()),
+            label_selector: None,
+        };
+        let key = |kind: &str, name: &str| ObjectKey::of(&object(kind, name)).unwrap();
+        let needs = HashMap::from([
+            (key("ConfigMap", "a"), vec![on("b")]),
+            (key("Service", "s"), vec![on("b")]),
+        ]);
+        let ordered = phases.in_dependency_order(&needs).unwrap();
+        let order: Vec<_> = ordered.all().map(kind).collect();
+        assert_eq!(order, ["Secret", "ConfigMap", "Service"]);
+        assert_eq!(ordered.in_dependency_order(&needs), None);
+        assert_eq!(phases.in_dependency_order(&HashMap::new()), None);
     }
 }

@@ -1,6 +1,6 @@
 //! How far an install is.
 
-use super::conditions::ConditionUpdate;
+use super::{bundle_health::BundleHealth, conditions::ConditionUpdate};
 
 /// One step of the pipeline of an install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,7 +9,7 @@ pub enum Milestone {
     Accepted,
     /// Every object is applied.
     Installed,
-    /// Every Deployment has rolled out and is available.
+    /// Every Deployment has rolled out and is available, and no other object is known to be unhealthy.
     Available,
     /// Every webhook is proven, and API traffic goes to it.
     Armed,
@@ -49,11 +49,15 @@ pub enum Standing {
     Alone {
         /// API traffic goes to every webhook, although an earlier step is not done (any more).
         armed: bool,
+        /// Whether its objects do what they are for.
+        health: BundleHealth,
     },
     /// Another revision is under way beside it.
     Beside {
         /// Its Deployments are available; else why not.
         available: Result<(), String>,
+        /// Whether its other objects do what they are for.
+        health: BundleHealth,
         /// API traffic goes to every webhook of it.
         armed: bool,
     },
@@ -63,6 +67,8 @@ pub enum Standing {
         outcome: InstallOutcome,
         /// API traffic goes to every webhook of it.
         armed: bool,
+        /// Whether its objects do what they are for.
+        health: BundleHealth,
     },
 }
 
@@ -121,6 +127,14 @@ impl InstallOutcome {
         }
     }
 
+    /// The milestone that is not reached yet, if there is one.
+    pub fn at(&self) -> Option<Milestone> {
+        match self {
+            Self::Done => None,
+            Self::Waiting { at, .. } | Self::Failed { at, .. } => Some(*at),
+        }
+    }
+
     /// The reason and the message of an install that is not done.
     pub fn news(&self) -> Option<(&str, &str)> {
         match self {
@@ -138,32 +152,53 @@ impl InstallOutcome {
             .into_iter()
             .map(|step| (step.condition(), self.standing_at(step, standing)))
             .collect();
-        conditions.push(match self {
-            Self::Done => (
+        let ailing = standing.health().verdict();
+        conditions.push(match (self, &ailing) {
+            (Self::Done, None) => (
                 "Progressing",
                 ConditionUpdate::fails("Done", "nothing left to do"),
             ),
-            Self::Waiting { reason, message, .. } => ("Progressing", ConditionUpdate::holds(reason, message)),
-            Self::Failed { reason, message, .. } => ("Progressing", ConditionUpdate::fails(reason, message)),
+            // What is known not to be healthy yet may become so by itself.
+            (Self::Done, Some(ailing)) if ailing.status == "False" => (
+                "Progressing",
+                ConditionUpdate::holds(&ailing.reason, &ailing.message),
+            ),
+            (Self::Done, Some(ailing)) => (
+                "Progressing",
+                ConditionUpdate::fails(&ailing.reason, &ailing.message),
+            ),
+            (Self::Waiting { reason, message, .. }, _) => {
+                ("Progressing", ConditionUpdate::holds(reason, message))
+            }
+            (Self::Failed { reason, message, .. }, _) => {
+                ("Progressing", ConditionUpdate::fails(reason, message))
+            }
         });
-        let ready = match self.news() {
-            None => ConditionUpdate::holds("Ready", "installed, available and armed"),
-            Some((reason, message)) => match standing.trouble() {
+        let ready = match (self.news(), ailing) {
+            (None, None) => ConditionUpdate::holds("Ready", "installed, available and armed"),
+            (None, Some(ailing)) => ailing,
+            (Some((reason, message)), _) => match standing.trouble() {
                 None => ConditionUpdate::fails(reason, message),
-                Some(trouble) => {
-                    let message = format!("{message}; meanwhile, the installed revision: {trouble}");
-                    ConditionUpdate::fails(reason, message)
-                }
+                Some(trouble) => ConditionUpdate::fails(reason, format!("{message}; {trouble}")),
             },
         };
         conditions.push(("Ready", ready));
         conditions
     }
 
+    /// What is said of one step. Where Deployments are available, the health of the other objects decides.
     fn standing_at(&self, step: Milestone, standing: &Standing) -> ConditionUpdate {
+        let verdict = self.reached(step, standing);
+        match standing.health().verdict() {
+            Some(ailing) if step == Milestone::Available && verdict.status == "True" => ailing,
+            _ => verdict,
+        }
+    }
+
+    fn reached(&self, step: Milestone, standing: &Standing) -> ConditionUpdate {
         match (standing, step) {
-            (Standing::Alone { armed }, _) => self.verdict(step, *armed),
-            (Standing::Kept { outcome, armed }, step) if step > Milestone::Accepted => {
+            (Standing::Alone { armed, .. }, _) => self.verdict(step, *armed),
+            (Standing::Kept { outcome, armed, .. }, step) if step > Milestone::Accepted => {
                 outcome.verdict(step, *armed)
             }
             (Standing::Beside { available, .. }, Milestone::Available) => match available {
@@ -199,16 +234,23 @@ impl InstallOutcome {
 // === impl Standing ===
 
 impl Standing {
-    /// What is wrong with the installed revision.
-    fn trouble(&self) -> Option<&str> {
+    /// Whether the objects of what it is about do what they are for.
+    fn health(&self) -> &BundleHealth {
         match self {
-            Self::Kept { outcome, .. } => outcome.news().map(|(_, message)| message),
-            Self::Beside {
-                available: Err(message),
-                ..
-            } => Some(message),
-            _ => None,
+            Self::Alone { health, .. } | Self::Beside { health, .. } | Self::Kept { health, .. } => health,
         }
+    }
+
+    /// What is wrong beside what keeps the install from going on.
+    fn trouble(&self) -> Option<String> {
+        let ailing = self.health().message();
+        let of_installed = match self {
+            Self::Alone { .. } => return ailing.map(str::to_owned),
+            Self::Kept { outcome, .. } => outcome.news().map(|(_, message)| message),
+            Self::Beside { available, .. } => available.as_ref().err().map(String::as_str),
+        };
+        let trouble = of_installed.or(ailing)?;
+        Some(format!("meanwhile, the installed revision: {trouble}"))
     }
 }
 
@@ -216,11 +258,18 @@ impl Standing {
 mod tests {
     use super::*;
 
+    fn alone(armed: bool) -> Standing {
+        Standing::Alone {
+            armed,
+            health: BundleHealth::Healthy,
+        }
+    }
+
     #[test]
     fn what_comes_before_the_step_holds_and_what_comes_after_is_unknown() {
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", "1 of 2 replicas");
         let conditions: Vec<_> = outcome
-            .conditions(&Standing::Alone { armed: false })
+            .conditions(&alone(false))
             .into_iter()
             .map(|(name, verdict)| (name, verdict.status))
             .collect();
@@ -241,13 +290,13 @@ mod tests {
     #[test]
     fn what_is_armed_stays_armed_while_a_deployment_is_down() {
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 2 replicas");
-        let armed = |armed| outcome.conditions(&Standing::Alone { armed })[3].1.status;
+        let armed = |armed| outcome.conditions(&alone(armed))[3].1.status;
         assert_eq!((armed(true), armed(false)), ("True", "Unknown"));
     }
 
     #[test]
     fn done_is_ready_and_no_longer_progressing() {
-        let conditions = InstallOutcome::Done.conditions(&Standing::Alone { armed: true });
+        let conditions = InstallOutcome::Done.conditions(&alone(true));
         let failing: Vec<_> = conditions
             .iter()
             .filter(|(_, verdict)| verdict.status != "True")
@@ -267,7 +316,11 @@ mod tests {
     #[test]
     fn an_alert_can_tell_a_refused_revision_from_one_that_is_down() {
         let refused = InstallOutcome::failed(Milestone::Accepted, "Downgrade", "older");
-        let kept = |outcome| Standing::Kept { outcome, armed: true };
+        let kept = |outcome| Standing::Kept {
+            outcome,
+            armed: true,
+            health: BundleHealth::Healthy,
+        };
         let statuses = |outcome| statuses(&refused, &kept(outcome));
         assert_eq!(
             statuses(InstallOutcome::Done),
@@ -289,7 +342,11 @@ mod tests {
     #[test]
     fn what_is_installed_is_available_and_armed_while_another_revision_is_under_way() {
         let rolling = InstallOutcome::waiting(Milestone::Installed, "CanaryWaiting", "starting");
-        let beside = |available, armed| Standing::Beside { available, armed };
+        let beside = |available, armed| Standing::Beside {
+            available,
+            health: BundleHealth::Healthy,
+            armed,
+        };
         assert_eq!(
             statuses(&rolling, &beside(Ok(()), true)),
             ["True", "False", "True", "True", "Unknown", "True", "False"]
@@ -298,5 +355,73 @@ mod tests {
             statuses(&rolling, &beside(Err("gone".to_owned()), false)),
             ["True", "False", "False", "Unknown", "Unknown", "True", "False"]
         );
+    }
+
+    fn ailing(is_known: bool) -> BundleHealth {
+        let message = "Widget a is broken".to_owned();
+        match is_known {
+            true => BundleHealth::Unhealthy { message },
+            false => BundleHealth::Unknown { message },
+        }
+    }
+
+    #[test]
+    fn objects_that_are_not_healthy_only_make_what_is_done_unavailable() {
+        for (is_known, available, progressing, ready, reason) in [
+            (true, "False", "True", "False", "ObjectUnhealthy"),
+            (false, "Unknown", "False", "Unknown", "HealthUnknown"),
+        ] {
+            let standing = Standing::Alone {
+                armed: true,
+                health: ailing(is_known),
+            };
+            assert_eq!(
+                statuses(&InstallOutcome::Done, &standing),
+                ["True", "True", available, "True", "True", progressing, ready]
+            );
+            let last = InstallOutcome::Done.conditions(&standing).pop().unwrap().1;
+            assert_eq!((&*last.reason, &*last.message), (reason, "Widget a is broken"));
+        }
+    }
+
+    #[test]
+    fn health_is_said_beside_what_an_install_waits_for() {
+        let standing = Standing::Alone {
+            armed: true,
+            health: ailing(true),
+        };
+        let rewriting = InstallOutcome::waiting(Milestone::Migrated, "Rewriting", "1 of 2 objects");
+        assert_eq!(
+            statuses(&rewriting, &standing),
+            ["True", "True", "False", "True", "False", "True", "False"]
+        );
+        let ready = rewriting.conditions(&standing).pop().unwrap().1;
+        assert_eq!(ready.message, "1 of 2 objects; Widget a is broken");
+        let down = InstallOutcome::waiting(Milestone::Available, "RollingOut", "0 of 1 replicas");
+        let available = down.conditions(&standing)[2].1.clone();
+        assert_eq!(available.reason, "RollingOut", "Deployments come first");
+    }
+
+    #[test]
+    fn what_is_installed_is_unavailable_while_its_objects_are_not_healthy() {
+        let refused = InstallOutcome::failed(Milestone::Accepted, "Downgrade", "older");
+        let kept = Standing::Kept {
+            outcome: InstallOutcome::Done,
+            armed: true,
+            health: ailing(true),
+        };
+        let beside = Standing::Beside {
+            available: Ok(()),
+            health: ailing(true),
+            armed: true,
+        };
+        for standing in [kept, beside] {
+            assert_eq!(refused.conditions(&standing)[2].1.reason, "ObjectUnhealthy");
+            let ready = refused.conditions(&standing).pop().unwrap().1;
+            assert_eq!(
+                ready.message,
+                "older; meanwhile, the installed revision: Widget a is broken"
+            );
+        }
     }
 }

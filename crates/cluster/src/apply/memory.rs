@@ -1,0 +1,89 @@
+//! What is remembered of an object, so that nothing is written that is there in other words.
+
+use serde_json::Value;
+use windlass_crd::claims::AppliedAs;
+use windlass_object::{ObjectKey, names, object};
+
+use super::{
+    applicant::Applicant,
+    applier::Applier,
+    difference::{body_hash, covers},
+};
+
+/// What is known of an object beyond what the index holds.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The body that `made` and `verified` are about.
+    pub(super) hash: String,
+    /// What the API server made of the body, where it says some of it in other words (defaults, quantities).
+    pub(super) made: Option<Value>,
+    /// The object and its generation that were last seen to hold the whole body; for kinds whose index entry is
+    /// not the whole object.
+    pub(super) verified: Option<(String, i64)>,
+}
+
+// === impl Applier ===
+
+impl Applier {
+    /// Whether `live` holds everything that `body` says.
+    pub(super) fn holds(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
+        let hash = body_hash(body);
+        if object::annotation(live, names::APPLIED_HASH) != Some(&hash) {
+            return false;
+        }
+        if self.is_verified(key, body, live) {
+            return true;
+        }
+        let mut memory = self.memory.lock();
+        let remembered = memory.entry(key.clone()).or_default();
+        if remembered.hash != hash {
+            *remembered = Memory {
+                hash,
+                ..Memory::default()
+            };
+        }
+        let holds = covers(body, live, remembered.made.as_ref());
+        remembered.verified = holds.then(|| version(live)).flatten();
+        holds
+    }
+
+    pub(super) fn is_verified(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
+        let hash = body_hash(body);
+        let memory = self.memory.lock();
+        memory.get(key).is_some_and(|remembered| {
+            remembered.hash == hash
+                && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
+                && Applicant::of(live) == Applicant::of(body)
+                && AppliedAs::of(live) == AppliedAs::of(body)
+                && remembered.verified.is_some()
+                && remembered.verified == version(live)
+        })
+    }
+
+    pub(super) fn remember(&self, key: &ObjectKey, body: &Value, made: &Value) {
+        let plain = covers(body, made, None);
+        let memory = Memory {
+            hash: body_hash(body),
+            made: (!plain).then(|| without_bookkeeping(made)),
+            verified: version(made),
+        };
+        self.memory.lock().insert(key.clone(), memory);
+    }
+}
+
+/// Uid and generation; of kinds without a generation nothing can be said by it.
+fn version(object: &Value) -> Option<(String, i64)> {
+    let uid = object::text(object, "/metadata/uid")?.to_owned();
+    Some((uid, object.pointer("/metadata/generation")?.as_i64()?))
+}
+
+pub(super) fn without_bookkeeping(made: &Value) -> Value {
+    let mut made = made.clone();
+    if let Some(object) = made.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = made.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    made
+}

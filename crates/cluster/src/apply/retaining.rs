@@ -1,0 +1,198 @@
+//! Applies objects of which something is kept, as [`retention`](super::retention) says.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tracing::info;
+use windlass_object::{ObjectKey, names, object};
+
+use super::{
+    applicant::Applicant,
+    applier::{Applier, ApplyError, Outcome},
+    body::body_of,
+    difference::{body_hash, covers},
+    memory::{Memory, without_bookkeeping},
+    retention::{ApplyGoal, RetainedGoal},
+};
+use crate::telemetry::chain;
+
+/// How often an object is computed and sent that somebody else writes at the same time; then the next reconciliation goes on.
+const TRIES: usize = 5;
+
+// === impl Applier ===
+
+impl Applier {
+    /// Who says what must be kept of objects such as `desired`.
+    pub(super) fn answered_by(&self, desired: &Value) -> Option<String> {
+        self.retention.as_ref()?.answered_by(desired)
+    }
+
+    /// What `live` is to become, if it is `by` who answers for it.
+    pub(super) async fn goal(
+        &self,
+        key: &ObjectKey,
+        desired: &Value,
+        owner: &Applicant,
+        live: &Value,
+        by: Option<&str>,
+    ) -> Result<ApplyGoal, ApplyError> {
+        let plain = || Ok(ApplyGoal::plain(desired, owner, live));
+        let (Some(retention), Some(by)) = (&self.retention, by) else {
+            return plain();
+        };
+        let body = body_of(desired, owner);
+        let failed = |problem| ApplyError::Retention {
+            object: key.clone(),
+            by: by.to_owned(),
+            problem,
+        };
+        let answer = retention.retain(&body, live).await;
+        let Some(answer) = answer.map_err(|error| failed(chain(&*error)))? else {
+            return plain();
+        };
+        ApplyGoal::answered(body, answer, desired, owner, live).map_err(|error| failed(error.to_string()))
+    }
+
+    /// Whether `live` is what it is to become already.
+    pub(super) fn is_reached(&self, key: &ObjectKey, goal: &ApplyGoal, live: &Value) -> bool {
+        let mut goals = self.retained.lock();
+        match &goal.retained {
+            Some(retained) => {
+                goals.insert(key.clone(), retained.clone());
+                drop(goals);
+                self.holds_retained(key, retained, live)
+            }
+            None => {
+                goals.remove(key);
+                drop(goals);
+                self.holds(key, &goal.body, live)
+            }
+        }
+    }
+
+    /// What was kept last of an object, if that was `desired` already.
+    pub(super) fn retained_last(
+        &self,
+        key: &ObjectKey,
+        desired: &Value,
+        owner: &Applicant,
+    ) -> Option<Arc<RetainedGoal>> {
+        let known = self.retained.lock().get(key).cloned();
+        known.filter(|goal| goal.is_of(&body_of(desired, owner)))
+    }
+
+    pub(super) fn holds_retained(&self, key: &ObjectKey, goal: &RetainedGoal, live: &Value) -> bool {
+        if !goal.was_applied(live) {
+            return false;
+        }
+        let hash = body_hash(&goal.expected);
+        let mut memory = self.memory.lock();
+        let remembered = memory.entry(key.clone()).or_default();
+        if remembered.hash != hash {
+            *remembered = Memory {
+                hash,
+                ..Memory::default()
+            };
+        }
+        // A generation says nothing of what is to be kept.
+        remembered.verified = None;
+        covers(&goal.expected, &goal.hidden(live), remembered.made.as_ref())
+    }
+
+    /// Writes an object of which something is kept. Who owns what, only the API server tells.
+    pub(super) async fn write_retained(
+        &self,
+        key: &ObjectKey,
+        desired: &Value,
+        owner: &Applicant,
+        by: Option<&str>,
+    ) -> Result<Outcome, ApplyError> {
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            let live = self.reread(key).await?;
+            let live = self.take_over(key, live, owner).await?;
+            let goal = self.goal(key, desired, owner, &live, by).await?;
+            if self.is_reached(key, &goal, &live) {
+                return Ok(Outcome::Unchanged);
+            }
+            let Some(retained) = &goal.retained else {
+                return self.write(key, &goal.body, &live, owner).await;
+            };
+            let sent = guarded_body(retained, &live);
+            match self.cluster.apply(&sent, names::INSTALL, true).await {
+                Err(error) if error.is_conflict() && is_guarded(&sent) && tries > 0 => {}
+                Err(error) if error.is_conflict() || error.is_invalid() => {
+                    return Err(self.appeared(key, owner, error).await);
+                }
+                made => {
+                    let made = made?;
+                    self.remember_retained(key, desired, owner, &made, by).await;
+                    info!(object = %key, by, "Applied, and kept what others have set");
+                    return Ok(Outcome::Written);
+                }
+            }
+        }
+    }
+
+    /// What is to be tried of `desired`, by a dry run.
+    pub(super) async fn to_try(&self, desired: &Value, owner: &Applicant) -> Result<Value, ApplyError> {
+        let by = self.answered_by(desired);
+        if let (Some(by), Some(key)) = (&by, ObjectKey::of(desired))
+            && let Some(live) = self.cluster.read(&key).await?
+            && let Some(retained) = self.goal(&key, desired, owner, &live, Some(by)).await?.retained
+        {
+            return Ok(guarded_body(&retained, &live));
+        }
+        Ok(body_of(desired, owner))
+    }
+
+    async fn remember_retained(
+        &self,
+        key: &ObjectKey,
+        desired: &Value,
+        owner: &Applicant,
+        made: &Value,
+        by: Option<&str>,
+    ) {
+        // What was written may be kept now.
+        match self.goal(key, desired, owner, made, by).await {
+            Ok(ApplyGoal {
+                retained: Some(goal), ..
+            }) => {
+                let hidden = goal.hidden(made);
+                let plain = covers(&goal.expected, &hidden, None);
+                let memory = Memory {
+                    hash: body_hash(&goal.expected),
+                    made: (!plain).then(|| without_bookkeeping(&hidden)),
+                    verified: None,
+                };
+                self.memory.lock().insert(key.clone(), memory);
+                self.retained.lock().insert(key.clone(), goal);
+            }
+            Ok(goal) => {
+                self.remember(key, &goal.body, made);
+                self.retained.lock().remove(key);
+            }
+            // The next look at it says so.
+            Err(_) => self.forget_memory(key),
+        }
+    }
+}
+
+/// What is applied to `live`, if it still is the one that was seen, and, where it matters, as it was seen.
+fn guarded_body(goal: &RetainedGoal, live: &Value) -> Value {
+    let sent = goal.sent(live);
+    let mut body = sent.body;
+    let guards = [("uid", true), ("resourceVersion", sent.guarded)];
+    for (field, _) in guards.into_iter().filter(|(_, is_needed)| *is_needed) {
+        if let Some(guard) = live["metadata"].get(field) {
+            body["metadata"][field] = guard.clone();
+        }
+    }
+    body
+}
+
+fn is_guarded(body: &Value) -> bool {
+    object::text(body, "/metadata/resourceVersion").is_some()
+}

@@ -1,0 +1,235 @@
+//! Who owns the fields of a live object, by `metadata.managedFields`.
+
+use serde_json::{Map, Value};
+use windlass_object::{names, object};
+
+/// What an absent field of a key of list items is by default. In Kubernetes' own kinds only `protocol` is ever absent, of ports.
+const DEFAULT_KEY: &str = "TCP";
+
+/// Who owns a value of a live object: what installs have applied, what anybody else has written.
+///
+/// The sets of fields are those of kubernetes-sigs/structured-merge-diff: `f:` and the name of a field, `k:` and the key of an item,
+/// `v:` and an item itself, `.` for the value that they are in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FieldOwners<'a> {
+    ours: Option<&'a Value>,
+    others: Vec<&'a Value>,
+    /// What we own is said in the words of another version of the API.
+    untold: bool,
+}
+
+/// What the API server takes for one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Granularity {
+    /// All of it, or it is not known.
+    Whole,
+    /// Each field of an object.
+    Fields,
+    /// Each item of a list, by these fields of it.
+    Items(Vec<String>),
+    /// Each item of a list of different items.
+    Set,
+}
+
+// === impl FieldOwners ===
+
+impl<'a> FieldOwners<'a> {
+    /// Who owns what of a live object.
+    pub(super) fn of(live: &'a Value) -> Self {
+        let mut owners = Self::default();
+        for entry in object::items(live, "/metadata/managedFields") {
+            let Some(fields) = entry.get("fieldsV1") else {
+                continue;
+            };
+            // What the install manager has written by updates goes with no apply.
+            let is_ours = object::text(entry, "/manager") == Some(names::INSTALL)
+                && object::text(entry, "/operation") == Some("Apply")
+                && object::text(entry, "/subresource").unwrap_or_default().is_empty();
+            if !is_ours {
+                owners.others.push(fields);
+            } else if entry.get("apiVersion") == live.get("apiVersion") {
+                owners.ours = Some(fields);
+            } else {
+                owners.untold = true;
+            }
+        }
+        owners
+    }
+
+    /// Who owns a field of an object.
+    pub(super) fn field(&self, name: &str) -> Self {
+        self.child(&format!("f:{name}"))
+    }
+
+    /// Who owns an item of a list whose items are told apart by the fields `keys`.
+    pub(super) fn item(&self, item: &Map<String, Value>, keys: &[String]) -> Self {
+        let known: Vec<_> = self
+            .children()
+            .filter_map(|name| Some((name, key_of(name)?)))
+            .collect();
+        let find = |is_same: fn(Option<&Value>, Option<&Value>) -> bool| {
+            known
+                .iter()
+                .find(|(_, key)| keys.iter().all(|name| is_same(item.get(name), key.get(name))))
+        };
+        // A custom resource may have other defaults.
+        let found = find(is_same_key).or_else(|| find(|item, key| item.is_none() || item == key));
+        found.map_or_else(|| self.nothing(), |(name, _)| self.child(name))
+    }
+
+    /// Who owns an item of a list of different items.
+    pub(super) fn element(&self, item: &Value) -> Self {
+        self.child(&format!("v:{item}"))
+    }
+
+    /// Whether we own it or anything in it, as far as can be told.
+    pub(super) fn are_we(&self) -> bool {
+        self.untold || self.ours.is_some()
+    }
+
+    /// Whether anybody else owns it or anything in it.
+    pub(super) fn are_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// Whether it stays when we do not apply it any more.
+    pub(super) fn keep_without_us(&self) -> bool {
+        !self.untold && (self.ours.is_none() || self.are_others())
+    }
+
+    /// What of `value`, which they own, is one value to the API server.
+    pub(super) fn granularity(&self, value: &Value) -> Granularity {
+        match value {
+            Value::Object(_) if self.children().any(|name| name.starts_with("f:")) => Granularity::Fields,
+            Value::Array(_) => {
+                if let Some(key) = self.children().find_map(key_of) {
+                    return Granularity::Items(key.keys().cloned().collect());
+                }
+                match self.children().any(|name| name.starts_with("v:")) {
+                    true => Granularity::Set,
+                    false => Granularity::Whole,
+                }
+            }
+            _ => Granularity::Whole,
+        }
+    }
+
+    /// Whether an object with fields is owned as one value.
+    pub(super) fn is_atomic(&self, value: &Value) -> bool {
+        let has_fields = value.as_object().is_some_and(|fields| !fields.is_empty());
+        let is_owned = self.ours.is_some() || self.are_others();
+        has_fields && is_owned && self.children().next().is_none()
+    }
+
+    fn children(&self) -> impl Iterator<Item = &'a str> {
+        let sets = self.ours.into_iter().chain(self.others.iter().copied());
+        let sets: Vec<_> = sets.filter_map(Value::as_object).collect();
+        sets.into_iter().flatten().map(|(name, _)| &**name)
+    }
+
+    fn child(&self, name: &str) -> Self {
+        Self {
+            ours: self.ours.and_then(|fields| fields.get(name)),
+            others: self.others.iter().filter_map(|fields| fields.get(name)).collect(),
+            untold: self.untold,
+        }
+    }
+
+    fn nothing(&self) -> Self {
+        Self {
+            untold: self.untold,
+            ..Self::default()
+        }
+    }
+}
+
+/// The key of an item that the name of a child says.
+fn key_of(name: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(name.strip_prefix("k:")?).ok()
+}
+
+/// Whether the fields of two keys of items are the same.
+pub(super) fn is_same_key(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let is = |value: Option<&Value>, default| value.is_none_or(|value| value == default);
+    one == other || (one.is_none() || other.is_none()) && is(one, DEFAULT_KEY) && is(other, DEFAULT_KEY)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn live(ours: &Value, others: &Value) -> Value {
+        json!({"apiVersion": "apps/v1", "metadata": {"managedFields": [
+            {"manager": names::INSTALL, "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": ours},
+            {"manager": "kubectl", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": others},
+        ]}})
+    }
+
+    #[test]
+    fn a_port_is_told_by_number_and_protocol_which_is_tcp_by_default() {
+        let ours = json!({"f:ports": {
+            "k:{\"port\":53,\"protocol\":\"UDP\"}": {"f:port": {}},
+            "k:{\"port\":53,\"protocol\":\"TCP\"}": {"f:name": {}},
+            "k:{\"port\":80,\"protocol\":\"SCTP\"}": {"f:nodePort": {}},
+        }});
+        let live = live(&ours, &json!({}));
+        let ports = FieldOwners::of(&live).field("ports");
+        let Granularity::Items(keys) = ports.granularity(&json!([])) else {
+            panic!("{ports:?}");
+        };
+        assert_eq!(keys, ["port", "protocol"]);
+        for (port, field, expected) in [
+            (json!({"port": 53}), "name", true),
+            (json!({"port": 53, "protocol": "UDP"}), "port", true),
+            (json!({"port": 53, "protocol": "UDP"}), "name", false),
+            (json!({"port": 80}), "nodePort", true),
+            (json!({"port": 81}), "nodePort", false),
+        ] {
+            let owners = ports.item(port.as_object().unwrap(), &keys);
+            assert_eq!(owners.field(field).are_we(), expected, "{port}");
+        }
+    }
+
+    #[test]
+    fn what_is_one_value_is_told_by_who_owns_it() {
+        let ours = json!({"f:selector": {}, "f:template": {"f:spec": {}}, "f:args": {}});
+        let theirs = json!({"f:finalizers": {".": {}, "v:\"a\"": {}}});
+        let live = live(&ours, &theirs);
+        let owners = FieldOwners::of(&live);
+        let fields = json!({"a": "b"});
+        assert!(owners.field("selector").is_atomic(&fields));
+        assert!(!owners.field("selector").is_atomic(&json!({})));
+        assert!(!owners.field("template").is_atomic(&fields));
+        assert!(!owners.field("nobody's").is_atomic(&fields));
+        assert_eq!(owners.field("template").granularity(&fields), Granularity::Fields);
+        assert_eq!(
+            owners.field("args").granularity(&json!(["a"])),
+            Granularity::Whole
+        );
+        assert_eq!(
+            owners.field("finalizers").granularity(&json!(["a"])),
+            Granularity::Set
+        );
+        assert!(owners.field("finalizers").element(&json!("a")).are_others());
+        assert!(!owners.field("finalizers").element(&json!("b")).are_others());
+    }
+
+    #[test]
+    fn what_we_applied_in_another_version_may_be_anything() {
+        let mut live = live(&json!({}), &json!({"f:a": {}}));
+        assert!(FieldOwners::of(&live).field("a").keep_without_us());
+        live["apiVersion"] = "apps/v2".into();
+        let owners = FieldOwners::of(&live);
+        assert!(owners.are_we() && !owners.field("a").keep_without_us());
+    }
+
+    #[test]
+    fn our_updates_are_no_applies() {
+        let mut live = live(&json!({"f:a": {}}), &json!({}));
+        live["metadata"]["managedFields"][0]["operation"] = "Update".into();
+        assert!(!FieldOwners::of(&live).field("a").are_we());
+        assert!(FieldOwners::of(&live).field("a").are_others());
+    }
+}

@@ -1,0 +1,409 @@
+//! What is sent of an answer.
+
+use serde_json::{Map, Value};
+
+use super::{
+    kept::same,
+    owners::{FieldOwners, Granularity, is_same_key},
+};
+
+/// What is applied of an object of which something is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::apply) struct SentBody {
+    /// What is applied.
+    pub(in crate::apply) body: Value,
+    /// Whether it is right only for the object as it was read.
+    pub(in crate::apply) guarded: bool,
+}
+
+/// The three that are compared.
+#[derive(Clone, Copy)]
+struct Values<'a> {
+    desired: Option<&'a Value>,
+    answer: Option<&'a Value>,
+    live: Option<&'a Value>,
+}
+
+/// What is sent of a value.
+#[derive(Default)]
+struct Part {
+    value: Option<Value>,
+    guarded: bool,
+    /// Something is left out that nobody owns.
+    unowned: bool,
+}
+
+/// What is to be applied for `answer`, which is what is `desired` with what must be kept of `live`: everything that is desired and
+/// that nobody else decides on, and of what is kept only what would go otherwise.
+pub(super) fn what_is_sent(desired: &Value, answer: &Value, live: &Value) -> SentBody {
+    let values = Values {
+        desired: Some(desired),
+        answer: Some(answer),
+        live: Some(live),
+    };
+    let part = part(values, &FieldOwners::of(live), &mut Vec::new());
+    SentBody {
+        body: part.value.unwrap_or_default(),
+        guarded: part.guarded,
+    }
+}
+
+fn part<'a>(values: Values<'a>, owners: &FieldOwners<'_>, path: &mut Vec<&'a str>) -> Part {
+    if same(values.desired, values.answer) {
+        return Part {
+            value: values.desired.cloned(),
+            guarded: is_shared(values.desired, values.live, owners),
+            unowned: false,
+        };
+    }
+    let Some(answer) = values.answer else {
+        return Part::default();
+    };
+    let is_partly_desired = |like: fn(&Value) -> bool| {
+        values.desired.is_none_or(like) && like(answer) && values.live.is_some_and(like)
+    };
+    let granularity = owners.granularity(answer);
+    let has_fields = granularity == Granularity::Fields || has_fields(path) && !owners.is_atomic(answer);
+    let part = if has_fields && is_partly_desired(Value::is_object) {
+        object_part(values, answer, owners, path)
+    } else if let (Granularity::Items(keys), true) = (&granularity, is_partly_desired(is_list_of_objects)) {
+        items_part(values, owners, keys, path)
+    } else if granularity == Granularity::Set && is_partly_desired(Value::is_array) {
+        set_part(values, owners)
+    } else {
+        return whole(values, answer, owners);
+    };
+    // All that we own in it is given up, and nobody owns the rest: it would go with that.
+    if part.value.is_none() && part.unowned && owners.are_we() && !owners.are_others() {
+        return Part {
+            value: Some(answer.clone()),
+            guarded: true,
+            unowned: false,
+        };
+    }
+    part
+}
+
+/// Whether others own a value that is as it is desired. It may be kept all the same, so what they make of it in the meantime must not
+/// be undone.
+fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldOwners<'_>) -> bool {
+    let (Some(desired), Some(live)) = (desired, live) else {
+        return false;
+    };
+    if !owners.are_others() {
+        return false;
+    }
+    match (desired, live) {
+        (Value::Object(fields), Value::Object(live)) if !owners.is_atomic(desired) => fields
+            .iter()
+            .any(|(name, value)| is_shared(Some(value), live.get(name), &owners.field(name))),
+        // Whichever items are the others': too much of a guard costs another try, too little a value.
+        (Value::Array(_), Value::Array(_)) => true,
+        _ => desired == live,
+    }
+}
+
+/// What is there whatever an object is of: never one value to the API server, even where nobody owns anything in it.
+fn has_fields(path: &[&str]) -> bool {
+    matches!(
+        path,
+        [] | ["metadata" | "spec"] | ["metadata", "labels" | "annotations"]
+    )
+}
+
+fn whole(values: Values<'_>, answer: &Value, owners: &FieldOwners<'_>) -> Part {
+    let is_kept = values.answer == values.live;
+    let is_unowned = !owners.are_we() && !owners.are_others();
+    // Of a value that nobody owns it is not known whether others can own its parts: what is desired in it would be lost.
+    let holds_desired = is_unowned
+        && values
+            .desired
+            .is_some_and(|desired| desired.is_object() || desired.is_array());
+    if is_kept && owners.keep_without_us() && !holds_desired {
+        return Part {
+            value: None,
+            guarded: owners.are_we(),
+            unowned: is_unowned,
+        };
+    }
+    Part {
+        value: Some(answer.clone()),
+        guarded: true,
+        unowned: false,
+    }
+}
+
+fn object_part<'a>(
+    values: Values<'a>,
+    answer: &'a Value,
+    owners: &FieldOwners<'_>,
+    path: &mut Vec<&'a str>,
+) -> Part {
+    let mut sent = Map::new();
+    let mut whole = Part::default();
+    let own = values.desired.and_then(Value::as_object);
+    let given = answer.as_object().into_iter().flatten().map(|(name, _)| name);
+    let added = given.filter(|name| own.is_none_or(|own| !own.contains_key(*name)));
+    for name in own.into_iter().flatten().map(|(name, _)| name).chain(added) {
+        let of = |value: Option<&'a Value>| value.and_then(|value| value.get(name));
+        let values = Values {
+            desired: of(values.desired),
+            answer: of(values.answer),
+            live: of(values.live),
+        };
+        path.push(name);
+        let field = part(values, &owners.field(name), path);
+        path.pop();
+        sent.extend(whole.take(field).map(|value| (name.clone(), value)));
+    }
+    whole.value = (!sent.is_empty()).then(|| sent.into());
+    whole
+}
+
+fn items_part<'a>(
+    values: Values<'a>,
+    owners: &FieldOwners<'_>,
+    keys: &[String],
+    path: &mut Vec<&'a str>,
+) -> Part {
+    let mut sent = Vec::new();
+    let mut whole = Part::default();
+    path.push("");
+    for item in objects(values.answer) {
+        let of = |list| objects(list).find(|other| is_same_item(item, other, keys));
+        let item_values = Values {
+            desired: of(values.desired).map(|(value, _)| value),
+            answer: Some(item.0),
+            live: of(values.live).map(|(value, _)| value),
+        };
+        let part = part(item_values, &owners.item(item.1, keys), path);
+        let Some(mut value) = whole.take(part) else {
+            continue;
+        };
+        // By its key the API server knows which item it is.
+        if let Some(fields) = value.as_object_mut() {
+            for key in keys {
+                if let Some(known) = item.1.get(key) {
+                    fields.entry(key.clone()).or_insert_with(|| known.clone());
+                }
+            }
+        }
+        sent.push(value);
+    }
+    path.pop();
+    whole.value = (!sent.is_empty()).then(|| sent.into());
+    whole
+}
+
+fn set_part(values: Values<'_>, owners: &FieldOwners<'_>) -> Part {
+    let has = |list: Option<&Value>, item| {
+        list.and_then(Value::as_array)
+            .is_some_and(|list| list.contains(item))
+    };
+    let mut sent = Vec::new();
+    let mut whole = Part::default();
+    for item in values.answer.and_then(Value::as_array).into_iter().flatten() {
+        let of = |list| has(list, item).then_some(item);
+        let values = Values {
+            desired: of(values.desired),
+            answer: Some(item),
+            live: of(values.live),
+        };
+        sent.extend(whole.take(part(values, &owners.element(item), &mut vec![""])));
+    }
+    whole.value = (!sent.is_empty()).then(|| sent.into());
+    whole
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Notes what is said of a part of it, and gives what is sent of that.
+    fn take(&mut self, part: Self) -> Option<Value> {
+        self.guarded |= part.guarded;
+        self.unowned |= part.unowned && part.value.is_none();
+        part.value
+    }
+}
+
+fn objects(list: Option<&Value>) -> impl Iterator<Item = (&Value, &Map<String, Value>)> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| Some((item, item.as_object()?)))
+}
+
+fn is_list_of_objects(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|items| items.iter().all(Value::is_object))
+}
+
+/// Whether two items of lists are one to the API server.
+fn is_same_item(
+    one: (&Value, &Map<String, Value>),
+    other: &(&Value, &Map<String, Value>),
+    keys: &[String],
+) -> bool {
+    keys.iter()
+        .all(|key| is_same_key(one.1.get(key), other.1.get(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_object::names;
+
+    use super::*;
+
+    /// An object of these fields, and who owns what of it: we, somebody else.
+    fn live(spec: &Value, ours: &Value, others: &Value) -> Value {
+        let entry = |manager: &str, operation: &str, fields: &Value| {
+            json!({"manager": manager, "operation": operation, "apiVersion": "v1",
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}})
+        };
+        let mut entries = vec![
+            entry(names::INSTALL, "Apply", ours),
+            entry("other", "Update", others),
+        ];
+        // Nobody is said to own what is empty.
+        entries.retain(|entry| entry["fieldsV1"]["f:spec"] != json!({}));
+        json!({"apiVersion": "v1", "metadata": {"managedFields": entries}, "spec": spec})
+    }
+
+    /// What of a spec is sent, and whether it is guarded.
+    fn sent(desired: &Value, answer: &Value, live: &Value) -> (Value, bool) {
+        let object = |spec: &Value| json!({"apiVersion": "v1", "metadata": {"name": "a"}, "spec": spec});
+        let mut sent = what_is_sent(&object(desired), &object(answer), live);
+        assert_eq!(sent.body["metadata"], json!({"name": "a"}));
+        (sent.body["spec"].take(), sent.guarded)
+    }
+
+    #[test]
+    fn a_kept_value_is_left_out_where_it_stays_and_sent_where_it_would_go() {
+        let replicas = json!({"f:replicas": {}});
+        let none = json!({});
+        for (case, ours, others, expected) in [
+            ("others'", &none, &replicas, (json!({"a": 1}), false)),
+            ("nobody's", &none, &none, (json!({"a": 1}), false)),
+            ("ours, too", &replicas, &replicas, (json!({"a": 1}), true)),
+            (
+                "ours alone",
+                &replicas,
+                &none,
+                (json!({"a": 1, "replicas": 5}), true),
+            ),
+        ] {
+            let live = live(&json!({"a": 1, "replicas": 5}), ours, others);
+            let answer = json!({"a": 1, "replicas": 5});
+            for desired in [json!({"a": 1, "replicas": 1}), json!({"a": 1})] {
+                assert_eq!(sent(&desired, &answer, &live), expected, "{case} {desired}");
+            }
+            // What is neither there nor desired is the word of whoever answers.
+            let answer = json!({"a": 1, "replicas": 3});
+            let expected = (answer.clone(), true);
+            assert_eq!(sent(&json!({"a": 1}), &answer, &live), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_we_own_in_another_version_is_sent_whosever_it_is() {
+        let mut live = live(
+            &json!({"replicas": 5}),
+            &json!({"f:old": {}}),
+            &json!({"f:replicas": {}}),
+        );
+        live["metadata"]["managedFields"][0]["apiVersion"] = "v1beta1".into();
+        let expected = (json!({"replicas": 5}), true);
+        assert_eq!(
+            sent(&json!({"replicas": 1}), &json!({"replicas": 5}), &live),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_nobody_owns_is_sent_where_it_would_go_with_what_we_give_up() {
+        let spec = json!({"o": {"a": 1, "b": 2, "deep": {"c": 3}}, "x": 1});
+        let kept = json!({"o": {"b": 2, "deep": {"c": 3}}, "x": 1});
+        let ours = json!({"f:o": {"f:a": {}}, "f:x": {}});
+        for (others, expected) in [
+            (json!({}), (kept.clone(), true)),
+            (json!({"f:o": {"f:b": {}}}), (json!({"x": 1}), false)),
+        ] {
+            let live = live(&spec, &ours, &others);
+            assert_eq!(sent(&json!({"x": 1}), &kept, &live), expected, "{others}");
+        }
+        // We keep something in it.
+        let live = live(&spec, &json!({"f:o": {"f:a": {}}, "f:x": {}}), &json!({}));
+        let desired = json!({"o": {"a": 2}, "x": 1});
+        let answer = json!({"o": {"a": 2, "b": 2}, "x": 1});
+        assert_eq!(sent(&desired, &answer, &live), (desired, false));
+    }
+
+    #[test]
+    fn what_is_one_value_is_kept_or_sent_as_a_whole() {
+        let both = json!({"selector": {"a": "b", "c": "d"}, "args": ["x", "y"]});
+        let desired = json!({"selector": {"a": "b"}, "args": ["x"]});
+        let fields = json!({"f:selector": {}, "f:args": {}});
+        for (ours, others, expected) in [
+            (&fields, &json!({}), (both.clone(), true)),
+            (&json!({}), &fields, (Value::Null, false)),
+            (&fields, &fields, (Value::Null, true)),
+            // It may be one value or many.
+            (&json!({}), &json!({}), (both.clone(), true)),
+        ] {
+            let live = live(&both, ours, others);
+            assert_eq!(sent(&desired, &both, &live), expected, "{ours} {others}");
+        }
+    }
+
+    #[test]
+    fn items_of_lists_are_told_by_their_keys() {
+        let port = "k:{\"port\":80,\"protocol\":\"TCP\"}";
+        let node_port = |owned: bool| match owned {
+            true => json!({"f:ports": {port: {".": {}, "f:port": {}, "f:nodePort": {}}}}),
+            false => json!({"f:ports": {port: {".": {}, "f:port": {}}}}),
+        };
+        let spec = json!({"ports": [{"port": 80, "protocol": "TCP", "nodePort": 30001}]});
+        let desired = json!({"ports": [{"port": 80}]});
+        let answer = json!({"ports": [{"port": 80, "nodePort": 30001}]});
+        let seen = live(&spec, &node_port(false), &json!({}));
+        assert_eq!(sent(&desired, &answer, &seen), (desired.clone(), false));
+        let seen = live(&spec, &node_port(true), &json!({}));
+        assert_eq!(sent(&desired, &answer, &seen), (answer, true));
+
+        let finalizers = json!({"f:finalizers": {"v:\"a\"": {}}});
+        let seen = live(&json!({"finalizers": ["a", "b"]}), &finalizers, &json!({}));
+        for (desired, answer, expected) in [
+            (json!(["a"]), json!(["a", "b"]), (json!(["a"]), false)),
+            (json!([]), json!(["a", "b"]), (json!(["a"]), true)),
+            (json!(["c"]), json!(["c", "b"]), (json!(["c"]), false)),
+        ] {
+            let of = |list: Value| json!({ "finalizers": list });
+            let expected = (of(expected.0), expected.1);
+            assert_eq!(sent(&of(desired), &of(answer), &seen), expected);
+        }
+    }
+
+    #[test]
+    fn what_others_own_and_is_desired_is_guarded_and_only_that() {
+        let ours = json!({"f:a": {}, "f:o": {"f:x": {}}});
+        let seen = live(
+            &json!({"a": 1, "o": {"x": 1, "y": 1}}),
+            &ours,
+            &json!({"f:o": {"f:y": {}}}),
+        );
+        let desired = json!({"a": 1, "o": {"x": 1}});
+        assert_eq!(sent(&desired, &desired, &seen), (desired.clone(), false));
+        let seen = live(
+            &json!({"a": 1, "o": {"x": 1}}),
+            &ours,
+            &json!({"f:o": {"f:x": {}}}),
+        );
+        assert_eq!(sent(&desired, &desired, &seen), (desired.clone(), true));
+        let drifted = live(
+            &json!({"a": 1, "o": {"x": 2}}),
+            &ours,
+            &json!({"f:o": {"f:x": {}}}),
+        );
+        assert_eq!(sent(&desired, &desired, &drifted), (desired.clone(), false));
+    }
+}

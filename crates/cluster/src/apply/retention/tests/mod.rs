@@ -1,0 +1,133 @@
+//! What becomes of kept values, upgrade after upgrade, with an API server that knows who owns what.
+
+mod api_server;
+mod model;
+mod upgrades;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tower::BoxError;
+
+use self::api_server::ApiServer;
+use super::{Retaining, Retention};
+use crate::{
+    Index,
+    apply::{Applicant, Applier, Outcome},
+};
+
+type Rule = fn(&Value, &Value) -> Result<Option<Value>, BoxError>;
+
+/// A rule that may change, and how often it was asked.
+#[derive(Default)]
+struct Rules {
+    rule: Mutex<Option<Rule>>,
+    asked: Mutex<usize>,
+}
+
+impl Retention for Rules {
+    fn answered_by(&self, _: &Value) -> Option<String> {
+        self.rule.lock().map(|_| "rule r".to_owned())
+    }
+
+    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> Retaining<'a> {
+        *self.asked.lock() += 1;
+        let rule = *self.rule.lock();
+        Box::pin(async move { rule.map_or(Ok(None), |rule| rule(desired, observed)) })
+    }
+}
+
+/// An install of one object.
+struct Install {
+    server: ApiServer,
+    rules: Arc<Rules>,
+    applier: Applier,
+}
+
+impl Install {
+    fn new(rule: Rule) -> Self {
+        let (server, rules) = (ApiServer::default(), Arc::new(Rules::default()));
+        *rules.rule.lock() = Some(rule);
+        let applier = Applier::new(server.cluster(), Arc::new(Index::new())).retaining(rules.clone());
+        Self {
+            server,
+            rules,
+            applier,
+        }
+    }
+
+    fn restart(&mut self) {
+        let applier = Applier::new(self.server.cluster(), Arc::new(Index::new()));
+        self.applier = applier.retaining(self.rules.clone());
+    }
+
+    /// What becomes of `desired`, and how often something was applied for that.
+    async fn ensure(&self, desired: &Value) -> (Outcome, usize) {
+        let outcome = self.applier.ensure(desired, &applicant()).await.unwrap();
+        (outcome, self.server.applies())
+    }
+
+    fn live(&self) -> Value {
+        self.server.stored.lock().shown()
+    }
+
+    fn owns(&self, names: &[&str]) -> bool {
+        let stored = self.server.stored.lock();
+        stored.owns(windlass_object::names::INSTALL, names)
+    }
+}
+
+fn applicant() -> Applicant {
+    Applicant {
+        bundle_deployment: "a".to_owned(),
+        uid: "1".to_owned(),
+        namespace: "n".to_owned(),
+        adopt: vec![],
+    }
+}
+
+/// What a bundle of a version says. The replicas of Deployments are left to whoever scales them without any rule.
+fn workload(kind: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"namespace": "n", "name": "w"},
+        "spec": {"replicas": 1, "template": {"spec": {
+            "containers": [{"name": "main", "image": version, "cpu": "1000m", "args": ["a"]}],
+        }}},
+    })
+}
+
+/// Copies what is at a JSON pointer, where it is there.
+fn keep(desired: &Value, observed: &Value, pointer: &str) -> Result<Option<Value>, BoxError> {
+    let mut kept = desired.clone();
+    if let Some(value) = observed.pointer(pointer) {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        kept.pointer_mut(parent).ok_or("no parent")?[name] = value.clone();
+    }
+    Ok(Some(kept))
+}
+
+fn keep_replicas(desired: &Value, observed: &Value) -> Result<Option<Value>, BoxError> {
+    keep(desired, observed, "/spec/replicas")
+}
+
+/// Adds the containers that are not desired, as they are.
+fn keep_sidecars(desired: &Value, observed: &Value) -> Result<Option<Value>, BoxError> {
+    let containers = "/spec/template/spec/containers";
+    let mut kept = desired.clone();
+    let own = kept
+        .pointer_mut(containers)
+        .and_then(Value::as_array_mut)
+        .ok_or("none")?;
+    for container in observed
+        .pointer(containers)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        if !own.iter().any(|own| own["name"] == container["name"]) {
+            own.push(container.clone());
+        }
+    }
+    Ok(Some(kept))
+}
