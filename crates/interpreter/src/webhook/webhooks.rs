@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fmt, mem,
+    fmt,
     sync::Arc,
 };
 
@@ -104,7 +104,7 @@ impl Webhooks {
         });
         let states = states.collect();
         // The old one is dropped when nobody waits for the lock.
-        let old = mem::replace(&mut *self.set.write(), Some(Arc::new(new)));
+        let old = self.set.write().replace(Arc::new(new));
         drop(old);
         states
     }
