@@ -84,7 +84,7 @@ mod tests {
             ),
             (
                 &format!("{certificate}{junk}"),
-                "certificate 2 is not one of X.509: BadDer",
+                "certificate 2 is not one of X.509: TrailingData(SignedData)",
             ),
         ] {
             assert_eq!(check_ca_bundle(bad.as_bytes()).unwrap_err().to_string(), expected);
