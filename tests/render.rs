@@ -8,13 +8,14 @@ use std::{
 };
 
 /// The sample bundles, and the namespace that each is to watch, if it cannot watch all.
-const SAMPLES: [(&str, Option<&str>); 6] = [
+const SAMPLES: [(&str, Option<&str>); 7] = [
     ("sample.v1", None),
     ("sample.v2", None),
     ("conversion-only", None),
     ("rival", None),
     ("own-namespace", Some("operators")),
     ("runtime-extension", None),
+    ("interpreter", None),
 ];
 
 fn windlass(arguments: &[&str]) -> Output {

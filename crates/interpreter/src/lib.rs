@@ -9,6 +9,35 @@
 //! ```
 //!
 //! [`ResourceInterpreter`] asks; everything else is a source of answers.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use interpreter::{ObjectHealth, ResourceInterpreter, customization::Customizations};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let customizations = Customizations::default();
+//! customizations.replace(&[json!({
+//!     "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
+//!     "metadata": {"name": "databases"},
+//!     "spec": {
+//!         "targets": [{"apiVersion": "example.com/v1", "kind": "Database"}],
+//!         "customizations": {"healthInterpretation": {"condition": {"type": "Ready"}}},
+//!     },
+//! })]);
+//! // Webhooks, and what is known of Kubernetes' own kinds, would come behind them.
+//! let interpreter = ResourceInterpreter::new(vec![Arc::new(customizations)]);
+//! let database = json!({
+//!     "apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": "d"},
+//!     "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+//! });
+//! assert_eq!(interpreter.health(&database).await.0, ObjectHealth::Unhealthy);
+//! # }
+//! ```
+//!
+//! Without features it is pure; what runs scripts (`lua`), or goes over a network (`client`, `server`, `kube`), is behind features.
 
 pub mod answer;
 pub mod cases;

@@ -236,7 +236,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::interpreter::Interpreting;
+    use crate::interpreter::{InterpreterFailure, Interpreting};
 
     /// Says its name of an object, or fails.
     struct Says {
@@ -274,6 +274,27 @@ mod tests {
         answer: fn(&'static str, Question<'_>) -> Result<Answer, String>,
     ) -> Arc<dyn Interpreter> {
         Arc::new(Says { name, mode, answer })
+    }
+
+    /// Fails, and has whoever is behind it asked instead.
+    struct GivesWay(InterpretingMode);
+
+    impl Interpreter for GivesWay {
+        fn name(&self) -> String {
+            "gives way".to_owned()
+        }
+
+        fn mode(&self) -> InterpretingMode {
+            self.0
+        }
+
+        fn gives_way(&self, _: &InterpreterFailure) -> bool {
+            true
+        }
+
+        fn interpret<'a>(&'a self, _: Question<'a>) -> Interpreting<'a> {
+            Box::pin(async { Err("broken".into()) })
+        }
     }
 
     fn of(sources: Vec<Vec<Arc<dyn Interpreter>>>) -> ResourceInterpreter {
@@ -344,6 +365,35 @@ mod tests {
             let error = interpreter.retain(&object(), &json!({})).await.unwrap_err();
             assert_eq!(error.to_string(), "a failed at Retain of Pod n/p");
             assert_eq!(error.source.to_string(), "a is broken");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_gives_way_is_as_if_it_were_not_there() {
+        use InterpretingMode::{Chain, Replace};
+        for mode in [Chain, Replace] {
+            let broken = || -> Arc<dyn Interpreter> { Arc::new(GivesWay(mode)) };
+            for (sources, expected) in [
+                (vec![vec![broken()]], None),
+                (vec![vec![broken()], vec![says("b", Replace, sign)]], Some("b")),
+                (
+                    vec![
+                        vec![broken(), says("b", Chain, sign)],
+                        vec![says("c", Replace, sign)],
+                    ],
+                    Some("cb"),
+                ),
+                (
+                    vec![
+                        vec![says("a", Chain, sign), broken()],
+                        vec![says("c", Replace, sign)],
+                    ],
+                    Some("ca"),
+                ),
+            ] {
+                let kept = of(sources).retain(&object(), &json!({})).await.unwrap();
+                assert_eq!(kept["by"].as_str(), expected, "{mode:?}");
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod conversion;
 mod review;
 mod server;
 mod service;
+mod workloads;
 
 use std::{future::Future, process, time::Duration};
 

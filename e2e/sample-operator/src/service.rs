@@ -11,6 +11,7 @@ use hyper::{
     body::{Bytes, Incoming},
     header::CONTENT_TYPE,
 };
+use interpreter::webhook::server::InterpreterServer;
 use runtime_hooks::{
     Catalog,
     cluster_api::{BeforeClusterCreate, BeforeClusterCreateRequest, BeforeClusterCreateResponse},
@@ -21,6 +22,7 @@ use crate::{
     args::{AdmissionFault, Args, Misbehavior},
     conversion::Converter,
     review::{self, Duty},
+    workloads::{self, WORKLOADS},
 };
 
 /// What is answered at which path.
@@ -34,6 +36,7 @@ pub(crate) struct Service {
     config: Option<PathBuf>,
     webhooks: [(String, Duty); 3],
     hooks: HookServer,
+    interpreter: InterpreterServer,
 }
 
 /// Below which runtime hooks are answered.
@@ -65,6 +68,7 @@ impl Service {
                 (args.convert_path.clone(), Duty::Convert),
             ],
             hooks: hooks()?,
+            interpreter: workloads::interpreter()?,
         })
     }
 
@@ -94,6 +98,7 @@ impl Service {
             (_, &Method::POST) if self.stand_in => Duty::StandIn,
             // A probe of the operator that is stood in for may ask for any path.
             _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
+            (WORKLOADS, _) => return Ok(self.interpreter.answer(request).await),
             (path, _) if path.starts_with(HOOKS) => return Ok(self.hooks.answer(request).await),
             (path, method) => match self.duty(path) {
                 Some(duty) if method == Method::POST => duty,

@@ -40,6 +40,8 @@ pub(crate) struct WebhookConfiguration {
 /// A webhook that is asked.
 #[derive(Debug)]
 pub(crate) struct ConfiguredWebhook {
+    /// `<configuration>/<webhook>`, among all webhooks. They count in the order of these.
+    pub(crate) uid: String,
     /// The name of the object.
     pub(crate) configuration: String,
     /// Its own.
@@ -116,11 +118,6 @@ impl WebhookConfiguration {
 // === impl ConfiguredWebhook ===
 
 impl ConfiguredWebhook {
-    /// Among all webhooks. They count in the order of these.
-    pub(crate) fn uid(&self) -> String {
-        format!("{}/{}", self.configuration, self.name)
-    }
-
     /// Is not called if anything is wrong with it.
     fn unless(self, problems: Vec<CustomizationProblem>) -> Self {
         match problems.is_empty() {
@@ -137,10 +134,12 @@ impl ConfiguredWebhook {
 fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) -> Option<ConfiguredWebhook> {
     let rules = item.get("rules").cloned();
     let name = object::text(&item, "/name").unwrap_or_default().to_owned();
+    let uid = format!("{configuration}/{name}");
     let Some(webhook) = typed::<ResourceInterpreterWebhook>(item, problems) else {
         // Who is asked about what is known: not to be called is not to have said nothing.
         let rules = serde_json::from_value::<Vec<RuleWithOperations>>(rules?).ok()?;
         return Some(ConfiguredWebhook {
+            uid,
             configuration: configuration.to_owned(),
             name,
             rules: rules.iter().map(RuleMatcher::of).collect(),
@@ -168,6 +167,7 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
         .and_then(|seconds| u64::try_from(seconds).ok());
     let timeout = Duration::from_secs(seconds.unwrap_or(DEFAULT_TIMEOUT));
     Some(ConfiguredWebhook {
+        uid,
         configuration: configuration.to_owned(),
         name,
         rules: webhook.rules.iter().map(RuleMatcher::of).collect(),

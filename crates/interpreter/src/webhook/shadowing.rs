@@ -41,7 +41,7 @@ pub(super) fn shadowed(webhook: &SharedWebhook, earlier: &[SharedWebhook]) -> Ve
             let mut rules = other.rules.iter().filter(|rule| rule.has_operation(operation));
             rules.any(|rule| own.iter().any(|own| own.overlaps(rule)))
         };
-        let Some(by) = earlier.iter().find(overlaps).map(|other| other.uid()) else {
+        let Some(by) = earlier.iter().find(overlaps).map(|other| other.uid.clone()) else {
             continue;
         };
         match shadowed.iter_mut().find(|known| known.by == by) {

@@ -110,7 +110,7 @@ impl Interpreter for WebhookInterpreter {
     fn gives_way(&self, failure: &InterpreterFailure) -> bool {
         let is_ignored = self.is_ignored(failure);
         if is_ignored {
-            self.caller.ignored(&self.webhook.uid(), &**failure);
+            self.caller.ignored(&self.webhook.uid, &**failure);
         }
         is_ignored
     }

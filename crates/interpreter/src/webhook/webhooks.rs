@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fmt, mem,
+    fmt,
     sync::Arc,
 };
 
@@ -104,7 +104,7 @@ impl Webhooks {
         });
         let states = states.collect();
         // The old one is dropped when nobody waits for the lock.
-        let old = mem::replace(&mut *self.set.write(), Some(Arc::new(new)));
+        let old = self.set.write().replace(Arc::new(new));
         drop(old);
         states
     }
@@ -187,7 +187,7 @@ impl WebhookSet {
         let mut by_kind = HashMap::<String, Vec<_>>::new();
         let mut any_kind = Vec::new();
         let mut webhooks: Vec<_> = known.values().flat_map(|known| &known.webhooks).collect();
-        webhooks.sort_by_cached_key(|webhook| webhook.uid());
+        webhooks.sort_by(|left, right| left.uid.cmp(&right.uid));
         for webhook in webhooks {
             let kinds = webhook.rules.iter().map(|rule| rule.kinds.clone());
             // None as soon as one is for any kind.
@@ -213,7 +213,7 @@ impl WebhookSet {
         let all = of_kind.into_iter().flatten().chain(&self.any_kind);
         let fits = |webhook: &&SharedWebhook| webhook.rules.iter().any(|rule| rule.fits(operation, object));
         let mut candidates: Vec<_> = all.filter(fits).cloned().collect();
-        candidates.sort_by_cached_key(|webhook| webhook.uid());
+        candidates.sort_by(|left, right| left.uid.cmp(&right.uid));
         candidates
     }
 
@@ -225,7 +225,7 @@ impl WebhookSet {
             .flat_map(|known| &known.webhooks)
             .cloned()
             .collect();
-        webhooks.sort_by_cached_key(|webhook| webhook.uid());
+        webhooks.sort_by(|left, right| left.uid.cmp(&right.uid));
         let mut found = HashMap::<String, Vec<_>>::new();
         for (index, webhook) in webhooks.iter().enumerate() {
             let shadowed = shadowed(webhook, &webhooks[..index]);

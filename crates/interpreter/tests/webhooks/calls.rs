@@ -2,6 +2,9 @@
 
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 
+use http::{HeaderMap, Method, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
 use interpreter::{
     Answer, Operation, ResourceInterpreter,
     answer::{Component, DependentObjectReference},
@@ -193,4 +196,40 @@ async fn customizations_are_served_to_whoever_asks() {
         health(&interpreter).await.unwrap_err(),
         "the webhook failed with status 500: nobody answers InterpretHealth of Workload"
     );
+}
+
+#[tokio::test]
+async fn what_is_sent_is_what_karmada_sends() {
+    type Sent = (Method, Uri, HeaderMap, Value);
+    let authority = Authority::new("first");
+    let sent = Arc::new(Mutex::new(Vec::<Sent>::new()));
+    let noted = sent.clone();
+    let server = Served::start_raw(&authority, move |request| {
+        let noted = noted.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            let response = json!({"uid": body["request"]["uid"], "successful": true, "healthy": true});
+            noted.lock().push((parts.method, parts.uri, parts.headers, body));
+            let said = json!({"response": response}).to_string();
+            Response::new(Full::new(Bytes::from(said)).boxed_unsync())
+        }
+    })
+    .await;
+    let interpreter = server.interpreter(&authority.pem(), "/interpreter-workload");
+    for _ in 0..2 {
+        assert_eq!(health(&interpreter).await, Ok(true));
+    }
+    let sent = sent.lock();
+    for (method, uri, headers, body) in &*sent {
+        assert_eq!(method, Method::POST);
+        assert_eq!(uri.path_and_query().unwrap(), "/interpreter-workload?timeout=1s");
+        assert_eq!(headers["content-type"], "application/json");
+        assert_eq!(body["apiVersion"], "config.karmada.io/v1alpha1");
+        assert_eq!(body["kind"], "ResourceInterpreterContext");
+        let uid = body["request"]["uid"].as_str().unwrap();
+        assert_eq!((uid.len(), uid.as_bytes()[14]), (36, b'4'), "{uid}");
+    }
+    assert_ne!(sent[0].3["request"]["uid"], sent[1].3["request"]["uid"]);
 }

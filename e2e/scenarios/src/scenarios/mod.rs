@@ -34,6 +34,7 @@ mod idle;
 mod injection;
 mod install;
 mod interpretation;
+mod interpreters;
 mod interruption;
 mod kept;
 mod kubectl;
@@ -56,7 +57,9 @@ mod schemas;
 mod seat;
 mod secrets;
 mod self_managed;
+mod server_calls;
 mod service;
+mod service_endpoints;
 mod stand_in;
 mod target;
 mod traffic;
@@ -302,6 +305,7 @@ scenarios! {
     discovery::an_older_version_is_discovered_until_a_newer_one_is_served,
     discovery::a_server_behind_a_service_is_discovered_while_its_ca_rotates,
     runtime_hooks::an_extension_is_called_while_it_rotates,
+    interpreters::an_interpreter_is_called_while_its_certificates_rotate,
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,

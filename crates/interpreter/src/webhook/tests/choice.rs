@@ -1,7 +1,7 @@
 //! Which webhook is asked (W3, W7, §2c, §2i), and what becomes of those that fail.
 
 use super::*;
-use crate::{NativeInterpreter, ObjectHealth, Operation};
+use crate::{NativeInterpreter, ObjectHealth, Operation, customization::Customizations};
 
 fn fitting(rules: Value, operation: Operation, object: &Value) -> usize {
     let mut hook = webhook("a.example.com", "", &["Retain"], ["", "", ""]);
@@ -151,6 +151,38 @@ fn shadowed_is_what_an_earlier_one_is_asked() {
             says("d.example.com", "Retain", "c.example.com"),
         ]
     );
+}
+
+#[tokio::test]
+async fn customizations_count_before_webhooks_before_what_is_known_for_each_operation() {
+    let customizations = Customizations::default();
+    customizations.replace(&[json!({
+        "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
+        "metadata": {"name": "c"},
+        "spec": {
+            "targets": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "customizations": {"replicaResource": {"replicasPath": ".spec.replicas"}},
+        },
+    })]);
+    let fake = Fake::new(vec![("/x", json!({"healthy": false, "replicas": 9}))]);
+    let webhooks = Webhooks::new(fake.clone());
+    let operations = ["InterpretReplica", "InterpretHealth"];
+    webhooks.replace(&[configuration(
+        "c",
+        &[webhook("a.example.com", "x", &operations, DEPLOYMENTS)],
+    )]);
+    let interpreter = ResourceInterpreter::new(vec![
+        Arc::new(customizations),
+        Arc::new(webhooks),
+        Arc::new(NativeInterpreter::new(|| jiff::Timestamp::UNIX_EPOCH)),
+    ]);
+    assert_eq!(interpreter.replicas(&deployment()).await.unwrap().unwrap().0, 2);
+    assert!(fake.asked().is_empty());
+    assert_eq!(interpreter.health(&deployment()).await.0, ObjectHealth::Unhealthy);
+    assert_eq!(fake.asked(), ["/x"]);
+    let revised = interpreter.revise_replicas(&deployment(), 3).await.unwrap();
+    assert_eq!(revised["spec"]["replicas"], 3);
+    assert_eq!(fake.asked(), ["/x"]);
 }
 
 #[tokio::test]

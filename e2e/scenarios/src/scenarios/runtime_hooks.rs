@@ -1,8 +1,5 @@
 //! An extension of a bundle, called as a controller calls it: by whom its ExtensionConfig registers.
 
-mod calls;
-mod endpoints;
-
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -16,8 +13,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use webhook_transport::client::{Transport, TransportOptions};
 
-use self::{calls::HandlerCalls, endpoints::ServiceEndpoints};
-use super::discovery;
+use super::{discovery, server_calls::ServerCalls, service_endpoints::ServiceEndpoints};
 use crate::{
     cluster_api,
     steps::{self, PATIENCE, check, delete, get, is_settled, list, ready, rotate, succeed, until},
@@ -59,7 +55,7 @@ pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluste
     let said = all.await.context("calling all handlers")?;
     anyhow::ensure!(said.message == "hello", "its settings are not there: {said:?}");
 
-    let calls = HandlerCalls::start(hooks);
+    let calls = calls(hooks);
     calls.at_least(50).await?;
     rotate(client, NAMESPACE, SERVICE, "leaf", PATIENCE).await?;
     rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
@@ -82,7 +78,7 @@ pub(super) async fn an_extension_is_called_while_its_slow_replicas_die_amid_rota
     cluster.edit(&bundle, image, &format!("{image}{HARDSHIPS}"))?;
     let extension = Extension::install(cluster).await?;
 
-    let calls = HandlerCalls::start(&extension.hooks);
+    let calls = calls(&extension.hooks);
     calls.at_least(50).await?;
     // One is killed at once, one is asked to end.
     for grace in [0, 30] {
@@ -119,6 +115,19 @@ pub(super) async fn an_extension_is_called_while_its_slow_replicas_die_amid_rota
         "only {connections} connections for {calls} calls: no server has closed any"
     );
     extension.remove(cluster).await
+}
+
+/// Calls the handler of the sample bundle, again and again.
+fn calls(hooks: &HookClient) -> ServerCalls {
+    let hooks = hooks.clone();
+    ServerCalls::start(move || {
+        let hooks = hooks.clone();
+        async move {
+            let (request, options) = (BeforeClusterCreateRequest::default(), CallOptions::default());
+            let called = hooks.call::<BeforeClusterCreate>(HANDLER, "default", &request, options);
+            called.await.map(drop).map_err(|error| error.to_string())
+        }
+    })
 }
 
 /// Whether a pod is ready, and stays.

@@ -1,4 +1,4 @@
-//! Calls of a handler, as often as a large cluster makes them.
+//! Calls of a server, as often as a large cluster makes them.
 
 use std::{
     sync::{
@@ -9,17 +9,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use runtime_hooks::{
-    client::{CallOptions, HookClient},
-    cluster_api::{BeforeClusterCreate, BeforeClusterCreateRequest},
-};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::HANDLER;
 use crate::steps::{PATIENCE, check, until};
 
 /// Calls that go on until they are ended.
-pub(super) struct HandlerCalls {
+pub(super) struct ServerCalls {
     made: Arc<AtomicU64>,
     failures: Arc<Mutex<Vec<String>>>,
     callers: JoinSet<()>,
@@ -32,14 +27,18 @@ const CALLERS: u32 = 4;
 /// used again after any time.
 const LONGEST_WAIT: Duration = Duration::from_millis(160);
 
-// === impl HandlerCalls ===
+// === impl ServerCalls ===
 
-impl HandlerCalls {
-    pub(super) fn start(hooks: &HookClient) -> Self {
+impl ServerCalls {
+    /// Starts them; each is made by `call`, which says why one failed.
+    pub(super) fn start<F>(call: impl Fn() -> F + Clone + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
         let (made, failures) = (Arc::<AtomicU64>::default(), Arc::<Mutex<Vec<String>>>::default());
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
-            callers.spawn(call(hooks.clone(), made.clone(), failures.clone()));
+            callers.spawn(call_on(call.clone(), made.clone(), failures.clone()));
         }
         Self {
             made,
@@ -51,7 +50,7 @@ impl HandlerCalls {
     /// Waits for so many more.
     pub(super) async fn at_least(&self, more: u64) -> anyhow::Result<()> {
         let wanted = self.made.load(Ordering::Relaxed) + more;
-        until("the handler is called", PATIENCE, async || {
+        until("the server is called", PATIENCE, async || {
             let made = self.made.load(Ordering::Relaxed);
             Ok(check(made >= wanted, || format!("{made} of {wanted} calls")))
         })
@@ -73,16 +72,16 @@ impl HandlerCalls {
     }
 }
 
-async fn call(hooks: HookClient, made: Arc<AtomicU64>, failures: Arc<Mutex<Vec<String>>>) {
-    let request = BeforeClusterCreateRequest::default();
-    let options = CallOptions::default();
+async fn call_on<F>(call: impl Fn() -> F, made: Arc<AtomicU64>, failures: Arc<Mutex<Vec<String>>>)
+where
+    F: Future<Output = Result<(), String>>,
+{
     let mut next = Instant::now();
     loop {
         next += LONGEST_WAIT.mul_f64(rand::random());
         tokio::time::sleep_until(next).await;
-        let called = hooks.call::<BeforeClusterCreate>(HANDLER, "default", &request, options);
-        if let Err(error) = called.await {
-            failures.lock().push(error.to_string());
+        if let Err(error) = call().await {
+            failures.lock().push(error);
         }
         made.fetch_add(1, Ordering::Relaxed);
     }
