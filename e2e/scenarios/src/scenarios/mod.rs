@@ -49,6 +49,7 @@ mod power_loss;
 mod refusal;
 mod remote;
 mod removal;
+mod retention;
 mod revisions;
 mod rights;
 mod rotation;
@@ -198,6 +199,8 @@ scenarios! {
     upgrade::a_downgrade_never_loses_stored_objects,
     operator_condition::an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_is_overridden,
     interpretation::a_bundle_is_available_when_its_custom_resource_is_healthy,
+    retention::what_an_autoscaler_sets_is_kept_across_upgrades,
+    retention::what_is_injected_into_pods_is_kept_across_an_upgrade,
     kept::the_installed_revision_is_kept_while_the_next_is_refused,
     kept::the_installed_revision_is_kept_while_the_next_is_stuck,
     kept::the_installed_revision_is_kept_beside_what_began_and_is_refused_now,

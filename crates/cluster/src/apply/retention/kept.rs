@@ -26,7 +26,7 @@ pub(super) enum KeptValues {
 
 /// What an answer means for a value.
 #[derive(Debug, Default)]
-pub(super) struct Comparison {
+pub(super) struct AnswerComparison {
     /// What of the observed value is kept.
     pub(super) kept: KeptValues,
     /// The desired value, with what is neither desired nor observed but answered.
@@ -52,7 +52,11 @@ impl KeptValues {
     /// # Errors
     ///
     /// When it lacks fields that both have. An answer may take away items of lists, and what the cluster has not.
-    pub(super) fn find(desired: &Value, answer: &Value, observed: &Value) -> Result<Comparison, AnswerError> {
+    pub(super) fn find(
+        desired: &Value,
+        answer: &Value,
+        observed: &Value,
+    ) -> Result<AnswerComparison, AnswerError> {
         let mut left_out = Vec::new();
         let mut path = Vec::new();
         let found = compare(
@@ -103,9 +107,9 @@ impl KeptValues {
     }
 }
 
-// === impl Comparison ===
+// === impl AnswerComparison ===
 
-impl Comparison {
+impl AnswerComparison {
     fn expecting(expected: Option<&Value>) -> Self {
         Self {
             kept: KeptValues::Nothing,
@@ -120,18 +124,18 @@ fn compare<'a>(
     observed: Option<&'a Value>,
     path: &mut Vec<&'a str>,
     left_out: &mut Vec<String>,
-) -> Comparison {
+) -> AnswerComparison {
     if same(desired, answer) {
-        return Comparison::expecting(desired);
+        return AnswerComparison::expecting(desired);
     }
     let Some(given) = answer else {
         if !is_nothing(observed) {
             left_out.push(path.join("."));
         }
-        return Comparison::default();
+        return AnswerComparison::default();
     };
     if desired.is_none() && answer == observed {
-        return Comparison {
+        return AnswerComparison {
             kept: KeptValues::Whole,
             expected: None,
         };
@@ -146,11 +150,11 @@ fn compare<'a>(
         {
             compare_items(desired, given, list, path, left_out)
         }
-        _ if answer == observed => Comparison {
+        _ if answer == observed => AnswerComparison {
             kept: KeptValues::Whole,
             expected: desired.cloned(),
         },
-        _ => Comparison::expecting(answer),
+        _ => AnswerComparison::expecting(answer),
     }
 }
 
@@ -160,7 +164,7 @@ fn compare_fields<'a>(
     observed: &'a Map<String, Value>,
     path: &mut Vec<&'a str>,
     left_out: &mut Vec<String>,
-) -> Comparison {
+) -> AnswerComparison {
     let mut kept = BTreeMap::new();
     let mut expected = Map::new();
     let own = desired.into_iter().flatten().map(|(name, _)| name);
@@ -180,7 +184,7 @@ fn compare_fields<'a>(
         }
     }
     let is_expected = desired.is_some() || !expected.is_empty();
-    Comparison {
+    AnswerComparison {
         kept: match kept.is_empty() {
             true => KeptValues::Nothing,
             false => KeptValues::Fields(kept),
@@ -195,7 +199,7 @@ fn compare_items<'a>(
     observed: &'a Value,
     path: &mut Vec<&'a str>,
     left_out: &mut Vec<String>,
-) -> Comparison {
+) -> AnswerComparison {
     let mut kept = BTreeMap::new();
     let mut expected = Vec::new();
     for item in answer.as_array().into_iter().flatten() {
@@ -210,7 +214,7 @@ fn compare_items<'a>(
         }
     }
     let is_expected = desired.is_some() || !expected.is_empty();
-    Comparison {
+    AnswerComparison {
         kept: match kept.is_empty() {
             true => KeptValues::Nothing,
             false => KeptValues::Items(kept),

@@ -1,0 +1,210 @@
+//! What others set in a Deployment of a bundle and a customization keeps.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use windlass::commands::manifests;
+
+use super::{foreign, idle, rights};
+use crate::{
+    proxy::Proxy,
+    request::text,
+    sample,
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
+    test_cluster::TestCluster,
+};
+
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/own-system/deployments/sample-operator";
+const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
+const INTERPRETATIONS: &str = "/apis/interpretation.windlass.dev/v1alpha1/resourceinterpretations";
+const KARMADAS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations";
+
+/// How long nothing is written after what an autoscaler does.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// The most writes of a Deployment in an upgrade: it is held, let go, and gives up what it was held by.
+const MOST_WRITES: usize = 4;
+
+async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
+    for crd in manifests::customization_crds() {
+        foreign::define(&cluster.client, &crd).await?;
+    }
+    Ok(())
+}
+
+/// The bundle, whose pods differ by revision.
+fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
+    let bundle = cluster.add_bundle(&sample::bundle("own-namespace"), revision)?;
+    let env = "                env:\n";
+    let variable = format!("                - name: REVISION\n                  value: {revision}\n");
+    cluster.edit(&bundle, env, &format!("{env}{variable}"))
+}
+
+async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
+    bundle(cluster, "one")?;
+    let object = rights::own("one");
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    Ok(())
+}
+
+async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
+    get(&cluster.client, DEPLOYMENT)
+        .await?
+        .context("the Deployment is gone")
+}
+
+fn writes(proxy: &Proxy) -> usize {
+    let write = format!("PATCH {DEPLOYMENT}");
+    proxy.log().iter().filter(|line| **line == write).count()
+}
+
+/// Scales as an autoscaler does, and sees that nobody answers.
+async fn scale(cluster: &TestCluster, proxy: &Proxy, replicas: i64) -> anyhow::Result<()> {
+    idle::settled(proxy).await?;
+    let before = writes(proxy);
+    let path = format!("{DEPLOYMENT}/scale?fieldManager=autoscaler");
+    let scale = json!({"spec": {"replicas": replicas}});
+    succeed(&cluster.client, "PATCH", &path, Some(&scale)).await?;
+    let begun = Instant::now();
+    while begun.elapsed() < QUIET {
+        let seen = deployment(cluster).await?;
+        anyhow::ensure!(
+            seen["spec"]["replicas"] == replicas,
+            "{}",
+            seen["spec"]["replicas"]
+        );
+        sleep(Duration::from_millis(100)).await;
+    }
+    anyhow::ensure!(writes(proxy) == before, "what an autoscaler sets is answered");
+    ready(&cluster.client, "own", PATIENCE).await?;
+    Ok(())
+}
+
+/// Upgrades, and sees that whatever is written, there are as many replicas at each moment.
+async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str, replicas: i64) -> anyhow::Result<()> {
+    let before = writes(proxy);
+    bundle(cluster, revision)?;
+    steps::set_source(&cluster.client, "own", revision).await?;
+    until(&format!("{revision} is installed"), PATIENCE, async || {
+        let seen = deployment(cluster).await?;
+        anyhow::ensure!(
+            seen["spec"]["replicas"] == replicas,
+            "{revision} set replicas to {}",
+            seen["spec"]["replicas"]
+        );
+        let object = get(&cluster.client, OWN).await?.unwrap_or_default();
+        let is_ready = current(&object, "Ready", "True").is_some() && seen.to_string().contains(revision);
+        Ok(check(is_ready, || conditions(&object)))
+    })
+    .await?;
+    idle::settled(proxy).await?;
+    let written = writes(proxy) - before;
+    anyhow::ensure!(
+        (1..=MOST_WRITES).contains(&written),
+        "{revision} wrote the Deployment {written} times"
+    );
+    Ok(())
+}
+
+pub(super) async fn what_an_autoscaler_sets_is_kept_across_upgrades(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    define(cluster).await?;
+    let script = "function Retain(desiredObj, observedObj)\n  desiredObj.spec.replicas = observedObj.spec.replicas\n  return desiredObj\nend";
+    let customization = json!({
+        "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": "replicas"},
+        "spec": {
+            "target": {"apiVersion": "apps/v1", "kind": "Deployment"},
+            "customizations": {"retention": {"luaScript": script}},
+        },
+    });
+    succeed(&cluster.client, "POST", KARMADAS, Some(&customization)).await?;
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    install(cluster).await?;
+    for (revision, replicas) in [("two", 3), ("three", 4), ("four", 3)] {
+        scale(cluster, &proxy, replicas).await?;
+        upgrade(cluster, &proxy, revision, replicas).await?;
+    }
+    Ok(())
+}
+
+/// The container that somebody injects beside `manager`: a server on a port of its own.
+fn proxy_container(manager: &Value) -> Value {
+    let mut proxy = manager.clone();
+    proxy["name"] = "proxy".into();
+    proxy["args"] = json!(["--port=8443", "--health-port=8444"]);
+    if let Some(fields) = proxy.as_object_mut() {
+        fields.retain(|field, _| !["ports", "readinessProbe", "lifecycle"].contains(&field.as_str()));
+    }
+    proxy
+}
+
+pub(super) async fn what_is_injected_into_pods_is_kept_across_an_upgrade(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    define(cluster).await?;
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let _operator = operator.start()?;
+    install(cluster).await?;
+    let interpretation = json!({
+        "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
+        "metadata": {"name": "proxies"},
+        "spec": {
+            "targets": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "own-system"}],
+            "customizations": {"retention": {"fields": [r#".spec.template.spec.containers[?(@.name=="proxy")]"#]}},
+        },
+    });
+    succeed(&cluster.client, "POST", INTERPRETATIONS, Some(&interpretation)).await?;
+    idle::settled(&proxy).await?;
+    let mut containers = deployment(cluster).await?["spec"]["template"]["spec"]["containers"].clone();
+    let injected = proxy_container(&containers[0]);
+    containers
+        .as_array_mut()
+        .context("there are no containers")?
+        .push(injected);
+    let injected = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    let path = format!("{DEPLOYMENT}?fieldManager=injector");
+    let before = writes(&proxy);
+    succeed(&cluster.client, "PATCH", &path, Some(&injected)).await?;
+    has_proxy(cluster).await?;
+    ready(&cluster.client, "own", PATIENCE).await?;
+    idle::settled(&proxy).await?;
+    anyhow::ensure!(writes(&proxy) == before, "what was injected is answered");
+    upgrade(cluster, &proxy, "two", 2).await?;
+    has_proxy(cluster).await?;
+    let seen = deployment(cluster).await?;
+    let managers = seen["metadata"]["managedFields"].as_array();
+    let owner = managers.into_iter().flatten().find(|entry| {
+        entry["fieldsV1"]["f:spec"]
+            .to_string()
+            .contains(r#"{\"name\":\"proxy\"}"#)
+    });
+    let owner = owner.map(|entry| text(entry, "/manager"));
+    anyhow::ensure!(owner == Some("injector"), "the proxy is owned by {owner:?}");
+    Ok(())
+}
+
+/// Waits until every pod has the container that was injected.
+async fn has_proxy(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("each pod has the proxy", PATIENCE, async || {
+        let seen = deployment(cluster).await?;
+        let containers = seen["spec"]["template"]["spec"]["containers"].as_array();
+        let mut containers = containers.into_iter().flatten();
+        let is_there = containers.any(|container| container["name"] == "proxy");
+        let count = |pointer: &str| seen.pointer(pointer).and_then(Value::as_i64);
+        let desired = count("/spec/replicas");
+        let is_out = ["replicas", "updatedReplicas", "availableReplicas"]
+            .iter()
+            .all(|field| count(&format!("/status/{field}")) == desired);
+        let is_observed = count("/status/observedGeneration") >= count("/metadata/generation");
+        Ok(check(is_there && is_out && is_observed, || {
+            format!("{} {}", seen["spec"]["template"], seen["status"])
+        }))
+    })
+    .await
+}
