@@ -190,7 +190,7 @@ impl BundleReconciler {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
     use windlass_cluster::{apply::body_of, watch::Watch, worker::Action};
     use windlass_object::names;
@@ -206,7 +206,7 @@ mod tests {
 
     const SCALERS: Kind = Kind::new("autoscaling.k8s.io/v1", "VerticalPodAutoscaler");
 
-    fn scaler() -> Value {
+    pub(in crate::bundle_deployment) fn scaler() -> Value {
         json!({
             "apiVersion": SCALERS.api_version, "kind": SCALERS.kind,
             "metadata": {"namespace": "a", "name": "sizes"}, "spec": {"targetRef": {"name": "a"}},
@@ -224,15 +224,15 @@ mod tests {
         })
     }
 
-    struct Bed {
+    pub(in crate::bundle_deployment) struct Bed {
         server: Arc<Server>,
-        reconciler: Arc<BundleReconciler>,
-        deployment: BundleDeployment,
+        pub(in crate::bundle_deployment) reconciler: Arc<BundleReconciler>,
+        pub(in crate::bundle_deployment) deployment: BundleDeployment,
         owner: Applicant,
     }
 
     impl Bed {
-        async fn new() -> Self {
+        pub(in crate::bundle_deployment) async fn new() -> Self {
             let object = deployment(json!({"namespace": "a", "source": {}}));
             let server = Server::new(object.clone());
             let reconciler = server.reconciler().await;
@@ -246,7 +246,7 @@ mod tests {
             }
         }
 
-        fn customize(&self, customization: Value) {
+        pub(in crate::bundle_deployment) fn customize(&self, customization: Value) {
             let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
             self.server.index.apply(&watch, customization);
         }

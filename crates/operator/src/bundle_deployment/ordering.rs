@@ -62,3 +62,66 @@ impl BundleReconciler {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use windlass_object::object;
+
+    use super::*;
+    use crate::bundle_deployment::{
+        health::tests::{Bed, scaler},
+        tests::plan,
+    };
+
+    fn needs_settings(version: &str, script: &str) -> Value {
+        let script = format!("function GetDependencies(desiredObj)\n  {script}\nend");
+        json!({
+            "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
+            "metadata": {"name": "scalers", "resourceVersion": version},
+            "spec": {
+                "targets": [{"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}],
+                "customizations": {"dependencyInterpretation": {"luaScript": script}},
+            },
+        })
+    }
+
+    /// The kinds in the order in which they are applied, and why that is not known.
+    async fn order(bed: &Bed) -> (Vec<String>, Option<String>) {
+        let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "settings"}});
+        let plan = plan([scaler(), settings]);
+        let mut report = InstallReport::new(&bed.deployment);
+        assert!(bed.reconciler.learn_customizations().await.is_ok());
+        let ordered = bed.reconciler.in_order(&bed.deployment, &plan, &mut report).await;
+        let ordered = ordered.ok().unwrap();
+        let kinds = ordered
+            .phases
+            .all()
+            .filter_map(|object| object::text(object, "/kind"));
+        (kinds.map(str::to_owned).collect(), report.order_problem)
+    }
+
+    #[tokio::test]
+    async fn objects_come_after_what_a_customization_says_that_they_need() {
+        let mut bed = Bed::new().await;
+        let (by_file, by_need) = (
+            ["VerticalPodAutoscaler", "ConfigMap"],
+            ["ConfigMap", "VerticalPodAutoscaler"],
+        );
+        assert_eq!(order(&bed).await.0, by_file);
+        let needs = "return {{apiVersion = 'v1', kind = 'ConfigMap', namespace = desiredObj.metadata.namespace, name = 'settings'}}";
+        bed.customize(needs_settings("1", needs));
+        assert_eq!(order(&bed).await.0, by_need);
+        bed.customize(needs_settings("2", "error('not today')"));
+        let (kinds, problem) = order(&bed).await;
+        assert_eq!(kinds, by_file);
+        let problem = problem.unwrap();
+        assert!(
+            problem.contains("ResourceInterpretation scalers") && problem.contains("not today"),
+            "{problem}"
+        );
+        bed.customize(needs_settings("3", needs));
+        bed.deployment.spec.interpretation = ObjectInterpretation::Disabled;
+        assert_eq!(order(&bed).await.0, by_file);
+    }
+}
