@@ -11,6 +11,9 @@ pub(super) struct Arguments<'a> {
     pub(super) values: Variadic<LuaValue>,
 }
 
+/// The longest text that a function takes, in bytes, as Karmada has it.
+pub(super) const LONGEST: usize = 1_000_000;
+
 /// How many functions up a place in the script is looked for.
 const LEVELS: usize = 16;
 
@@ -31,6 +34,21 @@ impl Arguments<'_> {
                 text.ok_or_else(|| self.expected(place, "string"))
             }
             _ => Err(self.expected(place, "string")),
+        }
+    }
+
+    /// A string, or a number as one, of some bytes at most.
+    pub(super) fn short_text(&self, place: usize, longest: usize) -> mlua::Result<LuaString> {
+        let text = self.text(place)?;
+        self.check_length(place, &text, longest)?;
+        Ok(text)
+    }
+
+    /// A text is one of some bytes at most.
+    pub(super) fn check_length(&self, place: usize, text: &LuaString, longest: usize) -> mlua::Result<()> {
+        match text.as_bytes().len() > longest {
+            true => Err(self.bad(place, &format!("longer than {longest} bytes"))),
+            false => Ok(()),
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 use mlua::{Function, HookTriggers, Lua, Value as LuaValue, VmState};
 use parking_lot::Mutex;
 
-use super::{LuaError, LuaLimits, arguments};
+use super::{LuaError, LuaLimits, arguments, globals::without_place};
 
 /// The budget of the call that is under way in a state.
 #[derive(Clone, Debug, Default)]
@@ -180,6 +180,13 @@ impl Budget {
                         let text = LuaError::from(&**error).to_string();
                         lua.create_string(text).map(LuaValue::String)
                     }
+                    LuaValue::String(text) => {
+                        let text = text.as_bytes();
+                        match without_place(&text) {
+                            rest if rest.len() < text.len() => lua.create_string(rest).map(LuaValue::String),
+                            _ => Ok(error.clone()),
+                        }
+                    }
                     _ => Ok(error),
                 },
                 limit => Err(mlua::Error::external(limit)),
@@ -192,7 +199,10 @@ impl Budget {
         let error = match error {
             LuaValue::Error(error) => LuaError::from(&**error),
             LuaValue::String(text) if text == NO_MEMORY => LuaError::OutOfMemory(0),
-            LuaValue::String(text) => LuaError::Script(text.to_string_lossy()),
+            LuaValue::String(text) => {
+                let text = String::from_utf8_lossy(without_place(&text.as_bytes())).into_owned();
+                LuaError::Script(text)
+            }
             LuaValue::Integer(number) => LuaError::Script(number.to_string()),
             LuaValue::Number(number) => LuaError::Script(number.to_string()),
             other => {

@@ -1,42 +1,40 @@
 //! Empty fields, which a script cannot tell apart: whether each was an object, a list, or nothing.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The paths of the empty fields of objects, without indexes of lists.
+/// The empty fields of objects, without indexes of lists: whether one was empty here, and those of each name below.
 #[derive(Debug, Default)]
-pub(super) struct Empties {
-    objects: HashSet<String>,
-    lists: HashSet<String>,
+pub(super) struct Empties<'a> {
+    has_object: bool,
+    has_list: bool,
+    fields: HashMap<&'a str, Self>,
 }
 
 // === impl Empties ===
 
-impl Empties {
+impl<'a> Empties<'a> {
     /// The empty fields of what a script was given.
-    pub(super) fn of(references: &[&Value]) -> Self {
+    pub(super) fn of(references: &[&'a Value]) -> Self {
         let mut empties = Self::default();
         for reference in references {
-            empties.note(reference, &mut String::new());
+            empties.note(reference);
         }
         empties
     }
 
-    fn note(&mut self, value: &Value, path: &mut String) {
+    fn note(&mut self, value: &'a Value) {
         match value {
-            Value::Object(fields) if fields.is_empty() => {
-                self.objects.insert(path.clone());
-            }
-            Value::Array(items) if items.is_empty() => {
-                self.lists.insert(path.clone());
-            }
+            Value::Object(fields) if fields.is_empty() => self.has_object = true,
+            Value::Array(items) if items.is_empty() => self.has_list = true,
             Value::Object(fields) => {
-                for (name, field) in fields {
-                    within(path, name, |path| self.note(field, path));
+                let nested = |field: &Value| field.is_object() || field.is_array();
+                for (name, field) in fields.iter().filter(|(_, field)| nested(field)) {
+                    self.fields.entry(name).or_default().note(field);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.note(item, path)),
+            Value::Array(items) => items.iter().for_each(|item| self.note(item)),
             _ => {}
         }
     }
@@ -50,41 +48,34 @@ impl Empties {
             }
             return;
         }
-        self.restore_in(result, &mut String::new());
+        Self::restore_in(Some(self), result);
     }
 
-    fn restore_in(&self, value: &mut Value, path: &mut String) {
+    /// `None` where nothing was.
+    fn restore_in(here: Option<&Self>, value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                fields.retain(|name, field| within(path, name, |path| self.is_kept(field, path)));
+                let below = |name: &String| here.and_then(|here| here.fields.get(name.as_str()));
+                fields.retain(|name, field| Self::is_kept(below(name), field));
             }
-            Value::Array(items) => items.retain_mut(|item| self.is_kept(item, path)),
+            Value::Array(items) => items.retain_mut(|item| Self::is_kept(here, item)),
             _ => {}
         }
     }
 
-    fn is_kept(&self, value: &mut Value, path: &mut String) -> bool {
+    fn is_kept(here: Option<&Self>, value: &mut Value) -> bool {
         if !value.as_array().is_some_and(Vec::is_empty) {
-            self.restore_in(value, path);
+            Self::restore_in(here, value);
             return true;
         }
-        if self.objects.contains(path.as_str()) {
+        let Some(here) = here else {
+            return false;
+        };
+        if here.has_object {
             *value = Value::Object(<_>::default());
-            return true;
         }
-        self.lists.contains(path.as_str())
+        here.has_object || here.has_list
     }
-}
-
-fn within<T>(path: &mut String, name: &str, look: impl FnOnce(&mut String) -> T) -> T {
-    let before = path.len();
-    if before > 0 {
-        path.push('.');
-    }
-    path.push_str(name);
-    let seen = look(path);
-    path.truncate(before);
-    seen
 }
 
 #[cfg(test)]
@@ -111,6 +102,14 @@ mod tests {
                 "items": [{"object": {}, "list": []}, {"object": {}}],
             }, "full": [1]})
         );
+    }
+
+    #[test]
+    fn a_name_with_a_dot_is_not_a_path() {
+        let reference = json!({"a.b": {}, "c": {"d": []}, "": []});
+        let mut result = json!({"a.b": [], "a": {"b": [], "x": 1}, "c.d": [], "c": {"d": []}, "": []});
+        Empties::of(&[&reference]).restore(&mut result, false);
+        assert_eq!(result, json!({"a.b": {}, "a": {"x": 1}, "c": {"d": []}, "": []}));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Why a script has no answer.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
+
+use windlass_object::text::shortened;
 
 use crate::Operation;
 
@@ -58,6 +60,9 @@ pub enum LuaError {
     Start(String),
 }
 
+/// The longest text of an error, in bytes.
+const LONGEST: usize = 1024;
+
 fn before(place: &str) -> String {
     match place {
         "" => "the script ".to_owned(),
@@ -78,6 +83,18 @@ impl LuaError {
             | Self::Type { .. }
             | Self::Result { .. } => false,
         }
+    }
+
+    /// The same, of no more than people read: a script may fail with a text of megabytes.
+    pub(super) fn shortened(mut self) -> Self {
+        if let Self::Syntax(text)
+        | Self::Script(text)
+        | Self::Result { problem: text, .. }
+        | Self::Start(text) = &mut self
+        {
+            *text = shortened(mem::take(text), LONGEST);
+        }
+        self
     }
 
     /// The same of a script whose name is cut short where it is said.

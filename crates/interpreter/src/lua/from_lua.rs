@@ -11,6 +11,9 @@ const DEPTH: usize = 128;
 /// What a value takes, beside the bytes of strings.
 const VALUE: usize = size_of::<Value>();
 
+/// What a field of an object takes beside its value and the bytes of its name: that name, its hash and its place.
+const FIELD: usize = size_of::<(String, u64, usize)>();
+
 /// A conversion under way.
 struct Conversion {
     path: String,
@@ -50,8 +53,9 @@ impl Conversion {
                 number_of(*number).ok_or_else(|| self.wrong("is not a finite number"))
             }
             LuaValue::String(text) => {
-                self.take(text.as_bytes().len())?;
-                Ok(Value::String(text.to_string_lossy()))
+                let text = text.to_string_lossy();
+                self.take(text.len())?;
+                Ok(Value::String(text))
             }
             LuaValue::Table(table) => self.table(table),
             other => Err(self.wrong(&format!("cannot encode {} to JSON", other.type_name()))),
@@ -74,8 +78,8 @@ impl Conversion {
             let (key, value) = pair.map_err(|error| self.wrong(&error.to_string()))?;
             match &key {
                 LuaValue::String(name) => {
-                    self.take(name.as_bytes().len())?;
                     let name = name.to_string_lossy();
+                    self.take(name.len() + FIELD)?;
                     self.path.push('.');
                     self.path.push_str(&name);
                     fields.insert(name, self.value(&value)?);
@@ -118,11 +122,11 @@ impl Conversion {
     }
 }
 
-/// What is whole is written as an integer.
-pub(super) fn number_of(number: f64) -> Option<Value> {
-    /// All integers below it are floats, too.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() <= EXACT {
+/// What is whole is an integer, as far as fields of 64 bits have them: no server reads one of a float.
+fn number_of(number: f64) -> Option<Value> {
+    /// 2^63: the first beyond.
+    const END: f64 = 9_223_372_036_854_775_808.0;
+    if number.fract() == 0.0 && (-END..END).contains(&number) {
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
         return Some(Value::from(number as i64));
     }

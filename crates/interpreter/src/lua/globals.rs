@@ -36,8 +36,8 @@ const MISSING: [&str; 14] = [
 /// What only the sandbox itself calls.
 const HIDDEN: [&str; 4] = ["getmetatable", "pcall", "setmetatable", "unpack"];
 
-/// Prepares a new state; returns the function that makes an environment.
-pub(super) fn prepare(lua: &Lua, budget: &Budget) -> mlua::Result<Function> {
+/// Prepares a new state; returns the function that makes an environment, and the one that calls those of a script.
+pub(super) fn prepare(lua: &Lua, budget: &Budget) -> mlua::Result<(Function, Function)> {
     let globals = lua.globals();
     let native = lua.create_table()?;
     for name in SHARED.into_iter().chain(HIDDEN) {
@@ -60,4 +60,16 @@ pub(super) fn prepare(lua: &Lua, budget: &Budget) -> mlua::Result<Function> {
     native.raw_set("missing", lua.create_sequence_from(MISSING)?)?;
     let sandbox = lua.load(SANDBOX).set_name(format!("={SANDBOX_NAME}"));
     sandbox.call(native)
+}
+
+/// A text that Lua has placed in the sandbox, of which people know nothing, without that place.
+pub(super) fn without_place(text: &[u8]) -> &[u8] {
+    let placed = text
+        .strip_prefix(SANDBOX_NAME.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b":"));
+    let line = placed.map_or(0, |rest| {
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    });
+    let rest = placed.and_then(|rest| rest[line..].strip_prefix(b": "));
+    rest.unwrap_or(text)
 }

@@ -4,12 +4,18 @@ use mlua::{Lua, Table, Value as LuaValue, Variadic};
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{Arguments, raise},
+    arguments::{Arguments, LONGEST, raise},
     budget::Budget,
     from_lua::from_lua,
     to_lua::to_lua,
 };
 use crate::{pod, quantity::Quantity};
+
+/// The longest name of a namespace, in bytes, with room: it is copied for each dependency.
+const LONGEST_NAME: usize = 253;
+
+/// What a dependency takes as JSON, beside its name.
+const DEPENDENCY: usize = 5 * size_of::<(String, Value)>();
 
 type Called = fn(&Budget, &Arguments<'_>) -> mlua::Result<LuaValue>;
 
@@ -74,9 +80,10 @@ fn get_pod_dependencies(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Res
     let template = template(budget, arguments)?;
     let namespace = match arguments.value(2) {
         LuaValue::Nil => "default".to_owned(),
-        _ => arguments.text(2)?.to_string_lossy(),
+        _ => arguments.short_text(2, LONGEST_NAME)?.to_string_lossy(),
     };
     let dependencies = pod::dependencies(&template, Some(&namespace));
+    budget.allow(arguments.lua, DEPENDENCY * dependencies.len())?;
     to_lua(arguments.lua, &json!(dependencies))
 }
 
@@ -85,7 +92,7 @@ fn quantity(arguments: &Arguments<'_>, place: usize) -> mlua::Result<Quantity> {
     if arguments.value(place).is_nil() {
         return Ok(Quantity::default());
     }
-    let text = arguments.text(place)?;
+    let text = arguments.short_text(place, LONGEST)?;
     let quantity = Quantity::parse(&text.to_string_lossy());
     quantity.map_err(|error| raise(arguments.lua, &error.to_string()))
 }

@@ -17,7 +17,9 @@ pub(super) struct LuaState {
     short_name: String,
     script: Function,
     environment: Function,
-    /// Calls a function, and returns what it fails with as it is.
+    /// Calls a function, and returns what an answer may have of its values.
+    asked: Function,
+    /// Calls a function, and returns what it fails with as it is. There must be few values.
     protected: Function,
     budget: Budget,
     /// What the state takes without any call.
@@ -30,6 +32,15 @@ const KEPT: usize = 1 << 20;
 /// The longest name that Lua has of a script, with room for an ellipsis.
 const LONGEST_NAME: usize = 59 - '…'.len_utf8();
 
+/// The longest script, in bytes.
+const LONGEST_SCRIPT: usize = 64 << 10;
+
+/// What adds a branch to those that lead to the same place.
+const BRANCHES: [&str; 4] = ["and", "or", "break", "elseif"];
+
+/// The most of these.
+const MOST_BRANCHES: usize = 4000;
+
 /// How many instructions pass between two looks at the budget where each line is told.
 const TRACED_PERIOD: u32 = 10;
 
@@ -38,13 +49,14 @@ const TRACED_PERIOD: u32 = 10;
 impl LuaState {
     /// Compiles a script into a new state.
     pub(super) fn new(name: &str, script: &str) -> Result<Self, LuaError> {
+        compilable(script).map_err(|problem| LuaError::Syntax(format!("{name}: {problem}")))?;
         let start = |error: mlua::Error| LuaError::Start(error.to_string());
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(libraries, options).map_err(start)?;
         let budget = Budget::default();
         let protected = lua.globals().raw_get("pcall").map_err(start)?;
-        let environment = globals::prepare(&lua, &budget).map_err(start)?;
+        let (environment, asked) = globals::prepare(&lua, &budget).map_err(start)?;
         budget.watch(&lua).map_err(start)?;
         let short_name = shortened(name.to_owned(), LONGEST_NAME);
         let limits = LuaLimits::default();
@@ -55,7 +67,7 @@ impl LuaState {
         let script = chunk.set_mode(ChunkMode::Text).into_function();
         let script = script.map_err(|error| match LuaError::from(&error) {
             LuaError::OutOfMemory(_) => LuaError::OutOfMemory(limits.memory),
-            error => error.named(&short_name, name),
+            error => error.shortened().named(&short_name, name),
         })?;
         lua.set_memory_limit(0).map_err(start)?;
         lua.gc_collect().map_err(start)?;
@@ -66,6 +78,7 @@ impl LuaState {
             short_name,
             script,
             environment,
+            asked,
             protected,
             budget,
         })
@@ -124,7 +137,7 @@ impl LuaState {
         };
         done.map_err(|error| match error {
             LuaError::OutOfMemory(_) => LuaError::OutOfMemory(limits.memory),
-            error => error.named(&self.short_name, &self.name),
+            error => error.shortened().named(&self.short_name, &self.name),
         })
     }
 
@@ -154,6 +167,7 @@ impl LuaState {
 
     fn protected(&self, function: Function, mut arguments: MultiValue) -> Result<MultiValue, LuaError> {
         arguments.push_front(LuaValue::Function(function));
+        arguments.push_front(LuaValue::Function(self.asked.clone()));
         let returned = self.protected.call::<MultiValue>(arguments);
         let mut values = returned.map_err(|error| LuaError::from(&error))?;
         match values.pop_front() {
@@ -185,6 +199,23 @@ impl LuaState {
             return true;
         }
         self.lua.gc_collect().is_ok() && self.lua.used_memory() < self.memory + KEPT
+    }
+}
+
+/// Whether a script is compiled in no time. The compiler cannot be interrupted, and walks all branches to one place again for each that
+/// is added to them: a script of a megabyte can keep it for minutes.
+fn compilable(script: &str) -> Result<(), String> {
+    if script.len() > LONGEST_SCRIPT {
+        return Err(format!("the script is longer than {LONGEST_SCRIPT} bytes"));
+    }
+    let words = script.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    let branches = words.filter(|word| BRANCHES.contains(word)).count();
+    match branches > MOST_BRANCHES {
+        true => Err(format!(
+            "the script has more than {MOST_BRANCHES} of {}",
+            BRANCHES.join(", ")
+        )),
+        false => Ok(()),
     }
 }
 

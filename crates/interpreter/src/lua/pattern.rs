@@ -162,6 +162,7 @@ impl Matcher<'_> {
                 },
                 _ => {
                     let end = self.class_end(from)?;
+                    self.steps += ((end - from) / SET) as u64;
                     let is_single = self.is_single(at, from, end);
                     match self.pattern.get(end) {
                         Some(b'?') => {
@@ -264,6 +265,7 @@ impl Matcher<'_> {
             return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
         }
         let end = self.class_end(from)?;
+        self.steps += ((end - from) / SET) as u64;
         let byte = |at: Option<usize>| at.and_then(|at| self.text.get(at)).copied().unwrap_or(0);
         let is_before = self.is_in_set(byte(at.checked_sub(1)), from, end - 1);
         let is_here = self.is_in_set(byte(Some(at)), from, end - 1);

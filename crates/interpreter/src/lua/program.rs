@@ -113,7 +113,7 @@ impl LuaProgram {
     fn interpret_in(state: &LuaState, question: Question<'_>, limits: LuaLimits) -> Result<Answer, LuaError> {
         let function = question.operation().lua_function();
         let values = state.call(function, limits, |lua| arguments(lua, question), || Ok(()))?;
-        answers::read(question, &values, limits)
+        answers::read(question, &values, limits).map_err(LuaError::shortened)
     }
 
     fn state(&self) -> Result<LuaState, LuaError> {
@@ -142,7 +142,7 @@ impl LuaState {
         let function = question.operation().lua_function();
         let arguments = |lua: &Lua| arguments(lua, question);
         let values = self.call(function, limits, arguments, || self.trace(on_line))?;
-        answers::read(question, &values, limits)
+        answers::read(question, &values, limits).map_err(LuaError::shortened)
     }
 }
 

@@ -1,7 +1,8 @@
--- What a script is given. Runs once in each state, with what C and Rust bring; returns a function that makes the environment of a call.
+-- What a script is given. Runs once in each state, with what C and Rust bring; returns a function that makes the environment of a call,
+-- and one that calls a function and returns no more than two values of it, which is as many as there are answers.
 local native = ...
-local pcall, select, setmetatable, tonumber, type =
-    native.pcall, native.select, native.setmetatable, native.tonumber, native.type
+local pcall, select, setmetatable, tonumber, type, unpack =
+    native.pcall, native.select, native.setmetatable, native.tonumber, native.type, native.unpack
 -- `raise` names the place in the script that called.
 local raise = native.raise
 local caught, floor, format = native.caught, native.math.floor, native.format
@@ -10,12 +11,36 @@ local function bad_argument(index, name, problem)
   raise(format("bad argument #%d to '%s' (%s)", index, name, problem))
 end
 
--- `caught` raises a limit again, so that nobody outlives it, and makes of other errors what a script may see of them.
-local function ended(succeeds, ...)
-  if succeeds then
-    return true, ...
+-- How many values `pcall` of C may be given back: it has no room for more beside its own.
+local most_values = 16
+
+local function packed(...)
+  local count = select("#", ...)
+  if count <= most_values then
+    return nil, ...
   end
-  return false, caught((...))
+  return { count = count, ... }
+end
+
+local function called(run, ...)
+  return packed(run(...))
+end
+
+-- `caught` raises a limit again, so that nobody outlives it, and makes of other errors what a script may see of them.
+local function ended(succeeds, many, ...)
+  if not succeeds then
+    return false, caught(many)
+  elseif many then
+    return true, unpack(many, 1, many.count)
+  end
+  return true, ...
+end
+
+local function protected(run, ...)
+  if type(run) ~= "function" then
+    return false, "attempt to call a " .. type(run) .. " value"
+  end
+  return ended(pcall(called, run, ...))
 end
 
 -- The handler runs when the error is over: while one of a hook is under way there are no hooks, and nothing would end the handler.
@@ -23,17 +48,15 @@ local function handled(handler, succeeds, ...)
   if succeeds then
     return true, ...
   end
-  local _, result = ended(pcall(handler, caught((...))))
+  local _, result = protected(handler, (...))
   return false, result
 end
 
 local base = {
   _VERSION = "Lua 5.1",
-  pcall = function(run, ...)
-    return ended(pcall(run, ...))
-  end,
+  pcall = protected,
   xpcall = function(run, handler)
-    return handled(handler, pcall(run))
+    return handled(handler, protected(run))
   end,
   print = function() end,
 }
@@ -57,6 +80,9 @@ function table.insert(list, ...)
   end
   local position, value = ...
   position = tonumber(position) and floor(position) or bad_argument(2, "insert", "number expected, got " .. type(position))
+  if position ~= position then
+    bad_argument(2, "insert", "not a number")
+  end
   for index = length + 1, position + 1, -1 do
     list[index] = list[index - 1]
   end
@@ -198,13 +224,20 @@ local shadows = {
   table = { __index = table },
 }
 
-return function()
+local function environment()
   kube, seed = nil, first_seed
-  local environment = setmetatable({}, shadows.base)
-  environment._G = environment
-  environment.math = setmetatable({}, shadows.math)
-  environment.os = setmetatable({}, shadows.os)
-  environment.string = setmetatable({}, shadows.string)
-  environment.table = setmetatable({}, shadows.table)
-  return environment
+  local globals = setmetatable({}, shadows.base)
+  globals._G = globals
+  globals.math = setmetatable({}, shadows.math)
+  globals.os = setmetatable({}, shadows.os)
+  globals.string = setmetatable({}, shadows.string)
+  globals.table = setmetatable({}, shadows.table)
+  return globals
 end
+
+local function asked(run, ...)
+  local one, other = run(...)
+  return one, other
+end
+
+return environment, asked

@@ -4,13 +4,10 @@ use memchr::memmem;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue, Variadic};
 
 use super::{
-    arguments::{Arguments, raise},
+    arguments::{Arguments, LONGEST, raise},
     budget::Budget,
     pattern::{self, Capture, Match, PatternError},
 };
-
-/// The longest text that a function takes, as Karmada has it.
-const LONGEST: usize = 1_000_000;
 
 /// Those of the C library that are as good as they are, but for the length of what they take.
 const BOUNDED: [&str; 8] = [
@@ -55,7 +52,7 @@ fn bounded(lua: &Lua, name: &'static str, function: Function) -> mlua::Result<Fu
         };
         for (index, value) in arguments.values.iter().enumerate() {
             if let LuaValue::String(text) = value {
-                check_length(&arguments, index + 1, text)?;
+                arguments.check_length(index + 1, text, LONGEST)?;
             }
         }
         let values = arguments.values.clone();
@@ -70,19 +67,12 @@ fn bounded(lua: &Lua, name: &'static str, function: Function) -> mlua::Result<Fu
     })
 }
 
-fn check_length(arguments: &Arguments<'_>, place: usize, text: &LuaString) -> mlua::Result<()> {
-    match text.as_bytes().len() > LONGEST {
-        true => Err(arguments.bad(place, &format!("longer than {LONGEST} bytes"))),
-        false => Ok(()),
-    }
-}
-
 /// A text and what is looked for in it.
 fn texts(arguments: &Arguments<'_>) -> mlua::Result<(LuaString, LuaString)> {
-    let (text, pattern) = (arguments.text(1)?, arguments.text(2)?);
-    check_length(arguments, 1, &text)?;
-    check_length(arguments, 2, &pattern)?;
-    Ok((text, pattern))
+    Ok((
+        arguments.short_text(1, LONGEST)?,
+        arguments.short_text(2, LONGEST)?,
+    ))
 }
 
 fn find(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {

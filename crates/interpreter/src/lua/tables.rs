@@ -10,6 +10,9 @@ use super::{
 /// How many items are joined between two looks at the budget.
 const PERIOD: u32 = 256;
 
+/// 2^53: from here on a number and the next may be the same.
+const MOST: f64 = 9_007_199_254_740_992.0;
+
 /// The function, which spends from the budget of the call.
 pub(super) fn concat(lua: &Lua, budget: &Budget) -> mlua::Result<Function> {
     let budget = budget.clone();
@@ -34,34 +37,36 @@ fn joined(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaString>
         _ => arguments.text(2)?,
     };
     let mut index = arguments.optional_number(3)?.unwrap_or(1.0).trunc();
+    if index.abs() >= MOST {
+        return Err(arguments.bad(3, "out of range"));
+    }
     let last = arguments.optional_number(4)?;
     let last = last.map_or_else(|| list.raw_len() as f64, f64::trunc);
     let mut text = Vec::new();
     let mut count: u32 = 0;
     while index <= last {
-        let item = list.raw_get(index)?;
-        match &item {
-            LuaValue::String(item) => text.extend_from_slice(&item.as_bytes()),
-            LuaValue::Integer(_) | LuaValue::Number(_) => {
-                let item = lua.coerce_string(item)?;
-                text.extend(item.iter().flat_map(|item| item.as_bytes().to_vec()));
+        let item: LuaValue = list.raw_get(index)?;
+        let found = type_name(&item);
+        let item = match item {
+            item @ (LuaValue::String(_) | LuaValue::Integer(_) | LuaValue::Number(_)) => {
+                lua.coerce_string(item)?
             }
-            other => {
-                let problem = format!(
-                    "invalid value ({}) at index {index} in table for 'concat'",
-                    type_name(other)
-                );
-                return Err(raise(lua, &problem));
-            }
-        }
+            _ => None,
+        };
+        let Some(item) = item else {
+            let problem = format!("invalid value ({found}) at index {index} in table for 'concat'");
+            return Err(raise(lua, &problem));
+        };
+        let separator = separator.as_bytes();
+        budget.allow(lua, text.len() + item.as_bytes().len() + separator.len())?;
+        text.extend_from_slice(&item.as_bytes());
         if index < last {
-            text.extend_from_slice(&separator.as_bytes());
+            text.extend_from_slice(&separator);
         }
         count += 1;
         if count.is_multiple_of(PERIOD) {
             budget.spend(lua, PERIOD.into())?;
         }
-        budget.allow(lua, text.len())?;
         index += 1.0;
     }
     budget.spend(lua, u64::from(count % PERIOD))?;

@@ -168,28 +168,6 @@ fn nothing_leads_from_one_call_to_the_next() {
 }
 
 #[test]
-fn what_is_compiled_already_is_refused() {
-    for script in ["\u{1b}Lua", "\u{1b}LuaQ\0\u{1}\u{4}\u{8}\u{4}\u{8}\0"] {
-        let error = LuaProgram::compile("test", script).unwrap_err();
-        assert_eq!(
-            error,
-            LuaError::Syntax("attempt to load a binary chunk (mode is 't')".to_owned())
-        );
-    }
-}
-
-#[test]
-fn compiling_is_limited() {
-    let numbers: String = (0..250_000).map(|number| format!("{number}.5,")).collect();
-    let script = format!("local t = {{{numbers}}}");
-    let error = LuaProgram::compile("test", &script).unwrap_err();
-    assert_eq!(error, LuaError::OutOfMemory(LuaLimits::default().memory));
-    let deep = format!("return {}1{}", "(".repeat(10_000), ")".repeat(10_000));
-    let error = LuaProgram::compile("test", &deep).unwrap_err();
-    assert!(matches!(error, LuaError::Syntax(_)), "{error:?}");
-}
-
-#[test]
 fn a_script_that_does_not_get_to_its_functions_is_ended() {
     let program = LuaProgram::compile("test", "\n\nwhile true do end").unwrap();
     let error = program

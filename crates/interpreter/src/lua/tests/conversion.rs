@@ -47,6 +47,13 @@ fn numbers_are_whole_where_they_are() {
         kept(UNCHANGED, desired, json!({})),
         json!({"kind": "x", "a": 1, "b": 1.5, "c": -3, "d": 1000, "e": 9_007_199_254_740_992_i64})
     );
+    // Beyond they are as near as floats are; those of 64 bits are integers still, or no server would read them.
+    let large =
+        json!({"kind": "x", "a": 1_234_567_890_123_456_789_i64, "b": i64::MIN, "c": i64::MAX, "d": 1e300});
+    assert_eq!(
+        kept(UNCHANGED, large, json!({})),
+        json!({"kind": "x", "a": 1_234_567_890_123_456_768_i64, "b": i64::MIN, "c": 9_223_372_036_854_775_808.0, "d": 1e300})
+    );
 }
 
 #[test]

@@ -263,6 +263,10 @@ fn what_is_called_with_the_wrong_says_where() {
             "bad argument #1 to 'concat' (table expected, got number)",
         ),
         (
+            "table.concat({}, '', -1 / 0)",
+            "bad argument #3 to 'concat' (out of range)",
+        ),
+        (
             "table.insert(nil, 1)",
             "bad argument #1 to 'insert' (table expected, got nil)",
         ),
@@ -350,6 +354,24 @@ fn what_is_caught_is_what_was_raised() {
             json!(4),
         ),
         ("return (pcall())", json!(false)),
+        ("return select(2, pcall())", json!("attempt to call a nil value")),
+        ("return select(2, pcall(error, 'x', 2))", json!("x")),
+        (
+            "return select(2, pcall(function() error('x', 2) end))",
+            json!("x"),
+        ),
+        // More than C makes room for.
+        (
+            "local t = {} for i = 1, 1000 do t[i] = i end
+             local n, sum = 0, 0
+             for _, v in ipairs({pcall(unpack, t)}) do n = n + 1 sum = sum + (tonumber(v) or 0) end
+             return {n, sum, select('#', pcall(unpack, t, 1, 19)), select('#', xpcall(function() return unpack(t) end, print))}",
+            json!([1001, 500_500, 20, 1001]),
+        ),
+        (
+            "return select('#', pcall(function() return nil, 1, nil end))",
+            json!(4),
+        ),
         (
             "return select(2, xpcall(function() error({1}) end, function(e) return e[1] end))",
             json!(1),

@@ -13,15 +13,22 @@ use crate::{
 const QUESTION: &str = "function InterpretHealth(obj) if obj.hostile then HOSTILE end return true end";
 
 /// Runs a script that is hostile to one object and not to the next, which must be answered as if nothing had been.
-fn hostile(body: &str, limits: &LuaLimits) -> LuaError {
+fn tried(body: &str, limits: &LuaLimits) -> Result<Answer, LuaError> {
     let program = LuaProgram::compile("test", &QUESTION.replace("HOSTILE", body)).unwrap();
     let (bad, good) = (json!({"hostile": true}), json!({"hostile": false}));
-    let failed = program
-        .interpret(Question::Health { object: &bad }, limits)
-        .unwrap_err();
+    let answer = program.interpret(Question::Health { object: &bad }, limits);
     let next = program.interpret(Question::Health { object: &good }, limits);
-    assert_eq!(next, Ok(Answer::Health(true)), "the next call is clean");
-    failed
+    assert_eq!(
+        next,
+        Ok(Answer::Health(true)),
+        "the next call is clean after {body}"
+    );
+    answer
+}
+
+/// The same of what does not succeed.
+fn hostile(body: &str, limits: &LuaLimits) -> LuaError {
+    tried(body, limits).unwrap_err()
 }
 
 #[test]
@@ -116,6 +123,60 @@ fn what_is_too_deep_or_too_long_is_an_error() {
     ] {
         let failed = hostile(body, &LIMITS).to_string();
         assert!(failed.contains(expected), "{body}: {failed}");
+    }
+}
+
+#[test]
+fn whatever_is_tried_ends_and_leaves_nothing() {
+    for body in [
+        "for i = 1, 1e6 do obj['key' .. i] = i end",
+        "for i = 1, 1e6 do obj[i] = i end for i = 1, 1e6 do obj[i] = nil end while true do next(obj) end",
+        "local t = {} for i = 1, 1e5 do t[i] = i end while true do t[1e5] = nil t[{}] = 1 end",
+        "for key in pairs(obj) do obj[key] = nil obj[{}] = 1 end",
+        "table.sort({3, 1, 2}, function() error('x') end)",
+        "local t = {3, 1, 2} table.sort(t, function(a, b) t[1] = nil return not a < b end)",
+        "table.sort({3, 1, 2}, function() while true do end end)",
+        "table.sort({0/0, 1, 0/0, 2})",
+        "table.insert({}, 2^53, 1) local t = {} t[2^53] = '' table.concat(t, '', 2^53, 2^53 + 2)",
+        "table.concat({[2^53] = ''}, '', 2^53, 1/0)",
+        "table.concat({}, 'x', -2^52, 1/0)",
+        "table.insert({}, 0/0, 1)",
+        "table.remove({1, 2}, 0/0) math.random(0/0)",
+        "math.random(-1/0, 1/0) math.randomseed(0/0) math.random(2^53) error()",
+        "error({setmetatable = 1})",
+        "error(function() while true do end end)",
+        "pcall(error, error) xpcall(error, error) xpcall(error, xpcall) xpcall(pcall, pcall) error(error)",
+        "local function f() return xpcall(f, f) end f() while true do f() end",
+        "local function f(...) return pcall(f, ..., ...) end f(1) while true do f(1) end",
+        "local function f(...) return f(1, ...) end f()",
+        "while true do string.format('%99.99f', 1e308) end",
+        "while true do string.char(unpack({1, 2, 3})) end",
+        "string.format('%s %s', {}, print)",
+        "string.format('%' .. '0')",
+        "string.byte(('x'):upper(), -1/0, 1/0) string.sub('x', 0/0, 2^63) string.char(2^31)",
+        "while true do os.date('%c', 2^40) end",
+        "os.time({year = 1/0, month = 0/0, day = -1/0})",
+        "os.time({year = 2^53, month = 2^53, day = 2^53, hour = 2^53, min = 2^53, sec = 2^53}) error()",
+        "local s = '0' for i = 1, 20 do s = s .. s end while true do tonumber(s) tonumber(s, 2) end",
+        "local k = require('kube') for _, f in pairs({k.resourceAdd, k.getResourceQuantity, k.accuratePodRequirements, \
+         k.getPodDependencies}) do for _, v in pairs({1, -1, 0/0, 1/0, true, 'x', {}, print, {{}}, {spec = 1}}) do pcall(f, v, v, v) end end \
+         k.resourceAdd(0/0)",
+        "require('kube').resourceAdd = nil require('kube').resourceAdd()",
+        "string = nil table = nil math = nil pcall = nil _G = nil next = nil error()",
+        "('x'):nothing()",
+        "string.upper = string.lower string.format = nil string.format()",
+        "_G._G = nil for name in pairs(_G) do _G[name] = nil end tostring()",
+        "InterpretHealth = nil InterpretHealth()",
+        "return InterpretHealth(obj)",
+    ] {
+        let started = Instant::now();
+        let answer = tried(body, &LIMITS);
+        assert!(
+            started.elapsed() < LIMITS.time + Duration::from_secs(5),
+            "{body}: {:?}",
+            started.elapsed()
+        );
+        assert!(!format!("{answer:?}").contains("[sandbox]"), "{body}: {answer:?}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Scripts, as people write them and as nobody should.
 
 mod attacks;
+mod beyond;
+mod compiling;
 mod conversion;
 mod dialect;
 mod hostile;

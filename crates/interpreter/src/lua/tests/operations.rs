@@ -28,6 +28,10 @@ fn replicas_are_a_number_and_what_each_needs() {
     };
     assert_eq!(replicas("return obj.spec.replicas"), Ok(of(3)));
     assert_eq!(replicas("return 2, nil"), Ok(of(2)));
+    assert_eq!(
+        replicas("local t = {} for i = 1, 1000 do t[i] = 7 end t[2] = nil return unpack(t, 1, 1000)"),
+        Ok(of(7))
+    );
     let needed = replicas("return 2, {resourceRequest = {cpu = '1000m', memory = 1024}, nodeClaim = {tolerations = {}}, namespace = 'n'}").unwrap();
     let Answer::Replica {
         requirements: Some(needed),

@@ -1,0 +1,84 @@
+//! Whatever files say, they are customizations and cases as `windlass interpret --test` reads them, or what is wrong is said: of
+//! customizations and cases, which a line `# cases` divides.
+
+#![no_main]
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::executor::block_on;
+use interpreter::{
+    ResourceInterpreter,
+    cases::InterpretationCase,
+    customization::{CustomizationState, Customizations, admit},
+};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use windlass_object::yaml;
+
+/// Files have more, which take more time.
+const MOST: usize = 4;
+
+/// How long everything else may take than scripts that do not end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fuzz_target!(|input: &[u8]| {
+    const DIVIDER: &[u8] = b"\n# cases\n";
+    let divided = input.windows(DIVIDER.len()).position(|line| line == DIVIDER);
+    let (customizations, cases) = input.split_at(divided.unwrap_or(input.len()));
+    let started = Instant::now();
+    let customizations = documents(customizations);
+    let cases = documents(cases);
+    assert!(started.elapsed() < PATIENCE, "reading took {:?}", started.elapsed());
+
+    let source = Customizations::default();
+    let states = source.replace(&customizations);
+    assert_eq!(states.len(), customizations.len());
+    for (index, (customization, state)) in customizations.iter().zip(&states).enumerate() {
+        let mut others = customizations.clone();
+        others.remove(index);
+        let admitted = admit(customization, None, &others);
+        let problems = match state {
+            CustomizationState::Used => &[][..],
+            CustomizationState::Kept(problems) | CustomizationState::Unusable(problems) => {
+                assert!(!problems.is_empty());
+                problems
+            }
+        };
+        let is_terminating = customization.pointer("/metadata/deletionTimestamp").is_some();
+        let is_duplicate = problems.iter().any(|problem| problem.message.starts_with("duplicate"));
+        // What cannot be used may not be written.
+        assert!(admitted.is_err() || problems.is_empty() || is_terminating || is_duplicate, "{problems:?}");
+        for problem in admitted.err().iter().flatten().chain(problems) {
+            assert!(!problem.message.is_empty());
+            assert!(problem.to_string().len() < 4096, "{problem}");
+        }
+    }
+    // A second time nothing is otherwise.
+    assert_eq!(source.replace(&customizations), states);
+
+    let interpreter = ResourceInterpreter::new(vec![Arc::new(source)]);
+    for document in &cases {
+        match InterpretationCase::read(document) {
+            Ok(case) => {
+                let _ = block_on(case.run(&interpreter)).map_err(|failure| failure.to_string());
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+});
+
+fn documents(bytes: &[u8]) -> Vec<Value> {
+    match yaml::documents(bytes) {
+        Ok(mut documents) => {
+            documents.truncate(MOST);
+            documents
+        }
+        Err(problem) => {
+            assert!(!problem.is_empty() && !problem.contains('\n'), "{problem:?}");
+            Vec::new()
+        }
+    }
+}

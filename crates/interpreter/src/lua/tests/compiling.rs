@@ -1,0 +1,67 @@
+//! Scripts that are hostile to the compiler, which nothing can interrupt.
+
+use std::time::{Duration, Instant};
+
+use crate::lua::{LuaError, LuaProgram};
+
+#[test]
+fn what_is_compiled_already_is_refused() {
+    for script in ["\u{1b}Lua", "\u{1b}LuaQ\0\u{1}\u{4}\u{8}\u{4}\u{8}\0"] {
+        let error = LuaProgram::compile("test", script).unwrap_err();
+        assert_eq!(
+            error,
+            LuaError::Syntax("attempt to load a binary chunk (mode is 't')".to_owned())
+        );
+    }
+}
+
+#[test]
+fn what_takes_the_compiler_long_is_refused_before() {
+    let longest = 64 << 10;
+    for (script, expected) in [
+        (
+            format!("x = a {}", "or a ".repeat(longest / 6)),
+            "test: the script has more than 4000 of and, or, break, elseif",
+        ),
+        (
+            format!("while a do {} end", "do break end ".repeat(4001)),
+            "test: the script has more than 4000 of and, or, break, elseif",
+        ),
+        (
+            "x = 1 ".repeat(longest),
+            "test: the script is longer than 65536 bytes",
+        ),
+    ] {
+        let error = LuaProgram::compile("test", &script).unwrap_err();
+        assert_eq!(error, LuaError::Syntax(expected.to_owned()));
+    }
+    let deep = format!("return {}1{}", "(".repeat(10_000), ")".repeat(10_000));
+    let error = LuaProgram::compile("test", &deep).unwrap_err();
+    assert!(matches!(error, LuaError::Syntax(_)), "{error:?}");
+}
+
+#[test]
+fn the_worst_that_is_compiled_is_compiled_soon() {
+    let longest = 64 << 10;
+    let level = format!("local {} return function() ", vec!["a"; 190].join(","));
+    // Each name that is not found is looked for among all of all levels.
+    let named = |levels: usize| {
+        let names = "z=z ".repeat((longest - levels * (level.len() + 4)) / 4);
+        format!("{}{names}{}", level.repeat(levels), "end ".repeat(levels))
+    };
+    for script in [
+        format!("x = a {}", "or a ".repeat(3999)),
+        format!("while a do {} end", "do break end ".repeat(3999)),
+        named(40),
+        named(80),
+        format!("return {{{}}}", "1,".repeat(longest / 2 - 8)),
+    ] {
+        let started = Instant::now();
+        LuaProgram::compile("test", &script).unwrap();
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+}
