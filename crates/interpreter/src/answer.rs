@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_object::label_selector;
 
+use crate::Quantity;
+
 /// An answer to the question of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -120,4 +122,24 @@ impl DependentObjectReference {
             (Some(_), None) => Ok(()),
         }
     }
+}
+
+/// Writes the amounts of ReplicaRequirements in their canonical form; in JSON they may be numbers, too. Returns what is wrong with
+/// those that are not quantities, each behind its field.
+pub(crate) fn canonicalize_quantities(requirements: &mut Value) -> Vec<String> {
+    let requests = requirements
+        .get_mut("resourceRequest")
+        .and_then(Value::as_object_mut);
+    let mut wrong = Vec::new();
+    for (name, amount) in requests.into_iter().flatten() {
+        let written = match &*amount {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match Quantity::parse(&written) {
+            Ok(quantity) => *amount = quantity.to_string().into(),
+            Err(error) => wrong.push(format!("resourceRequest.{name}: {error}")),
+        }
+    }
+    wrong
 }

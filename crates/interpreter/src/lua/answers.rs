@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::{LuaError, LuaLimits, arguments::type_name, empties::Empties, from_lua::from_lua};
 use crate::{
     Answer, Question,
-    answer::{Component, DependentObjectReference, ReplicaRequirements},
-    quantity::Quantity,
+    answer::{Component, DependentObjectReference, ReplicaRequirements, canonicalize_quantities},
 };
 
 /// Reads what the function of a question returned.
@@ -139,21 +138,12 @@ impl Returned<'_> {
         serde_path_to_error::deserialize(value).map_err(|error| self.wrong(error.to_string()))
     }
 
-    /// Writes the amounts of what is requested in their canonical form.
     fn quantities(&self, requirements: &mut Value) -> Result<(), LuaError> {
-        let requests = requirements
-            .get_mut("resourceRequest")
-            .and_then(Value::as_object_mut);
-        for (name, amount) in requests.into_iter().flatten() {
-            let written = match &*amount {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let read = Quantity::parse(&written);
-            let read = read.map_err(|error| self.wrong(format!("resourceRequest.{name}: {error}")))?;
-            *amount = read.to_string().into();
+        let wrong = canonicalize_quantities(requirements);
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(self.wrong(wrong.join("; "))),
         }
-        Ok(())
     }
 
     fn json(&self, value: &LuaValue) -> Result<Value, LuaError> {

@@ -16,7 +16,9 @@ use super::{
     patch::patched,
 };
 use crate::{
-    Answer, Quantity, Question, answer::DependentObjectReference, customization::KARMADA_API_VERSION,
+    Answer, Question,
+    answer::{DependentObjectReference, canonicalize_quantities},
+    customization::KARMADA_API_VERSION,
     error::OtherAnswerError,
 };
 
@@ -258,25 +260,14 @@ fn checked(dependencies: Vec<DependentObjectReference>) -> Result<Answer, Webhoo
     }
 }
 
-/// Writes the amounts of `replicaRequirements` in their canonical form; in JSON they may be numbers, too.
+/// Writes the amounts of all `replicaRequirements` in their canonical form.
 fn canonical_quantities(context: &mut Value, wrong: &mut Vec<String>) {
     let Some(response) = context.get_mut("response").and_then(Value::as_object_mut) else {
         return;
     };
     let mut canonical = |field: &str, requirements: &mut Value| {
-        let requests = requirements
-            .get_mut("resourceRequest")
-            .and_then(Value::as_object_mut);
-        for (name, amount) in requests.into_iter().flatten() {
-            let written = match &*amount {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            match Quantity::parse(&written) {
-                Ok(quantity) => *amount = quantity.to_string().into(),
-                Err(error) => wrong.push(format!("{field}.resourceRequest.{name}: {error}")),
-            }
-        }
+        let found = canonicalize_quantities(requirements);
+        wrong.extend(found.into_iter().map(|problem| format!("{field}.{problem}")));
     };
     if let Some(requirements) = response.get_mut("replicaRequirements") {
         canonical("replicaRequirements", requirements);

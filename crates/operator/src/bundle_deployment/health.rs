@@ -224,14 +224,14 @@ pub(super) mod tests {
         })
     }
 
-    pub(in crate::bundle_deployment) struct Bed {
+    pub(in crate::bundle_deployment) struct HealthBed {
         server: Arc<Server>,
         pub(in crate::bundle_deployment) reconciler: Arc<BundleReconciler>,
         pub(in crate::bundle_deployment) deployment: BundleDeployment,
         owner: Applicant,
     }
 
-    impl Bed {
+    impl HealthBed {
         pub(in crate::bundle_deployment) async fn new() -> Self {
             let object = deployment(json!({"namespace": "a", "source": {}}));
             let server = Server::new(object.clone());
@@ -278,7 +278,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn a_custom_resource_counts_from_when_somebody_knows_its_kind() {
-        let bed = Bed::new().await;
+        let bed = HealthBed::new().await;
         let plan = plan([scaler()]);
         assert_eq!(
             bed.health_of(&plan).await,
@@ -303,7 +303,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn nobody_is_asked_where_interpretation_is_disabled() {
-        let mut bed = Bed::new().await;
+        let mut bed = HealthBed::new().await;
         bed.customize(interpretation("1", "Ready"));
         bed.show(&scaler(), ready("False"));
         bed.deployment.spec.interpretation = ObjectInterpretation::Disabled;
@@ -312,7 +312,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn a_customization_that_cannot_be_used_is_named() {
-        let bed = Bed::new().await;
+        let bed = HealthBed::new().await;
         let mut broken = interpretation("1", "Ready");
         broken["spec"]["mode"] = "Sometimes".into();
         bed.customize(broken);
@@ -328,7 +328,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_listed_is_not_taken_for_none() {
-        let bed = Bed::new().await;
+        let bed = HealthBed::new().await;
         bed.reconciler
             .context
             .watches
@@ -341,7 +341,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn what_a_watch_does_not_show_as_applied_is_read() {
-        let bed = Bed::new().await;
+        let bed = HealthBed::new().await;
         bed.customize(interpretation("1", "Ready"));
         bed.show(&scaler(), ready("True"));
         let mut changed = scaler();
@@ -364,7 +364,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn an_object_of_which_nobody_knows_what_to_keep_stays_as_it_is() {
-        let bed = Bed::new().await;
+        let bed = HealthBed::new().await;
         let mut broken = interpretation("1", "Ready");
         broken["spec"]["customizations"] = json!({"retention": {"luaScript": "no script"}});
         bed.customize(broken);
@@ -389,7 +389,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn health_is_looked_at_when_deployments_are_available_and_looked_at_again() {
-        let bed = Bed::new().await;
+        let bed = HealthBed::new().await;
         bed.customize(interpretation("1", "Ready"));
         bed.show(&scaler(), ready("False"));
         let plan = plan([scaler()]);
