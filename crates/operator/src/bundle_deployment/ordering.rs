@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::bundle_deployment::{
-        health::tests::{Bed, scaler},
+        health::tests::{HealthBed, scaler},
         tests::plan,
     };
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     /// The kinds in the order in which they are applied, and why that is not known.
-    async fn order(bed: &Bed) -> (Vec<String>, Option<String>) {
+    async fn order(bed: &HealthBed) -> (Vec<String>, Option<String>) {
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "settings"}});
         let plan = plan([scaler(), settings]);
         let mut report = InstallReport::new(&bed.deployment);
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn objects_come_after_what_a_customization_says_that_they_need() {
-        let mut bed = Bed::new().await;
+        let mut bed = HealthBed::new().await;
         let (by_file, by_need) = (
             ["VerticalPodAutoscaler", "ConfigMap"],
             ["ConfigMap", "VerticalPodAutoscaler"],
