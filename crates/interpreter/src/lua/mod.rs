@@ -9,6 +9,8 @@
 //!
 //! - Each call has an environment of its own: a global of one call is not there in the next.
 //! - Instructions and memory are limited beside time, and patterns by the steps that matching them takes.
+//! - A script is as long and has as many branches as the compiler, which cannot be interrupted, takes no time for.
+//! - Errors are no longer than people read.
 //! - A table may stand in a result twice, as long as it is not within itself.
 //! - `kube.getPodDependencies` returns an empty list where there are none: scripts return it unguarded.
 //! - `pairs` visits fields in the order of PUC Lua, not in that of their insertion. No script may count on either.

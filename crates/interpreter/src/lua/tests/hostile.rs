@@ -72,6 +72,9 @@ fn time_is_limited_as_well() {
         "while true do end",
         "while true do pcall(function() while true do end end) end",
         "local s = 'a' for i = 1, 12 do s = s .. s end string.find(s, 'a*a*a*a*a*a*b')",
+        "while true do string.format('%99.99f', 1e308) end",
+        "while true do os.date('%c', 2^33) end",
+        "local s = '0' for i = 1, 20 do s = s .. s end while true do tonumber(s) tonumber(s, 2) end",
     ] {
         let started = Instant::now();
         let failed = hostile(body, &limits);
@@ -149,15 +152,12 @@ fn whatever_is_tried_ends_and_leaves_nothing() {
         "local function f() return xpcall(f, f) end f() while true do f() end",
         "local function f(...) return pcall(f, ..., ...) end f(1) while true do f(1) end",
         "local function f(...) return f(1, ...) end f()",
-        "while true do string.format('%99.99f', 1e308) end",
         "while true do string.char(unpack({1, 2, 3})) end",
         "string.format('%s %s', {}, print)",
         "string.format('%' .. '0')",
         "string.byte(('x'):upper(), -1/0, 1/0) string.sub('x', 0/0, 2^63) string.char(2^31)",
-        "while true do os.date('%c', 2^40) end",
         "os.time({year = 1/0, month = 0/0, day = -1/0})",
         "os.time({year = 2^53, month = 2^53, day = 2^53, hour = 2^53, min = 2^53, sec = 2^53}) error()",
-        "local s = '0' for i = 1, 20 do s = s .. s end while true do tonumber(s) tonumber(s, 2) end",
         "local k = require('kube') for _, f in pairs({k.resourceAdd, k.getResourceQuantity, k.accuratePodRequirements, \
          k.getPodDependencies}) do for _, v in pairs({1, -1, 0/0, 1/0, true, 'x', {}, print, {{}}, {spec = 1}}) do pcall(f, v, v, v) end end \
          k.resourceAdd(0/0)",
