@@ -83,6 +83,9 @@ pub enum ApplyError {
     Request(#[from] RequestError),
 }
 
+/// How often an entry of the managed fields is looked for that moves.
+const RELEASES: u32 = 5;
+
 // === impl Applier ===
 
 impl Applier {
@@ -208,10 +211,22 @@ impl Applier {
     ///
     /// # Errors
     ///
-    /// A [`RequestError`]; [`RequestError::is_invalid`] when the entries moved at the same time.
+    /// A [`RequestError`]; [`RequestError::is_invalid`] when the entries move again and again.
     pub async fn release(&self, key: &ObjectKey, live: &Value, manager: &str) -> Result<(), RequestError> {
-        if let Some(patch) = release(live, manager) {
-            self.cluster.patch(key, &patch, manager).await?;
+        let mut moved = None;
+        for last in (0..RELEASES).rev() {
+            let Some(patch) = release(moved.as_ref().unwrap_or(live), manager) else {
+                break;
+            };
+            match self.cluster.patch(key, &patch, manager).await {
+                Err(error) if error.is_invalid() && last > 0 => {}
+                released => return released.map(drop),
+            }
+            // Others have written, as kube-aggregator writes the status of an APIService as soon as that is there.
+            moved = self.cluster.read(key).await?;
+            if moved.is_none() {
+                break;
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
-use windlass_object::names;
+use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::TargetKinds;
 
 use super::*;
@@ -197,4 +197,57 @@ async fn repairs_end_in_a_contest_that_names_the_other_writer() {
     assert_eq!(contested[0].by.as_deref(), Some("fighter"));
     assert!(contested[0].is_news && contested[0].wait.is_some());
     assert_eq!(applier.contested("b"), []);
+}
+
+#[tokio::test]
+async fn an_entry_that_moves_is_released_where_it_is_then() {
+    let ours = json!({"manager": names::INSTALL, "operation": "Update"});
+    let theirs = json!({"manager": "kube-aggregator", "operation": "Update", "subresource": "status"});
+    let with = |entries: Value| {
+        let mut object = desired();
+        object["metadata"]["managedFields"] = entries;
+        object
+    };
+    let live = with(json!([ours]));
+    let moved = with(json!([theirs, ours]));
+    let key = ObjectKey::of(&live).unwrap();
+    for (answers, is_released, methods) in [
+        (vec![(200, live.clone())], true, &["PATCH"][..]),
+        (
+            vec![(422, status(422)), (200, moved.clone()), (200, moved.clone())],
+            true,
+            &["PATCH", "GET", "PATCH"],
+        ),
+        // Somebody else has released it, or deleted the object.
+        (
+            vec![(422, status(422)), (200, with(json!([theirs])))],
+            true,
+            &["PATCH", "GET"],
+        ),
+        (
+            vec![(422, status(422)), (404, status(404))],
+            true,
+            &["PATCH", "GET"],
+        ),
+        (vec![(403, status(403))], false, &["PATCH"]),
+        (
+            (0..9)
+                .flat_map(|_| [(422, status(422)), (200, moved.clone())])
+                .collect(),
+            false,
+            &[
+                "PATCH", "GET", "PATCH", "GET", "PATCH", "GET", "PATCH", "GET", "PATCH",
+            ],
+        ),
+    ] {
+        let (applier, requests) = applier(answers);
+        let released = applier.release(&key, &live, names::INSTALL).await;
+        assert_eq!(released.is_ok(), is_released, "{released:?}");
+        let requests = requests.lock();
+        let sent: Vec<_> = requests.iter().map(|(method, _)| method.as_str()).collect();
+        assert_eq!(sent, methods);
+        if let Some((_, patch)) = requests.get(2) {
+            assert_eq!(patch[2]["path"], "/metadata/managedFields/1");
+        }
+    }
 }

@@ -177,7 +177,12 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
         let writes = gate.log().iter().filter(|line| **line == write).count();
         // What is armed is created as a whole, claimed, and the creation is forgotten.
         let expected = if kind.kind.phase == Phase::Callers { 3 } else { 2 };
-        anyhow::ensure!(writes == expected, "{write} came {writes} times, for 2 revisions");
+        // kube-aggregator writes the status as soon as it is created: the creation may be found elsewhere in the managed fields then.
+        let most = expected + if kind.kind.kind == "APIService" { 4 } else { 0 };
+        anyhow::ensure!(
+            (expected..=most).contains(&writes),
+            "{write} came {writes} times, for 2 revisions"
+        );
     }
     delete(&cluster.client, &path).await?;
     for kind in &kinds {
