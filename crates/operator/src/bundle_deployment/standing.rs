@@ -7,8 +7,11 @@ use windlass_object::{ObjectKey, object};
 use super::{reconciler::BundleReconciler, report::InstallReport};
 use crate::install::{
     plan::{Phase, Plan},
-    status::Standing,
+    status::{BundleHealth, Standing},
 };
+
+/// What is said of the installed revision where asking about its objects failed.
+const UNASKED: &str = "waiting to ask again how its objects are interpreted, which was interrupted";
 
 // === impl BundleReconciler ===
 
@@ -22,7 +25,11 @@ impl BundleReconciler {
         report.next.as_ref()?;
         let installed = self.installed_record(deployment, report).await.ok()??;
         let owner = self.owner(deployment);
-        let health = self.health(deployment, &owner, &installed.plan, false).await;
+        let health = match self.health(deployment, &owner, &installed.plan, false).await {
+            Ok(of) => of.health,
+            // Nobody has looked at its objects.
+            Err(_) => BundleHealth::Healthy.and_unknown(UNASKED.to_owned()),
+        };
         let deployments = installed.plan.phases.of(Phase::Deployments);
         let live = |desired: &Value| {
             let key = ObjectKey::of(desired)?;
@@ -39,7 +46,7 @@ impl BundleReconciler {
             } else {
                 Err(down.join("; "))
             },
-            health: health.ok().map(|of| of.health).unwrap_or_default(),
+            health,
             armed: self.is_still_armed(&installed.plan, report),
         })
     }
