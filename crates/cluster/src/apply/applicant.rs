@@ -71,15 +71,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn applicant() -> Applicant {
-        Applicant {
-            bundle_deployment: "a".to_owned(),
-            uid: "1".to_owned(),
-            namespace: "n".to_owned(),
-            adopt: vec![],
-        }
-    }
+    use crate::apply::tests::applicant;
 
     fn living() -> LivingDeployments {
         let deployments = [("a", "1"), ("b", "2")];

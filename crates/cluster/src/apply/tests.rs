@@ -68,7 +68,8 @@ fn desired() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}, "data": {"a": "b"}})
 }
 
-fn applicant() -> Applicant {
+/// Who applies in tests.
+pub(super) fn applicant() -> Applicant {
     Applicant {
         bundle_deployment: "a".to_owned(),
         uid: "1".to_owned(),

@@ -14,7 +14,7 @@ use self::api_server::ApiServer;
 use super::{Retaining, Retention};
 use crate::{
     Index,
-    apply::{Applicant, Applier, Outcome},
+    apply::{Applier, Outcome, tests::applicant},
 };
 
 type Rule = fn(&Value, &Value) -> Result<Option<Value>, BoxError>;
@@ -75,15 +75,6 @@ impl Install {
     fn owns(&self, names: &[&str]) -> bool {
         let stored = self.server.stored.lock();
         stored.owns(windlass_object::names::INSTALL, names)
-    }
-}
-
-fn applicant() -> Applicant {
-    Applicant {
-        bundle_deployment: "a".to_owned(),
-        uid: "1".to_owned(),
-        namespace: "n".to_owned(),
-        adopt: vec![],
     }
 }
 
