@@ -35,7 +35,7 @@ pub struct ValidateCondition {
     pub affect_mode: AffectMode,
     /// How it is compared.
     #[serde(rename = "cond")]
-    pub comparison: Comparison,
+    pub operator: ConditionOperator,
     /// What is compared.
     pub data_ref: ValueReference,
     /// What is said where something is refused.
@@ -67,7 +67,7 @@ pub enum AffectMode {
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub enum Comparison {
+pub enum ConditionOperator {
     /// They are equal.
     Equal,
     /// They are not equal.

@@ -32,7 +32,7 @@ pub use self::{
     },
     cel::{CelOverride, CelValidation, CelValidationRule, CelVariable, MatchCondition},
     condition::{
-        AffectMode, Comparison, ProcessOperation, ValidateCondition, ValidateRuleTemplate,
+        AffectMode, ConditionOperator, ProcessOperation, ValidateCondition, ValidateRuleTemplate,
         ValidateTemplateType, ValueProcess,
     },
     constant::{ConstantValue, IntOrString},
