@@ -6,3 +6,6 @@
 //! It is pure: what a rule needs from elsewhere, other objects and answers of servers, comes as an argument.
 
 pub mod api;
+mod crds;
+
+pub use crds::crds;

@@ -305,3 +305,13 @@ proptest! {
         prop_assert_eq!(text.validate(&object, Some(&object)), []);
     }
 }
+
+#[test]
+fn a_broken_rule_shows_what_it_is_about_in_a_list_too() {
+    let rule = json!([{"rule": "self != 'b'", "message": "no b"}]);
+    let item = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": rule});
+    let list = json!({"type": "array", "maxItems": 9, "items": item});
+    let schema = Structural::new(&json!({"type": "object", "properties": {"l": list}}));
+    let errors = schema.validate(&json!({"l": ["a", "b"]}), None);
+    assert_eq!(errors[0].to_string(), "l[1]: Invalid value: \"b\": no b");
+}

@@ -46,6 +46,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::problem::FieldProblems;
 pub use self::{
     admission::admit,
     api::{
@@ -61,8 +62,4 @@ pub use self::{
         LocalValueRetention, ReplicaResourceRequirement, ReplicaRevision, StatusAggregation,
         StatusReflection,
     },
-};
-pub(crate) use self::{
-    crds::{crd, schema},
-    problem::FieldProblems,
 };

@@ -11,7 +11,7 @@ pub struct MatchCondition {
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// A CEL expression that is true or false. It knows object, oldObject, request and namespaceObject.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 4096))]
     pub expression: String,
 }
 
@@ -23,7 +23,7 @@ pub struct CelVariable {
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// What it is. It knows the variables before it.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 4096))]
     pub expression: String,
 }
 
@@ -32,13 +32,14 @@ pub struct CelVariable {
 #[serde(rename_all = "camelCase")]
 pub struct CelValidation {
     /// A CEL expression that is true where nothing is wrong.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 4096))]
     pub expression: String,
     /// What is said where it is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// A CEL expression for what is said where it is false; it counts before message.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
     pub message_expression: Option<String>,
 }
 
@@ -48,9 +49,10 @@ pub struct CelValidation {
 pub struct CelValidationRule {
     /// Values for the expressions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variables: Vec<CelVariable>,
     /// What must hold.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 64))]
     pub validations: Vec<CelValidation>,
 }
 
@@ -60,8 +62,9 @@ pub struct CelValidationRule {
 pub struct CelOverride {
     /// Values for the expression.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variables: Vec<CelVariable>,
     /// A CEL expression for a list of operations, each with op, path and, unless it removes, value.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 4096))]
     pub expression: String,
 }

@@ -3,11 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConstantValue, IntOrString, ValueReference};
+use super::{ConstantValue, IntOrString, ValueReference, schemas::rules};
 
 /// A validation that is rendered to CUE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    ("self.type != 'condition' || has(self.condition)", "type: condition needs condition"),
+])))]
 pub struct ValidateRuleTemplate {
     /// condition.
     #[serde(rename = "type")]
@@ -29,6 +32,18 @@ pub enum ValidateTemplateType {
 /// What is compared with what, and what follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    (
+        "self.cond in ['Exist', 'NotExist'] || has(self.value) || has(self.valueRef)",
+        "needs value or valueRef; only cond: Exist and NotExist need none",
+    ),
+    ("!(has(self.value) && has(self.valueRef))", "must not have both value and valueRef"),
+    (
+        "!(self.cond in ['In', 'NotIn']) || !has(self.value) || has(self.value.stringSlice) || has(self.value.integerSlice) || has(self.value.floatSlice)",
+        "cond: In and NotIn need a value that is a list",
+    ),
+    ("self.cond != 'Regex' || !has(self.value) || has(self.value.string)", "cond: Regex needs a value that is a string"),
+])))]
 pub struct ValidateCondition {
     /// reject refuses what the condition holds for; allow refuses what it does not hold for. Not given for reject.
     #[serde(default)]
@@ -39,7 +54,7 @@ pub struct ValidateCondition {
     /// What is compared.
     pub data_ref: ValueReference,
     /// What is said where something is refused.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 4096))]
     pub message: String,
     /// What it is compared with.
     #[serde(skip_serializing_if = "Option::is_none")]

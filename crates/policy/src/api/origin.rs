@@ -5,11 +5,34 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Affinity, OverrideOperation, ResourceRequirements, Toleration, TopologySpreadConstraint};
+use super::{
+    Affinity, OverrideOperation, ResourceRequirements, Toleration, TopologySpreadConstraint,
+    schemas::{containers, rules},
+};
 
 /// An override of one field of an object, or of the pods that it makes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    ("self.type != 'annotations' || has(self.annotations)", "type: annotations needs annotations"),
+    ("self.type != 'labels' || has(self.labels)", "type: labels needs labels"),
+    ("self.type != 'nodeSelector' || has(self.nodeSelector)", "type: nodeSelector needs nodeSelector"),
+    (
+        "self.type != 'schedulerName' || self.operation == 'remove' || has(self.schedulerName)",
+        "type: schedulerName needs schedulerName",
+    ),
+    (
+        "self.type != 'resourceRequirements' || has(self.resourceRequirements)",
+        "type: resourceRequirements needs resourceRequirements",
+    ),
+    ("self.type != 'resourceOversell' || has(self.resourcesOversell)", "type: resourceOversell needs resourcesOversell"),
+    ("self.type != 'affinity' || self.operation == 'remove' || has(self.affinity)", "type: affinity needs affinity"),
+    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations needs tolerations"),
+    (
+        "self.type != 'topologySpreadConstraints' || self.operation == 'remove' || has(self.topologySpreadConstraints)",
+        "type: topologySpreadConstraints needs topologySpreadConstraints",
+    ),
+])))]
 pub struct OriginOverrider {
     /// What is overridden.
     #[serde(rename = "type")]
@@ -26,6 +49,7 @@ pub struct OriginOverrider {
     /// For resourceRequirements and resourceOversell: names of containers and init containers, or * alone for all of both; empty for
     /// containerCount.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = containers()))]
     pub containers: Vec<String>,
     /// For annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

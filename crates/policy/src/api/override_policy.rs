@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     CelOverride, FailurePolicyType, MatchCondition, OriginOverrider, OverrideOperation, OverrideRuleTemplate,
     ResourceSelector, TargetOperation,
-    schemas::{any, label_selector},
+    schemas::{any, label_selector, rules, target_operations},
 };
 
 /// How objects are overridden.
@@ -17,6 +17,7 @@ use super::{
 pub struct OverridePolicySpec {
     /// Of which objects: those that any of them selects. None selects all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub resource_selectors: Vec<ResourceSelector>,
     /// In namespaces with which labels. Objects without a namespace are not asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,12 +25,13 @@ pub struct OverridePolicySpec {
     pub namespace_selector: Option<Value>,
     /// What has to hold before the rules are looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub match_conditions: Vec<MatchCondition>,
     /// What becomes of a request when the policy cannot be evaluated: Fail or Ignore; not given for Fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicyType>,
     /// What is done, in order.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 64))]
     pub override_rules: Vec<OverrideRule>,
 }
 
@@ -40,6 +42,7 @@ pub struct OverridePolicySpec {
 pub struct OverrideRule {
     /// On which operations; none for all. * stands alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), extend("x-kubernetes-validations" = target_operations()))]
     pub target_operations: Vec<TargetOperation>,
     /// What is done.
     pub overriders: Overriders,
@@ -49,12 +52,18 @@ pub struct OverrideRule {
 /// before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-validations" = rules(&[(
+    "has(self.plaintext) || has(self.cue) || has(self.cel) || has(self.template) || has(self.origin)",
+    "must have at least one of plaintext, cue, cel, template and origin",
+)])))]
 pub struct Overriders {
     /// Operations of a JSON patch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub plaintext: Vec<PlaintextOverrider>,
     /// A program in CUE that has patches.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 65536))]
     pub cue: String,
     /// An expression in CEL for patches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +76,7 @@ pub struct Overriders {
     pub rendered_cue: String,
     /// Typed overrides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub origin: Vec<OriginOverrider>,
 }
 
@@ -75,6 +85,7 @@ pub struct Overriders {
 #[serde(rename_all = "camelCase")]
 pub struct PlaintextOverrider {
     /// A JSON pointer, for example /metadata/annotations/example.com~1owner.
+    #[schemars(length(min = 1, max = 1024))]
     pub path: String,
     /// add, remove or replace. replace adds what is not there.
     #[serde(rename = "op")]

@@ -6,16 +6,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ResourceSelector, schemas::any};
+use super::{
+    ResourceSelector,
+    schemas::{any, rules},
+};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    ("self.from != 'k8s' || has(self.k8s)", "from: k8s needs k8s"),
+    ("self.from != 'http' || has(self.http)", "from: http needs http"),
+    ("self.from == 'owner' || has(self.path) && self.path != ''", "path is missing; only from: owner needs none"),
+])))]
 pub struct ValueReference {
     /// current, old, k8s, owner or http.
     pub from: ValueSource,
     /// Where the value is in what is referred to: /spec/replicas in an object, body.data.x in the answer of a server.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
     pub path: String,
     /// Which other object, where from is k8s. Its namespace, name and labels may have {{path}} for a value of the current object.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +56,7 @@ pub enum ValueSource {
 #[serde(rename_all = "camelCase")]
 pub struct HttpReference {
     /// The whole URL. It may have {{path}} for a value of the current object.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 2048))]
     pub url: String,
     /// GET or POST.
     pub method: HttpMethod,
@@ -80,6 +89,16 @@ pub enum HttpMethod {
 /// Who asks a server: by a token, or by a token that authUrl gives for a user name and a password. secretRef counts before all others.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    (
+        "has(self.secretRef) || has(self.staticToken) || has(self.authUrl)",
+        "must have one of secretRef, staticToken and authUrl",
+    ),
+    (
+        "!has(self.authUrl) || has(self.secretRef) || has(self.staticToken) || has(self.username) && has(self.password)",
+        "authUrl needs secretRef, or username and password",
+    ),
+])))]
 pub struct HttpAuth {
     /// The Secret that has token, or username and password.
     #[serde(skip_serializing_if = "Option::is_none")]

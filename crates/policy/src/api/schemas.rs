@@ -1,6 +1,7 @@
 //! Schemas of fields that have no type of their own here.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 
 /// A LabelSelector (`meta/v1`).
 pub(super) fn label_selector(_: &mut SchemaGenerator) -> Schema {
@@ -35,6 +36,22 @@ pub(super) fn label_selector(_: &mut SchemaGenerator) -> Schema {
             },
         },
     })
+}
+
+/// Rules in CEL, each with what is said where it does not hold.
+pub(super) fn rules(rules: &[(&str, &str)]) -> Value {
+    let rule = |(rule, message): &(&str, &str)| json!({"rule": rule, "message": message});
+    rules.iter().map(rule).collect()
+}
+
+/// What holds for operations of a rule.
+pub(super) fn target_operations() -> Value {
+    rules(&[("self.size() == 1 || !('*' in self)", "* must be the only one")])
+}
+
+/// What holds for names of containers.
+pub(super) fn containers() -> Value {
+    rules(&[("self.size() == 1 || !('*' in self)", "* must be the only one")])
 }
 
 /// Any JSON.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::schemas::label_selector;
+use super::schemas::{label_selector, rules};
 
 /// Objects of one kind: those that fit in all that is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,12 +44,17 @@ pub struct FieldSelector {
     pub match_fields: BTreeMap<String, String>,
     /// Expressions that hold for fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
     pub match_expressions: Vec<FieldSelectorRequirement>,
 }
 
 /// What a field of objects is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    ("!(self.operator in ['In', 'NotIn']) || has(self.value)", "In and NotIn need value"),
+    ("self.operator in ['In', 'NotIn'] || !has(self.value)", "Exists and DoesNotExist take no value"),
+])))]
 pub struct FieldSelectorRequirement {
     /// The whole path of the field, for example `metadata.annotations.example.com/owner`.
     #[schemars(length(min = 1))]

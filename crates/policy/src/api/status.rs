@@ -35,7 +35,6 @@ pub struct PolicyCondition {
     /// Why, for people.
     pub message: String,
     /// Since when the status is what it is.
-    #[schemars(extend("format" = "date-time"))]
     pub last_transition_time: String,
     /// The generation that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]

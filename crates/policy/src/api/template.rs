@@ -3,11 +3,29 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Affinity, ConstantValue, ResourceRequirements, Toleration, ValueReference};
+use super::{
+    Affinity, ConstantValue, ResourceRequirements, Toleration, ValueReference,
+    schemas::{containers, rules},
+};
 
 /// An override that is rendered to CUE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    (
+        "!(self.type in ['annotations', 'labels']) || has(self.path) && self.path != '' || has(self.value) && has(self.value.stringMap)",
+        "type: annotations and labels need path, or value.stringMap",
+    ),
+    (
+        "!(self.type in ['annotations', 'labels']) || self.operation == 'remove' || has(self.value) || has(self.valueRef)",
+        "type: annotations and labels need value or valueRef",
+    ),
+    ("!(has(self.value) && has(self.valueRef))", "must not have both value and valueRef"),
+    ("self.type != 'resources' || has(self.resources)", "type: resources needs resources"),
+    ("self.type != 'resourcesOversell' || has(self.resourcesOversell)", "type: resourcesOversell needs resourcesOversell"),
+    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations needs tolerations"),
+    ("self.type != 'affinity' || has(self.affinity)", "type: affinity needs affinity"),
+])))]
 pub struct OverrideRuleTemplate {
     /// What is overridden.
     #[serde(rename = "type")]
@@ -38,6 +56,7 @@ pub struct OverrideRuleTemplate {
     /// For resources and resourcesOversell: names of containers and init containers, or * alone for all of both; empty for the first
     /// container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = containers()))]
     pub containers: Vec<String>,
 }
 
