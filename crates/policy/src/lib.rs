@@ -7,5 +7,10 @@
 
 pub mod api;
 mod crds;
+pub mod patch;
+mod problem;
 
-pub use crds::crds;
+pub use self::{
+    crds::crds,
+    problem::{PolicyProblem, SourcePosition},
+};
