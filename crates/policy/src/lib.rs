@@ -5,12 +5,18 @@
 //!
 //! It is pure: what a rule needs from elsewhere, other objects and answers of servers, comes as an argument.
 
+mod admission;
 pub mod api;
 mod crds;
 pub mod patch;
+mod policy_object;
 mod problem;
+mod selection;
 
 pub use self::{
+    admission::{AdmissionAttributes, AdmissionOperation},
     crds::crds,
+    policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, SourcePosition},
+    selection::SelectionError,
 };

@@ -52,8 +52,8 @@ pub struct FieldSelector {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
-    ("!(self.operator in ['In', 'NotIn']) || has(self.value)", "In and NotIn need value"),
-    ("self.operator in ['In', 'NotIn'] || !has(self.value)", "Exists and DoesNotExist take no value"),
+    ("!(self.operator in ['In', 'NotIn']) || has(self.value) || has(self.values)", "In and NotIn need value"),
+    ("self.operator in ['In', 'NotIn'] || !has(self.value) && !has(self.values)", "Exists and DoesNotExist take no value"),
 ])))]
 pub struct FieldSelectorRequirement {
     /// The whole path of the field, for example `metadata.annotations.example.com/owner`.
@@ -62,8 +62,11 @@ pub struct FieldSelectorRequirement {
     /// In, NotIn, Exists or DoesNotExist.
     pub operator: SelectorOperator,
     /// Values of the field, for In and NotIn.
-    #[serde(default, alias = "values", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value: Vec<String>,
+    /// The same as value, under the name that label selectors have for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
 }
 
 /// How a field and values are compared.
