@@ -7,16 +7,32 @@
 
 mod admission;
 pub mod api;
+mod compiled;
 mod crds;
+mod engine;
+mod evaluation;
+mod origin;
 pub mod patch;
 mod policy_object;
 mod problem;
+mod reference;
 mod selection;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     admission::{AdmissionAttributes, AdmissionOperation},
+    compiled::{CompiledPolicy, RuleStep},
     crds::crds,
+    engine::{
+        Engines, EvaluationBudget, EvaluationError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
+    },
+    evaluation::{
+        AppliedStep, Evaluation, FailureReason, Finding, OverrideOutcome, PolicyFailure, PolicySet,
+        ValidationOutcome,
+    },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, SourcePosition},
+    reference::{Answer, Answers, DataReference, HttpRequest},
     selection::SelectionError,
 };
