@@ -18,6 +18,8 @@ mod check;
 mod containers;
 mod lists;
 mod pod_spec;
+#[cfg(test)]
+mod tests;
 mod tolerations;
 
 pub(crate) use self::{apply::apply, check::check, tolerations::check as check_tolerations};

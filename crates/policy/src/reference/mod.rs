@@ -7,6 +7,8 @@ mod data_reference;
 mod placeholder;
 mod read;
 mod rule_references;
+#[cfg(test)]
+mod tests;
 
 pub use self::data_reference::{Answer, Answers, DataReference, HttpRequest};
 pub(crate) use self::rule_references::{ReferenceResolution, RuleReferences};
