@@ -44,9 +44,9 @@ pub struct Args {
         value_name = "NAMESPACE"
     )]
     pub namespace: String,
-    /// The controllers to run: certificates, bundles, or both with a comma between. One process may run each, with the
+    /// The controllers to run: certificates, bundles, policies, with commas between. A process of its own may run each, with the
     /// rights that it needs and a Lease of its own.
-    #[arg(long, value_name = "LIST", default_value_t = Controllers::All)]
+    #[arg(long, value_name = "LIST", default_value_t = Controllers::DEFAULT)]
     pub controllers: Controllers,
     /// The CA injectors to stand in for, with commas between: cert-manager, service-ca, cluster-api. Windlass answers their
     /// annotations, while they are not at work themselves.
@@ -62,8 +62,9 @@ pub struct Args {
     /// Address to serve /livez, /readyz and /metrics on.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub bind: SocketAddr,
-    /// Address to serve the guard's AdmissionReviews on, over TLS. If unset, changes to the conversion of a
-    /// CustomResourceDefinition that a BundleDeployment claims are not denied, but reverted afterwards.
+    /// Address to answer AdmissionReviews on, over TLS: those of the guard, and those that policies are asked about, which need it.
+    /// Without the guard, changes to the conversion of a CustomResourceDefinition that a BundleDeployment claims are not denied, but
+    /// reverted afterwards.
     #[arg(long, value_name = "ADDRESS")]
     pub admission_bind: Option<SocketAddr>,
     /// Log format. $WINDLASS_LOG sets the log filter, for example windlass=debug.
@@ -121,26 +122,29 @@ impl Args {
     ///
     /// When flags do not fit together.
     pub fn options(&self) -> anyhow::Result<OperatorOptions> {
-        let of_bundles = [
-            ("--bundle-dir", self.bundle_dir.is_some()),
-            ("--admission-bind", self.admission_bind.is_some()),
-        ];
         ensure!(
             self.controllers.have_certificates() || self.answer_annotations_of.is_empty(),
             "--answer-annotations-of has no effect without the controllers of certificates: remove it, or set --controllers={}",
-            Controllers::All
+            Controllers::DEFAULT
         );
-        for (flag, is_set) in of_bundles {
-            ensure!(
-                self.controllers.have_bundles() || !is_set,
-                "{flag} has no effect without the controllers of bundles: remove it, or set --controllers={}",
-                Controllers::All
-            );
-        }
+        ensure!(
+            self.controllers.have_bundles() || self.bundle_dir.is_none(),
+            "--bundle-dir has no effect without the controllers of bundles: remove it, or set --controllers={}",
+            Controllers::DEFAULT
+        );
+        ensure!(
+            self.controllers.answer_reviews() || self.admission_bind.is_none(),
+            "--admission-bind has no effect without the controllers of bundles or policies: remove it, or set --controllers={}",
+            Controllers::DEFAULT
+        );
+        ensure!(
+            !self.controllers.have_policies() || self.admission_bind.is_some(),
+            "--admission-bind must be set with the controllers of policies: they answer there"
+        );
         ensure!(
             self.controllers.have_certificates() || self.remote_kubeconfig_secret.is_none(),
             "--remote-kubeconfig-secret has no effect without the controllers of certificates: remove it, or set --controllers={}",
-            Controllers::All
+            Controllers::DEFAULT
         );
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));
@@ -221,9 +225,9 @@ mod tests {
 
     #[test]
     fn what_belongs_to_bundles_is_refused_where_they_do_not_run() {
-        assert_eq!(options(&[]).unwrap().controllers, Controllers::All);
+        assert_eq!(options(&[]).unwrap().controllers, Controllers::DEFAULT);
         let guarded = ["--admission-bind=0.0.0.0:9443", "--controllers=bundles"];
-        assert_eq!(options(&guarded).unwrap().controllers, Controllers::Bundles);
+        assert_eq!(options(&guarded).unwrap().controllers, Controllers::BUNDLES);
         for flag in ["--admission-bind=0.0.0.0:9443", "--bundle-dir=/bundles"] {
             let error = options(&["--controllers=certificates", flag])
                 .unwrap_err()
@@ -231,6 +235,15 @@ mod tests {
             assert!(error.starts_with(flag.split('=').next().unwrap()), "{error}");
         }
         options(&["--controllers=certificates"]).unwrap();
+    }
+
+    #[test]
+    fn policies_run_where_they_can_be_asked_and_only_if_they_are_named() {
+        assert!(!options(&[]).unwrap().controllers.have_policies());
+        let error = options(&["--controllers=policies"]).unwrap_err().to_string();
+        assert!(error.starts_with("--admission-bind must be set"), "{error}");
+        let chosen = options(&["--controllers=policies", "--admission-bind=0.0.0.0:9443"]).unwrap();
+        assert_eq!(chosen.controllers, Controllers::POLICIES);
     }
 
     #[test]

@@ -58,7 +58,10 @@ pub(crate) fn is_indivisible(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
     let target = KINDS.iter().find(|target| target.is(group, &kind.kind));
     let ours = [
+        kinds::CLUSTER_OVERRIDE_POLICY,
+        kinds::CLUSTER_VALIDATE_POLICY,
         kinds::NAMESPACE,
+        kinds::OVERRIDE_POLICY,
         kinds::RESOURCE_INTERPRETATION,
         kinds::RESOURCE_INTERPRETER_CUSTOMIZATION,
     ];

@@ -89,6 +89,14 @@ pub mod kinds {
     /// Our own.
     pub const RESOURCE_INTERPRETATION: Kind =
         Kind::new("interpretation.windlass.dev/v1alpha1", "ResourceInterpretation");
+    /// Policies that override all objects.
+    pub const CLUSTER_OVERRIDE_POLICY: Kind =
+        Kind::new("policy.kcloudlabs.io/v1alpha1", "ClusterOverridePolicy");
+    /// Policies that override objects of their namespace.
+    pub const OVERRIDE_POLICY: Kind = Kind::new("policy.kcloudlabs.io/v1alpha1", "OverridePolicy");
+    /// Policies that validate all objects.
+    pub const CLUSTER_VALIDATE_POLICY: Kind =
+        Kind::new("policy.kcloudlabs.io/v1alpha1", "ClusterValidatePolicy");
     /// InjectionTargets.
     pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
 }

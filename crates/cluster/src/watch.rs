@@ -49,13 +49,16 @@ pub struct UnlistedWatch {
 /// The kinds without which nothing can be done: what we are asked for, who is called and who serves, and where we keep what we
 /// know. All others bring only what needs them to a halt, be it that a conversion webhook of somebody else is broken for days,
 /// or that our role was trimmed.
-const ESSENTIAL_KINDS: [Kind; 11] = [
+const ESSENTIAL_KINDS: [Kind; 14] = [
     kinds::BUNDLE_DEPLOYMENT,
+    kinds::CLUSTER_OVERRIDE_POLICY,
+    kinds::CLUSTER_VALIDATE_POLICY,
     kinds::CONFIG_MAP,
     kinds::CUSTOM_RESOURCE_DEFINITION,
     kinds::DEPLOYMENT,
     kinds::ENDPOINT_SLICE,
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
+    kinds::OVERRIDE_POLICY,
     kinds::POD,
     kinds::SECRET,
     kinds::SERVICE,

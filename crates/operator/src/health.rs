@@ -13,6 +13,7 @@ use tracing::info;
 use windlass_cluster::{Kind, telemetry::Metrics, watch::UnlistedWatch, watches::Watches};
 
 use crate::{
+    admission::CertificateResolver,
     connections,
     listener::{ServeError, listen},
 };
@@ -24,6 +25,8 @@ pub(crate) struct Health {
     pub watches: Watches,
     /// What `/metrics` says.
     pub metrics: Arc<Metrics>,
+    /// The certificate without which nobody can be answered; `None` where that hinders nobody else.
+    pub certificate: Option<Arc<CertificateResolver>>,
 }
 
 /// Serves until `shutdown`.
@@ -51,6 +54,11 @@ fn router(health: Health) -> Router {
 }
 
 async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (StatusCode, String) {
+    let unserved = health.certificate.filter(|certificate| !certificate.is_there());
+    if let Some(certificate) = unserved {
+        let text = format!("waiting for a certificate in {}", certificate.secret());
+        return (StatusCode::SERVICE_UNAVAILABLE, text);
+    }
     let is_ready = health.watches.are_complete();
     let status = if is_ready {
         StatusCode::OK
@@ -127,6 +135,7 @@ mod tests {
         Health {
             watches: Watches::new(cluster, Arc::new(Index::new()), served).0,
             metrics: Arc::new(Metrics::new()),
+            certificate: None,
         }
     }
 
@@ -187,5 +196,22 @@ mod tests {
         let asked = |query| is_verbose(Some(query));
         assert!(asked("verbose") && asked("a=b&verbose=true"));
         assert!(!asked("a=verbose") && !is_verbose(None));
+    }
+
+    #[tokio::test]
+    async fn who_answers_for_policies_is_ready_only_with_a_certificate() {
+        let mut health = health();
+        assert_eq!(ready(State(health.clone()), RawQuery(None)).await.0, StatusCode::OK);
+        let secret = kinds::SECRET.object(Some("windlass-system"), "windlass-policies-cert");
+        let certificate = CertificateResolver::new(Arc::new(Index::new()), secret);
+        health.certificate = Some(Arc::new(certificate));
+        let (status, text) = ready(State(health), RawQuery(None)).await;
+        assert_eq!(
+            (status, &*text),
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "waiting for a certificate in Secret windlass-system/windlass-policies-cert"
+            )
+        );
     }
 }

@@ -24,6 +24,7 @@ pub mod leaving;
 mod listener;
 mod operator;
 mod other_leader;
+pub mod policies;
 mod remote_cluster;
 mod reporting;
 mod servers;

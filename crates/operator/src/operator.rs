@@ -15,6 +15,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use kube::Client;
+use policy::Engines;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -32,7 +33,7 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
 
 use crate::{
-    admission::{self, Admission},
+    admission::{self, Admission, AdmissionService, Bodies, CertificateResolver},
     alarms, annotated_service, bundle_deployment,
     ca_injectors::{self, Opponents},
     context::{Context, RemoteTargets},
@@ -41,6 +42,7 @@ use crate::{
     health::{self, Health},
     injection_target,
     interpretation::Interpretation,
+    policies::{self, PolicyServer, PolicyStore},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
@@ -70,7 +72,7 @@ pub struct OperatorOptions {
     pub answered: CaInjectors,
     /// Where /livez, /readyz and /metrics are served; nowhere if `None`.
     pub health: Option<SocketAddr>,
-    /// Where the guard answers AdmissionReviews; nowhere if `None`. Belongs to the controllers of bundles.
+    /// Where AdmissionReviews are answered, of the guard and of policies; nowhere if `None`.
     pub admission: Option<SocketAddr>,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
@@ -189,8 +191,7 @@ impl Operator {
         let bundle_directory = directory.map(canonical).transpose()?;
         let index = Arc::new(Index::answering(self.options.answered.clone()));
         let opponents = Arc::<Opponents>::default();
-        let served = kinds::SECRET.object(Some(&self.options.namespace), admission::SECRET);
-        let (watches, watching) = Watches::new(cluster.clone(), index.clone(), served);
+        let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served());
         let interpretation = Arc::new(Interpretation::new(index.clone()));
         let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
         let context = |cluster: Cluster, leadership: &Leadership| Context {
@@ -222,12 +223,19 @@ impl Operator {
         let context = Arc::new(context(cluster, &leadership));
         let mut tasks = Tasks::new();
         self.start_controllers(&mut tasks, &context, &standby, watching, &stop);
-        self.start_servers(&mut tasks, &context, &stop);
+        let policies = self.start_policies(&mut tasks, &context, &stop);
+        self.start_servers(&mut tasks, &context, policies, &stop);
         if let Some(secret) = &self.options.remote {
             let connecting = remote_cluster::run(context, secret.clone(), connection, stop.clone());
             tasks.start("remote-cluster", connecting);
         }
         Ok(tasks.supervise(stop).await?)
+    }
+
+    /// The Secret with the certificate that is served.
+    fn served(&self) -> ObjectKey {
+        let service = AdmissionService::of(self.options.controllers);
+        kinds::SECRET.object(Some(&self.options.namespace), service.secret)
     }
 
     /// The remote cluster, if there is one, for those who write with this leadership.
@@ -289,14 +297,51 @@ impl Operator {
         );
     }
 
-    fn start_servers(&self, tasks: &mut Tasks, context: &Context, stop: &CancellationToken) {
-        let admission = self.options.admission;
-        if let Some(bind) = admission.filter(|_| self.options.controllers.have_bundles()) {
+    /// Starts what policies need. What is given answers from them, if they are to be served.
+    fn start_policies(
+        &self,
+        tasks: &mut Tasks,
+        context: &Arc<Context>,
+        stop: &CancellationToken,
+    ) -> Option<Arc<PolicyStore>> {
+        if !self.options.controllers.have_policies() {
+            return None;
+        }
+        let store = Arc::new(PolicyStore::new(context.index.clone(), Engines::built_in()));
+        tasks.start("policy-store", store.clone().run(stop.clone()));
+        tasks.start(
+            "policy",
+            policies::run(context.clone(), store.clone(), self.served(), stop.clone()),
+        );
+        Some(store)
+    }
+
+    fn start_servers(
+        &self,
+        tasks: &mut Tasks,
+        context: &Context,
+        policies: Option<Arc<PolicyStore>>,
+        stop: &CancellationToken,
+    ) {
+        let controllers = self.options.controllers;
+        let certificate = Arc::new(CertificateResolver::new(context.index.clone(), self.served()));
+        let has_policies = policies.is_some();
+        if let Some(bind) = self.options.admission.filter(|_| controllers.answer_reviews()) {
+            let bodies = Arc::<Bodies>::default();
+            // Not fenced: one that stands by answers, too.
+            let client = self.client.clone();
+            let policies = policies.map(|store| {
+                let index = context.index.clone();
+                Arc::new(PolicyServer::new(store, index, client.clone(), bodies.clone()))
+            });
             let admission = Admission {
                 index: context.index.clone(),
-                // Not fenced: one that stands by answers, too.
-                client: self.client.clone(),
+                client,
                 namespace: context.namespace.clone(),
+                has_guard: controllers.have_bundles(),
+                policies,
+                certificate: certificate.clone(),
+                bodies,
             };
             tasks.start("admission", admission::serve(bind, admission, stop.clone()));
         }
@@ -304,6 +349,7 @@ impl Operator {
             let health = Health {
                 watches: context.watches.clone(),
                 metrics: context.metrics.clone(),
+                certificate: has_policies.then_some(certificate),
             };
             tasks.start("health", health::serve(bind, health, stop.clone()));
         }

@@ -19,7 +19,7 @@ Lease windlass-certificates; the other replica repairs trust bundles, too.";
 /// That of the controllers of bundles.
 pub(super) fn documents() -> Vec<Document> {
     let guard = format!("0.0.0.0:{PORT}");
-    let controllers = format!("--controllers={}", Controllers::Bundles);
+    let controllers = format!("--controllers={}", Controllers::BUNDLES);
     let arguments = [&controllers, "--admission-bind", &guard];
     let port = json!({ "name": PORT_NAME, "containerPort": PORT });
     vec![Document::commented(
@@ -30,7 +30,7 @@ pub(super) fn documents() -> Vec<Document> {
 
 /// That of the controllers of certificates.
 pub(super) fn certificates_documents() -> Vec<Document> {
-    let controllers = format!("--controllers={}", Controllers::Certificates);
+    let controllers = format!("--controllers={}", Controllers::CERTIFICATES);
     vec![Document::commented(
         CERTIFICATES_COMMENT,
         deployment(CERTIFICATES_ACCOUNT, &[&controllers], None),

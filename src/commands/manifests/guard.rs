@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_object::names;
 use windlass_operator::admission::{
-    CERTIFICATES_ACCOUNT, PATH, REMOVAL_PATH, SECRET, SERVICE, service_account_user,
+    AdmissionService, CERTIFICATES_ACCOUNT, PATH, REMOVAL_PATH, service_account_user,
 };
 
 use super::document::{Document, NAME, NAMESPACE, labels};
@@ -16,14 +16,15 @@ pub(super) const PORT_NAME: &str = "admission";
 
 /// The Service and the webhook configuration.
 pub(super) fn documents() -> Vec<Document> {
+    let AdmissionService { name: called, secret } = AdmissionService::GUARD;
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            "name": SERVICE,
+            "name": called,
             "namespace": NAMESPACE,
             "labels": labels(),
-            "annotations": { names::SERVING_CERT_SECRET: SECRET },
+            "annotations": { names::SERVING_CERT_SECRET: secret },
         },
         "spec": {
             "selector": labels(),
@@ -37,11 +38,11 @@ pub(super) fn documents() -> Vec<Document> {
         "metadata": {
             "name": NAME,
             "labels": labels(),
-            "annotations": { names::INJECT_CA_FROM: format!("{NAMESPACE}/{SERVICE}") },
+            "annotations": { names::INJECT_CA_FROM: format!("{NAMESPACE}/{called}") },
         },
         "webhooks": [{
             "name": "guard.windlass.dev",
-            "clientConfig": { "service": { "name": SERVICE, "namespace": NAMESPACE, "path": PATH, "port": 443 } },
+            "clientConfig": { "service": { "name": called, "namespace": NAMESPACE, "path": PATH, "port": 443 } },
             "rules": [{
                 "apiGroups": ["apiextensions.k8s.io"],
                 "apiVersions": ["v1"],
@@ -62,7 +63,7 @@ pub(super) fn documents() -> Vec<Document> {
         }, {
             "name": "removal.windlass.dev",
             "clientConfig": {
-                "service": { "name": SERVICE, "namespace": NAMESPACE, "path": REMOVAL_PATH, "port": 443 },
+                "service": { "name": called, "namespace": NAMESPACE, "path": REMOVAL_PATH, "port": 443 },
             },
             "rules": [{
                 "apiGroups": [names::GROUP],

@@ -13,14 +13,14 @@ const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// The ServiceAccount, its roles and their bindings.
 pub(super) fn documents() -> Vec<Document> {
-    account(NAME, Controllers::All, ROLE, rules())
+    account(NAME, Controllers::DEFAULT, ROLE, rules())
 }
 
 /// The same for a process that runs the controllers of certificates only.
 pub(super) fn certificates_documents() -> Vec<Document> {
     account(
         CERTIFICATES_ACCOUNT,
-        Controllers::Certificates,
+        Controllers::CERTIFICATES,
         CERTIFICATES_ROLE,
         certificates_rules(),
     )

@@ -11,28 +11,37 @@ use std::{
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request, rejection::BytesRejection},
-    http::StatusCode,
+    http::{StatusCode, header::CONTENT_LENGTH},
     response::{IntoResponse, Response},
 };
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::{
-    sync::{Semaphore, SemaphorePermit},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::timeout,
 };
 
-use crate::{connections::ClientAddress, guard::InvalidReview};
+use super::review::InvalidReview;
+use crate::connections::ClientAddress;
 
 /// Reads bodies.
-pub(super) struct Bodies {
+pub(crate) struct Bodies {
     turns: Semaphore,
     /// Those of each client that has some.
     clients: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+    /// For what is kept whole, in units of [`ROOM_UNIT`].
+    room: Arc<Semaphore>,
+}
+
+/// A body that is kept whole, and the room that it takes for as long as anything of it is kept.
+pub(crate) struct WholeBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) room: OwnedSemaphorePermit,
 }
 
 /// Why a body was not read.
 #[derive(Debug, Error)]
-pub(super) enum ReadBodyError {
+pub(crate) enum ReadBodyError {
     #[error("too many requests; try again later")]
     Busy,
     #[error("timed out reading the body")]
@@ -44,9 +53,15 @@ pub(super) enum ReadBodyError {
 }
 
 /// The longest body that is read: both states of an object, each of which may take 3 MiB in a request.
-pub(super) const LONGEST_BODY: usize = 7 << 20;
+pub(crate) const LONGEST_BODY: usize = 7 << 20;
 
-/// How many bodies are held at a time.
+/// How many bytes of bodies are kept whole at a time: as trees they take up to forty times as much.
+const ROOM: usize = 8 << 20;
+
+/// In what units room is given.
+const ROOM_UNIT: usize = 1 << 10;
+
+/// How many bodies are read at a time.
 const BODIES: usize = 4;
 
 /// How long a body may wait for its turn: who sends it waits no longer for the answer.
@@ -57,12 +72,43 @@ const BODY: Duration = Duration::from_secs(2);
 
 // === impl Bodies ===
 
-impl Bodies {
-    pub(super) fn new() -> Self {
+impl Default for Bodies {
+    fn default() -> Self {
         Self {
             turns: Semaphore::new(BODIES),
             clients: Mutex::default(),
+            room: Arc::new(Semaphore::new(ROOM / ROOM_UNIT)),
         }
+    }
+}
+
+impl Bodies {
+    /// The body of a request, to be kept whole until it is answered.
+    ///
+    /// # Errors
+    ///
+    /// When there is no turn or no room for it, or it is too long or takes too long.
+    pub(crate) async fn read_whole(
+        &self,
+        client: ClientAddress,
+        request: Request,
+    ) -> Result<WholeBody, ReadBodyError> {
+        let length = request.headers().get(CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        // More than the longest is refused as it is read.
+        let length: usize = length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY);
+        let units = u32::try_from(length.div_ceil(ROOM_UNIT).max(1)).unwrap_or(u32::MAX);
+        let own = self.of(client);
+        let turn = async {
+            let room = self.room.clone().acquire_many_owned(units);
+            Some((own.acquire().await.ok()?, self.turns.acquire().await.ok()?, room.await.ok()?))
+        };
+        let Ok(Some((_own, _turn, room))) = timeout(TURN, turn).await else {
+            return Err(ReadBodyError::Busy);
+        };
+        let bytes = timeout(BODY, Bytes::from_request(request, &())).await;
+        let bytes = bytes.map_err(|_| ReadBodyError::Slow)??;
+        Ok(WholeBody { bytes, room })
     }
 
     /// What `parse` makes of the body of a request, of which no more is kept.
@@ -102,14 +148,19 @@ impl Bodies {
 
 // === impl ReadBodyError ===
 
-impl IntoResponse for ReadBodyError {
-    fn into_response(self) -> Response {
-        let status = match self {
+impl ReadBodyError {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
-            Self::Broken(rejection) => return rejection.into_response(),
-        };
-        (status, self.to_string()).into_response()
+            Self::Broken(rejection) => rejection.status(),
+        }
+    }
+}
+
+impl IntoResponse for ReadBodyError {
+    fn into_response(self) -> Response {
+        (self.status(), self.to_string()).into_response()
     }
 }

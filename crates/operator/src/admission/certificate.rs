@@ -38,7 +38,7 @@ enum LoadCertificateError {
 }
 
 /// The certificate in a Secret.
-pub(super) struct CertificateResolver {
+pub(crate) struct CertificateResolver {
     index: Arc<Index>,
     secret: ObjectKey,
     last: Mutex<Last>,
@@ -56,7 +56,7 @@ struct Last {
 
 impl CertificateResolver {
     /// The certificate in `secret`, as `index` knows it.
-    pub(super) fn new(index: Arc<Index>, secret: ObjectKey) -> Self {
+    pub(crate) fn new(index: Arc<Index>, secret: ObjectKey) -> Self {
         Self {
             index,
             secret,
@@ -69,13 +69,23 @@ impl CertificateResolver {
     /// # Errors
     ///
     /// When the provider lacks one of these versions.
-    pub(super) fn tls(self) -> Result<ServerConfig, rustls::Error> {
+    pub(super) fn tls(self: Arc<Self>) -> Result<ServerConfig, rustls::Error> {
         let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(self));
+            .with_cert_resolver(self);
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(tls)
+    }
+
+    /// The Secret that it is in.
+    pub(crate) fn secret(&self) -> &ObjectKey {
+        &self.secret
+    }
+
+    /// Whether there is one to be served.
+    pub(crate) fn is_there(&self) -> bool {
+        self.current().is_some()
     }
 
     fn current(&self) -> Option<Arc<CertifiedKey>> {

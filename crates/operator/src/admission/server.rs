@@ -1,48 +1,36 @@
-//! Serves the guard.
+//! Serves AdmissionReviews, of whatever a process answers.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
-use axum::{
-    Json, Router,
-    extract::{DefaultBodyLimit, Extension, Request, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
-    routing::post,
-};
+use axum::{Router, extract::DefaultBodyLimit};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
-use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watch::Watch};
-use windlass_object::{names, object};
+use tracing::info;
+use windlass_cluster::{Cluster, Index};
 
 use super::{
     bodies::{Bodies, LONGEST_BODY},
     certificate::CertificateResolver,
+    guard::{self, Guard, IDENTIFICATION},
 };
 use crate::{
-    connections::{self, ClientAddress},
-    guard::{self, Review},
-    leaving,
+    connections,
+    controllers::Controllers,
     listener::{ServeError, listen},
+    policies::PolicyServer,
 };
 
-/// The Service that leads here, in the operator's namespace; and the ServingCertificate that is made for it.
-pub const SERVICE: &str = "windlass";
-
-/// The Secret with the certificate that is served.
-pub const SECRET: &str = "windlass-cert";
-
-/// The path of the guard of CRDs.
-pub const PATH: &str = "/guard";
-
-/// The path of the guard of removals.
-pub const REMOVAL_PATH: &str = "/guard/removal";
+/// The Service that leads to a process that answers AdmissionReviews, in the operator's namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdmissionService {
+    /// Its name, and that of the ServingCertificate that is made for it.
+    pub name: &'static str,
+    /// The Secret with the certificate that is served.
+    pub secret: &'static str,
+}
 
 /// The ServiceAccount of a process that runs the controllers of certificates only, in the operator's namespace.
 pub const CERTIFICATES_ACCOUNT: &str = "windlass-certificates";
-
-/// How long the API server may take to say who the operator is; it gives the guard itself less time.
-pub(super) const IDENTIFICATION: Duration = Duration::from_secs(2);
 
 /// What is served.
 pub(crate) struct Admission {
@@ -52,16 +40,39 @@ pub(crate) struct Admission {
     pub client: Client,
     /// The operator's own namespace.
     pub namespace: String,
+    /// Whether the guard answers.
+    pub has_guard: bool,
+    /// Answers for policies, if they are served here.
+    pub policies: Option<Arc<PolicyServer>>,
+    /// What is served with.
+    pub certificate: Arc<CertificateResolver>,
+    /// Reads what is asked.
+    pub bodies: Arc<Bodies>,
 }
 
-/// What every request is answered from.
-pub(super) struct Guard {
-    pub(super) index: Arc<Index>,
-    /// Knows who the operator is.
-    pub(super) cluster: Cluster,
-    /// The user of the process that runs the controllers of certificates, where that is one of its own: it injects.
-    pub(super) certificates: String,
-    pub(super) bodies: Bodies,
+// === impl AdmissionService ===
+
+impl AdmissionService {
+    /// That of the guard.
+    pub const GUARD: Self = Self {
+        name: "windlass",
+        secret: "windlass-cert",
+    };
+
+    /// That of policies, where they have processes of their own.
+    pub const POLICIES: Self = Self {
+        name: "windlass-policies",
+        secret: "windlass-policies-cert",
+    };
+
+    /// The one that leads to processes with these controllers.
+    pub const fn of(controllers: Controllers) -> Self {
+        if controllers.have_bundles() || !controllers.have_policies() {
+            Self::GUARD
+        } else {
+            Self::POLICIES
+        }
+    }
 }
 
 /// Serves until `shutdown`, and answers what it was asked before then.
@@ -74,104 +85,36 @@ pub(crate) async fn serve(
     admission: Admission,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let Admission {
-        index,
-        client,
-        namespace,
-    } = admission;
     let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
-    let secret = kinds::SECRET.object(Some(&namespace), SECRET);
-    let tls = CertificateResolver::new(index.clone(), secret).tls()?;
-    let guard = Guard {
-        index,
-        cluster: Cluster::new(client, IDENTIFICATION),
-        certificates: service_account_user(&namespace, CERTIFICATES_ACCOUNT),
-        bodies: Bodies::new(),
-    };
-    connections::serve(listener, Some(tls), router(guard), shutdown).await;
+    let tls = admission.certificate.clone().tls()?;
+    connections::serve(listener, Some(tls), limited(admission.router()), shutdown).await;
     Ok(())
 }
 
-pub(super) fn router(guard: Guard) -> Router {
-    Router::new()
-        .route(PATH, post(answer))
-        .route(REMOVAL_PATH, post(answer_removal))
-        .layer(DefaultBodyLimit::max(LONGEST_BODY))
-        .with_state(Arc::new(guard))
+// === impl Admission ===
+
+impl Admission {
+    fn router(self) -> Router {
+        let mut router = Router::new();
+        if self.has_guard {
+            router = router.merge(guard::router(Guard {
+                index: self.index,
+                cluster: Cluster::new(self.client, IDENTIFICATION),
+                certificates: service_account_user(&self.namespace, CERTIFICATES_ACCOUNT),
+                bodies: self.bodies,
+            }));
+        }
+        if let Some(policies) = self.policies {
+            router = router.merge(policies.router());
+        }
+        router
+    }
 }
 
-async fn answer(
-    State(guard): State<Arc<Guard>>,
-    Extension(client): Extension<ClientAddress>,
-    request: Request,
-) -> Response {
-    let review = match guard.bodies.read(client, request, Review::read).await {
-        Ok(review) => review,
-        Err(error) => return error.into_response(),
-    };
-    // One that does not know yet what is claimed must not say that nothing is.
-    if !guard.index.is_complete(&Watch::all(kinds::BUNDLE_DEPLOYMENT)) {
-        let message = "cache of BundleDeployments not synced yet";
-        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
-    }
-    let operator = match guard.cluster.user().await {
-        Ok(operator) => operator,
-        Err(error) => {
-            warn!(error = chain(&error), "Cannot answer an AdmissionReview");
-            return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response();
-        }
-    };
-    let deployment = review
-        .owner()
-        .and_then(|owner| guard.index.find(&kinds::BUNDLE_DEPLOYMENT.object(None, owner)));
-    let operators = [operator, guard.certificates.as_str()];
-    let verdict = guard::judge(&review, &operators, deployment.as_deref());
-    if let Err(refused) = &verdict {
-        info!(user = review.user(), %refused, "Denied a change to a CustomResourceDefinition");
-    }
-    Json(review.answer(&verdict)).into_response()
-}
-
-/// Answers whether a BundleDeployment may be deleted: not, where its removal could not end.
-async fn answer_removal(
-    State(guard): State<Arc<Guard>>,
-    Extension(client): Extension<ClientAddress>,
-    request: Request,
-) -> Response {
-    let review = match guard
-        .bodies
-        .read(client, request, Review::read_bundle_deployment)
-        .await
-    {
-        Ok(review) => review,
-        Err(error) => return error.into_response(),
-    };
-    if !guard
-        .index
-        .is_complete(&Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION))
-    {
-        let message = "cache of CustomResourceDefinitions not synced yet";
-        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
-    }
-    let deployment = review.before().cloned().unwrap_or_default();
-    let owner = object::text(&deployment, "/metadata/name");
-    let mut crds = guard.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
-    crds.retain(|crd| object::label(crd, names::BUNDLE_DEPLOYMENT) == owner);
-    let policy = leaving::policy_of(&deployment);
-    let crds = crds.iter().map(AsRef::as_ref);
-    let in_use = match leaving::conversions_in_use(&guard.cluster, policy, crds).await {
-        Ok(in_use) => in_use,
-        Err(error) => {
-            warn!(error = chain(&error), "Cannot answer an AdmissionReview");
-            return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response();
-        }
-    };
-    let verdict = guard::judge_removal(&review, &in_use);
-    if let Err(refused) = &verdict {
-        info!(user = review.user(), %refused, "Denied the deletion of a BundleDeployment");
-    }
-    Json(review.answer(&verdict)).into_response()
+/// Where no body is longer than it should be.
+pub(super) fn limited(router: Router) -> Router {
+    router.layer(DefaultBodyLimit::max(LONGEST_BODY))
 }
 
 /// The user that a ServiceAccount is.
@@ -181,180 +124,20 @@ pub fn service_account_user(namespace: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use axum::{
-        body::{Body, to_bytes},
-        http::Response,
-    };
-    use serde_json::{Value, json};
-    use tower::{BoxError, ServiceExt, service_fn};
-
     use super::*;
 
-    const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
-    const CERTIFICATES: &str = "system:serviceaccount:windlass-system:windlass-certificates";
-
-    /// Asks, where the API server answers `identity` to who this is, and the index has seen everything or nothing yet.
-    async fn ask(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
-        let answering = service_fn(move |_: Request<kube::client::Body>| {
-            let body = kube::client::Body::from(identity.to_string().into_bytes());
-            async move { Ok::<_, BoxError>(Response::new(body)) }
-        });
-        let index = Index::new();
-        let watch = Watch::all(kinds::BUNDLE_DEPLOYMENT);
-        index.begin_relist(&watch);
-        index.relist(
-            &watch,
-            json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"}}),
-        );
-        if is_complete {
-            index.finish_relist(&watch);
-        }
-        let guard = Guard {
-            index: Arc::new(index),
-            cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
-            certificates: CERTIFICATES.to_owned(),
-            bodies: Bodies::new(),
-        };
-        let request = Request::post(PATH)
-            .extension(client())
-            .body(Body::from(question))
-            .unwrap();
-        let response = router(guard).oneshot(request).await.unwrap();
-        let status = response.status();
-        let body = to_bytes(response.into_body(), LONGEST_BODY).await.unwrap();
-        (status, String::from_utf8(body.to_vec()).unwrap())
-    }
-
-    fn client() -> ClientAddress {
-        ClientAddress([127, 0, 0, 1].into())
-    }
-
-    fn identity() -> Value {
-        json!({"metadata": {}, "status": {"userInfo": {"username": OPERATOR}}})
-    }
-
-    fn deletion(user: &str) -> String {
-        let crd = json!({
-            "metadata": {"name": "widgets.example.com", "labels": {"windlass.dev/bundle-deployment": "sample"}},
-            "spec": {"conversion": {"strategy": "Webhook"}},
-        });
-        json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": user}, "oldObject": crd,
-                "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
-            },
-        })
-        .to_string()
-    }
-
-    #[tokio::test]
-    async fn only_the_operator_itself_may_do_what_is_guarded() {
-        for (user, allowed) in [(OPERATOR, true), (CERTIFICATES, true), ("somebody", false)] {
-            let (status, body) = ask(identity(), true, deletion(user)).await;
-            let answer: Value = serde_json::from_str(&body).unwrap();
-            assert_eq!(status, StatusCode::OK);
-            assert_eq!(answer["response"]["allowed"], allowed, "{user}: {answer}");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_not_known_is_not_answered() {
-        let (status, body) = ask(identity(), false, deletion("somebody")).await;
-        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        let (status, body) = ask(json!({"metadata": {}}), true, deletion("somebody")).await;
-        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(
-            body.contains("cannot determine the operator's own user name"),
-            "{body}"
-        );
-    }
-
-    #[tokio::test]
-    async fn what_makes_no_sense_is_a_bad_request() {
-        for body in ["", "{", "[]", "{}"] {
-            let (status, said) = ask(identity(), true, body.to_owned()).await;
-            assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
-            assert!(said.starts_with("not an AdmissionReview"), "{said}");
-        }
-    }
-
-    /// Asks about a deletion where the API server has as many widgets, and the BundleDeployment has this policy.
-    async fn ask_removal(objects: usize, policy: &str, is_complete: bool) -> (StatusCode, Value) {
-        let answering = service_fn(move |request: Request<kube::client::Body>| async move {
-            let body = if request.uri().path() == "/apis/example.com/v1" {
-                json!({"resources": [{"name": "widgets", "kind": "Widget", "namespaced": true}]})
-            } else {
-                json!({"metadata": {}, "items": vec![json!({"metadata": {"name": "a"}}); objects]})
-            };
-            let body = kube::client::Body::from(body.to_string().into_bytes());
-            Ok::<_, BoxError>(Response::new(body))
-        });
-        let index = Index::new();
-        let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
-        index.begin_relist(&watch);
-        index.relist(
-            &watch,
-            json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "widgets.example.com", "labels": {"windlass.dev/bundle-deployment": "sample"}},
-                "spec": {
-                    "group": "example.com", "names": {"kind": "Widget"}, "conversion": {"strategy": "Webhook"},
-                    "versions": [
-                        {"name": "v1", "served": true, "storage": true},
-                        {"name": "v2", "served": true, "storage": false},
-                    ],
-                },
-                "status": {"storedVersions": ["v1"]},
-            }),
-        );
-        if is_complete {
-            index.finish_relist(&watch);
-        }
-        let guard = Guard {
-            index: Arc::new(index),
-            cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
-            certificates: CERTIFICATES.to_owned(),
-            bodies: Bodies::new(),
-        };
-        let question = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "somebody"},
-                "oldObject": {"metadata": {"name": "sample"}, "spec": {"deletionPolicy": policy}},
-                "resource": {"group": "windlass.dev", "version": "v1alpha1", "resource": "bundledeployments"},
-            },
-        });
-        let request = Request::post(REMOVAL_PATH)
-            .extension(client())
-            .body(Body::from(question.to_string()))
-            .unwrap();
-        let response = router(guard).oneshot(request).await.unwrap();
-        let status = response.status();
-        let body = to_bytes(response.into_body(), LONGEST_BODY).await.unwrap();
-        (status, serde_json::from_slice(&body).unwrap_or_default())
-    }
-
-    #[tokio::test]
-    async fn a_deletion_that_could_not_end_is_refused_with_the_way_out() {
-        for (objects, policy, allowed) in [
-            (0, "KeepCRDs", true),
-            (1, "KeepCRDs", false),
-            (1, "KeepStoredVersion", true),
-            (1, "DeleteCRDs", true),
+    #[test]
+    fn policies_have_a_service_of_their_own_where_they_have_processes_of_their_own() {
+        for (controllers, expected) in [
+            (Controllers::DEFAULT, AdmissionService::GUARD),
+            (Controllers::ALL, AdmissionService::GUARD),
+            (Controllers::POLICIES, AdmissionService::POLICIES),
+            (
+                Controllers::POLICIES.with(Controllers::CERTIFICATES),
+                AdmissionService::POLICIES,
+            ),
         ] {
-            let (status, answer) = ask_removal(objects, policy, true).await;
-            assert_eq!(status, StatusCode::OK);
-            assert_eq!(
-                answer["response"]["allowed"], allowed,
-                "{objects} {policy}: {answer}"
-            );
-            if !allowed {
-                let message = answer["response"]["status"]["message"].as_str().unwrap();
-                assert!(message.contains("widgets.example.com") && message.contains("KeepStoredVersion"));
-            }
+            assert_eq!(AdmissionService::of(controllers), expected, "{controllers}");
         }
-        let (status, _) = ask_removal(1, "KeepCRDs", false).await;
-        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

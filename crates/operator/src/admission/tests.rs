@@ -20,8 +20,9 @@ use tower::{BoxError, service_fn};
 use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
 
 use super::{
-    bodies::{Bodies, LONGEST_BODY},
-    server::{Guard, IDENTIFICATION, PATH, router},
+    bodies::LONGEST_BODY,
+    guard::{Guard, IDENTIFICATION, PATH, router},
+    server::limited,
 };
 use crate::connections::{self, CONNECTIONS};
 
@@ -57,7 +58,7 @@ impl Served {
         tokio::spawn(connections::serve(
             listener,
             Some(server),
-            router(guard()),
+            limited(router(guard())),
             CancellationToken::new(),
         ));
         Self {
@@ -112,7 +113,7 @@ fn guard() -> Guard {
         index: Arc::new(index),
         cluster: Cluster::new(Client::new(answering, "default"), IDENTIFICATION),
         certificates: String::new(),
-        bodies: Bodies::new(),
+        bodies: Arc::default(),
     }
 }
 

@@ -18,4 +18,5 @@ mod tests;
 
 pub use denial::{Denial, Refused};
 pub use judgement::{judge, judge_removal};
-pub use review::{InvalidReview, Review};
+pub use crate::admission::InvalidReview;
+pub use review::Review;

@@ -1,10 +1,10 @@
 //! AdmissionReview (`admission.k8s.io/v1`): what the API server asks, and how it is answered.
 
 use serde_json::{Value, json};
-use thiserror::Error;
 use windlass_object::{names, object};
 
 use super::{denial::Refused, excerpt};
+use crate::admission::review::{self, InvalidReview, ReviewReader};
 
 /// A change that the API server asks about: as much of it as the guard needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,22 +13,6 @@ pub struct Review {
     user: String,
     before: Option<Value>,
     after: Option<Value>,
-}
-
-/// Why a question cannot be answered: every problem of it.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("not an AdmissionReview of a {of}: {}", problems.join("; "))]
-pub struct InvalidReview {
-    /// The kind that it should be about.
-    pub of: &'static str,
-    /// Each with the field that it is about.
-    pub problems: Vec<String>,
-}
-
-/// Reads fields, and notes what is wrong with them.
-struct Reader<'a> {
-    review: &'a Value,
-    problems: Vec<String>,
 }
 
 /// What a question is about.
@@ -49,9 +33,6 @@ pub(super) const BUNDLE_DEPLOYMENT: ReviewedKind = ReviewedKind {
     group: names::GROUP,
     resource: "bundledeployments",
 };
-
-const API_VERSION: &str = "admission.k8s.io/v1";
-const KIND: &str = "AdmissionReview";
 
 // === impl Review ===
 
@@ -83,12 +64,7 @@ impl Review {
     }
 
     pub(super) fn of(subject: &ReviewedKind, review: &Value) -> Result<Self, InvalidReview> {
-        let mut reader = Reader {
-            review,
-            problems: Vec::new(),
-        };
-        reader.require("apiVersion", API_VERSION);
-        reader.require("kind", KIND);
+        let mut reader = ReviewReader::new(review);
         reader.require("request.resource.group", subject.group);
         reader.require("request.resource.resource", subject.resource);
         let uid = reader.text("request.uid");
@@ -107,12 +83,7 @@ impl Review {
         };
         let before = has_old.then(|| reader.object("request.oldObject"));
         let after = has_new.then(|| reader.object("request.object"));
-        if !reader.problems.is_empty() {
-            return Err(InvalidReview {
-                of: subject.kind,
-                problems: reader.problems,
-            });
-        }
+        reader.finish(subject.kind)?;
         Ok(Self {
             uid,
             user,
@@ -148,42 +119,6 @@ impl Review {
             response["status"] =
                 json!({ "code": 403, "reason": "Forbidden", "message": refused.to_string() });
         }
-        json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
-    }
-}
-
-// === impl Reader ===
-
-impl<'a> Reader<'a> {
-    fn field(&self, path: &str) -> Option<&'a Value> {
-        self.review.pointer(&format!("/{}", path.replace('.', "/")))
-    }
-
-    /// The text at `path`; empty, and a problem, where there is none.
-    fn text(&mut self, path: &str) -> String {
-        match self.field(path).and_then(Value::as_str) {
-            Some(text) if !text.is_empty() => text.to_owned(),
-            _ => {
-                self.problems.push(format!("{path}: expected a non-empty string"));
-                String::new()
-            }
-        }
-    }
-
-    fn require(&mut self, path: &str, expected: &str) {
-        let found = self.field(path);
-        if found.and_then(Value::as_str) != Some(expected) {
-            let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            self.problems
-                .push(format!("{path}: expected {expected}, got {found}"));
-        }
-    }
-
-    fn object(&mut self, path: &str) -> Value {
-        let found = self.field(path).filter(|value| value.is_object());
-        if found.is_none() {
-            self.problems.push(format!("{path}: expected an object"));
-        }
-        found.cloned().unwrap_or_default()
+        review::answer(response)
     }
 }

@@ -51,7 +51,7 @@ impl CertificateReconciler {
         let authority = cluster.read(&CaSecret::key(namespace, &desired.key)).await?;
         let leases = cluster.list(&kinds::LEASE, Some(namespace), None).await?;
         // Its halves may run in processes of their own.
-        let halves = [Controllers::All, Controllers::Certificates].map(Controllers::lease);
+        let halves = [Controllers::DEFAULT, Controllers::CERTIFICATES].map(Controllers::lease);
         let leases = leases.iter().filter(|lease| {
             let name = object::text(lease, "/metadata/name");
             name.is_some_and(|name| halves.contains(&name))

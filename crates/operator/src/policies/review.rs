@@ -1,0 +1,95 @@
+//! What is asked about an object.
+
+use policy::AdmissionAttributes;
+use serde_json::Value;
+
+use crate::admission::review::{InvalidReview, ReviewReader};
+
+/// A request to write or delete an object, as the API server asks about it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PolicyReview {
+    pub(super) uid: String,
+    /// All of the request.
+    pub(super) request: Value,
+}
+
+/// What is asked about, in messages.
+const SUBJECT: &str = "Kubernetes object";
+
+// === impl PolicyReview ===
+
+impl PolicyReview {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    ///
+    /// When something is missing in it, or is not what it should be.
+    pub(super) fn read(body: &[u8]) -> Result<Self, InvalidReview> {
+        let mut review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
+            of: SUBJECT,
+            problems: vec![format!("the body cannot be read: {error}")],
+        })?;
+        let mut reader = ReviewReader::new(&review);
+        let uid = reader.text("request.uid");
+        let request = review.get("request").unwrap_or(&Value::Null);
+        if let Err(problem) = AdmissionAttributes::of_request(request, None) {
+            reader.problems.push(problem.to_owned());
+        }
+        reader.finish(SUBJECT)?;
+        let request = review.get_mut("request").map(Value::take).unwrap_or_default();
+        Ok(Self { uid, request })
+    }
+
+    /// The request with what is known of its namespace.
+    ///
+    /// # Errors
+    ///
+    /// None of a review that was read.
+    pub(super) fn attributes<'a>(
+        &'a self,
+        namespace: Option<&'a Value>,
+    ) -> Result<AdmissionAttributes<'a>, InvalidReview> {
+        AdmissionAttributes::of_request(&self.request, namespace).map_err(|problem| InvalidReview {
+            of: SUBJECT,
+            problems: vec![problem.to_owned()],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_problem_of_a_review_is_told() {
+        for (body, expected) in [
+            ("", vec!["the body cannot be read"]),
+            (
+                "{}",
+                vec![
+                    "apiVersion: expected admission.k8s.io/v1",
+                    "kind: expected AdmissionReview",
+                    "request.uid:",
+                    "request.operation:",
+                ],
+            ),
+            (
+                r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u", "operation": "DELETE", "object": {}}}"#,
+                vec!["request.oldObject:"],
+            ),
+        ] {
+            let error = PolicyReview::read(body.as_bytes()).unwrap_err();
+            assert_eq!(error.problems.len(), expected.len(), "{error}");
+            for (problem, start) in error.problems.iter().zip(expected) {
+                assert!(problem.starts_with(start), "{problem}");
+            }
+        }
+        let request = json!({"uid": "u", "operation": "CREATE", "object": {"kind": "Pod"}});
+        let body =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+        let review = PolicyReview::read(body.to_string().as_bytes()).unwrap();
+        assert_eq!((&*review.uid, &review.request), ("u", &request));
+    }
+}

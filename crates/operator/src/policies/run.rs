@@ -1,0 +1,163 @@
+//! The controller of policies: their status, and events about them. Only the leader runs it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use thiserror::Error;
+use tokio::{sync::broadcast::error::RecvError, task::JoinError};
+use tokio_util::sync::CancellationToken;
+use windlass_cluster::{
+    Kind, RequestError,
+    kinds::NAMESPACE,
+    watch::{Selector, Watch},
+    worker::{self, Action, Queue},
+};
+use windlass_object::{ObjectKey, names};
+
+use super::{kinds, snapshot::PolicySnapshot, status, store::PolicyStore};
+use crate::{
+    context::Context,
+    controller,
+    reporting::{Announced, merge_patch},
+};
+
+/// Why a policy has to be looked at again.
+#[derive(Debug, Error)]
+enum ReportPolicyError {
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The status cannot be written as JSON.
+    #[error("cannot encode the status of a policy")]
+    Encode(#[from] serde_json::Error),
+}
+
+/// Keeps the status of policies.
+struct PolicyReporter {
+    context: Arc<Context>,
+    store: Arc<PolicyStore>,
+    announced: Announced,
+}
+
+/// How the worker of this controller works.
+const WORKER: worker::Settings = worker::Settings::new("policy", 4);
+
+/// Runs the controller until `shutdown`, where `served` is the Secret with the certificate that is served.
+///
+/// # Errors
+///
+/// When a reconciliation panicked.
+pub(crate) fn run(
+    context: Arc<Context>,
+    store: Arc<PolicyStore>,
+    served: ObjectKey,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), JoinError>> {
+    // Boxed: the body is compiled here once, not again in every program that runs it.
+    Box::pin(async move {
+        let namespaces = Watch::all(NAMESPACE);
+        for watch in kinds::watches().chain([namespaces, watch_of(&served)]) {
+            context.watches.want(watch);
+        }
+        let queue = Arc::new(Queue::new());
+        let router = enqueue(context.clone(), store.clone(), queue.clone());
+        let begin = |_| {
+            let reporter = Arc::new(PolicyReporter {
+                context: context.clone(),
+                store,
+                announced: Announced::default(),
+            });
+            move |policy: ObjectKey| reporter.clone().reconcile(policy)
+        };
+        controller::run(
+            &context,
+            WORKER,
+            context.is_target(),
+            queue,
+            router,
+            begin,
+            shutdown,
+        )
+        .await
+    })
+}
+
+/// What sees the Secret with the certificate that is served, and no other.
+fn watch_of(secret: &ObjectKey) -> Watch {
+    let watch = Watch::all(Kind::of(secret)).selected(Selector::Name(secret.name.clone()));
+    match &secret.namespace {
+        Some(namespace) => watch.within(namespace),
+        None => watch,
+    }
+}
+
+/// Puts every policy into the queue that has changed, or was compiled, for ever.
+async fn enqueue(context: Arc<Context>, store: Arc<PolicyStore>, queue: Arc<Queue<ObjectKey>>) {
+    let mut changes = context.index.subscribe();
+    let mut snapshots = store.changes();
+    let mut known = Arc::<PolicySnapshot>::default();
+    loop {
+        let current = snapshots.borrow_and_update().clone();
+        for (key, state) in &current.policies {
+            let is_known = known
+                .policies
+                .get(key)
+                .is_some_and(|known| Arc::ptr_eq(known, state));
+            if !is_known {
+                queue.add(key.clone());
+            }
+        }
+        known = current;
+        tokio::select! {
+            changed = snapshots.changed() => if changed.is_err() { return },
+            change = changes.recv() => match change {
+                Ok(change) if kinds::is_policy(&Kind::of(&change.key)) => queue.add(change.key),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => known = Arc::default(),
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}
+
+// === impl PolicyReporter ===
+
+impl PolicyReporter {
+    async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, ReportPolicyError> {
+        let Some(object) = self.context.index.find(&key) else {
+            self.announced.forget(&key);
+            return Ok(Action::AwaitChange);
+        };
+        let snapshot = self.store.current();
+        // One that is not compiled yet comes again when it is.
+        let Some(state) = snapshot.state_of(&key, &object) else {
+            return Ok(Action::AwaitChange);
+        };
+        let problems = state.problems();
+        let word = match problems.as_slice() {
+            [] => "all rules can be asked".to_owned(),
+            [problem] => problem.to_string(),
+            [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
+        };
+        if self.announced.is_news(&key, &word, None) && !problems.is_empty() {
+            self.context.events.warn(&object, "Compile", "Invalid", &word);
+        }
+        let known = status::known(&object);
+        let next = status::next(&object, &known, state, self.context.clock.now());
+        if next == known {
+            return Ok(Action::AwaitChange);
+        }
+        let patch = merge_patch(&known, &next)?;
+        match self
+            .context
+            .cluster
+            .patch_status(&key, &patch, names::STATUS)
+            .await
+        {
+            Ok(_) => Ok(Action::AwaitChange),
+            // It was deleted meanwhile.
+            Err(error) if error.is_not_found() => Ok(Action::AwaitChange),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Answers AdmissionReviews from policies.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{Extension, Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use kube::Client;
+use policy::{AdmissionAttributes, Answer, Answers, DataReference, Engines, Evaluation, EvaluationBudget};
+use serde_json::Value;
+use thiserror::Error;
+use tokio::{
+    sync::Semaphore,
+    task::{JoinError, spawn_blocking},
+    time::{Instant, timeout_at},
+};
+use tracing::{info, warn};
+use windlass_cluster::{Cluster, Index, RequestError, kinds, telemetry::chain};
+use windlass_object::GoDuration;
+
+use super::{
+    admission, review::PolicyReview, snapshot::PolicySnapshot, store::PolicyStore, verdict::Verdict,
+};
+use crate::{
+    admission::{Bodies, InvalidReview, ReadBodyError},
+    connections::ClientAddress,
+};
+
+/// The path that override policies answer at.
+pub const MUTATE_PATH: &str = "/mutate";
+
+/// The path that validate policies answer at.
+pub const VALIDATE_PATH: &str = "/validate";
+
+/// Answers AdmissionReviews from policies.
+pub(crate) struct PolicyServer {
+    store: Arc<PolicyStore>,
+    index: Arc<Index>,
+    /// Reads Namespaces that the watch has not seen yet.
+    cluster: Cluster,
+    bodies: Arc<Bodies>,
+    /// How many more requests may be worked on now.
+    evaluations: Arc<Semaphore>,
+}
+
+/// Which policies are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Override,
+    Validate,
+}
+
+/// Why a request is not answered by an AdmissionReview.
+#[derive(Debug, Error)]
+enum AnswerError {
+    #[error(transparent)]
+    Body(#[from] ReadBodyError),
+    #[error(transparent)]
+    Invalid(#[from] InvalidReview),
+    #[error("caches of policies not synced yet; try again later")]
+    Unsynced,
+    #[error("too many requests; try again later")]
+    Busy,
+    #[error("cannot read the Namespace of the object")]
+    Namespace(#[source] RequestError),
+    #[error("the evaluation of a policy failed; report this as a bug of Windlass")]
+    Evaluation(#[source] JoinError),
+}
+
+/// How many requests are worked on at a time, for each processor: some wait for none.
+const EVALUATIONS: usize = 2;
+
+/// How long whoever does not say so waits for an answer: as the API server does by default.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest that an API server waits.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most bytes of a body that are read between other requests: for longer ones a thread is taken.
+const SHORT_BODY: usize = 64 << 10;
+
+// === impl PolicyServer ===
+
+impl PolicyServer {
+    /// Answers from the policies in `store`; `client` sends as the operator, whether it leads or not.
+    pub(crate) fn new(
+        store: Arc<PolicyStore>,
+        index: Arc<Index>,
+        client: Client,
+        bodies: Arc<Bodies>,
+    ) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            store,
+            index,
+            cluster: Cluster::new(client, LONGEST_PATIENCE),
+            bodies,
+            evaluations: Arc::new(Semaphore::new(EVALUATIONS * processors)),
+        }
+    }
+
+    pub(crate) fn router(self: Arc<Self>) -> Router {
+        Router::new()
+            .route(MUTATE_PATH, post(mutate))
+            .route(VALIDATE_PATH, post(validate))
+            .with_state(self)
+    }
+
+    async fn respond(&self, stage: Stage, client: ClientAddress, request: Request) -> Response {
+        let deadline = Instant::now() + patience(request.uri().query());
+        let answer = timeout_at(deadline, self.answer(stage, client, request, deadline)).await;
+        match answer.unwrap_or(Err(AnswerError::Busy)) {
+            Ok(answer) => Json(answer).into_response(),
+            Err(error) => {
+                let status = error.status();
+                if status.is_server_error() {
+                    warn!(error = chain(&error), "Cannot answer an AdmissionReview");
+                }
+                (status, chain(&error)).into_response()
+            }
+        }
+    }
+
+    async fn answer(
+        &self,
+        stage: Stage,
+        client: ClientAddress,
+        request: Request,
+        deadline: Instant,
+    ) -> Result<Value, AnswerError> {
+        let body = self.bodies.read_whole(client, request).await?;
+        let review = if body.bytes.len() <= SHORT_BODY {
+            PolicyReview::read(&body.bytes)?
+        } else {
+            let bytes = body.bytes;
+            spawn_blocking(move || PolicyReview::read(&bytes))
+                .await
+                .map_err(AnswerError::Evaluation)??
+        };
+        let policies = self.store.current();
+        // One that does not know all policies must not say that none objects.
+        if !policies.is_complete {
+            return Err(AnswerError::Unsynced);
+        }
+        let namespace = self.namespace_of(&review).await?;
+        let turn = self.evaluations.clone().acquire_owned().await;
+        let turn = turn.map_err(|_| AnswerError::Busy)?;
+        let (engines, room) = (self.store.engines().clone(), body.room);
+        let evaluated = spawn_blocking(move || {
+            // Both are held until this ends, whoever still waits for it.
+            let _held = (turn, room);
+            let attributes = review.attributes(namespace.as_deref())?;
+            let verdict = judge(stage, &attributes, &policies, &engines, deadline);
+            Ok(verdict.answer(&review.uid))
+        });
+        evaluated.await.map_err(AnswerError::Evaluation)?
+    }
+
+    /// The Namespace that an object is in. One that was created a moment ago may not have been seen yet.
+    async fn namespace_of(&self, review: &PolicyReview) -> Result<Option<Arc<Value>>, AnswerError> {
+        let name = review.attributes(None)?.namespace().to_owned();
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let key = kinds::NAMESPACE.object(None, &name);
+        if let Some(namespace) = self.index.find(&key) {
+            return Ok(Some(namespace));
+        }
+        let read = self.cluster.read(&key).await;
+        Ok(read.map_err(AnswerError::Namespace)?.map(Arc::new))
+    }
+}
+
+async fn mutate(
+    State(server): State<Arc<PolicyServer>>,
+    Extension(client): Extension<ClientAddress>,
+    request: Request,
+) -> Response {
+    server.respond(Stage::Override, client, request).await
+}
+
+async fn validate(
+    State(server): State<Arc<PolicyServer>>,
+    Extension(client): Extension<ClientAddress>,
+    request: Request,
+) -> Response {
+    server.respond(Stage::Validate, client, request).await
+}
+
+/// What is said to a request until `deadline`. Policies are not asked about policies: a wrong one could not be mended then.
+fn judge(
+    stage: Stage,
+    attributes: &AdmissionAttributes<'_>,
+    policies: &PolicySnapshot,
+    engines: &Engines,
+    deadline: Instant,
+) -> Verdict {
+    if admission::is_about_policy(attributes) {
+        return match stage {
+            Stage::Override => admission::mutate(attributes, engines),
+            Stage::Validate => admission::validate(attributes, engines),
+        };
+    }
+    let is_over = || Instant::now() >= deadline;
+    let budget = EvaluationBudget {
+        is_over: &is_over,
+        ..EvaluationBudget::default()
+    };
+    let mut answers = Answers::default();
+    match stage {
+        Stage::Override => {
+            let outcome = asked(&mut answers, |answers| {
+                policies.set.override_object(attributes, answers, &budget)
+            });
+            outcome.ignored.iter().for_each(note_ignored);
+            Verdict::of_override(outcome)
+        }
+        Stage::Validate => {
+            let outcome = asked(&mut answers, |answers| {
+                policies.set.validate(attributes, answers, &budget)
+            });
+            outcome.ignored.iter().for_each(note_ignored);
+            if let Some(message) = outcome.message() {
+                info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
+            }
+            Verdict::of_validation(&outcome)
+        }
+    }
+}
+
+fn note_ignored(failure: &policy::PolicyFailure) {
+    warn!(policy = %failure.policy, error = %failure, "Ignored the failure of a policy, as it says");
+}
+
+/// What it comes to. Nothing is fetched: whatever needs that fails, and its policy says what becomes of the request.
+fn asked<T>(answers: &mut Answers, ask: impl Fn(&Answers) -> Evaluation<T>) -> T {
+    loop {
+        match ask(answers) {
+            Evaluation::Done(outcome) => return outcome,
+            // Never one that was answered: this ends.
+            Evaluation::Missing(missing) => {
+                for reference in missing {
+                    let why = unread(&reference);
+                    answers.insert(reference, Answer::Failed(why.into_owned()));
+                }
+            }
+        }
+    }
+}
+
+fn unread(reference: &DataReference) -> Cow<'static, str> {
+    match reference {
+        DataReference::Http(_) => "windlass does not read data from servers".into(),
+        _ => "windlass does not read data from other objects".into(),
+    }
+}
+
+/// How long there is for an answer to whoever says with the query for how long they wait: less, so that they get it.
+fn patience(query: Option<&str>) -> Duration {
+    let parameters = query.unwrap_or_default().split('&');
+    let said = parameters
+        .filter_map(|parameter| parameter.strip_prefix("timeout="))
+        .find_map(|timeout| timeout.parse::<GoDuration>().ok());
+    let waits = said.map_or(DEFAULT_PATIENCE, |GoDuration(timeout)| timeout.unsigned_abs());
+    waits.min(LONGEST_PATIENCE) * 4 / 5
+}
+
+// === impl AnswerError ===
+
+impl AnswerError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Body(error) => error.status(),
+            Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Unsynced | Self::Busy | Self::Namespace(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Evaluation(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_comes_before_whoever_waits_gives_up() {
+        for (query, expected) in [
+            (None, 8),
+            (Some("timeout=5s"), 4),
+            (Some("a=b&timeout=10s"), 8),
+            (Some("timeout=soon"), 8),
+            (Some("timeout=1h"), 24),
+        ] {
+            assert_eq!(patience(query), Duration::from_secs(expected), "{query:?}");
+        }
+    }
+}

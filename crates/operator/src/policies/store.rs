@@ -1,0 +1,217 @@
+//! Keeps policies compiled, as the index has them. Every replica does.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use policy::{CompiledPolicy, Engines, PolicyProblem};
+use serde_json::Value;
+use tokio::{
+    sync::{broadcast::error::RecvError, watch},
+    task::{JoinError, spawn_blocking},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error};
+use windlass_cluster::{Index, Kind, telemetry::chain};
+use windlass_object::ObjectKey;
+
+use super::{
+    kinds,
+    snapshot::{PolicySnapshot, PolicyState, PolicyVersion},
+};
+
+/// All policies, compiled.
+pub(crate) struct PolicyStore {
+    index: Arc<Index>,
+    engines: Engines,
+    current: watch::Sender<Arc<PolicySnapshot>>,
+}
+
+// === impl PolicyStore ===
+
+impl PolicyStore {
+    /// Those that `index` knows. None are before [`PolicyStore::run`] has looked.
+    pub(crate) fn new(index: Arc<Index>, engines: Engines) -> Self {
+        Self {
+            index,
+            engines,
+            current: watch::Sender::default(),
+        }
+    }
+
+    /// What they are compiled with.
+    pub(super) fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    /// All policies as they are known now.
+    pub(crate) fn current(&self) -> Arc<PolicySnapshot> {
+        self.current.borrow().clone()
+    }
+
+    /// All policies, each time that one is known to have changed.
+    pub(super) fn changes(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
+        self.current.subscribe()
+    }
+
+    /// Compiles policies as they come, until `shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime ends.
+    pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), JoinError> {
+        let mut changes = self.index.subscribe();
+        let mut lists = self.index.progress();
+        loop {
+            self.refresh().await?;
+            tokio::select! {
+                () = shutdown.cancelled() => return Ok(()),
+                _ = lists.changed() => {}
+                () = policy_change(&mut changes) => {}
+            }
+        }
+    }
+
+    /// Compiles what is new. What was known is left as it is.
+    pub(super) async fn refresh(&self) -> Result<(), JoinError> {
+        let known = self.current();
+        // Before the objects: what is complete now has them.
+        let is_complete =
+            kinds::watches().all(|watch| self.index.is_complete(&watch) || self.index.is_absent(&watch));
+        let mut policies = BTreeMap::new();
+        for watch in kinds::watches() {
+            for object in self.index.objects(&watch.kind) {
+                let Some(key) = ObjectKey::of(&object) else {
+                    continue;
+                };
+                let state = match known.state_of(&key, &object) {
+                    Some(state) => state.clone(),
+                    None => Arc::new(self.compile(&key, object).await?),
+                };
+                policies.insert(key, state);
+            }
+        }
+        let is_same = known.is_complete == is_complete
+            && known.policies.len() == policies.len()
+            && policies.iter().all(|(key, state)| {
+                known
+                    .policies
+                    .get(key)
+                    .is_some_and(|known| Arc::ptr_eq(known, state))
+            });
+        if !is_same {
+            let count = policies.len();
+            self.current
+                .send_replace(Arc::new(PolicySnapshot::new(policies, is_complete)));
+            debug!(count, is_complete, "Answering from these policies");
+        }
+        Ok(())
+    }
+
+    /// Compiles a policy away from the threads that answer. One that the compiler fails at is in nobody else's way.
+    async fn compile(&self, key: &ObjectKey, object: Arc<Value>) -> Result<PolicyState, JoinError> {
+        let version = PolicyVersion::of(&object);
+        let engines = self.engines.clone();
+        let compiled = spawn_blocking(move || CompiledPolicy::compile(&object, &engines)).await;
+        let compiled = match compiled {
+            Ok(compiled) => compiled.map(Arc::new),
+            Err(failed) if failed.is_panic() => {
+                error!(policy = %key, error = chain(&failed), "Compiling a policy failed");
+                let message = "the compiler failed at it; report this as a bug of Windlass";
+                Err(vec![PolicyProblem::new("spec", message)])
+            }
+            Err(stopped) => return Err(stopped),
+        };
+        Ok(PolicyState { version, compiled })
+    }
+}
+
+/// Waits until a policy may have changed.
+async fn policy_change(changes: &mut tokio::sync::broadcast::Receiver<windlass_cluster::Change>) {
+    loop {
+        match changes.recv().await {
+            Ok(change) if kinds::is_policy(&Kind::of(&change.key)) => return,
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => return,
+            // The index lives as long as whoever reads it.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_cluster::{kinds::CLUSTER_OVERRIDE_POLICY, watch::Watch};
+
+    use super::*;
+
+    fn policy(name: &str, generation: i64, op: &str) -> Value {
+        json!({
+            "apiVersion": CLUSTER_OVERRIDE_POLICY.api_version, "kind": CLUSTER_OVERRIDE_POLICY.kind,
+            "metadata": {"name": name, "uid": format!("u-{name}"), "generation": generation},
+            "spec": {"overrideRules": [{"overriders": {"plaintext": [{"op": op, "path": "/a", "value": 1}]}}]},
+        })
+    }
+
+    /// What is known once everything was listed but `unlisted` kinds.
+    fn listed(index: &Index, unlisted: usize) {
+        for watch in kinds::watches().skip(unlisted) {
+            index.begin_relist(&watch);
+            index.finish_relist(&watch);
+        }
+    }
+
+    #[tokio::test]
+    async fn each_generation_is_compiled_once_and_what_is_gone_is_not_asked() {
+        let index = Arc::new(Index::new());
+        let store = PolicyStore::new(index.clone(), Engines::built_in());
+        listed(&index, 0);
+        let watch = Watch::all(CLUSTER_OVERRIDE_POLICY);
+        index.apply(&watch, policy("a", 1, "add"));
+        index.apply(&watch, policy("b", 1, "add"));
+        store.refresh().await.unwrap();
+        let first = store.current();
+        assert_eq!((first.set.policies().count(), first.is_complete), (2, true));
+        store.refresh().await.unwrap();
+        assert!(Arc::ptr_eq(&first, &store.current()), "nothing has changed");
+
+        index.apply(&watch, policy("a", 2, "remove"));
+        store.refresh().await.unwrap();
+        let second = store.current();
+        let state = |snapshot: &PolicySnapshot, name| {
+            snapshot.policies[&CLUSTER_OVERRIDE_POLICY.object(None, name)].clone()
+        };
+        assert!(Arc::ptr_eq(&state(&first, "b"), &state(&second, "b")));
+        assert_eq!(state(&second, "a").version.generation, Some(2));
+
+        index.delete(&watch, &CLUSTER_OVERRIDE_POLICY.object(None, "a"));
+        store.refresh().await.unwrap();
+        assert_eq!(store.current().set.policies().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_told_and_hides_no_other() {
+        let index = Arc::new(Index::new());
+        let store = PolicyStore::new(index.clone(), Engines::built_in());
+        listed(&index, 0);
+        let watch = Watch::all(CLUSTER_OVERRIDE_POLICY);
+        index.apply(&watch, policy("a", 1, "put"));
+        index.apply(&watch, policy("b", 1, "add"));
+        store.refresh().await.unwrap();
+        let current = store.current();
+        assert_eq!((current.set.policies().count(), current.policies.len()), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn it_is_complete_when_every_kind_was_listed_or_is_not_served() {
+        let index = Arc::new(Index::new());
+        let store = PolicyStore::new(index.clone(), Engines::built_in());
+        store.refresh().await.unwrap();
+        assert!(!store.current().is_complete);
+        listed(&index, 1);
+        store.refresh().await.unwrap();
+        assert!(!store.current().is_complete);
+        index.mark_absent(&Watch::all(CLUSTER_OVERRIDE_POLICY));
+        store.refresh().await.unwrap();
+        assert!(store.current().is_complete);
+    }
+}

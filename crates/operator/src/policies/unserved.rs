@@ -1,0 +1,58 @@
+//! What policies may say, and this program does not do.
+
+use policy::PolicyProblem;
+use serde_json::Value;
+use windlass_object::object;
+
+/// Where a rule may refer to data: the lists of rules, and below each rule.
+const REFERENCES: [(&str, &str); 3] = [
+    ("overrideRules", "overriders.template.valueRef"),
+    ("validateRules", "template.condition.dataRef"),
+    ("validateRules", "template.condition.valueRef"),
+];
+
+/// The sources of data that are not read.
+const UNSERVED: [&str; 3] = ["http", "k8s", "owner"];
+
+/// Which data a policy refers to that nobody would fetch for it.
+pub(super) fn problems(policy: &Value) -> Vec<PolicyProblem> {
+    let mut problems = Vec::new();
+    for (list, place) in REFERENCES {
+        let rules = object::items(policy, &format!("/spec/{list}"));
+        for (index, rule) in rules.iter().enumerate() {
+            let from = object::text(rule, &format!("/{}/from", place.replace('.', "/")));
+            if let Some(from) = from.filter(|from| UNSERVED.contains(from)) {
+                let message = format!("windlass does not read data from {from}: use current or old");
+                problems.push(PolicyProblem::new(
+                    format!("spec.{list}[{index}].{place}.from"),
+                    message,
+                ));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_reference_that_nobody_reads_is_named() {
+        let template = |from: &str| json!({"overriders": {"template": {"valueRef": {"from": from}}}});
+        let policy = json!({"spec": {
+            "overrideRules": [template("current"), template("http"), {"overriders": {}}],
+            "validateRules": [{"template": {"condition": {"dataRef": {"from": "old"}, "valueRef": {"from": "k8s"}}}}],
+        }});
+        let told: Vec<_> = problems(&policy).iter().map(|problem| problem.path.clone()).collect();
+        assert_eq!(
+            told,
+            [
+                "spec.overrideRules[1].overriders.template.valueRef.from",
+                "spec.validateRules[0].template.condition.valueRef.from",
+            ]
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! What is answered.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use policy::{
+    OverrideOutcome, PolicyProblem, ValidationOutcome,
+    api::ValidationAction,
+    patch::{JsonPatch, JsonPatchOperation},
+};
+use serde_json::{Map, Value, json};
+
+use crate::admission::review;
+
+/// What is answered to a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Verdict {
+    /// Why the request is refused, if it is.
+    pub(super) refusal: Option<Refusal>,
+    /// What is changed of the object.
+    pub(super) patch: JsonPatch,
+    /// What whoever sent the request is warned of.
+    pub(super) warnings: Vec<String>,
+    /// What the audit log is to keep.
+    pub(super) audited: Option<String>,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    code: u16,
+    reason: &'static str,
+    message: String,
+}
+
+/// Under which name the audit log keeps what policies only note; the API server puts that of the webhook before it.
+const AUDIT_ANNOTATION: &str = "findings";
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// What became of an object.
+    pub(super) fn of_override(outcome: OverrideOutcome) -> Self {
+        let refusal = outcome.refusal.map(|failure| Refusal::failed(failure.to_string()));
+        Self {
+            refusal,
+            patch: outcome.patch,
+            ..Self::default()
+        }
+    }
+
+    /// What policies say to a request.
+    pub(super) fn of_validation(outcome: &ValidationOutcome) -> Self {
+        let refusal = outcome.message().map(|message| {
+            let is_denied = outcome.of(ValidationAction::Deny).next().is_some();
+            if is_denied {
+                Refusal::denied(message)
+            } else {
+                Refusal::failed(message)
+            }
+        });
+        let audited: Vec<_> = outcome
+            .of(ValidationAction::Audit)
+            .map(|finding| format!("{}: {}", finding.policy, finding.reason))
+            .collect();
+        Self {
+            refusal,
+            warnings: outcome.warnings(),
+            audited: (!audited.is_empty()).then(|| audited.join("; ")),
+            ..Self::default()
+        }
+    }
+
+    /// What is wrong with a policy that is to be stored, and what is only odd about it.
+    pub(super) fn of_problems(problems: &[PolicyProblem], odd: &[PolicyProblem]) -> Self {
+        let words = |problems: &[PolicyProblem]| problems.iter().map(ToString::to_string).collect();
+        let refusing: Vec<String> = words(problems);
+        Self {
+            refusal: (!refusing.is_empty()).then(|| Refusal::invalid(refusing.join("; "))),
+            warnings: words(odd),
+            ..Self::default()
+        }
+    }
+
+    /// The answer to the request with this `uid`.
+    pub(super) fn answer(&self, uid: &str) -> Value {
+        let mut response = Map::new();
+        response.insert("uid".into(), uid.into());
+        response.insert("allowed".into(), self.refusal.is_none().into());
+        match &self.refusal {
+            Some(refusal) => {
+                let Refusal {
+                    code,
+                    reason,
+                    message,
+                } = refusal;
+                let status = json!({"code": code, "reason": reason, "message": message});
+                response.insert("status".into(), status);
+            }
+            None if !self.patch.is_empty() => {
+                let patch: Value = self.patch.iter().map(JsonPatchOperation::to_json).collect();
+                response.insert("patchType".into(), "JSONPatch".into());
+                response.insert("patch".into(), STANDARD.encode(patch.to_string()).into());
+            }
+            None => {}
+        }
+        if !self.warnings.is_empty() {
+            response.insert("warnings".into(), json!(self.warnings));
+        }
+        if let Some(audited) = &self.audited {
+            response.insert("auditAnnotations".into(), json!({AUDIT_ANNOTATION: audited}));
+        }
+        review::answer(response.into())
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// A policy denies it.
+    fn denied(message: String) -> Self {
+        Self {
+            code: 403,
+            reason: "Forbidden",
+            message,
+        }
+    }
+
+    /// A policy fails that must not.
+    fn failed(message: String) -> Self {
+        Self {
+            code: 500,
+            reason: "InternalError",
+            message,
+        }
+    }
+
+    /// The object itself is wrong.
+    fn invalid(message: String) -> Self {
+        Self {
+            code: 422,
+            reason: "Invalid",
+            message,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allowed_has_no_status_and_what_is_refused_no_patch() {
+        let patch = JsonPatchOperation::read(&json!([{"op": "add", "path": "/a", "value": 1}])).unwrap();
+        let mut verdict = Verdict {
+            patch,
+            warnings: vec!["w".to_owned()],
+            ..Verdict::default()
+        };
+        let answer = verdict.answer("u-1");
+        assert_eq!(answer["kind"], "AdmissionReview");
+        let response = &answer["response"];
+        assert_eq!((&response["uid"], &response["allowed"]), (&json!("u-1"), &json!(true)));
+        assert_eq!(response["warnings"], json!(["w"]));
+        let patch = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+        assert_eq!(patch, br#"[{"op":"add","path":"/a","value":1}]"#);
+        assert!(response.get("status").is_none());
+
+        verdict.refusal = Some(Refusal::denied("no".to_owned()));
+        let answer = verdict.answer("u-1");
+        assert_eq!(
+            answer["response"],
+            json!({"uid": "u-1", "allowed": false, "warnings": ["w"],
+                "status": {"code": 403, "reason": "Forbidden", "message": "no"}})
+        );
+        assert_eq!(
+            Verdict::default().answer("u")["response"],
+            json!({"uid": "u", "allowed": true})
+        );
+    }
+}
