@@ -47,6 +47,19 @@ impl Cluster {
         }
     }
 
+    /// Under which name a kind is served; `None` where it is not. What discovery said of it before is believed.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or is not reached.
+    pub async fn resource(&self, kind: &Kind) -> Result<Option<String>, RequestError> {
+        match self.served(kind).await {
+            Ok(served) => Ok(Some(served.resource.plural)),
+            Err(RequestError::UnknownKind { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn ask(&self, path: &str, what: &dyn RequestSubject) -> Result<Value, RequestError> {
         let request = Request::get(path)
             .body(Vec::new())

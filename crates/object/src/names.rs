@@ -97,6 +97,9 @@ pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";
 /// Trust is kept: certificates rotate, and what others take from `caBundle` or `spec.conversion` is given back.
 pub const PAUSED: &str = "windlass.dev/paused";
 
+/// Annotation on the Service that leads to policies: `true` takes away the webhook configurations, and keeps them away.
+pub const DISARMED: &str = "windlass.dev/disarmed";
+
 /// Annotation on a Service: when Windlass last wrote it for no other reason than that Kubernetes looks at its endpoints
 /// again.
 pub const ENDPOINTS_REFRESHED: &str = "windlass.dev/endpoints-refreshed";

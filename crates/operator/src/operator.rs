@@ -307,11 +307,12 @@ impl Operator {
         if !self.options.controllers.have_policies() {
             return None;
         }
+        let service = AdmissionService::of(self.options.controllers);
         let store = Arc::new(PolicyStore::new(context.index.clone(), Engines::built_in()));
         tasks.start("policy-store", store.clone().run(stop.clone()));
         tasks.start(
             "policy",
-            policies::run(context.clone(), store.clone(), self.served(), stop.clone()),
+            policies::run(context.clone(), store.clone(), service, stop.clone()),
         );
         Some(store)
     }

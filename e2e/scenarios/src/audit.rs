@@ -51,6 +51,8 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
     let certificates = windlass::commands::manifests::certificates_objects();
     let mut certificates_by_name = granted(&certificates, |rule| rule["resourceNames"].is_array());
     certificates_by_name.extend(optional.clone());
+    let policies = windlass::commands::manifests::policies_objects();
+    let policies_by_name = granted(&policies, |rule| rule["resourceNames"].is_array());
     let mut used = BTreeSet::new();
     let mut forbidden = BTreeMap::new();
     for log in logs {
@@ -63,6 +65,7 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
         forbidden.extend(asked.forbidden);
         // Its rights are a part of the others, and only one scenario uses them: not all of them.
         forbidden.extend(read(operator::CERTIFICATES_ACCOUNT, &certificates_by_name)?.forbidden);
+        forbidden.extend(read(operator::POLICIES_ACCOUNT, &policies_by_name)?.forbidden);
     }
     anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
     forbidden.retain(|_, right| !optional.contains(right));

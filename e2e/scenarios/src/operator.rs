@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     request::text,
-    steps::{CERTIFICATES_LEASE, LEASE, PATIENCE, get, succeed, until},
+    steps::{CERTIFICATES_LEASE, LEASE, PATIENCE, POLICIES_LEASE, get, succeed, until},
 };
 
 /// The namespace of the operator.
@@ -41,13 +41,18 @@ const TICKS_A_SECOND: u64 = 100;
 /// How long after its end the operator is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// A half of the controllers, by what `--controllers` calls it.
+/// The ServiceAccount of the part of policies.
+pub(crate) const POLICIES_ACCOUNT: &str = "windlass-policies";
+
+/// A part of the controllers, by what `--controllers` calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// `certificates`
     Certificates,
     /// `bundles`
     Bundles,
+    /// `policies`
+    Policies,
 }
 
 /// How to start the operator.
@@ -102,7 +107,7 @@ impl OperatorProcess {
             .arg(self.subcommand)
             .arg("--kubeconfig")
             .arg(&self.kubeconfig);
-        if self.half != Some(Half::Certificates) {
+        if matches!(self.half, None | Some(Half::Bundles)) {
             command.arg("--bundle-dir").arg(&self.bundle_dir);
         }
         if let Some(half) = self.half {
@@ -186,6 +191,7 @@ impl Half {
         match self {
             Self::Certificates => "certificates",
             Self::Bundles => "bundles",
+            Self::Policies => "policies",
         }
     }
 }
@@ -412,6 +418,7 @@ pub(crate) fn user_of(account: &str) -> String {
 fn lease_of(half: Option<Half>) -> &'static str {
     match half {
         Some(Half::Certificates) => CERTIFICATES_LEASE,
+        Some(Half::Policies) => POLICIES_LEASE,
         Some(Half::Bundles) | None => LEASE,
     }
 }

@@ -30,6 +30,10 @@ pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/windlass-system
 pub const CERTIFICATES_LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass-certificates";
 
+/// The Lease by which one replica of the part that serves policies leads.
+pub const POLICIES_LEASE: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass-policies";
+
 /// The collection of CustomResourceDefinitions.
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

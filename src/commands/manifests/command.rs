@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
 use super::document::{Document, NAMESPACE, labels};
-use super::{deployment, extension_config_policies, guard, interpretations, operator_conditions, rbac};
+use super::{deployment, extension_config_policies, guard, interpretations, operator_conditions, policies, rbac};
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
 #[derive(Clone, Debug, Parser)]
@@ -97,6 +97,12 @@ pub fn policies_of_extension_configs() -> Vec<Value> {
     documents.map(|document| document.object).collect()
 }
 
+/// What serves policies.
+pub fn policies_objects() -> Vec<Value> {
+    let documents = policies::documents().into_iter();
+    documents.map(|document| document.object).collect()
+}
+
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
 fn certificates_documents() -> Vec<Document> {
@@ -106,8 +112,12 @@ fn certificates_documents() -> Vec<Document> {
 }
 
 /// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
-fn optional_files() -> [File; 4] {
+fn optional_files() -> [File; 5] {
     [
+        File {
+            name: "policies.yaml",
+            documents: policies::documents(),
+        },
         File {
             name: "resource-interpretations.yaml",
             documents: interpretations::documents(),

@@ -1,7 +1,10 @@
-//! The operator's own Deployments: one for each half of the controllers.
+//! The operator's own Deployments: one for each group of controllers.
 
 use serde_json::{Value, json};
-use windlass_operator::{Controllers, admission::CERTIFICATES_ACCOUNT};
+use windlass_operator::{
+    Controllers,
+    admission::{AdmissionService, CERTIFICATES_ACCOUNT},
+};
 
 use super::{
     document::{Document, NAME, NAMESPACE},
@@ -15,6 +18,10 @@ the other stands by. Webhooks depend on neither: while both are down, the server
 /// Why certificates have processes of their own.
 const CERTIFICATES_COMMENT: &str = "The controllers of certificates, apart from those of bundles: no bundle holds up a rotation. Leader election by the
 Lease windlass-certificates; the other replica repairs trust bundles, too.";
+
+/// Why policies have processes of their own.
+const POLICIES_COMMENT: &str = "The controllers of policies, and the server that answers from them: every replica does. Leader election by the Lease
+windlass-policies; the leader writes the webhook configurations and the status of policies.";
 
 /// That of the controllers of bundles.
 pub(super) fn documents() -> Vec<Document> {
@@ -34,6 +41,19 @@ pub(super) fn certificates_documents() -> Vec<Document> {
     vec![Document::commented(
         CERTIFICATES_COMMENT,
         deployment(CERTIFICATES_ACCOUNT, &[&controllers], None),
+    )]
+}
+
+/// That of the controllers of policies.
+pub(super) fn policies_documents() -> Vec<Document> {
+    let address = format!("0.0.0.0:{PORT}");
+    let controllers = format!("--controllers={}", Controllers::POLICIES);
+    let arguments = [&controllers, "--admission-bind", &address];
+    let port = json!({ "name": PORT_NAME, "containerPort": PORT });
+    let name = AdmissionService::POLICIES.name;
+    vec![Document::commented(
+        POLICIES_COMMENT,
+        deployment(name, &arguments, Some(port)),
     )]
 }
 

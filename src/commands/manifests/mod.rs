@@ -7,9 +7,10 @@ mod extension_config_policies;
 mod guard;
 mod interpretations;
 mod operator_conditions;
+mod policies;
 mod rbac;
 
 pub use command::{
     Args, certificates_objects, customization_crds, objects, operator_condition_crd,
-    policies_of_extension_configs,
+    policies_objects, policies_of_extension_configs,
 };

@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 use windlass_bundle::BundledKind;
 use windlass_object::object;
-use windlass_operator::{Controllers, admission::CERTIFICATES_ACCOUNT};
+use windlass_operator::{
+    Controllers,
+    admission::{AdmissionService, CERTIFICATES_ACCOUNT},
+    policies::CONFIGURATION,
+};
 use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::document::{Document, NAME, NAMESPACE, labels};
@@ -13,7 +17,7 @@ const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// The ServiceAccount, its roles and their bindings.
 pub(super) fn documents() -> Vec<Document> {
-    account(NAME, Controllers::DEFAULT, ROLE, rules())
+    account(NAME, Controllers::DEFAULT, ROLE, rules(), Vec::new())
 }
 
 /// The same for a process that runs the controllers of certificates only.
@@ -23,11 +27,36 @@ pub(super) fn certificates_documents() -> Vec<Document> {
         Controllers::CERTIFICATES,
         CERTIFICATES_ROLE,
         certificates_rules(),
+        Vec::new(),
     )
 }
 
-/// A ServiceAccount for these controllers, which may do what `rules` say, and have their Lease.
-fn account(name: &str, controllers: Controllers, comment: &'static str, rules: Vec<Value>) -> Vec<Document> {
+/// The same for a process that runs the controllers of policies only.
+pub(super) fn policies_documents() -> Vec<Document> {
+    account(
+        AdmissionService::POLICIES.name,
+        Controllers::POLICIES,
+        POLICIES_ROLE,
+        policies_rules(),
+        own_policies_rules(),
+    )
+}
+
+/// A ServiceAccount for these controllers, which may do what `rules` say, and have their Lease. In the operator's namespace it may do
+/// what `own` says.
+fn account(
+    name: &str,
+    controllers: Controllers,
+    comment: &'static str,
+    rules: Vec<Value>,
+    own: Vec<Value>,
+) -> Vec<Document> {
+    let lease = json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+        "resourceNames": [controllers.lease()], "verbs": ["get", "update"],
+    });
+    let new_lease = rule(&["coordination.k8s.io"], &["leases"], &["create"]);
+    let own: Vec<_> = [lease, new_lease].into_iter().chain(own).collect();
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
@@ -46,13 +75,7 @@ fn account(name: &str, controllers: Controllers, comment: &'static str, rules: V
     let election = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
-        "rules": [
-            {
-                "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-                "resourceNames": [controllers.lease()], "verbs": ["get", "update"],
-            },
-            { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] },
-        ],
+        "rules": own,
     });
     let election_binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
@@ -95,6 +118,51 @@ RBAC cannot restrict Secrets by label: only those of ServingCertificates are rea
 issue; those that targets of inject-ca-from-secret name are read, and those of Certificates of cert-manager that targets name.
 ConfigMaps are patched only where they ask for CA certificates, which RBAC cannot restrict by annotation.
 Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
+
+/// What the role is for of a process that runs the controllers of policies only.
+const POLICIES_ROLE: &str = "Every verb that the controllers of policies use. Of webhook configurations they write their own only.";
+
+/// What the controllers of policies use in all of the cluster.
+fn policies_rules() -> Vec<Value> {
+    const POLICIES: [&str; 3] = [
+        "clusteroverridepolicies",
+        "clustervalidatepolicies",
+        "overridepolicies",
+    ];
+    const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+    const GROUP: &str = "admissionregistration.k8s.io";
+    let status = POLICIES.map(|plural| format!("{plural}/status"));
+    let status: Vec<_> = status.iter().map(String::as_str).collect();
+    let mut configurations = rule(
+        &[GROUP],
+        &CONFIGURATIONS,
+        &["list", "watch", "patch", "delete"],
+    );
+    configurations["resourceNames"] = json!([CONFIGURATION]);
+    vec![
+        rule(&["policy.kcloudlabs.io"], &POLICIES, &["list", "watch"]),
+        rule(&["policy.kcloudlabs.io"], &status, &["patch"]),
+        configurations,
+        rule(&[GROUP], &CONFIGURATIONS, &["create"]),
+        rule(&[""], &["namespaces"], &["get", "list", "watch"]),
+        rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+    ]
+}
+
+/// What they use in the operator's namespace: where they answer, and with which certificate.
+fn own_policies_rules() -> Vec<Value> {
+    let named = |resource: &str, name: &str| {
+        let mut rule = rule(&[""], &[resource], &["list", "watch"]);
+        rule["resourceNames"] = json!([name]);
+        rule
+    };
+    let AdmissionService { name, secret } = AdmissionService::POLICIES;
+    vec![
+        named("secrets", secret),
+        named("services", name),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &["list", "watch"]),
+    ]
+}
 
 /// What the controllers of certificates use: a part of [`rules`].
 fn certificates_rules() -> Vec<Value> {

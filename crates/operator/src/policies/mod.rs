@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! watches -> index -> PolicyStore (compiled once a generation) -> PolicySnapshot
-//!                                                                  |-> leader: status, events
+//!                                                                  |-> leader: proof -> webhook configurations
+//!                                                                  |           `-> status, events
 //!                                    AdmissionReview -> PolicyServer -> AdmissionReview
 //! ```
 //!
@@ -11,9 +12,20 @@
 //!
 //! A request is answered before the API server gives up on it: what policies take longer for is a failure of theirs. What is
 //! wrong with a request or with the server is told by the status of HTTP, so that the configuration says what becomes of that.
+//!
+//! The configurations are made from the policies that there are, and one webhook of each is for policies themselves. Nothing is
+//! added to them before every ready endpoint of the Service has served a trusted certificate, has said that it knows the very
+//! generations that are armed, and has answered a review. What is not needed any more is taken away, whoever answers:
+//! where nobody does, deleting the last policy ends that anybody is asked.
 
 mod admission;
+mod armed;
+mod arming;
+mod configuration;
+mod entries;
 mod kinds;
+mod proof;
+mod reduction;
 mod review;
 mod run;
 mod server;
@@ -26,4 +38,7 @@ mod unserved;
 mod verdict;
 
 pub(crate) use self::{run::run, server::PolicyServer, store::PolicyStore};
-pub use self::server::{MUTATE_PATH, VALIDATE_PATH};
+pub use self::{
+    configuration::CONFIGURATION,
+    server::{MUTATE_PATH, VALIDATE_PATH},
+};

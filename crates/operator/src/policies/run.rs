@@ -8,14 +8,23 @@ use tokio::{sync::broadcast::error::RecvError, task::JoinError};
 use tokio_util::sync::CancellationToken;
 use windlass_cluster::{
     Kind, RequestError,
-    kinds::NAMESPACE,
-    watch::{Selector, Watch},
+    kinds::{NAMESPACE, SECRET},
+    watch::Watch,
     worker::{self, Action, Queue},
 };
 use windlass_object::{ObjectKey, names};
 
-use super::{kinds, snapshot::PolicySnapshot, status, store::PolicyStore};
+use super::{
+    armed::ArmedReport,
+    arming,
+    configuration::Called,
+    kinds,
+    snapshot::PolicySnapshot,
+    status::{self, Arming},
+    store::PolicyStore,
+};
 use crate::{
+    admission::AdmissionService,
     context::Context,
     controller,
     reporting::{Announced, merge_patch},
@@ -36,13 +45,14 @@ enum ReportPolicyError {
 struct PolicyReporter {
     context: Arc<Context>,
     store: Arc<PolicyStore>,
+    report: ArmedReport,
     announced: Announced,
 }
 
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("policy", 4);
 
-/// Runs the controller until `shutdown`, where `served` is the Secret with the certificate that is served.
+/// Runs the controllers until `shutdown`: this one, and that of the webhook configurations, which lead to `service`.
 ///
 /// # Errors
 ///
@@ -50,26 +60,40 @@ const WORKER: worker::Settings = worker::Settings::new("policy", 4);
 pub(crate) fn run(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
-    served: ObjectKey,
+    service: AdmissionService,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
-        let namespaces = Watch::all(NAMESPACE);
-        for watch in kinds::watches().chain([namespaces, watch_of(&served)]) {
+        for watch in kinds::watches().chain([Watch::all(NAMESPACE)]) {
             context.watches.want(watch);
         }
+        let report = ArmedReport::new();
+        let called = Called {
+            namespace: context.namespace.clone(),
+            service: service.name,
+        };
+        let secret = SECRET.object(Some(&context.namespace), service.secret);
+        let arming = arming::run(
+            context.clone(),
+            store.clone(),
+            called,
+            secret,
+            report.clone(),
+            shutdown.clone(),
+        );
         let queue = Arc::new(Queue::new());
-        let router = enqueue(context.clone(), store.clone(), queue.clone());
+        let router = enqueue(context.clone(), store.clone(), report.clone(), queue.clone());
         let begin = |_| {
             let reporter = Arc::new(PolicyReporter {
                 context: context.clone(),
                 store,
+                report,
                 announced: Announced::default(),
             });
             move |policy: ObjectKey| reporter.clone().reconcile(policy)
         };
-        controller::run(
+        let reporting = controller::run(
             &context,
             WORKER,
             context.is_target(),
@@ -77,24 +101,22 @@ pub(crate) fn run(
             router,
             begin,
             shutdown,
-        )
-        .await
+        );
+        tokio::try_join!(arming, reporting)?;
+        Ok(())
     })
 }
 
-/// What sees the Secret with the certificate that is served, and no other.
-fn watch_of(secret: &ObjectKey) -> Watch {
-    let watch = Watch::all(Kind::of(secret)).selected(Selector::Name(secret.name.clone()));
-    match &secret.namespace {
-        Some(namespace) => watch.within(namespace),
-        None => watch,
-    }
-}
-
-/// Puts every policy into the queue that has changed, or was compiled, for ever.
-async fn enqueue(context: Arc<Context>, store: Arc<PolicyStore>, queue: Arc<Queue<ObjectKey>>) {
+/// Puts every policy into the queue that has changed, was compiled or may have been armed, for ever.
+async fn enqueue(
+    context: Arc<Context>,
+    store: Arc<PolicyStore>,
+    report: ArmedReport,
+    queue: Arc<Queue<ObjectKey>>,
+) {
     let mut changes = context.index.subscribe();
     let mut snapshots = store.changes();
+    let mut reports = report.changes();
     let mut known = Arc::<PolicySnapshot>::default();
     loop {
         let current = snapshots.borrow_and_update().clone();
@@ -110,6 +132,10 @@ async fn enqueue(context: Arc<Context>, store: Arc<PolicyStore>, queue: Arc<Queu
         known = current;
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
+            changed = reports.changed() => match changed {
+                Ok(()) => known = Arc::default(),
+                Err(_) => return,
+            },
             change = changes.recv() => match change {
                 Ok(change) if kinds::is_policy(&Kind::of(&change.key)) => queue.add(change.key),
                 Ok(_) => {}
@@ -133,6 +159,15 @@ impl PolicyReporter {
         let Some(state) = snapshot.state_of(&key, &object) else {
             return Ok(Action::AwaitChange);
         };
+        // So does every one when it is known what requests are sent to.
+        let Some(armed) = self.report.last() else {
+            return Ok(Action::AwaitChange);
+        };
+        let arming = if armed.has(&key, &state.version) {
+            Arming::Done
+        } else {
+            Arming::Waiting(armed.problem.as_deref())
+        };
         let problems = state.problems();
         let word = match problems.as_slice() {
             [] => "all rules can be asked".to_owned(),
@@ -143,7 +178,7 @@ impl PolicyReporter {
             self.context.events.warn(&object, "Compile", "Invalid", &word);
         }
         let known = status::known(&object);
-        let next = status::next(&object, &known, state, self.context.clock.now());
+        let next = status::next(&object, &known, state, arming, self.context.clock.now());
         if next == known {
             return Ok(Action::AwaitChange);
         }

@@ -36,6 +36,9 @@ pub const MUTATE_PATH: &str = "/mutate";
 /// The path that validate policies answer at.
 pub const VALIDATE_PATH: &str = "/validate";
 
+/// The path at which is said which policies are known.
+pub(super) const VERSION_PATH: &str = "/policies";
+
 /// Answers AdmissionReviews from policies.
 pub(crate) struct PolicyServer {
     store: Arc<PolicyStore>,
@@ -107,6 +110,7 @@ impl PolicyServer {
         Router::new()
             .route(MUTATE_PATH, post(mutate))
             .route(VALIDATE_PATH, post(validate))
+            .route(VERSION_PATH, post(version))
             .with_state(self)
     }
 
@@ -189,6 +193,10 @@ async fn validate(
     request: Request,
 ) -> Response {
     server.respond(Stage::Validate, client, request).await
+}
+
+async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {
+    Json(server.store.current().described())
 }
 
 /// What is said to a request until `deadline`. Policies are not asked about policies: a wrong one could not be mended then.

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use policy::{CompiledPolicy, PolicyProblem, PolicySet};
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use windlass_object::{ObjectKey, object};
 
 /// All policies at one moment, compiled.
@@ -15,6 +16,8 @@ pub(crate) struct PolicySnapshot {
     pub(super) policies: BTreeMap<ObjectKey, Arc<PolicyState>>,
     /// Whether all policies are known that there are.
     pub(super) is_complete: bool,
+    /// Of which policies it is, in which generation, in hexadecimal.
+    digest: String,
 }
 
 /// Which policy, and in which generation.
@@ -40,11 +43,22 @@ impl PolicySnapshot {
         let compiled = policies
             .values()
             .filter_map(|state| state.compiled.as_ref().ok().cloned());
+        let mut digest = Sha256::new();
+        for (key, state) in &policies {
+            let PolicyVersion { uid, generation } = &state.version;
+            digest.update(format!("{key}\n{uid}\n{generation:?}\n"));
+        }
         Self {
             set: PolicySet::new(compiled),
             policies,
             is_complete,
+            digest: format!("{:x}", digest.finalize()),
         }
+    }
+
+    /// What tells it from one of other policies, or of other generations of them.
+    pub(super) fn described(&self) -> Value {
+        json!({"complete": self.is_complete, "digest": self.digest})
     }
 
     /// What became of a policy, if it is known as `object` is now.

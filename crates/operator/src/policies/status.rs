@@ -12,6 +12,15 @@ use windlass_object::object;
 use super::snapshot::PolicyState;
 use crate::install::status::{ConditionUpdate, Conditions};
 
+/// Whether requests are sent to a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arming<'a> {
+    /// They are.
+    Done,
+    /// Not yet; for this reason, if it is known.
+    Waiting(Option<&'a str>),
+}
+
 /// The condition that says whether the templates of a policy are rendered.
 const RENDERED: &str = "Rendered";
 
@@ -32,6 +41,7 @@ pub(super) fn next(
     object: &Value,
     known: &PolicyStatus,
     state: &PolicyState,
+    arming: Arming<'_>,
     now: Timestamp,
 ) -> PolicyStatus {
     let generation = state.version.generation;
@@ -47,7 +57,7 @@ pub(super) fn next(
     };
     let mut conditions: Vec<Condition> = known.conditions.iter().filter_map(condition).collect();
     conditions.record(RENDERED, rendered(object, state), generation, now);
-    conditions.record(READY, ready(&state.problems()), generation, now);
+    conditions.record(READY, ready(&state.problems(), arming), generation, now);
     PolicyStatus {
         observed_generation: generation,
         conditions: conditions.into_iter().map(policy_condition).collect(),
@@ -55,10 +65,14 @@ pub(super) fn next(
     }
 }
 
-fn ready(problems: &[PolicyProblem]) -> ConditionUpdate {
-    match problems {
-        [] => ConditionUpdate::holds("Compiled", "all rules can be asked"),
-        problems => ConditionUpdate::fails("Invalid", joined(problems)),
+fn ready(problems: &[PolicyProblem], arming: Arming<'_>) -> ConditionUpdate {
+    match (problems, arming) {
+        ([], Arming::Done) => ConditionUpdate::holds("Armed", "requests are sent to it"),
+        ([], Arming::Waiting(problem)) => {
+            let word = problem.unwrap_or("waiting for the webhook configurations");
+            ConditionUpdate::fails("Arming", word)
+        }
+        (problems, _) => ConditionUpdate::fails("Invalid", joined(problems)),
     }
 }
 
@@ -144,12 +158,16 @@ mod tests {
     }
 
     fn said(object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
+        said_while(Arming::Done, object, known, second)
+    }
+
+    fn said_while(arming: Arming<'_>, object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
         let state = PolicyState {
             version: PolicyVersion::of(object),
             compiled: CompiledPolicy::compile(object, &Engines::default()).map(Arc::new),
         };
         let now = Timestamp::from_second(second).unwrap();
-        next(object, known, &state, now)
+        next(object, known, &state, arming, now)
     }
 
     fn of_conditions(status: &PolicyStatus) -> Vec<(&str, &str, &str)> {
@@ -174,10 +192,19 @@ mod tests {
         );
         assert_eq!(
             of_conditions(&status),
-            [("Rendered", "True", "NoTemplates"), ("Ready", "True", "Compiled")]
+            [("Rendered", "True", "NoTemplates"), ("Ready", "True", "Armed")]
         );
         assert_eq!(status.observed_generation, Some(3));
         assert_eq!(status.rules, [RuleStatus::default(), RuleStatus::default()]);
+    }
+
+    #[test]
+    fn a_policy_is_not_ready_before_requests_are_sent_to_it() {
+        let object = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
+        let waiting = Arming::Waiting(Some("waiting for an endpoint"));
+        let status = said_while(waiting, &object, &PolicyStatus::default(), 1);
+        assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Arming"));
+        assert_eq!(status.conditions[1].message, "waiting for an endpoint");
     }
 
     #[test]

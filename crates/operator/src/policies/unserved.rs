@@ -4,6 +4,8 @@ use policy::PolicyProblem;
 use serde_json::Value;
 use windlass_object::object;
 
+use super::configuration::is_asked;
+
 /// Where a rule may refer to data: the lists of rules, and below each rule.
 const REFERENCES: [(&str, &str); 3] = [
     ("overrideRules", "overriders.template.valueRef"),
@@ -14,9 +16,20 @@ const REFERENCES: [(&str, &str); 3] = [
 /// The sources of data that are not read.
 const UNSERVED: [&str; 3] = ["http", "k8s", "owner"];
 
-/// Which data a policy refers to that nobody would fetch for it.
+/// Which data a policy refers to that nobody would fetch for it, and for which objects it is that nobody asks about.
 pub(super) fn problems(policy: &Value) -> Vec<PolicyProblem> {
     let mut problems = Vec::new();
+    for (index, selector) in object::items(policy, "/spec/resourceSelectors").iter().enumerate() {
+        let text = |field| object::text(selector, field).unwrap_or_default();
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        if !is_asked(api_version, kind) {
+            let message = format!("policies are not asked about {kind} of {api_version:?}: select other objects");
+            problems.push(PolicyProblem::new(
+                format!("spec.resourceSelectors[{index}]"),
+                message,
+            ));
+        }
+    }
     for (list, place) in REFERENCES {
         let rules = object::items(policy, &format!("/spec/{list}"));
         for (index, rule) in rules.iter().enumerate() {
@@ -43,6 +56,9 @@ mod tests {
     fn each_reference_that_nobody_reads_is_named() {
         let template = |from: &str| json!({"overriders": {"template": {"valueRef": {"from": from}}}});
         let policy = json!({"spec": {
+            "resourceSelectors": [
+                {"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment"},
+            ],
             "overrideRules": [template("current"), template("http"), {"overriders": {}}],
             "validateRules": [{"template": {"condition": {"dataRef": {"from": "old"}, "valueRef": {"from": "k8s"}}}}],
         }});
@@ -50,6 +66,7 @@ mod tests {
         assert_eq!(
             told,
             [
+                "spec.resourceSelectors[1]",
                 "spec.overrideRules[1].overriders.template.valueRef.from",
                 "spec.validateRules[0].template.condition.valueRef.from",
             ]

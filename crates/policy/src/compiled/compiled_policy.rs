@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::compiled_rule::CompiledRule;
 use crate::{
-    PolicyKey, PolicyObject, PolicyProblem, PolicySpec,
+    AdmissionOperation, PolicyKey, PolicyObject, PolicyProblem, PolicySpec,
     api::{FailurePolicyType, MatchCondition, ValidationAction},
     engine::{Engines, RuleProgram, RuleSource},
     problem::PolicyProblems,
@@ -102,6 +102,12 @@ impl CompiledPolicy {
     /// The apiVersions and kinds of the objects that it is for; none for all.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
         self.matcher.kinds()
+    }
+
+    /// Whether any of its rules is for an operation.
+    pub fn acts_on(&self, operation: AdmissionOperation) -> bool {
+        let mut rules = self.compiled_rules().iter();
+        rules.any(|rule| operation.is_among(&rule.operations))
     }
 
     /// What is wrong with it.

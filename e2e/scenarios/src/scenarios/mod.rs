@@ -45,6 +45,7 @@ mod namespace;
 mod operation;
 mod operator_condition;
 mod ownership;
+mod policies;
 mod power_loss;
 mod refusal;
 mod remote;
@@ -310,6 +311,7 @@ scenarios! {
     runtime_hooks::an_extension_is_called_while_it_rotates,
     interpreters::an_interpreter_is_called_while_its_certificates_rotate,
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
+    policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,

@@ -147,6 +147,20 @@ impl TestCluster {
         Ok(half.with_kubeconfig(&kubeconfig).with_half(Half::Certificates))
     }
 
+    /// The operator that only serves policies, with the rights of that part, which must be there.
+    ///
+    /// # Errors
+    ///
+    /// When its account cannot be used.
+    pub async fn policies_part(&self, pod: &str) -> anyhow::Result<OperatorProcess> {
+        let account = self
+            .backing
+            .service_account(operator::NAMESPACE, operator::POLICIES_ACCOUNT);
+        let kubeconfig = self.write(&format!("{pod}.kubeconfig"), &account.await?)?;
+        let part = self.operator.replica(pod);
+        Ok(part.with_kubeconfig(&kubeconfig).with_half(Half::Policies))
+    }
+
     /// `operator` behind a new forwarder, which knows nothing but bytes.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub struct Replica {
 pub(super) struct Stopped {
     operator: OperatorProcess,
     address: SocketAddr,
+    /// The Service that leads to it.
+    service: &'static str,
 }
 
 /// Creates the guard's Service and its configuration, as `windlass manifests` has them.
@@ -72,12 +74,29 @@ impl Replica {
     ///
     /// When the process cannot be started.
     pub async fn start(cluster: &TestCluster, pod: &str) -> anyhow::Result<Self> {
+        Self::start_of(cluster, cluster.operator.replica(pod), SERVICE)
+    }
+
+    /// Starts this replica, behind a Service.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be started.
+    pub(in crate::scenarios) fn start_of(
+        cluster: &TestCluster,
+        mut operator: OperatorProcess,
+        service: &'static str,
+    ) -> anyhow::Result<Self> {
         let address = free_address(cluster.backing.address())?;
-        let mut operator = cluster.operator.replica(pod);
         operator
             .arguments
             .extend(["--admission-bind".to_owned(), address.to_string()]);
-        Stopped { operator, address }.start()
+        let stopped = Stopped {
+            operator,
+            address,
+            service,
+        };
+        stopped.start()
     }
 
     /// Makes it an endpoint, and waits until it is asked about the sample, which must be installed.
@@ -86,16 +105,7 @@ impl Replica {
     ///
     /// When it is not asked.
     pub async fn join(&self, cluster: &TestCluster) -> anyhow::Result<()> {
-        let Stopped { operator, address } = &self.stopped;
-        let slice = json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": format!("{SERVICE}-{}", operator.pod), "labels": {
-                "kubernetes.io/service-name": SERVICE, "endpointslice.kubernetes.io/managed-by": "windlass-e2e",
-            }},
-            "ports": [{"name": "admission", "port": address.port(), "protocol": "TCP"}],
-            "endpoints": [{"addresses": [address.ip()], "conditions": {"ready": true}}],
-        });
-        succeed(&cluster.client, "POST", SLICES, Some(&slice)).await?;
+        self.be_endpoint(cluster).await?;
         cluster.settled(operator::NAMESPACE, SERVICE).await?;
         until("the guard is asked", PATIENCE, async || {
             let answer = writes::try_out(cluster).await?;
@@ -104,16 +114,38 @@ impl Replica {
         .await
     }
 
+    /// Makes it an endpoint.
+    pub(in crate::scenarios) async fn be_endpoint(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        let Stopped {
+            operator,
+            address,
+            service,
+        } = &self.stopped;
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": format!("{service}-{}", operator.pod), "labels": {
+                "kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": "windlass-e2e",
+            }},
+            "ports": [{"name": "admission", "port": address.port(), "protocol": "TCP"}],
+            "endpoints": [{"addresses": [address.ip()], "conditions": {"ready": true}}],
+        });
+        succeed(&cluster.client, "POST", SLICES, Some(&slice)).await?;
+        Ok(())
+    }
+
     /// Where it answers.
     pub fn address(&self) -> SocketAddr {
         self.stopped.address
     }
 
     /// Makes it no endpoint any more.
-    pub(super) async fn leave(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+    pub(in crate::scenarios) async fn leave(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        let Stopped {
+            operator, service, ..
+        } = &self.stopped;
         delete(
             &cluster.client,
-            &format!("{SLICES}/{SERVICE}-{}", self.stopped.operator.pod),
+            &format!("{SLICES}/{service}-{}", operator.pod),
         )
         .await
     }

@@ -1,0 +1,445 @@
+//! The webhook configurations: made from the entries, the same for the same policies.
+
+use std::collections::BTreeMap;
+
+use policy::{PolicyKind, api::POLICY_API_VERSION};
+use serde_json::{Value, json};
+use windlass_cluster::{Kind, kinds};
+use windlass_object::{
+    ObjectKey, names, object,
+    rfc1123::{is_label, is_subdomain},
+};
+
+use super::{
+    MUTATE_PATH, VALIDATE_PATH,
+    entries::{Entry, EntryKind},
+};
+
+/// The name of both configurations.
+pub const CONFIGURATION: &str = "windlass-policies";
+
+/// Where policies are answered, and whose objects are never asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Called {
+    pub(super) namespace: String,
+    pub(super) service: &'static str,
+}
+
+/// Under which name a kind is served; `None` where that is not known.
+pub(super) type Resources = BTreeMap<(String, String), Option<String>>;
+
+/// Which of the two configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConfigurationKind {
+    Mutating,
+    Validating,
+}
+
+/// How long an API server waits for an answer, in seconds.
+const TIMEOUT: u32 = 10;
+
+/// The port of the Service.
+pub(super) const PORT: i64 = 443;
+
+/// The groups whose objects are never asked about: what Windlass needs to serve policies, and what the API server asks all the
+/// time about others.
+const NEVER: [&str; 8] = [
+    "admissionregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "coordination.k8s.io",
+    "events.k8s.io",
+    "interpretation.windlass.dev",
+    "policy.kcloudlabs.io",
+    names::GROUP,
+];
+
+// === impl ConfigurationKind ===
+
+impl ConfigurationKind {
+    pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    pub(super) fn key(self) -> ObjectKey {
+        let kind = match self {
+            Self::Mutating => kinds::MUTATING_WEBHOOK_CONFIGURATION,
+            Self::Validating => kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+        };
+        kind.object(None, CONFIGURATION)
+    }
+
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Mutating => MUTATE_PATH,
+            Self::Validating => VALIDATE_PATH,
+        }
+    }
+
+    /// The whole configuration, with `ca_bundle` in each of its webhooks.
+    pub(super) fn object(
+        self,
+        entries: &[Entry],
+        resources: &Resources,
+        called: &Called,
+        ca_bundle: &str,
+    ) -> Value {
+        let mut webhooks = self.webhooks(entries, resources, called);
+        for webhook in &mut webhooks {
+            webhook["clientConfig"]["caBundle"] = ca_bundle.into();
+        }
+        let key = self.key();
+        json!({
+            "apiVersion": key.api_version, "kind": key.kind,
+            "metadata": {"name": key.name, "annotations": annotations(called)},
+            "webhooks": webhooks,
+        })
+    }
+
+    /// Its webhooks, as the API server has them but for the CA bundle: one for policies themselves, and one for each entry.
+    pub(super) fn webhooks(self, entries: &[Entry], resources: &Resources, called: &Called) -> Vec<Value> {
+        let mut webhooks = vec![self.of_policies(called)];
+        for (index, entry) in entries.iter().enumerate() {
+            let rules = rules(entry, resources);
+            if rules.is_empty() {
+                continue;
+            }
+            let earlier = entries[..index].iter().filter(|earlier| entry.overlaps(earlier));
+            let mut conditions = vec![not_ours()];
+            conditions.extend(earlier.map(|earlier| {
+                json!({"name": format!("not-{}", earlier.name), "expression": format!("!({})", taken(earlier))})
+            }));
+            let mut webhook = self.webhook(entry.name, entry.failure_policy, rules, called);
+            webhook["matchConditions"] = conditions.into();
+            webhook["namespaceSelector"] = namespaces(entry, called);
+            webhooks.push(webhook);
+        }
+        webhooks
+    }
+
+    /// What checks policies, and shows in them what their templates are rendered to.
+    fn of_policies(self, called: &Called) -> Value {
+        let (group, version) = object::group_and_version(POLICY_API_VERSION);
+        let plurals: Vec<_> = PolicyKind::ALL.into_iter().filter_map(plural).collect();
+        let rule = json!({
+            "apiGroups": [group], "apiVersions": [version], "resources": plurals,
+            "operations": ["CREATE", "UPDATE"], "scope": "*",
+        });
+        self.webhook("policies", "Fail", vec![rule], called)
+    }
+
+    fn webhook(self, name: &str, failure_policy: &str, rules: Vec<Value>, called: &Called) -> Value {
+        let mut webhook = json!({
+            "name": format!("{name}.policies.windlass.dev"),
+            "clientConfig": {"service": {
+                "namespace": called.namespace, "name": called.service, "path": self.path(), "port": PORT,
+            }},
+            "rules": rules,
+            "failurePolicy": failure_policy,
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "sideEffects": "None",
+            "timeoutSeconds": TIMEOUT,
+            "admissionReviewVersions": ["v1"],
+        });
+        if self == Self::Mutating {
+            webhook["reinvocationPolicy"] = "Never".into();
+        }
+        webhook
+    }
+}
+
+/// What asks for the CA bundle.
+pub(super) fn annotations(called: &Called) -> Value {
+    json!({names::INJECT_CA_FROM: format!("{}/{}", called.namespace, called.service)})
+}
+
+/// Whether policies may be for objects of a kind.
+pub(super) fn is_asked(api_version: &str, kind: &str) -> bool {
+    let (group, version) = object::group_and_version(api_version);
+    // With a name that there cannot be, the API server would not take any of the others.
+    let may_be = (group.is_empty() || is_subdomain(group)) && is_label(version);
+    may_be && !NEVER.contains(&group) && (group, kind) != ("", "Event")
+}
+
+/// One rule for all kinds of a group and version with the same operations. A kind of which the resource is not known stands for all
+/// of its group and version: it may come at any moment.
+fn rules(entry: &Entry, resources: &Resources) -> Vec<Value> {
+    let scope = if entry.namespaces.is_some() {
+        "Namespaced"
+    } else {
+        "*"
+    };
+    let mut grouped: BTreeMap<(&str, &str, Vec<&str>), Vec<&str>> = BTreeMap::new();
+    for (kind, operations) in &entry.kinds {
+        let (group, version, resource) = match kind {
+            EntryKind::All => ("*", "*", "*"),
+            EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
+                let (group, version) = object::group_and_version(api_version);
+                let known = resources.get(&(api_version.clone(), kind.clone()));
+                (
+                    group,
+                    version,
+                    known.and_then(Option::as_deref).unwrap_or("*"),
+                )
+            }
+            EntryKind::Named(..) => continue,
+        };
+        let (connecting, other): (Vec<_>, Vec<_>) =
+            operations.iter().copied().partition(|name| *name == "CONNECT");
+        if !other.is_empty() {
+            grouped.entry((group, version, other)).or_default().push(resource);
+        }
+        // Whoever connects does so by a subresource, whose name is not that of its kind.
+        if !connecting.is_empty() {
+            grouped
+                .entry((group, version, connecting))
+                .or_default()
+                .push("*/*");
+        }
+    }
+    grouped
+        .into_iter()
+        .map(|((group, version, operations), mut resources)| {
+            resources.sort_unstable();
+            resources.dedup();
+            if resources.contains(&"*") {
+                resources = vec!["*"];
+            }
+            json!({
+                "apiGroups": [group], "apiVersions": [version], "resources": resources,
+                "operations": operations, "scope": scope,
+            })
+        })
+        .collect()
+}
+
+/// Whose objects an entry takes: never those of our namespace, or nobody could start what serves it.
+fn namespaces(entry: &Entry, called: &Called) -> Value {
+    const NAME: &str = "kubernetes.io/metadata.name";
+    let mut expressions = vec![json!({"key": NAME, "operator": "NotIn", "values": [called.namespace]})];
+    if let Some(namespaces) = &entry.namespaces {
+        expressions.push(json!({"key": NAME, "operator": "In", "values": namespaces}));
+    }
+    json!({"matchExpressions": expressions})
+}
+
+fn not_ours() -> Value {
+    let expression = format!(
+        "!(request.resource.group in {}) && !(request.resource.group == '' && request.resource.resource == 'events') && \
+         !(request.resource.group == 'apiextensions.k8s.io' && (request.name.endsWith('.{}') || request.name.endsWith('.policy.kcloudlabs.io')))",
+        list(&NEVER),
+        names::GROUP,
+    );
+    json!({"name": "not-of-windlass", "expression": expression})
+}
+
+/// In CEL, whether a request is one of an entry.
+fn taken(entry: &Entry) -> String {
+    let mut by_operations: BTreeMap<Vec<&str>, Vec<&EntryKind>> = BTreeMap::new();
+    for (kind, operations) in &entry.kinds {
+        let operations = operations.iter().copied().collect();
+        by_operations.entry(operations).or_default().push(kind);
+    }
+    let alternatives = by_operations.into_iter().map(|(operations, kinds)| {
+        let operations = format!("request.operation in {}", list(&operations));
+        if kinds.contains(&&EntryKind::All) {
+            return operations;
+        }
+        let mut kinds: Vec<_> = kinds
+            .into_iter()
+            .filter_map(|kind| match kind {
+                EntryKind::Named(_, name) => Some(format!("{}/{name}", kind.group().unwrap_or_default())),
+                EntryKind::All => None,
+            })
+            .collect();
+        kinds.dedup();
+        let kinds: Vec<_> = kinds.iter().map(String::as_str).collect();
+        format!(
+            "{operations} && (request.kind.group + '/' + request.kind.kind) in {}",
+            list(&kinds)
+        )
+    });
+    let kinds = alternatives.map(|one| format!("({one})")).collect::<Vec<_>>().join(" || ");
+    match &entry.namespaces {
+        Some(namespaces) => {
+            let namespaces: Vec<_> = namespaces.iter().map(String::as_str).collect();
+            format!("request.namespace in {} && ({kinds})", list(&namespaces))
+        }
+        None => kinds,
+    }
+}
+
+/// A list of texts in CEL. What users wrote into names is quoted so that it ends nothing.
+fn list(items: &[&str]) -> String {
+    // CEL reads every escape of JSON.
+    let items: Vec<_> = items.iter().map(|item| Value::from(*item).to_string()).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// The name under which policies of a kind are served.
+fn plural(kind: PolicyKind) -> Option<String> {
+    let crds = policy::crds();
+    let crd = crds
+        .iter()
+        .find(|crd| object::text(crd, "/spec/names/kind") == Some(kind.name()))?;
+    object::text(crd, "/spec/names/plural").map(str::to_owned)
+}
+
+/// The kinds that entries name, each with its apiVersion.
+pub(super) fn named_kinds(entries: &[Entry]) -> impl Iterator<Item = Kind> {
+    entries.iter().flat_map(|entry| entry.kinds.keys()).filter_map(|kind| match kind {
+        EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
+            Some(Kind::named(api_version.clone(), kind.clone()))
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn called() -> Called {
+        Called {
+            namespace: "windlass-system".to_owned(),
+            service: "windlass-policies",
+        }
+    }
+
+    fn entry(
+        name: &'static str,
+        namespaces: Option<&[&str]>,
+        kinds: &[(&str, &str, &'static [&'static str])],
+    ) -> Entry {
+        let kind = |api_version: &str, kind: &str| match kind {
+            "*" => EntryKind::All,
+            kind => EntryKind::Named(api_version.to_owned(), kind.to_owned()),
+        };
+        Entry {
+            name,
+            failure_policy: "Fail",
+            namespaces: namespaces.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            kinds: kinds
+                .iter()
+                .map(|(api_version, name, operations)| {
+                    (kind(api_version, name), operations.iter().copied().collect())
+                })
+                .collect(),
+        }
+    }
+
+    fn resources() -> Resources {
+        let known = [("v1", "Pod", Some("pods")), ("v1", "Secret", Some("secrets")), ("a.b/v1", "New", None)];
+        known
+            .into_iter()
+            .map(|(api_version, kind, resource)| {
+                ((api_version.to_owned(), kind.to_owned()), resource.map(str::to_owned))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn f24_policies_are_always_checked_whatever_else_there_is() {
+        for kind in ConfigurationKind::BOTH {
+            let webhooks = kind.webhooks(&[], &Resources::new(), &called());
+            assert_eq!(webhooks.len(), 1);
+            assert_eq!(
+                webhooks[0]["rules"][0]["resources"],
+                json!(["clusteroverridepolicies", "overridepolicies", "clustervalidatepolicies"])
+            );
+            assert_eq!(webhooks[0]["objectSelector"], json!({}), "no label is needed");
+        }
+    }
+
+    #[test]
+    fn rules_name_the_resources_of_kinds_and_all_of_a_group_until_one_is_known() {
+        let entries = [entry(
+            "fail",
+            None,
+            &[
+                ("v1", "Pod", &["CREATE"]),
+                ("v1", "Secret", &["CREATE"]),
+                ("a.b/v1", "New", &["UPDATE"]),
+            ],
+        )];
+        let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &called());
+        assert_eq!(
+            webhooks[1]["rules"],
+            json!([
+                {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods", "secrets"], "operations": ["CREATE"], "scope": "*"},
+                {"apiGroups": ["a.b"], "apiVersions": ["v1"], "resources": ["*"], "operations": ["UPDATE"], "scope": "*"},
+            ])
+        );
+    }
+
+    #[test]
+    fn our_own_objects_are_never_asked_about() {
+        let kinds: &[(&str, &str, &'static [&'static str])] = &[
+            ("coordination.k8s.io/v1", "Lease", &["CREATE"]),
+            ("v1", "Event", &["CREATE"]),
+            ("windlass.dev/v1alpha1", "BundleDeployment", &["CREATE"]),
+            ("*/*", "Pod", &["CREATE"]),
+            ("", "Pod", &["CREATE"]),
+            ("apps/", "Deployment", &["CREATE"]),
+        ];
+        let named = [entry("fail", None, kinds)];
+        assert_eq!(
+            ConfigurationKind::Mutating.webhooks(&named, &Resources::new(), &called()).len(),
+            1
+        );
+        assert_eq!(named_kinds(&named).count(), 0);
+        let all = [entry("fail", None, &[("", "*", &["CREATE"])])];
+        let webhooks = ConfigurationKind::Validating.webhooks(&all, &Resources::new(), &called());
+        let selector = &webhooks[1]["namespaceSelector"]["matchExpressions"][0];
+        assert_eq!(
+            (&selector["operator"], &selector["values"]),
+            (&json!("NotIn"), &json!(["windlass-system"]))
+        );
+        let expression = webhooks[1]["matchConditions"][0]["expression"].as_str().unwrap();
+        for group in NEVER {
+            assert!(expression.contains(&format!("\"{group}\"")), "{group}");
+        }
+    }
+
+    #[test]
+    fn whoever_connects_is_asked_about_by_subresource() {
+        let entries = [entry("fail", None, &[("v1", "Pod", &["CONNECT", "CREATE"])])];
+        let webhooks = ConfigurationKind::Validating.webhooks(&entries, &resources(), &called());
+        let told: BTreeSet<_> = object::items(&webhooks[1], "/rules")
+            .iter()
+            .map(|rule| (rule["operations"][0].to_string(), rule["resources"][0].to_string()))
+            .collect();
+        let expected = [("\"CONNECT\"", "\"*/*\""), ("\"CREATE\"", "\"pods\"")];
+        assert_eq!(told, expected.map(|(one, other)| (one.to_owned(), other.to_owned())).into());
+    }
+
+    #[test]
+    fn a_request_is_taken_by_one_entry_only() {
+        let entries = [
+            entry("fail.namespaced", Some(&["n"]), &[("v1", "Pod", &["CREATE"])]),
+            entry("ignore", None, &[("", "*", &["CREATE", "UPDATE"])]),
+        ];
+        let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &called());
+        assert_eq!(
+            webhooks[2]["matchConditions"][1],
+            json!({
+                "name": "not-fail.namespaced",
+                "expression": r#"!(request.namespace in ["n"] && ((request.operation in ["CREATE"] && (request.kind.group + '/' + request.kind.kind) in ["/Pod"])))"#,
+            })
+        );
+        assert_eq!(webhooks[1]["rules"][0]["scope"], "Namespaced");
+        assert_eq!(webhooks[2]["rules"][0]["scope"], "*");
+    }
+
+    #[test]
+    fn a_configuration_is_trusted_from_its_first_moment() {
+        let object = ConfigurationKind::Mutating.object(&[], &Resources::new(), &called(), "Q0E=");
+        assert_eq!(object["webhooks"][0]["clientConfig"]["caBundle"], "Q0E=");
+        assert_eq!(
+            object["metadata"]["annotations"][names::INJECT_CA_FROM],
+            "windlass-system/windlass-policies"
+        );
+    }
+}

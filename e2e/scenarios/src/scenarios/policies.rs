@@ -1,0 +1,190 @@
+//! Policies: what they say is asked when objects are written, by an API server and nobody else.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use windlass::commands::manifests;
+use windlass_object::{names, object};
+
+use super::{guard::replicas::Replica, traffic};
+use crate::{
+    operator,
+    request::{send, text},
+    steps::{MUTATING, PATIENCE, VALIDATING, check, delete, get, gone, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// The Service, and both configurations.
+const NAME: &str = "windlass-policies";
+
+/// Where objects are written.
+const NAMESPACE: &str = "platform";
+
+const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
+
+pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    install(cluster).await?;
+    traffic::namespace(cluster, NAMESPACE).await?;
+    let one = Replica::start_of(cluster, cluster.policies_part("policies-one").await?, NAME)?;
+    let other = Replica::start_of(cluster, cluster.policies_part("policies-other").await?, NAME)?;
+    one.running.ready().await?;
+    other.running.ready().await?;
+    one.be_endpoint(cluster).await?;
+    other.be_endpoint(cluster).await?;
+    webhooks(cluster, MUTATING, 1).await?;
+    webhooks(cluster, VALIDATING, 1).await?;
+
+    let all = policy("ClusterOverridePolicy", "all", "Fail");
+    ready(cluster, "clusteroverridepolicies", &all).await?;
+    let own = policy("OverridePolicy", "own", "Ignore");
+    ready(cluster, &format!("namespaces/{NAMESPACE}/overridepolicies"), &own).await?;
+    let written = write(cluster, NAMESPACE, "both").await?;
+    anyhow::ensure!(
+        written["data"] == json!({"all": "all", "own": "own"}),
+        "not overridden: {written}"
+    );
+    let elsewhere = write(cluster, "default", "all").await?;
+    anyhow::ensure!(elsewhere["data"] == json!({"all": "all"}), "{elsewhere}");
+
+    bad_policies_are_refused(cluster).await?;
+
+    // What is left of them is what is asked.
+    delete(client, &format!("{API}/clusteroverridepolicies/all")).await?;
+    until("requests are sent to the other policy only", PATIENCE, async || {
+        let configuration = get(client, &format!("{MUTATING}/{NAME}")).await?.unwrap_or_default();
+        let failing = object::items(&configuration, "/webhooks")
+            .iter()
+            .filter(|webhook| text(webhook, "/name").starts_with("fail"));
+        Ok(check(failing.count() == 0, || configuration.to_string()))
+    })
+    .await?;
+    let written = write(cluster, NAMESPACE, "own").await?;
+    anyhow::ensure!(written["data"] == json!({"own": "own"}), "{written}");
+
+    // Nobody answers any more, and the last policy can be deleted all the same.
+    one.leave(cluster).await?;
+    other.leave(cluster).await?;
+    delete(client, &format!("{API}/namespaces/{NAMESPACE}/overridepolicies/own")).await?;
+    webhooks(cluster, MUTATING, 1).await?;
+    let written = write(cluster, NAMESPACE, "none").await?;
+    anyhow::ensure!(written.get("data").is_none(), "{written}");
+
+    let disarmed = json!({"metadata": {"annotations": {names::DISARMED: "true"}}});
+    let service = format!("/api/v1/namespaces/{}/services/{NAME}", operator::NAMESPACE);
+    succeed(client, "PATCH", &service, Some(&disarmed)).await?;
+    gone(client, &format!("{MUTATING}/{NAME}")).await?;
+    gone(client, &format!("{VALIDATING}/{NAME}")).await
+}
+
+/// Everything in the manifests but the processes, which run here, and are no pods.
+async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
+    for mut object in manifests::policies_objects() {
+        let folder = match text(&object, "/kind") {
+            "Deployment" | "PodDisruptionBudget" => continue,
+            "CustomResourceDefinition" => "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
+            "Service" | "ServiceAccount" => format!(
+                "/api/v1/namespaces/{}/{}s",
+                operator::NAMESPACE,
+                text(&object, "/kind").to_lowercase()
+            ),
+            kind => {
+                let plural = format!("{}s", kind.to_lowercase());
+                let namespace = object::text(&object, "/metadata/namespace");
+                let within = namespace.map(|name| format!("/namespaces/{name}")).unwrap_or_default();
+                format!("/apis/rbac.authorization.k8s.io/v1{within}/{plural}")
+            }
+        };
+        if text(&object, "/kind") == "Service"
+            && let Some(spec) = object["spec"].as_object_mut()
+        {
+            spec.remove("selector");
+        }
+        succeed(&cluster.client, "POST", &folder, Some(&object)).await?;
+    }
+    for plural in ["clusteroverridepolicies", "overridepolicies", "clustervalidatepolicies"] {
+        until("policies are served", PATIENCE, async || {
+            let answer = send(&cluster.client, "GET", &format!("{API}/{plural}"), None).await?;
+            Ok(check(answer.code == 200, || answer.to_string()))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// A policy that puts its name into ConfigMaps.
+fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
+    json!({
+        "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind, "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": failure_policy,
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+            "overrideRules": [{"targetOperations": ["CREATE"], "overriders": {"plaintext": [
+                {"op": "add", "path": format!("/data/{name}"), "value": name},
+            ]}}],
+        },
+    })
+}
+
+/// Creates a policy, and waits until it is asked.
+async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
+    let path = format!("{API}/{folder}");
+    succeed(&cluster.client, "POST", &path, Some(policy)).await?;
+    let path = format!("{path}/{}", text(policy, "/metadata/name"));
+    until(&format!("{path} is asked"), PATIENCE, async || {
+        let policy = get(&cluster.client, &path).await?.unwrap_or_default();
+        let conditions = object::items(&policy, "/status/conditions").iter();
+        let is_ready = conditions
+            .filter(|condition| text(condition, "/type") == "Ready")
+            .any(|condition| text(condition, "/status") == "True");
+        Ok(check(is_ready, || policy.to_string()))
+    })
+    .await
+}
+
+/// Waits until a configuration has so many webhooks, each with a CA bundle.
+async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::Result<()> {
+    let path = format!("{folder}/{NAME}");
+    until(&format!("{path} has {count} webhooks"), PATIENCE, async || {
+        let configuration = get(&cluster.client, &path).await?.unwrap_or_default();
+        let webhooks = object::items(&configuration, "/webhooks");
+        let are_trusted = webhooks
+            .iter()
+            .all(|webhook| !text(webhook, "/clientConfig/caBundle").is_empty());
+        Ok(check(webhooks.len() == count && are_trusted, || {
+            configuration.to_string()
+        }))
+    })
+    .await
+}
+
+/// What becomes of an empty ConfigMap.
+async fn write(cluster: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<Value> {
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    succeed(&cluster.client, "POST", &path, Some(&object)).await?;
+    get(&cluster.client, &format!("{path}/{name}")).await?.context("gone")
+}
+
+async fn bad_policies_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
+    let mut bad = policy("ClusterOverridePolicy", "bad", "Fail");
+    bad["spec"]["overrideRules"][0]["overriders"]["plaintext"][0]["path"] = "data".into();
+    bad["spec"]["resourceSelectors"] = json!([{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}]);
+    let answer = send(
+        &cluster.client,
+        "POST",
+        &format!("{API}/clusteroverridepolicies"),
+        Some(&bad),
+    )
+    .await?;
+    let said = answer.body.to_string();
+    anyhow::ensure!(
+        answer.code == 422
+            && said.contains("spec.overrideRules[0].overriders.plaintext[0]")
+            && said.contains("spec.resourceSelectors[0]"),
+        "not refused: {answer}"
+    );
+    Ok(())
+}
