@@ -143,7 +143,11 @@ impl EvaluationError {
 impl Engines {
     /// Those that are built in.
     pub fn built_in() -> Self {
-        Self::default()
+        Self {
+            #[cfg(feature = "cel")]
+            cel: Some(Arc::new(crate::cel::CelEngine)),
+            ..Self::default()
+        }
     }
 
     /// Compiles a program.

@@ -7,6 +7,8 @@
 
 mod admission;
 pub mod api;
+#[cfg(feature = "cel")]
+pub mod cel;
 mod compiled;
 mod crds;
 mod engine;
