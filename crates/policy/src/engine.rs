@@ -6,7 +6,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    PolicyProblem, SourcePosition,
+    PolicyProblem, ProgramPosition,
     api::{CelOverride, CelValidationRule, MatchCondition, OverrideRuleTemplate, ValidateRuleTemplate},
 };
 
@@ -47,7 +47,7 @@ pub trait RuleProgram: Send + Sync + fmt::Debug {
         &self,
         inputs: &[(&str, &Value)],
         budget: &EvaluationBudget<'_>,
-    ) -> Result<Option<Value>, EvaluationError>;
+    ) -> Result<Option<Value>, ProgramError>;
 }
 
 /// Renders templates to programs in CUE that get the input `data`, with `object`, `oldObject` and `extraParams`. What they give is what
@@ -84,9 +84,9 @@ pub struct EvaluationBudget<'a> {
 /// Why a program gives nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{message}", .position.map(|position| format!("{position}: ")).unwrap_or_default())]
-pub struct EvaluationError {
+pub struct ProgramError {
     /// Where in the program.
-    pub position: Option<SourcePosition>,
+    pub position: Option<ProgramPosition>,
     /// What went wrong.
     pub message: String,
 }
@@ -126,9 +126,9 @@ impl fmt::Debug for EvaluationBudget<'_> {
     }
 }
 
-// === impl EvaluationError ===
+// === impl ProgramError ===
 
-impl EvaluationError {
+impl ProgramError {
     /// That something went wrong, at no place in particular.
     pub fn new(message: impl Into<String>) -> Self {
         Self {

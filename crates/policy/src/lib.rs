@@ -27,14 +27,14 @@ pub use self::{
     compiled::{CompiledPolicy, RuleStep},
     crds::crds,
     engine::{
-        Engines, EvaluationBudget, EvaluationError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
+        Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
     },
     evaluation::{
         AppliedStep, Evaluation, FailureReason, Finding, OverrideOutcome, PolicyFailure, PolicySet,
         ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
-    problem::{PolicyProblem, SourcePosition},
+    problem::{PolicyProblem, ProgramPosition},
     reference::{Answer, Answers, DataReference, HttpRequest},
     selection::SelectionError,
 };

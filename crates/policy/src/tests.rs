@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    CompiledPolicy, Engines, EvaluationBudget, EvaluationError, PolicyProblem, RuleEngine, RuleProgram,
+    CompiledPolicy, Engines, EvaluationBudget, PolicyProblem, ProgramError, RuleEngine, RuleProgram,
     RuleSource, TemplateRenderer,
     api::{OverrideRuleTemplate, POLICY_API_VERSION, ValidateRuleTemplate},
 };
@@ -30,7 +30,7 @@ impl RuleEngine for JsonEngine {
         };
         let text = text.split("@tag(").next().unwrap();
         let program = serde_json::from_str(text).map_err(|error| {
-            let position = crate::SourcePosition {
+            let position = crate::ProgramPosition {
                 line: error.line(),
                 column: error.column(),
             };
@@ -48,7 +48,7 @@ impl RuleProgram for JsonProgram {
         &self,
         inputs: &[(&str, &Value)],
         _: &EvaluationBudget<'_>,
-    ) -> Result<Option<Value>, EvaluationError> {
+    ) -> Result<Option<Value>, ProgramError> {
         let Some(output) = self.0.get(self.1) else {
             return Ok(None);
         };
@@ -58,7 +58,7 @@ impl RuleProgram for JsonProgram {
     }
 }
 
-fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), EvaluationError> {
+fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), ProgramError> {
     match value {
         Value::String(text) if text.starts_with('$') => {
             let (name, pointer) = text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1));
@@ -66,7 +66,7 @@ fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), EvaluationEr
             let found = input.and_then(|(_, input)| input.pointer(pointer));
             *value = found
                 .cloned()
-                .ok_or_else(|| EvaluationError::new(format!("{text} is not there")))?;
+                .ok_or_else(|| ProgramError::new(format!("{text} is not there")))?;
             Ok(())
         }
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, inputs)),

@@ -9,7 +9,7 @@ use kube_cel::cel::common::ast::{
 };
 use serde_json::Value;
 
-use crate::engine::{EvaluationBudget, EvaluationError};
+use crate::engine::{EvaluationBudget, ProgramError};
 
 /// The most values that are looked at for one part of an expression.
 const LOOKED_AT: usize = 20_000;
@@ -43,7 +43,7 @@ pub(super) fn check(
     root: &IdedExpr,
     inputs: &[(&str, &Value)],
     budget: &EvaluationBudget<'_>,
-) -> Result<(), EvaluationError> {
+) -> Result<(), ProgramError> {
     let mut reckoning = Reckoning {
         names: inputs
             .iter()
@@ -53,10 +53,10 @@ pub(super) fn check(
     let (steps, extent) = reckoning.estimate(root);
     if steps > budget.steps {
         let message = "may take too long for an object of this size: nest fewer loops";
-        return Err(EvaluationError::new(message));
+        return Err(ProgramError::new(message));
     }
     if extent.weight() > budget.bytes as u64 {
-        return Err(EvaluationError::new("may give more than fits the memory for it"));
+        return Err(ProgramError::new("may give more than fits the memory for it"));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use kube_cel::cel::{
 };
 
 use super::{functions, stack::aside};
-use crate::{PolicyProblem, SourcePosition};
+use crate::{PolicyProblem, ProgramPosition};
 
 /// The longest expression, in bytes: it recurses into what it is made of.
 const LONGEST: usize = 4096;
@@ -22,6 +22,8 @@ const LOOPS: usize = 3;
 pub(super) struct CelExpression {
     pub(super) text: String,
     pub(super) root: IdedExpr,
+    /// How deep it is nested.
+    pub(super) depth: usize,
 }
 
 /// What is wrong with an expression.
@@ -30,6 +32,7 @@ struct Check<'a> {
     variables: &'a [String],
     scope: Vec<String>,
     loops: usize,
+    deepest: usize,
     problems: Vec<PolicyProblem>,
 }
 
@@ -59,7 +62,7 @@ impl CelExpression {
                 .map(|error| {
                     let place = |place: isize| usize::try_from(place).unwrap_or(0).max(1);
                     PolicyProblem {
-                        position: Some(SourcePosition {
+                        position: Some(ProgramPosition {
                             line: place(error.pos.0),
                             column: place(error.pos.1),
                         }),
@@ -73,15 +76,18 @@ impl CelExpression {
             variables,
             scope: Vec::new(),
             loops: 0,
+            deepest: 0,
             problems: Vec::new(),
         };
         check.walk(&mut root, 0);
+        let depth = check.deepest;
         let mut problems = check.problems;
         problems.dedup();
         if problems.is_empty() {
             Ok(Self {
                 text: text.to_owned(),
                 root,
+                depth,
             })
         } else {
             Err(problems)
@@ -109,6 +115,7 @@ impl Check<'_> {
             return;
         }
         let depth = depth + 1;
+        self.deepest = self.deepest.max(depth);
         match &mut expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) => {
@@ -289,7 +296,7 @@ const KEYWORDS: [&str; 20] = [
 ];
 
 /// Where a name stands first as a word of its own.
-fn place(text: &str, name: &str) -> Option<SourcePosition> {
+fn place(text: &str, name: &str) -> Option<ProgramPosition> {
     let is_inner = |character: char| character.is_alphanumeric() || character == '_';
     let stands_alone = |(start, _): &(usize, &str)| {
         !text[..*start].ends_with(is_inner) && !text[start + name.len()..].starts_with(is_inner)
@@ -297,7 +304,7 @@ fn place(text: &str, name: &str) -> Option<SourcePosition> {
     let (start, _) = text.match_indices(name).find(stands_alone)?;
     let before = &text[..start];
     let line = before.rsplit('\n').next().unwrap_or_default();
-    Some(SourcePosition {
+    Some(ProgramPosition {
         line: before.matches('\n').count() + 1,
         column: line.chars().count() + 1,
     })

@@ -1,9 +1,6 @@
 //! Evaluating expressions.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::LazyLock,
-};
+use std::sync::LazyLock;
 
 use kube_cel::{
     KubeCelExt,
@@ -14,9 +11,10 @@ use serde_json::{Map, Value, json};
 use super::{
     cost,
     expression::{CelExpression, VARIABLES},
+    stack::nested,
     values::{map, to_cel, to_json},
 };
-use crate::engine::{EvaluationBudget, EvaluationError, RuleProgram};
+use crate::engine::{EvaluationBudget, ProgramError, RuleProgram};
 
 /// The most characters of a message: as for an API server.
 const LONGEST_MESSAGE: usize = 5 << 10;
@@ -55,7 +53,7 @@ struct Known<'a> {
     budget: &'a EvaluationBudget<'a>,
     variables: Value,
     /// Variables that could not be evaluated, and why.
-    failed: Vec<(String, EvaluationError)>,
+    failed: Vec<(String, ProgramError)>,
 }
 
 // === impl CelProgram ===
@@ -65,7 +63,7 @@ impl RuleProgram for CelProgram {
         &self,
         inputs: &[(&str, &Value)],
         budget: &EvaluationBudget<'_>,
-    ) -> Result<Option<Value>, EvaluationError> {
+    ) -> Result<Option<Value>, ProgramError> {
         let mut known = Known::new(inputs, budget);
         for (name, expression) in &self.variables {
             known.add_variable(name, expression);
@@ -79,7 +77,7 @@ impl RuleProgram for CelProgram {
                         Ok(false) => return Ok(Some(false.into())),
                         Ok(true) => {}
                         Err(failure) => {
-                            error.get_or_insert(EvaluationError::new(format!("{name}: {failure}")));
+                            error.get_or_insert(ProgramError::new(format!("{name}: {failure}")));
                         }
                     }
                 }
@@ -90,7 +88,7 @@ impl RuleProgram for CelProgram {
                 for (index, validation) in validations.iter().enumerate() {
                     let is_valid = known
                         .truth(&validation.expression)
-                        .map_err(|error| EvaluationError::new(format!("validations[{index}]: {error}")))?;
+                        .map_err(|error| ProgramError::new(format!("validations[{index}]: {error}")))?;
                     if !is_valid {
                         reasons.push(known.message(validation));
                     }
@@ -101,7 +99,7 @@ impl RuleProgram for CelProgram {
             }
             CelPurpose::Override(expression) => {
                 let value = known.value(expression)?;
-                to_json(&value).map(Some).map_err(EvaluationError::new)
+                to_json(&value).map(Some).map_err(ProgramError::new)
             }
         }
     }
@@ -124,37 +122,36 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn value(&self, expression: &CelExpression) -> Result<CelValue, EvaluationError> {
+    fn value(&self, expression: &CelExpression) -> Result<CelValue, ProgramError> {
         if (self.budget.is_over)() {
-            return Err(EvaluationError::new("the time for the request has run out"));
+            return Err(ProgramError::new("the time for the request has run out"));
         }
         let mut inputs = self.inputs.clone();
         inputs.push((VARIABLES, &self.variables));
-        cost::check(&expression.root, &inputs, self.budget)?;
-        // The library panics on what it does not know.
-        let value = catch_unwind(AssertUnwindSafe(|| {
-            CelValue::resolve(&expression.root, &self.context)
-        }));
-        match value {
+        let value = nested(expression.depth, || {
+            cost::check(&expression.root, &inputs, self.budget)?;
+            Ok(CelValue::resolve(&expression.root, &self.context))
+        });
+        match value.map_err(ProgramError::new)? {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
                 let error = error.to_string();
                 let because = self.failed.iter().find(|(name, _)| error.contains(name.as_str()));
-                Err(EvaluationError::new(match because {
+                Err(ProgramError::new(match because {
                     Some((name, because)) => format!("variables.{name}: {because}"),
                     None => error,
                 }))
             }
-            Err(_) => Err(EvaluationError::new("the expression cannot be evaluated")),
+            Err(error) => Err(error),
         }
     }
 
-    fn truth(&self, expression: &CelExpression) -> Result<bool, EvaluationError> {
+    fn truth(&self, expression: &CelExpression) -> Result<bool, ProgramError> {
         match self.value(expression)? {
             CelValue::Bool(truth) => Ok(truth),
             other => {
                 let message = format!("is {}, not true or false", other.type_of());
-                Err(EvaluationError::new(message))
+                Err(ProgramError::new(message))
             }
         }
     }
@@ -162,7 +159,7 @@ impl<'a> Known<'a> {
     /// Variables are there for those after them. One that fails is not there, so that it matters only where it is used.
     fn add_variable(&mut self, name: &str, expression: &CelExpression) {
         let value = self.value(expression).and_then(|value| {
-            let json = to_json(&value).map_err(EvaluationError::new)?;
+            let json = to_json(&value).map_err(ProgramError::new)?;
             Ok((value, json))
         });
         match value {
