@@ -11,6 +11,7 @@ mod crds;
 pub mod patch;
 mod policy_object;
 mod problem;
+pub mod render;
 mod selection;
 
 pub use self::{
