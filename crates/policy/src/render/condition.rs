@@ -13,7 +13,7 @@ use super::{
     cue_text::{CueElement, CueText, CueValue, each, expression, field},
     decimal::DecimalText,
     quote::quote,
-    reference::{ReferenceRole, expression_of},
+    reference::{ReferenceRole, expression_of, list_value},
 };
 
 /// Whole numbers in text.
@@ -43,7 +43,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
     let found = problems.within("dataRef", |problems| {
         expression_of(&condition.data_ref, ReferenceRole::Data, program, problems)
     });
-    list_values(
+    list_value(
         "What is compared: nothing where it is missing or null.",
         "found",
         found.as_deref().unwrap_or("_"),
@@ -355,22 +355,10 @@ fn list_wanted(literals: Vec<String>, program: &mut CueText) {
     );
 }
 
-/// Has the program list a value, if it is there.
-fn list_values(comment: &'static str, name: &str, from: &str, program: &mut CueText) {
-    program.section(
-        comment,
-        name,
-        CueValue::List(vec![each(
-            format!("if {from} != _|_ if {from} != null"),
-            expression(from),
-        )]),
-    );
-}
-
 /// Has the program list what something is compared with that comes from elsewhere: the items of it where it is a list that is meant.
 fn list_referred(from: &str, is_list: bool, program: &mut CueText) {
     if !is_list {
-        list_values(
+        list_value(
             "What it is compared with: nothing where it is missing or null.",
             "wanted",
             from,

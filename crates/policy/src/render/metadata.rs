@@ -13,7 +13,7 @@ use super::{
     cue_text::{CueInput, CueText, expression},
     patches::PatchList,
     quote::{label, quote},
-    reference::{ReferenceRole, expression_of},
+    reference::{ReferenceRole, expression_of, list_value},
 };
 
 /// The longest name of an annotation or a label behind its prefix, and the longest value of a label.
@@ -43,13 +43,20 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
             patches.remove(&format!("if {entry} != _|_"), path);
         }
     } else {
-        let is_missing = format!("if len({object}.metadata.{map}) == _|_");
         let known = match entries.as_slice() {
-            [(_, EntryValue::Reference(from))] => format!("{} ", is_there(from)),
-            _ => String::new(),
+            [(_, EntryValue::Reference(from))] => {
+                list_value(
+                    "What is written: nothing where it is missing or null.",
+                    "found",
+                    from,
+                    program,
+                );
+                "if len(found) > 0 "
+            }
+            _ => "",
         };
         patches.add_json(
-            &format!("{known}{is_missing}"),
+            &format!("{known}if len({object}.metadata.{map}) == _|_"),
             quote(&place.to_string()),
             &serde_json::json!({}),
         );
@@ -57,19 +64,12 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
             let path = quote(&place.join(name.as_str()).to_string());
             match value {
                 EntryValue::Constant(text) => patches.add("", path, expression(quote(text))),
-                EntryValue::Reference(from) => {
-                    // Both are text, whatever the other is.
-                    patches.add(&is_there(from), path, expression(format!("\"\\({from})\"")));
-                }
+                // It is text whatever it was.
+                EntryValue::Reference(_) => patches.add("for it in found", path, expression("\"\\(it)\"")),
             }
         }
     }
     patches.declare(program);
-}
-
-/// The clauses that let a value through that is there.
-fn is_there(from: &str) -> String {
-    format!("if {from} != _|_ if {from} != null")
 }
 
 /// The entries that are written or removed, by name. Those that are removed have an empty value.

@@ -51,7 +51,8 @@ const OVERSOLD: [Oversold; 3] = [
 ];
 
 /// How quantities are written that are not negative.
-const QUANTITY: &str = r"^[+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
+const QUANTITY: &str =
+    r"^[+]?([0-9]{1,30}[.]?[0-9]{0,30}|[.][0-9]{1,30})([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
 
 /// The letters of units.
 const UNIT_LETTERS: &str = "numkMGTPEi";
@@ -169,15 +170,22 @@ fn list_limits(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
         };
         let request = Pointer::of(["resources", "requests", oversold.resource]);
         each(
-            format!("for it in containers if \"\\({limit})\" =~ {}", quote(QUANTITY)),
+            format!(
+                "for it in containers if {limit} != _|_ for limit in [{limit}] if \"\\(limit)\" != _|_ if \"\\(limit)\" =~ quantity"
+            ),
             CueValue::Struct(vec![
                 field("path", expression(below_container(&request))),
-                field("limit", expression(format!("\"\\({limit})\""))),
+                field("text", expression("\"\\(limit)\"")),
                 field("factor", expression(factor)),
                 field("unit", expression(quote(unit))),
             ]),
         )
     };
+    program.section(
+        "How quantities are written.",
+        "quantity",
+        expression(quote(QUANTITY)),
+    );
     program.section(
         "Their limits, as they are written, and what they are multiplied by.",
         "limits",
@@ -191,13 +199,13 @@ fn list_requests(program: &mut CueText) {
         .iter()
         .map(|(unit, amount)| {
             each(
-                format!("if strings.HasSuffix(it.limit, {})", quote(unit)),
+                format!("if strings.HasSuffix(it.text, {})", quote(unit)),
                 expression(*amount),
             )
         })
         .collect();
     units.push(CueElement::Item(expression("1")));
-    let digits = format!("strings.TrimRight(it.limit, {})", quote(UNIT_LETTERS));
+    let digits = format!("strings.TrimRight(it.text, {})", quote(UNIT_LETTERS));
     let number = format!("strconv.ParseFloat({digits}, 64)");
     program.section(
         "What their containers ask for.",
@@ -208,10 +216,8 @@ fn list_requests(program: &mut CueText) {
                 field("path", expression("it.path")),
                 field("number", expression(number)),
                 field("units", CueValue::List(units)),
-                field(
-                    "request",
-                    expression("strconv.FormatInt(math.Round(number*units[0]*it.factor), 10) + it.unit"),
-                ),
+                field("amount", expression("math.Round(number * units[0] * it.factor)")),
+                field("unit", expression("it.unit")),
             ]),
         )]),
     );

@@ -14,14 +14,14 @@ pub(super) fn list_pods(program: &mut CueText) {
     let pod = |clauses: String, place: &str| {
         let path = format!("/{}", place.replace('.', "/"));
         each(
-            format!("{clauses}if len({object}.{place}.containers) != _|_"),
+            format!("if len({object}.{place}.containers) != _|_{clauses}"),
             CueValue::Struct(vec![
                 field("path", expression(quote(&path))),
                 field("spec", expression(format!("{object}.{place}"))),
             ]),
         )
     };
-    let mut pods = vec![pod(format!("if {object}.kind == \"Pod\" "), "spec")];
+    let mut pods = vec![pod(format!(" if {object}.kind == \"Pod\""), "spec")];
     pods.extend(TEMPLATES.map(|place| pod(String::new(), place)));
     program.section(
         "The pod, or the pods that the object makes.",

@@ -7,7 +7,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueInput, CueText},
+    cue_text::{CueInput, CueText, CueValue, each, expression},
     quote::label,
 };
 
@@ -77,6 +77,16 @@ pub(super) fn expression_of(
                 PathPart::Index(index) => format!("{expression}[{index}]"),
             }),
     )
+}
+
+/// Has the program list a value, if it is there.
+pub(super) fn list_value(comment: &'static str, name: &str, from: &str, program: &mut CueText) {
+    let clauses = format!("if {from} != _|_ if {from} != null");
+    program.section(
+        comment,
+        name,
+        CueValue::List(vec![each(clauses, expression(from))]),
+    );
 }
 
 fn input_of(from: ValueSource, role: ReferenceRole) -> CueInput {

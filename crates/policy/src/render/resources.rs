@@ -1,6 +1,6 @@
 //! What containers ask for, and may use.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use windlass_object::Quantity;
 
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
 };
 
 use super::{
-    cue_text::CueText,
+    cue_text::{CueText, expression},
     patches::PatchList,
     pods::list_containers,
-    quote::{label, literal},
+    quote::{label, literal, quote},
 };
 
 /// Renders a template of the type resources.
@@ -37,24 +37,24 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
             }
         }
     } else {
-        program.section("", "resources", literal(&json!(amounts)));
+        program.section("", "resources", literal(&Value::from_iter(amounts.clone())));
         patches.add(
             "for it in containers if len(it.container.resources) == _|_",
             below_container(&Pointer::of(["resources"])),
-            super::cue_text::expression("resources"),
+            expression("resources"),
         );
         for (list, names) in &amounts {
             let known = format!("len(it.container.resources.{list})");
             patches.add(
                 &format!("for it in containers if len(it.container.resources) != _|_ if {known} == _|_"),
                 below_container(&Pointer::of(["resources", list])),
-                super::cue_text::expression(format!("resources.{list}")),
+                expression(format!("resources.{list}")),
             );
             for name in names.keys() {
                 patches.add(
                     &format!("for it in containers if {known} != _|_"),
                     below_container(&Pointer::of(["resources", list, name])),
-                    super::cue_text::expression(format!("resources.{list}.{}", label(name))),
+                    expression(format!("resources.{list}.{}", label(name))),
                 );
             }
         }
@@ -64,7 +64,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
 
 /// The path of something below a container, as an expression.
 pub(super) fn below_container(place: &Pointer) -> String {
-    let place = super::quote::quote(&place.to_string());
+    let place = quote(&place.to_string());
     let (_, rest) = place.split_at(1);
     format!("\"\\(it.path){rest}")
 }
