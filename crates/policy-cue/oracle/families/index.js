@@ -1,0 +1,3 @@
+import { expressions } from "./expressions.js";
+
+export const families = { expressions };
