@@ -18,6 +18,7 @@ pub mod patch;
 mod policy_object;
 mod problem;
 mod reference;
+pub mod render;
 mod selection;
 #[cfg(test)]
 mod tests;
