@@ -1,5 +1,6 @@
 mod failures;
 mod overriding;
+#[cfg(feature = "cue")]
 mod references;
 mod validation;
 
