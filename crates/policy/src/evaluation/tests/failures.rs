@@ -150,7 +150,7 @@ fn a_namespace_that_is_not_known_fails_as_the_policy_says() {
     let policy = policy("ClusterOverridePolicy", "a", spec);
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
-    let outcome = overridden(&[policy.clone()], &attributes);
+    let outcome = overridden(std::slice::from_ref(&policy), &attributes);
     assert_eq!(outcome.refusal.unwrap().reason, FailureReason::Selection);
     let outcome = overridden(&[with_failure_policy(policy, "Ignore")], &attributes);
     assert_eq!((outcome.refusal, outcome.ignored.len()), (None, 1));

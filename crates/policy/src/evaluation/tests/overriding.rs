@@ -1,5 +1,7 @@
 use super::*;
-use crate::{AdmissionOperation, PolicyKind, RuleStep};
+#[cfg(feature = "cue")]
+use crate::RuleStep;
+use crate::{AdmissionOperation, PolicyKind};
 
 /// A rule that adds its name to a list, if the list is what it expects.
 fn appends(name: &str) -> Value {

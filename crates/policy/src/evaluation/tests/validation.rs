@@ -108,7 +108,7 @@ fn f19_a_validation_that_fails_refuses_unless_it_is_ignored() {
         "a",
         json!([{"cue": json!({"validate": "$object/spec/missing"}).to_string()}, refuses("also")]),
     );
-    let outcome = validated(&[failing.clone()], &attributes);
+    let outcome = validated(std::slice::from_ref(&failing), &attributes);
     assert_eq!(
         outcome.message().unwrap(),
         "also (ClusterValidatePolicy a); ClusterValidatePolicy a: rule 0: cue: $object/spec/missing is not there"
