@@ -62,6 +62,7 @@ pub(super) fn expression_of(
         return None;
     }
     let parts = match parse(&reference.path) {
+        _ if reference.path.is_empty() => Vec::new(),
         Ok(parts) => parts,
         Err(message) => {
             problems.note("path", message);
