@@ -48,19 +48,23 @@ fn read(name: &str) -> String {
 
 fn lines<T: for<'a> Deserialize<'a>>(name: &str) -> Vec<T> {
     let text = read(name);
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn compiled() -> BTreeMap<String, Compiled> {
-    let compiled = lines::<KnownTemplate>("templates.jsonl").into_iter().map(|known| {
-        let program = CueProgram::compile(&known.program);
-        let program = program.unwrap_or_else(|problems| panic!("{}: {problems}", known.name));
-        let output = match known.template {
-            Template::Override(_) => "patches",
-            Template::Validation(_) => "validate",
-        };
-        (known.name, Compiled { program, output })
-    });
+    let compiled = lines::<KnownTemplate>("templates.jsonl")
+        .into_iter()
+        .map(|known| {
+            let program = CueProgram::compile(&known.program);
+            let program = program.unwrap_or_else(|problems| panic!("{}: {problems}", known.name));
+            let output = match known.template {
+                Template::Override(_) => "patches",
+                Template::Validation(_) => "validate",
+            };
+            (known.name, Compiled { program, output })
+        });
     compiled.collect()
 }
 
@@ -138,7 +142,13 @@ fn patches_apply_by_the_rfc_and_a_second_time_change_nothing() {
         let mut again = data.clone();
         again["object"] = once.clone();
         let patches = compiled.output(&again).unwrap().unwrap();
-        assert_eq!(patched(&once, &patches), once, "{} {}", vector.template, vector.input);
+        assert_eq!(
+            patched(&once, &patches),
+            once,
+            "{} {}",
+            vector.template,
+            vector.input
+        );
     }
     assert!(changed > 500, "{changed}");
 }

@@ -42,7 +42,10 @@ fn row_annotations_are_made_where_there_are_none() {
 fn row_labels_are_overridden_as_annotations_are() {
     let template = json!({"type": "labels", "operation": "add", "path": "tier", "value": {"string": "db"}});
     let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
-    assert_eq!(overridden(&template, &object)["metadata"]["labels"], json!({"tier": "db"}));
+    assert_eq!(
+        overridden(&template, &object)["metadata"]["labels"],
+        json!({"tier": "db"})
+    );
 }
 
 #[test]
@@ -52,13 +55,19 @@ fn row_a_map_writes_an_entry_for_each_key() {
         becomes("add", &map, &json!({"b": "0", "c": "3"})),
         json!({"b": "2", "c": "3", "a": "1"})
     );
-    assert_eq!(becomes("remove", &map, &json!({"b": "0", "c": "3"})), json!({"c": "3"}));
+    assert_eq!(
+        becomes("remove", &map, &json!({"b": "0", "c": "3"})),
+        json!({"c": "3"})
+    );
 }
 
 #[test]
 fn row_what_is_removed_need_not_be_there() {
     let entry = json!({"path": "owner"});
-    assert_eq!(becomes("remove", &entry, &json!({"owner": "x", "b": "c"})), json!({"b": "c"}));
+    assert_eq!(
+        becomes("remove", &entry, &json!({"owner": "x", "b": "c"})),
+        json!({"b": "c"})
+    );
     for annotations in [json!(null), json!({}), json!({"b": "c"})] {
         assert_eq!(becomes("remove", &entry, &annotations), annotations);
     }
@@ -89,7 +98,11 @@ fn row_a_reference_is_written_where_it_leads_to_something() {
         "object": {"kind": "Pod", "metadata": {"name": "a"}},
         "extraParams": {"otherObject": {"spec": {"text": "t", "number": 3, "boolean": true, "null": null}}},
     });
-    for (path, text) in [("/spec/text", "t"), ("/spec/number", "3"), ("/spec/boolean", "true")] {
+    for (path, text) in [
+        ("/spec/text", "t"),
+        ("/spec/number", "3"),
+        ("/spec/boolean", "true"),
+    ] {
         let object = overridden_with(&template(path), &data);
         assert_eq!(object["metadata"]["annotations"], json!({"from": text}));
     }
@@ -103,16 +116,34 @@ fn d16_keys_with_slashes_and_tildes_stay_whole() {
     let before = json!({"a.io/b": "0", "a.io.b": "1"});
     for path in ["a.io/b", "/a.io/b", "/a.io~1b", "a.io~1b"] {
         let entry = json!({"path": path, "value": {"string": "x"}});
-        assert_eq!(becomes("replace", &entry, &before), json!({"a.io/b": "x", "a.io.b": "1"}));
-        assert_eq!(becomes("remove", &json!({"path": path}), &before), json!({"a.io.b": "1"}));
+        assert_eq!(
+            becomes("replace", &entry, &before),
+            json!({"a.io/b": "x", "a.io.b": "1"})
+        );
+        assert_eq!(
+            becomes("remove", &json!({"path": path}), &before),
+            json!({"a.io.b": "1"})
+        );
     }
     let map = json!({"value": {"stringMap": {"a.io/b": "x"}}});
-    assert_eq!(becomes("add", &map, &before), json!({"a.io/b": "x", "a.io.b": "1"}));
+    assert_eq!(
+        becomes("add", &map, &before),
+        json!({"a.io/b": "x", "a.io.b": "1"})
+    );
 }
 
 #[test]
 fn d17_no_value_becomes_a_part_of_the_program() {
-    for text in ["\"", "\\", "\\(data)", "\"}]\npatches: [", "a\nb\tc\r", "\u{0}\u{7f}\u{2028}\u{feff}", "#\"", "'''"] {
+    for text in [
+        "\"",
+        "\\",
+        "\\(data)",
+        "\"}]\npatches: [",
+        "a\nb\tc\r",
+        "\u{0}\u{7f}\u{2028}\u{feff}",
+        "#\"",
+        "'''",
+    ] {
         let entry = json!({"path": "a", "value": {"string": text}});
         assert_eq!(becomes("add", &entry, &json!({})), json!({"a": text}), "{text:?}");
     }

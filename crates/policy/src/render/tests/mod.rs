@@ -86,7 +86,9 @@ fn overridden(template: &Value, object: &Value) -> Value {
 fn refused_with(condition: &Value, data: &Value) -> Option<String> {
     let program = validation_program(condition);
     let verdict = run(&program, data, "validate").unwrap_or_else(|error| panic!("{error}\n{program}"));
-    let reason = verdict.get("reason").map(|reason| reason.as_str().unwrap().to_owned());
+    let reason = verdict
+        .get("reason")
+        .map(|reason| reason.as_str().unwrap().to_owned());
     assert_eq!(verdict["valid"], reason.is_none(), "{verdict}");
     reason
 }
@@ -118,14 +120,15 @@ const WORKLOADS: [(&str, &str); 9] = [
 
 /// An object of each kind that makes pods like this one, and where they are.
 fn workloads(spec: &Value) -> impl Iterator<Item = (Value, &'static str)> {
-    WORKLOADS.map(|(kind, place)| {
-        let mut nested = spec.clone();
-        for name in place.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
-            nested = json!({ name: nested });
-        }
-        let mut object = json!({"kind": kind, "metadata": {"name": "a"}});
-        object["spec"] = nested["spec"].clone();
-        (object, place)
-    })
-    .into_iter()
+    WORKLOADS
+        .map(|(kind, place)| {
+            let mut nested = spec.clone();
+            for name in place.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
+                nested = json!({ name: nested });
+            }
+            let mut object = json!({"kind": kind, "metadata": {"name": "a"}});
+            object["spec"] = nested["spec"].clone();
+            (object, place)
+        })
+        .into_iter()
 }

@@ -24,7 +24,11 @@ fn row_requests_are_a_part_of_limits() {
     let wanted = json!({"cpu": "500m", "memory": "214748365", "ephemeral-storage": "1000000000"});
     for operation in ["add", "replace"] {
         for before in [json!(null), json!({}), json!({"cpu": "9", "memory": "9Gi"})] {
-            let after = requests(operation, &factors, &json!({"limits": limits, "requests": before}));
+            let after = requests(
+                operation,
+                &factors,
+                &json!({"limits": limits, "requests": before}),
+            );
             assert_eq!(after, wanted, "{before}");
         }
         let others = json!({"limits": limits, "requests": {"nvidia.com/gpu": "1"}});
@@ -40,7 +44,10 @@ fn row_remove_resets_what_was_oversold() {
     // Without a limit there was nothing to oversell.
     assert_eq!(requests("remove", &factors, &before), json!({"memory": "1Mi"}));
     let without = pod(&json!({}));
-    assert_eq!(overridden(&template("remove", &factors, &["*"]), &without), without);
+    assert_eq!(
+        overridden(&template("remove", &factors, &["*"]), &without),
+        without
+    );
 }
 
 #[test]
@@ -51,8 +58,15 @@ fn row_requests_of_every_workload_are_overridden() {
     });
     for (object, place) in workloads(&spec) {
         let after = overridden(&template("add", &json!({"cpuFactor": "0.5"}), &["*"]), &object);
-        let requested = |container: &str| after.pointer(&format!("{place}/{container}/0/resources/requests/cpu")).unwrap();
-        assert_eq!((requested("containers"), requested("initContainers")), (&json!("1000m"), &json!("2000m")));
+        let requested = |container: &str| {
+            after
+                .pointer(&format!("{place}/{container}/0/resources/requests/cpu"))
+                .unwrap()
+        };
+        assert_eq!(
+            (requested("containers"), requested("initContainers")),
+            (&json!("1000m"), &json!("2000m"))
+        );
     }
 }
 
@@ -76,7 +90,11 @@ fn d13_every_quantity_is_read() {
         (json!(2), "1000m"),
         (json!(0.7), "350m"),
     ] {
-        let after = requests("add", &json!({"cpuFactor": "0.5"}), &json!({"limits": {"cpu": limit}}));
+        let after = requests(
+            "add",
+            &json!({"cpuFactor": "0.5"}),
+            &json!({"limits": {"cpu": limit}}),
+        );
         assert_eq!(after, json!({"cpu": half}), "{limit}");
     }
     for (limit, half) in [
@@ -93,7 +111,11 @@ fn d13_every_quantity_is_read() {
         ("1000", "500"),
         ("3", "2"),
     ] {
-        let after = requests("add", &json!({"memoryFactor": "0.5"}), &json!({"limits": {"memory": limit}}));
+        let after = requests(
+            "add",
+            &json!({"memoryFactor": "0.5"}),
+            &json!({"limits": {"memory": limit}}),
+        );
         assert_eq!(after, json!({"memory": half}), "{limit}");
     }
 }
@@ -101,11 +123,19 @@ fn d13_every_quantity_is_read() {
 #[test]
 fn d13_without_a_limit_nothing_is_asked_for() {
     let factors = json!({"cpuFactor": "0.5", "memoryFactor": "0.5"});
-    for resources in [json!(null), json!({}), json!({"limits": null}), json!({"limits": {}})] {
+    for resources in [
+        json!(null),
+        json!({}),
+        json!({"limits": null}),
+        json!({"limits": {}}),
+    ] {
         assert_eq!(requests("add", &factors, &resources), json!(null), "{resources}");
     }
     let only_cpu = json!({"limits": {"cpu": "1"}, "requests": {"memory": "1Gi"}});
-    assert_eq!(requests("add", &factors, &only_cpu), json!({"memory": "1Gi", "cpu": "500m"}));
+    assert_eq!(
+        requests("add", &factors, &only_cpu),
+        json!({"memory": "1Gi", "cpu": "500m"})
+    );
     // What no API server takes is left for it to refuse.
     for limit in [json!("abc"), json!("-1"), json!("9".repeat(40)), json!("1e99")] {
         let before = json!({"limits": {"cpu": limit}, "requests": {"cpu": "1"}});
@@ -115,7 +145,9 @@ fn d13_without_a_limit_nothing_is_asked_for() {
 
 #[test]
 fn d14_no_empty_requests_stay_behind() {
-    let without = pod(&json!({"containers": [{"name": "a", "resources": {"limits": {"memory": "1Gi"}}}, {"name": "b"}]}));
+    let without = pod(
+        &json!({"containers": [{"name": "a", "resources": {"limits": {"memory": "1Gi"}}}, {"name": "b"}]}),
+    );
     let template = template("add", &json!({"cpuFactor": "0.5"}), &["*"]);
     assert_eq!(patches(&template, &json!({"object": without})), json!([]));
 }

@@ -18,7 +18,12 @@ fn becomes(operation: &str, resources: &Value, before: &Value) -> Value {
 fn row_resources_are_made_where_there_are_none() {
     let wanted = json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}});
     for operation in ["add", "replace"] {
-        for before in [json!(null), json!({}), json!({"limits": null}), json!({"limits": {}, "requests": {"cpu": "9"}})] {
+        for before in [
+            json!(null),
+            json!({}),
+            json!({"limits": null}),
+            json!({"limits": {}, "requests": {"cpu": "9"}}),
+        ] {
             assert_eq!(becomes(operation, &wanted, &before), wanted, "{before}");
         }
         let without = overridden(&template(operation, &wanted, &[]), &pod(&json!({})));
@@ -50,7 +55,11 @@ fn row_resources_of_every_workload_are_overridden() {
     for (object, place) in workloads(&json!({"containers": [{"name": "app"}]})) {
         let after = overridden(&template("add", &wanted, &[]), &object);
         let container = after.pointer(&format!("{place}/containers/0"));
-        assert_eq!(container.unwrap(), &json!({"name": "app", "resources": wanted}), "{object}");
+        assert_eq!(
+            container.unwrap(),
+            &json!({"name": "app", "resources": wanted}),
+            "{object}"
+        );
     }
 }
 
@@ -74,7 +83,10 @@ fn limited(containers: &[&str]) -> Vec<String> {
         "containers": [{"name": "app"}, {"name": "sidecar"}, {}],
         "initContainers": [{"name": "setup"}, {"name": "app-setup"}],
     }));
-    let after = overridden(&template("add", &json!({"limits": {"cpu": "2"}}), containers), &pod);
+    let after = overridden(
+        &template("add", &json!({"limits": {"cpu": "2"}}), containers),
+        &pod,
+    );
     let all = ["containers", "initContainers"].map(|list| after["spec"][list].as_array().unwrap().clone());
     let has_limit = |container: &&Value| container["resources"]["limits"]["cpu"] == "2";
     let name = |container: &Value| container["name"].as_str().unwrap_or_default().to_owned();
@@ -94,6 +106,10 @@ fn d15_amounts_stay_as_they_are_written() {
         let after = becomes("add", &json!({"limits": {"cpu": amount}}), &json!({}));
         assert_eq!(after, json!({"limits": {"cpu": amount}}));
     }
-    let after = becomes("add", &json!({"limits": {"nvidia.com/gpu": 2}}), &json!({"limits": {"cpu": "1"}}));
+    let after = becomes(
+        "add",
+        &json!({"limits": {"nvidia.com/gpu": 2}}),
+        &json!({"limits": {"cpu": "1"}}),
+    );
     assert_eq!(after, json!({"limits": {"cpu": "1", "nvidia.com/gpu": "2"}}));
 }
