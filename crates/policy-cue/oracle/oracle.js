@@ -9,7 +9,7 @@ import { evaluate } from "./cue.js";
 for await (const line of createInterface({ input: process.stdin })) {
   if (!line.trim()) continue;
   const question = JSON.parse(line);
-  const { output, ...rest } = evaluate(question);
+  const { output, ...rest } = await evaluate(question);
   const head = JSON.stringify({ id: question.id, ...rest });
   // As CUE writes it: JSON.parse would round its numbers.
   process.stdout.write(output === undefined ? `${head}\n` : `${head.slice(0, -1)},"output":${output}}\n`);

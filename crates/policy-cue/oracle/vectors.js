@@ -20,7 +20,7 @@ for (const [family, questions] of Object.entries(families)) {
     if (seen.has(key)) continue;
     seen.add(key);
     const given = typeof inputs === "string" ? shared[inputs] : inputs;
-    const { outcome, output, message } = evaluate({ program, inputs: given, outputPath });
+    const { outcome, output, message } = await evaluate({ program, inputs: given, outputPath });
     const path = outputPath === "patches" ? {} : { outputPath };
     const head = JSON.stringify({ program, inputs, ...path, outcome, message });
     // As CUE writes it: JSON.parse would round its numbers.

@@ -7,17 +7,35 @@
 
 mod admission;
 pub mod api;
+#[cfg(feature = "cel")]
+pub mod cel;
+mod compiled;
 mod crds;
+mod engine;
+mod evaluation;
+mod origin;
 pub mod patch;
 mod policy_object;
 mod problem;
+mod reference;
 pub mod render;
 mod selection;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     admission::{AdmissionAttributes, AdmissionOperation},
+    compiled::{CompiledPolicy, RuleStep},
     crds::crds,
+    engine::{
+        Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
+    },
+    evaluation::{
+        AppliedStep, Evaluation, FailureReason, Finding, OverrideOutcome, PolicyFailure, PolicySet,
+        ValidationOutcome,
+    },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
-    problem::{PolicyProblem, SourcePosition},
+    problem::{PolicyProblem, ProgramPosition},
+    reference::{Answer, Answers, DataReference, HttpRequest},
     selection::SelectionError,
 };

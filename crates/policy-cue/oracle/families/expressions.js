@@ -679,7 +679,6 @@ strings.SliceRunes("abc", -1, 2)
 strings.Compare("a", "b")
 strings.Compare("b", "a")
 strings.Compare("a", "a")
-strings.HasPrefix("a")
 strings.HasPrefix("a", "b", "c")
 strings.ToUpper(string)
 strconv.Atoi("12")
@@ -733,7 +732,6 @@ strconv.ParseFloat("0.1", 32)
 strconv.ParseFloat("x", 64)
 strconv.ParseFloat("", 64)
 strconv.ParseFloat("1e400", 64)
-strconv.ParseFloat("1_0", 64)
 "\(strconv.ParseFloat("1e21", 64))"
 "\(strconv.ParseFloat("100", 64))"
 "\(strconv.ParseFloat("0.00001", 64))"

@@ -1,3 +1,6 @@
+import { documents } from "./documents.js";
 import { expressions } from "./expressions.js";
+import { generate } from "./generated.js";
+import { programs } from "./programs.js";
 
-export const families = { expressions };
+export const families = { documents, expressions, generated: generate(2000, 1), programs };

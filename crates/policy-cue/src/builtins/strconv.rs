@@ -133,7 +133,8 @@ fn parse_float<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<
     let text = arguments.text(0)?;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
-    if lower.starts_with("0x") || matches!(lower.as_str(), "inf" | "infinity" | "nan") {
+    if lower.starts_with("0x") || lower.contains('_') || matches!(lower.as_str(), "inf" | "infinity" | "nan")
+    {
         let message = "strconv.ParseFloat of what is not a decimal number";
         return Err(Failure::new(
             Severity::Unsupported,

@@ -38,6 +38,8 @@ pub(super) struct Node<'a> {
     pub(super) optional: Vec<(&'a str, Conjunct<'a>)>,
     /// Of a list.
     pub(super) items: Option<Vec<Place<'a>>>,
+    /// A choice was made for it: nothing can be added any more.
+    pub(super) is_decided: bool,
 }
 
 /// A scope and the one around it.
@@ -62,7 +64,18 @@ impl<'a> Node<'a> {
             fields: Vec::new(),
             optional: Vec::new(),
             items: None,
+            is_decided: false,
         }
+    }
+
+    /// As if it was never evaluated.
+    pub(super) fn forget(&mut self) {
+        self.state = NodeState::New;
+        self.scalar = None;
+        self.items = None;
+        self.fields.clear();
+        self.optional.clear();
+        self.is_decided = false;
     }
 
     pub(super) fn field(&self, label: &str) -> Option<NodeId> {

@@ -110,9 +110,9 @@ impl<'a> Evaluation<'a, '_> {
                 (CueValue::Bool(_), other) | (other, _) => Err(self.wrong_kind(other, KindSet::BOOL)),
             },
             BinaryOperator::Match | BinaryOperator::NotMatch => self.matches(&left, &right, operation),
-            BinaryOperator::Equal => self.equal(&left, &right).map(CueValue::Bool),
+            BinaryOperator::Equal => self.equal(&left, &right, true).map(CueValue::Bool),
             BinaryOperator::NotEqual => self
-                .equal(&left, &right)
+                .equal(&left, &right, false)
                 .map(|is_equal| CueValue::Bool(!is_equal)),
             BinaryOperator::Less => self.ordered(&left, &right, operation, Ordering::is_lt),
             BinaryOperator::LessOrEqual => self.ordered(&left, &right, operation, Ordering::is_le),
@@ -130,25 +130,27 @@ impl<'a> Evaluation<'a, '_> {
         self.error(format!("{symbol:?} does not work between {left} and {right}"))
     }
 
-    fn equal(&mut self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<bool> {
+    /// Whether values are equal, asked because they are `wanted` to be or not to be.
+    fn equal(&mut self, left: &CueValue<'a>, right: &CueValue<'a>, wanted: bool) -> Evaluated<bool> {
         match (left, right) {
             (CueValue::Null, other) | (other, CueValue::Null) => Ok(matches!(other, CueValue::Null)),
             (CueValue::Bool(left), CueValue::Bool(right)) => Ok(left == right),
             (CueValue::Text(left), CueValue::Text(right)) => Ok(**left == **right),
             (CueValue::Number(left), CueValue::Number(right)) => Ok(left.compare(right).is_eq()),
             _ if self.kind(left) == KindSet::LIST && self.kind(right) == KindSet::LIST => {
-                self.equal_lists(left, right)
+                self.equal_lists(left, right, wanted)
             }
             _ => Err(self.mismatched(left, right, "==")),
         }
     }
 
-    fn equal_lists(&mut self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<bool> {
+    fn equal_lists(&mut self, left: &CueValue<'a>, right: &CueValue<'a>, wanted: bool) -> Evaluated<bool> {
         let (Some(left), Some(right)) = (self.list(left)?, self.list(right)?) else {
             return Err(self.mismatched(left, right, "=="));
         };
         if left.len() != right.len() {
-            return Ok(false);
+            // 0.4.3 calls them neither equal nor unequal.
+            return Ok(!wanted);
         }
         self.spending.enter(self.position)?;
         let are_equal = self.equal_items(&left, &right);
@@ -159,24 +161,13 @@ impl<'a> Evaluation<'a, '_> {
     fn equal_items(&mut self, left: &[Place<'a>], right: &[Place<'a>]) -> Evaluated<bool> {
         for (left, right) in left.iter().zip(right) {
             self.step()?;
-            let left = self.concrete_at(left);
-            let right = self.concrete_at(right);
-            let is_equal = match both(left, right) {
-                Ok((left, right)) => match self.equal(&left, &right) {
-                    // Between these it is an error, between others just not so.
-                    Err(failure)
-                        if failure.is_final() || matches!(left, CueValue::Bool(_) | CueValue::Text(_)) =>
-                    {
-                        return Err(failure);
-                    }
-                    Err(_) => false,
-                    Ok(is_equal) => is_equal,
-                },
+            let is_equal = both(self.concrete_at(left), self.concrete_at(right))
+                .and_then(|(left, right)| self.equal(&left, &right, true));
+            match is_equal {
+                Ok(true) => {}
                 Err(failure) if failure.is_final() => return Err(failure),
-                Err(_) => false,
-            };
-            if !is_equal {
-                return Ok(false);
+                // What cannot be compared is not equal, within lists.
+                Ok(false) | Err(_) => return Ok(false),
             }
         }
         Ok(true)

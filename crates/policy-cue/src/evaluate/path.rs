@@ -29,11 +29,18 @@ impl<'a> Evaluation<'a, '_> {
         match &expression.kind {
             ExpressionKind::Name(name, target) => self.named(name, *target, scope),
             ExpressionKind::Path(base, steps) => {
-                let mut place = self.place(base, scope)?;
+                let mut place = self.place(base, scope);
                 for step in steps {
-                    place = self.select(&place, step, scope)?;
+                    place = match (place, &step.kind) {
+                        (Ok(place), _) => self.select(&place, step, scope),
+                        // An index counts even where there is nothing to select from.
+                        (Err(failure), PathStepKind::Index(index)) if !failure.is_final() => {
+                            both(Err(failure), self.decided(index, scope)).map(|(place, _)| place)
+                        }
+                        (failure, _) => failure,
+                    };
                 }
-                Ok(place)
+                place
             }
             _ => self.evaluate(expression, scope).map(Place::Value),
         }

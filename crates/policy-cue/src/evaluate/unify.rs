@@ -127,6 +127,13 @@ impl<'a> Evaluation<'a, '_> {
         {
             return value;
         }
+        // What needs itself is tried again by whoever asks next: more may be known by then.
+        if let Err(failure) = &value
+            && failure.severity == Severity::Cycle
+        {
+            self.nodes[id.index()].forget();
+            return value;
+        }
         self.nodes[id.index()].state = NodeState::Done(value.clone());
         value
     }
@@ -148,7 +155,9 @@ impl<'a> Evaluation<'a, '_> {
                         if matches!(self.nodes[target.index()].state, NodeState::Evaluating) {
                             return None;
                         }
-                        Some(self.evaluate_node(target))
+                        let value = self.evaluate_node(target);
+                        self.nodes[id.index()].is_decided = self.nodes[target.index()].is_decided;
+                        Some(value)
                     }
                     Err(failure) => Some(Err(failure)),
                 }
@@ -261,7 +270,7 @@ impl<'a> Evaluation<'a, '_> {
                 for (label, value) in object {
                     self.step()?;
                     let conjunct = self.json_conjunct(value)?;
-                    self.insert_field(id, Shared::Borrowed(label), conjunct)?;
+                    self.insert(id, so_far, Shared::Borrowed(label), conjunct)?;
                 }
                 return Ok(());
             }
@@ -335,13 +344,15 @@ impl<'a> Evaluation<'a, '_> {
             self.step()?;
             let conjunct = Conjunct::Expression(&field.value, scope);
             if field.is_optional {
-                if let Some(node) = self.nodes[id.index()].field(&field.label) {
-                    self.add_to_field(node, conjunct.clone());
+                if let Some(node) = self.nodes[id.index()].field(&field.label)
+                    && let Err(failure) = self.add_to_field(node, conjunct.clone())
+                {
+                    so_far.fail(failure);
                 }
                 self.nodes[id.index()].optional.push((&field.label, conjunct));
             } else {
                 so_far.is_struct = true;
-                self.insert_field(id, Shared::Borrowed(&field.label), conjunct)?;
+                self.insert(id, so_far, Shared::Borrowed(&field.label), conjunct)?;
             }
         }
         so_far.is_struct |= !has_embedding;
@@ -361,6 +372,23 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
+    /// Fails only with what ends everything.
+    fn insert(
+        &mut self,
+        id: NodeId,
+        so_far: &mut Unification<'a>,
+        label: Shared<'a, str>,
+        conjunct: Conjunct<'a>,
+    ) -> Evaluated<()> {
+        match self.insert_field(id, label, conjunct) {
+            Err(failure) if !failure.is_final() => {
+                so_far.fail(failure);
+                Ok(())
+            }
+            inserted => inserted,
+        }
+    }
+
     pub(super) fn insert_field(
         &mut self,
         id: NodeId,
@@ -368,8 +396,7 @@ impl<'a> Evaluation<'a, '_> {
         conjunct: Conjunct<'a>,
     ) -> Evaluated<()> {
         if let Some(node) = self.nodes[id.index()].field(&label) {
-            self.add_to_field(node, conjunct);
-            return Ok(());
+            return self.add_to_field(node, conjunct);
         }
         let node = self.new_node(conjunct)?;
         for index in 0.. {
@@ -386,16 +413,17 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// What was found before counts no more.
-    fn add_to_field(&mut self, node: NodeId, conjunct: Conjunct<'a>) {
+    fn add_to_field(&mut self, node: NodeId, conjunct: Conjunct<'a>) -> Evaluated<()> {
         let node = &mut self.nodes[node.index()];
+        if node.is_decided {
+            let message = "a field gets another value after its default was used; declare it further up";
+            return Err(self.incomplete(message));
+        }
         node.conjuncts.push(conjunct);
         if let NodeState::Done(_) = node.state {
-            node.state = NodeState::New;
-            node.scalar = None;
-            node.items = None;
-            node.fields.clear();
-            node.optional.clear();
+            node.forget();
         }
+        Ok(())
     }
 
     /// Tries what was incomplete again. Whether there was progress.
@@ -438,50 +466,69 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn add_lists(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<()> {
-        let mut lists = Vec::with_capacity(so_far.lists.len());
-        for list in std::mem::take(&mut so_far.lists) {
+        let mut pending = std::mem::take(&mut so_far.lists);
+        pending.sort_by_key(|list| matches!(list, PendingList::Literal(..)));
+        let mut merged: Option<Vec<Place<'a>>> = None;
+        let mut length = None;
+        for list in pending {
             let items = match list {
-                PendingList::Items(items) => Ok(items),
-                PendingList::Literal(elements, scope) => self.items(elements, scope),
+                PendingList::Items(items) => items,
+                PendingList::Literal(elements, scope) => {
+                    let (items, failure) = self.items(elements, scope, length)?;
+                    if let Some(failure) = failure {
+                        so_far.fail(failure);
+                        // What is there may be an error, too.
+                        merged = Some(self.merged(merged, items)?);
+                        continue;
+                    }
+                    items
+                }
             };
-            match items {
-                Ok(items) => lists.push(items),
-                Err(failure) if failure.is_final() => return Err(failure),
-                Err(failure) => so_far.fail(failure),
-            }
+            let count = items.len();
+            merged = Some(self.merged(merged, items)?);
             if !so_far.restrict(KindSet::LIST, self.position) {
-                return Ok(());
+                break;
+            }
+            match length {
+                Some(length) if length != count => {
+                    let message = format!("it cannot have {length} and {count} items at once");
+                    so_far.fail(Failure::error(self.position, message));
+                }
+                _ => length = Some(count),
             }
         }
-        let mut lists = lists.into_iter();
-        let Some(mut items) = lists.next() else {
-            return Ok(());
-        };
-        for others in lists {
-            if items.len() != others.len() {
-                let message = format!(
-                    "it cannot have {} and {} items at once",
-                    items.len(),
-                    others.len()
-                );
-                so_far.fail(Failure::error(self.position, message));
-                return Ok(());
-            }
-            for (item, other) in items.iter_mut().zip(others) {
-                let merged = self.new_node(Conjunct::Place(item.clone()))?;
-                self.nodes[merged.index()].conjuncts.push(Conjunct::Place(other));
-                *item = Place::Node(merged);
-            }
-        }
-        self.take(items.len() * size_of::<Place<'_>>())?;
-        self.nodes[id.index()].items = Some(items);
+        self.nodes[id.index()].items = merged;
         Ok(())
     }
 
-    /// The items that a list literal has.
-    fn items(&mut self, elements: &'a [Element], scope: ScopeId) -> Evaluated<Vec<Place<'a>>> {
+    /// Two lists item by item.
+    fn merged(&mut self, first: Option<Vec<Place<'a>>>, second: Vec<Place<'a>>) -> Evaluated<Vec<Place<'a>>> {
+        let Some(mut merged) = first else {
+            return Ok(second);
+        };
+        for (index, place) in second.into_iter().enumerate() {
+            match merged.get_mut(index) {
+                Some(item) => {
+                    let node = self.new_node(Conjunct::Place(item.clone()))?;
+                    let conjuncts = &mut self.nodes[node.index()].conjuncts;
+                    conjuncts.push(Conjunct::Place(place));
+                    *item = Place::Node(node);
+                }
+                None => merged.push(place),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// The items that a list literal has, up to the first `if` or `for` that fails, or the first that is too much.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn items(
+        &mut self,
+        elements: &'a [Element],
+        scope: ScopeId,
+        most: Option<usize>,
+    ) -> Evaluated<(Vec<Place<'a>>, Option<SharedFailure>)> {
         let mut items = Vec::with_capacity(elements.len());
-        let mut failure = None;
         for element in elements {
             match element {
                 Element::Item(item) => {
@@ -496,14 +543,18 @@ impl<'a> Evaluation<'a, '_> {
                         }
                     }
                     Err(found) if found.is_final() => return Err(found),
-                    Err(found) => failure = worse(failure, Some(found)),
+                    Err(found) => return Ok((items, Some(found))),
                 },
             }
+            if let Some(most) = most
+                && items.len() > most
+            {
+                let message = format!("it cannot have {} and {most} items at once", items.len());
+                let failure = self.error(message);
+                return Ok((items, Some(failure)));
+            }
         }
-        match failure {
-            None => Ok(items),
-            Some(failure) => Err(failure),
-        }
+        Ok((items, None))
     }
 
     fn conclude(&mut self, id: NodeId, mut so_far: Unification<'a>) -> Evaluated<CueValue<'a>> {
@@ -521,12 +572,16 @@ impl<'a> Evaluation<'a, '_> {
             || so_far.may_be_struct && so_far.kind.contains(KindSet::STRUCT) && !so_far.has_top && !is_list;
         let value = match so_far.scalar.take() {
             Some(scalar) => scalar,
-            None if is_struct || is_list => CueValue::Node(id),
+            // Beside a choice, a struct that declares nothing is whatever is chosen.
+            None if so_far.is_struct || is_list || is_struct && so_far.choices.is_empty() => {
+                CueValue::Node(id)
+            }
             None => CueValue::Kind(so_far.kind),
         };
         if so_far.choices.is_empty() {
             return Ok(value);
         }
+        self.nodes[id.index()].is_decided = true;
         self.choose(value, so_far.choices)
     }
 
@@ -537,6 +592,33 @@ impl<'a> Evaluation<'a, '_> {
         scope: ScopeId,
     ) -> Evaluated<CueValue<'a>> {
         let node = self.new_node(Conjunct::Expression(expression, scope))?;
-        self.evaluate_node(node)
+        let value = self.evaluate_node(node)?;
+        // An operand is evaluated to its last field.
+        self.settle(node)?;
+        Ok(value)
+    }
+
+    /// Looks for errors in all that a field of an expression's own holds.
+    fn settle(&mut self, node: NodeId) -> Evaluated<()> {
+        let fields = self.nodes[node.index()].fields.iter();
+        let mut places: Vec<NodeId> = fields.map(|(_, field)| *field).collect();
+        for item in self.nodes[node.index()].items.iter().flatten() {
+            if let Place::Node(item) = item {
+                places.push(*item);
+            }
+        }
+        for place in places {
+            match self.evaluate_node(place) {
+                Err(failure) if !failure.is_incomplete() => return Err(failure),
+                Ok(CueValue::Node(inner)) if inner == place => {
+                    self.enter()?;
+                    let settled = self.settle(inner);
+                    self.leave();
+                    settled?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }

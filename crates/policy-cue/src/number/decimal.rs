@@ -96,7 +96,8 @@ impl Decimal {
     }
 
     pub(crate) fn negated(mut self) -> Self {
-        self.is_negative = !self.is_negative;
+        // Zero has no sign of its own.
+        self.is_negative = !self.is_negative && !self.is_zero();
         self
     }
 

@@ -23,7 +23,12 @@ const PREFIXES: &[(&str, u32)] = &[("0x", 16), ("0X", 16), ("0b", 2), ("0o", 8)]
 /// The number that a literal says; what is wrong with it otherwise.
 pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
     let wrong = || format!("{text:?} is not a number");
-    if text.contains("_.") || text.contains("_e") || text.contains("_E") || text.ends_with('_') {
+    if text.contains("__")
+        || text.contains("_.")
+        || text.contains("_e")
+        || text.contains("_E")
+        || text.ends_with('_')
+    {
         return Err(format!("{text:?} is not a number: no \"_\" ends its digits"));
     }
     let digits: String = text.chars().filter(|character| *character != '_').collect();
@@ -40,10 +45,9 @@ pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
     }
     let is_integer = !digits.contains(['.', 'e', 'E']);
     if is_integer && digits.len() > 1 && digits.starts_with('0') {
-        let coefficient = BigUint::parse_bytes(digits.as_bytes(), 8);
-        let octal =
-            coefficient.ok_or_else(|| format!("{text:?} is not an octal number; remove its zeros"))?;
-        return Ok(CueNumber::integer(Decimal::new(false, octal, 0)));
+        return Err(format!(
+            "{text:?} is not a number: remove the zeros in front, or write 0o for octal"
+        ));
     }
     let decimal = Decimal::parse(&digits).ok_or_else(|| {
         if digits.contains(['e', 'E']) {

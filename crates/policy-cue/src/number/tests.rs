@@ -21,7 +21,6 @@ fn literals_say_what_cue_reads() {
         ("0x1F", "31", true),
         ("0b101", "5", true),
         ("0o17", "15", true),
-        ("017", "15", true),
         ("1.50", "1.50", false),
         (".5", "0.5", false),
         ("5.", "5", false),

@@ -278,10 +278,11 @@ impl<'s> Parser<'s> {
             TokenKind::OpenParenthesis => {
                 self.advance()?;
                 let inner = self.expression()?;
-                if self.is_comma() && self.token.text.is_empty() {
-                    self.advance()?;
-                }
                 self.expect(TokenKind::CloseParenthesis)?;
+                if let ExpressionKind::Marked(_) = inner.kind {
+                    let message = "a default is marked only directly in a disjunction: *a | b";
+                    return Err(CueProblem::new(position, "default mark", message));
+                }
                 return Ok(inner);
             }
             TokenKind::Identifier => self.identifier()?,

@@ -269,9 +269,10 @@ impl<'s> Parser<'s> {
                 return Ok(None);
             }
             TokenKind::Ellipsis => {
-                self.refuse(start.position, "ellipsis", "remove it: structs are open");
+                // Structs are open without it.
                 self.advance()?;
                 if !self.is_comma() && !self.is(TokenKind::CloseBrace) && !self.is(TokenKind::End) {
+                    self.refuse(start.position, "ellipsis", "write \"...\" alone, or nothing");
                     self.expression()?;
                 }
                 self.end_declaration()?;

@@ -87,7 +87,7 @@ pub enum HttpMethod {
 }
 
 /// Who asks a server: by a token, or by a token that authUrl gives for a user name and a password. secretRef counts before all others.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
     (

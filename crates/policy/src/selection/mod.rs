@@ -10,5 +10,5 @@ pub use self::selector::SelectionError;
 pub(crate) use self::{
     field_path::{field, written},
     policy_index::PolicyIndex,
-    selector::SubjectMatcher,
+    selector::{SubjectMatcher, check, selects_content},
 };
