@@ -55,18 +55,15 @@ proptest! {
     }
 
     #[test]
-    fn d17_any_toleration_is_tolerated_as_it_is_written(key in text(), value in text(), operation in 0..3_usize) {
-        let operation = ["add", "replace", "remove"][operation];
-        let toleration = json!({"key": format!("k{key}"), "value": value});
-        let template = json!({"type": "tolerations", "operation": operation, "tolerations": [toleration]});
+    fn d17_any_term_is_added_as_it_is_written(key in text(), values in proptest::collection::vec(text(), 1..4)) {
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        let requirement = json!({"key": format!("k{key}"), "operator": "In", "values": values});
+        let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [requirement]}]});
+        let affinity = json!({"nodeAffinity": { required: terms }});
+        let template = json!({"type": "affinity", "operation": "add", "affinity": affinity});
         let program = override_program(&template);
         let patches = run(&program, &json!({"object": pod(&json!({}))}), "patches").unwrap();
-        let added: Vec<_> = patches.as_array().unwrap().iter().map(|patch| patch["value"][0].clone()).collect();
-        let mut expected = toleration;
-        if value.is_empty() {
-            expected.as_object_mut().unwrap().remove("value");
-        }
-        prop_assert_eq!(added, if operation == "remove" { vec![] } else { vec![expected] });
+        prop_assert_eq!(&patches[0]["value"], &affinity);
     }
 
     /// No text that is not a key gets into a program, and none that is one breaks it.
