@@ -1,17 +1,21 @@
-// Asks CUE all that is in `families/`, or one of them, and writes `../tests/vectors`: `npm run vectors [FAMILY]`.
+// Asks CUE all that is in `families/` and writes `../tests/vectors`: `npm run vectors`. With other generated programs than those that are
+// kept: `npm run vectors -- FOLDER COUNT SEED`; then `POLICY_CUE_VECTORS=FOLDER cargo test -p policy-cue --test vectors` compares them.
 
 import { mkdirSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { evaluate } from "./cue.js";
-import { families } from "./families/index.js";
+import { generate } from "./families/generated.js";
+import { families as kept } from "./families/index.js";
 import { shared } from "./families/inputs.js";
 
-const folder = new URL("../tests/vectors/", import.meta.url);
-const only = process.argv[2];
+const [target, count, seed] = process.argv.slice(2);
+const folder = target ? pathToFileURL(`${resolve(target)}/`) : new URL("../tests/vectors/", import.meta.url);
+const families = target ? { generated: generate(Number(count), Number(seed)) } : kept;
 
 mkdirSync(folder, { recursive: true });
 writeFileSync(new URL("inputs.json", folder), `${JSON.stringify(shared)}\n`);
 for (const [family, questions] of Object.entries(families)) {
-  if (only && family !== only) continue;
   const seen = new Set();
   const lines = [];
   for (const question of questions) {

@@ -35,7 +35,6 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
 
 fn round<'a>(arguments: &mut Arguments<'_, 'a, '_>, mode: RoundingMode) -> Evaluated<CueValue<'a>> {
     let rounded = arguments.number(0)?.decimal.to_integral(mode);
-    // A power of ten is written out.
-    arguments.evaluation.take(rounded.bytes())?;
+    let rounded = rounded.map_err(|error| arguments.error(error.to_string()))?;
     Ok(CueValue::number(CueNumber::integer(rounded)))
 }

@@ -72,7 +72,7 @@ impl<'a> Evaluation<'a, '_> {
                 }
             }
             CueValue::Node(node) if self.nodes[node.index()].items.is_none() => {
-                for (label, field) in self.nodes[node.index()].fields.clone() {
+                for (label, field) in self.nodes[node.index()].fields.as_slice().to_vec() {
                     self.step()?;
                     pairs.push((CueValue::Text(label), Place::Node(field)));
                 }

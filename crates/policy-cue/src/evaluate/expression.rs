@@ -210,7 +210,7 @@ impl<'a> Evaluation<'a, '_> {
             CueValue::Json(Value::Object(object)) => Some(object.len()),
             CueValue::Node(node) => {
                 let node = &self.nodes[node.index()];
-                Some(node.items.as_ref().map_or(node.fields.len(), Vec::len))
+                Some(node.items.as_ref().map_or(node.fields.as_slice().len(), Vec::len))
             }
             _ => None,
         }

@@ -5,6 +5,7 @@ mod choice;
 mod comprehension;
 mod expression;
 mod failure;
+mod field_table;
 mod node;
 mod operator;
 mod output;

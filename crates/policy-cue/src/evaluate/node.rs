@@ -3,7 +3,8 @@
 use crate::{
     evaluate::{
         failure::Evaluated,
-        value::{CueValue, Place, Shared},
+        field_table::FieldTable,
+        value::{CueValue, Place},
     },
     syntax::Expression,
 };
@@ -34,7 +35,7 @@ pub(super) struct Node<'a> {
     pub(super) state: NodeState<'a>,
     /// What is known of a scalar while the rest is evaluated.
     pub(super) scalar: Option<CueValue<'a>>,
-    pub(super) fields: Vec<(Shared<'a, str>, NodeId)>,
+    pub(super) fields: FieldTable<'a>,
     pub(super) optional: Vec<(&'a str, Conjunct<'a>)>,
     /// Of a list.
     pub(super) items: Option<Vec<Place<'a>>>,
@@ -61,7 +62,7 @@ impl<'a> Node<'a> {
             conjuncts: vec![conjunct],
             state: NodeState::New,
             scalar: None,
-            fields: Vec::new(),
+            fields: FieldTable::default(),
             optional: Vec::new(),
             items: None,
             is_decided: false,
@@ -79,7 +80,6 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn field(&self, label: &str) -> Option<NodeId> {
-        let found = self.fields.iter().find(|(name, _)| &**name == label);
-        found.map(|(_, node)| *node)
+        self.fields.get(label)
     }
 }

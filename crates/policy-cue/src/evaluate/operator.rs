@@ -1,6 +1,6 @@
 //! Arithmetic, comparison and logic.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashMap};
 
 use crate::{
     evaluate::{
@@ -318,9 +318,9 @@ impl<'a> Evaluation<'a, '_> {
         if left.len() != right.len() {
             return Ok(false);
         }
+        let right: HashMap<_, _> = right.into_iter().collect();
         for (label, value) in &left {
-            let other = right.iter().find(|(name, _)| **name == **label);
-            let Some((_, other)) = other else {
+            let Some(other) = right.get(label) else {
                 return Ok(false);
             };
             self.step()?;

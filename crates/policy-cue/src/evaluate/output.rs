@@ -97,7 +97,7 @@ impl<'a> Evaluation<'a, '_> {
                 })
                 .collect(),
             CueValue::Node(node) => {
-                let fields = self.nodes[node.index()].fields.iter();
+                let fields = self.nodes[node.index()].fields.as_slice().iter();
                 Ok(fields
                     .map(|(label, field)| (label.clone(), Place::Node(*field)))
                     .collect())
@@ -167,8 +167,8 @@ impl<'a> Evaluation<'a, '_> {
                 self.check_place(&item, visits, &trail)?;
             }
         }
-        for index in 0..self.nodes[node.index()].fields.len() {
-            let field = self.nodes[node.index()].fields.get(index).cloned();
+        for index in 0..self.nodes[node.index()].fields.as_slice().len() {
+            let field = self.nodes[node.index()].fields.as_slice().get(index).cloned();
             if let Some((label, field)) = field {
                 let part = TrailPart::Field(&label);
                 let trail = Trail { before: trail, part };

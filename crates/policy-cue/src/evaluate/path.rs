@@ -17,6 +17,8 @@ use crate::{
 /// A field or an index, once it is known.
 enum Selector<'s> {
     Field(&'s str),
+    /// What it is comes from a value, which may be a secret.
+    Computed(&'s str),
     Index(u64),
 }
 
@@ -83,7 +85,7 @@ impl<'a> Evaluation<'a, '_> {
 
     fn selector<'s>(&self, index: &'s CueValue<'a>) -> Evaluated<Selector<'s>> {
         match index {
-            CueValue::Text(text) => Ok(Selector::Field(text)),
+            CueValue::Text(text) => Ok(Selector::Computed(text)),
             CueValue::Number(number) if number.is_integer => {
                 number.decimal.to_u64().map(Selector::Index).ok_or_else(|| {
                     self.error(format!("{} is not an index; it must not be negative", **number))
@@ -109,10 +111,12 @@ impl<'a> Evaluation<'a, '_> {
 
     fn selected(&mut self, container: &CueValue<'a>, selector: &Selector<'_>) -> Evaluated<Place<'a>> {
         match (container, selector) {
-            (CueValue::Json(Value::Object(object)), Selector::Field(field)) => match object.get(*field) {
-                Some(value) => self.json(value).map(Place::Value),
-                None => Err(self.missing(field)),
-            },
+            (CueValue::Json(Value::Object(object)), Selector::Field(field) | Selector::Computed(field)) => {
+                match object.get(*field) {
+                    Some(value) => self.json(value).map(Place::Value),
+                    None => Err(self.missing(selector)),
+                }
+            }
             (CueValue::Json(Value::Array(items)), Selector::Index(index)) => {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
                 match item {
@@ -136,16 +140,19 @@ impl<'a> Evaluation<'a, '_> {
                     None => Err(self.beyond(*index, items.len())),
                 }
             }
-            (None, Selector::Field(field)) => match found.field(field) {
+            (None, Selector::Field(field) | Selector::Computed(field)) => match found.field(field) {
                 Some(field) => Ok(Place::Node(field)),
-                None => Err(self.missing(field)),
+                None => Err(self.missing(selector)),
             },
             _ => Err(self.wrong_selector(&CueValue::Node(node), selector)),
         }
     }
 
-    fn missing(&self, field: &str) -> SharedFailure {
-        self.incomplete(format!("the field {field:?} is not there"))
+    fn missing(&self, selector: &Selector<'_>) -> SharedFailure {
+        self.incomplete(match selector {
+            Selector::Field(field) => format!("the field {field:?} is not there"),
+            _ => "the field that the index names is not there".to_owned(),
+        })
     }
 
     fn beyond(&self, index: u64, length: usize) -> SharedFailure {
@@ -156,6 +163,7 @@ impl<'a> Evaluation<'a, '_> {
         let kind = self.kind(container);
         self.error(match selector {
             Selector::Field(field) => format!("a {kind} has no field {field:?}"),
+            Selector::Computed(_) => format!("a {kind} has no fields"),
             Selector::Index(index) => format!("a {kind} has no item {index}"),
         })
     }

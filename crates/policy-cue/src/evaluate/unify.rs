@@ -408,7 +408,7 @@ impl<'a> Evaluation<'a, '_> {
                 self.nodes[node.index()].conjuncts.push(constraint);
             }
         }
-        self.nodes[id.index()].fields.push((label, node));
+        self.nodes[id.index()].fields.push(label, node);
         Ok(())
     }
 
@@ -600,7 +600,7 @@ impl<'a> Evaluation<'a, '_> {
 
     /// Looks for errors in all that a field of an expression's own holds.
     fn settle(&mut self, node: NodeId) -> Evaluated<()> {
-        let fields = self.nodes[node.index()].fields.iter();
+        let fields = self.nodes[node.index()].fields.as_slice().iter();
         let mut places: Vec<NodeId> = fields.map(|(_, field)| *field).collect();
         for item in self.nodes[node.index()].items.iter().flatten() {
             if let Place::Node(item) = item {

@@ -1,6 +1,11 @@
 //! What expressions come to.
 
-use std::{ops::Deref, rc::Rc};
+use std::{
+    borrow::Borrow,
+    hash::{Hash, Hasher},
+    ops::Deref,
+    rc::Rc,
+};
 
 use serde_json::Value;
 
@@ -62,6 +67,26 @@ impl<T: ?Sized> Deref for Shared<'_, T> {
             Self::Borrowed(value) => value,
             Self::Made(value) => value,
         }
+    }
+}
+
+impl PartialEq for Shared<'_, str> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Shared<'_, str> {}
+
+impl Hash for Shared<'_, str> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Borrow<str> for Shared<'_, str> {
+    fn borrow(&self) -> &str {
+        self
     }
 }
 

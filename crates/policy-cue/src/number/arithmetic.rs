@@ -68,10 +68,11 @@ impl CueNumber {
     }
 }
 
-pub(super) fn sum(left: &Decimal, right: &Decimal) -> Result<Decimal, ArithmeticError> {
+fn sum(left: &Decimal, right: &Decimal) -> Result<Decimal, ArithmeticError> {
     if (left.exponent - right.exponent).abs() > super::decimal::LARGEST_EXPONENT {
         return Err(ArithmeticError::OutOfRange);
     }
+    let (left, right) = (&without_the_rest(left, right), &without_the_rest(right, left));
     let (a, b, exponent) = aligned(left, right);
     Ok(if left.is_negative == right.is_negative {
         Decimal::new(left.is_negative, a + b, exponent)
@@ -81,6 +82,17 @@ pub(super) fn sum(left: &Decimal, right: &Decimal) -> Result<Decimal, Arithmetic
     } else {
         Decimal::new(right.is_negative, b - a, exponent)
     })
+}
+
+/// Of a number so small that beside the other only its sign counts: a number with that sign that is small enough, too.
+fn without_the_rest<'n>(number: &'n Decimal, other: &Decimal) -> std::borrow::Cow<'n, Decimal> {
+    let last_digit = other.exponent.min(other.adjusted() - PRECISION);
+    let small = last_digit - PRECISION;
+    if other.is_zero() || number.adjusted() >= small || number.exponent >= small {
+        return std::borrow::Cow::Borrowed(number);
+    }
+    let coefficient = BigUint::from(u8::from(!number.is_zero()));
+    std::borrow::Cow::Owned(Decimal::new(number.is_negative, coefficient, small))
 }
 
 /// As many digits as are needed, at most 24; the exponent is the difference of both or smaller.

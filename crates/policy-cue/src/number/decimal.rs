@@ -7,6 +7,9 @@ use num_bigint::BigUint;
 /// The largest power of ten, and, negated, the smallest.
 pub(crate) const LARGEST_EXPONENT: i64 = 100_000;
 
+/// How many digits a number has at most that is written down or that something is rounded to.
+pub(crate) const MOST_DIGITS: usize = 1000;
+
 /// Equality is of the value: see [`Decimal::compare`].
 #[derive(Clone, Debug)]
 pub(crate) struct Decimal {
@@ -88,11 +91,6 @@ impl Decimal {
     /// The power of ten of the first digit.
     pub(super) fn adjusted(&self) -> i64 {
         self.exponent + count_digits(&self.coefficient) - 1
-    }
-
-    /// How many bytes its digits take.
-    pub(crate) fn bytes(&self) -> usize {
-        usize::try_from(self.coefficient.bits() / 8).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn negated(mut self) -> Self {

@@ -2,7 +2,10 @@
 
 use num_bigint::BigUint;
 
-use super::{CueNumber, Decimal, decimal::power_of_ten};
+use super::{
+    CueNumber, Decimal,
+    decimal::{MOST_DIGITS, power_of_ten},
+};
 
 /// The factors that may stand behind digits.
 const MULTIPLIERS: &[(&str, u64)] = &[
@@ -22,6 +25,9 @@ const PREFIXES: &[(&str, u32)] = &[("0x", 16), ("0X", 16), ("0b", 2), ("0o", 8)]
 
 /// The number that a literal says; what is wrong with it otherwise.
 pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
+    if text.len() > MOST_DIGITS {
+        return Err(format!("a number has at most {MOST_DIGITS} digits"));
+    }
     let wrong = || format!("{text:?} is not a number");
     if text.contains("__")
         || text.contains("_.")
@@ -66,6 +72,9 @@ fn multiplied(digits: &str, factor: u64) -> Option<CueNumber> {
         return None;
     }
     let decimal = Decimal::parse(digits)?;
+    if decimal.exponent > 0 {
+        return None;
+    }
     let product = &decimal.coefficient * factor;
     let scale = power_of_ten(decimal.exponent.unsigned_abs());
     let whole = &product / &scale;

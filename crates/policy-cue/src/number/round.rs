@@ -3,8 +3,8 @@
 use num_bigint::BigUint;
 
 use super::{
-    arithmetic::{ArithmeticError, sum},
-    decimal::{Decimal, count_digits, power_of_ten},
+    arithmetic::ArithmeticError,
+    decimal::{Decimal, MOST_DIGITS, count_digits, power_of_ten},
 };
 
 /// What becomes of the digits that go.
@@ -62,26 +62,32 @@ impl Decimal {
     }
 
     /// The whole number that it is rounded to, without an exponent.
-    pub(crate) fn to_integral(&self, mode: RoundingMode) -> Self {
+    ///
+    /// # Errors
+    /// If that has too many digits.
+    pub(crate) fn to_integral(&self, mode: RoundingMode) -> Result<Self, ArithmeticError> {
         if self.exponent >= 0 {
+            if self.adjusted() >= i64::try_from(MOST_DIGITS).unwrap_or(i64::MAX) {
+                return Err(ArithmeticError::OutOfRange);
+            }
             let scale = power_of_ten(self.exponent.unsigned_abs());
-            return Self::new(self.is_negative, &self.coefficient * scale, 0);
+            return Ok(Self::new(self.is_negative, &self.coefficient * scale, 0));
         }
-        let whole = shortened(
-            &self.coefficient,
-            self.exponent.unsigned_abs(),
-            self.is_negative,
-            mode,
-        );
+        let dropped = self.exponent.unsigned_abs();
+        // Far below one, all of its digits go.
+        let digits = count_digits(&self.coefficient).unsigned_abs();
+        let dropped = dropped.min(digits + 1);
+        let whole = shortened(&self.coefficient, dropped, self.is_negative, mode);
         let is_negative = self.is_negative && whole.bits() > 0;
-        Self::new(is_negative, whole, 0)
+        Ok(Self::new(is_negative, whole, 0))
     }
 
     /// Whether nothing stands behind the point.
     pub(crate) fn is_whole(&self) -> bool {
         self.exponent >= 0
             || self.is_zero()
-            || sum(self, &self.to_integral(RoundingMode::Down).negated())
-                .is_ok_and(|fraction| fraction.is_zero())
+            || self
+                .to_integral(RoundingMode::Down)
+                .is_ok_and(|whole| self.compare(&whole).is_eq())
     }
 }

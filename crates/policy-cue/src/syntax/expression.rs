@@ -79,32 +79,37 @@ impl<'s> Parser<'s> {
         Ok(Expression::new(position, ExpressionKind::Conjunction(parts)))
     }
 
-    fn operations(&mut self, precedence: usize) -> Parsed<Expression> {
-        let Some(operators) = PRECEDENCES.get(precedence) else {
-            return self.unary();
-        };
-        let first = self.operations(precedence + 1)?;
-        let mut rest = Vec::new();
+    /// Operators that bind at least that tightly, with what is between them.
+    fn operations(&mut self, loosest: usize) -> Parsed<Expression> {
+        let mut left = self.unary()?;
+        // Of the row that `left` is, if it is one that goes on.
+        let mut row = None;
         loop {
-            let found = operators.iter().find(|(kind, _)| self.is(*kind));
-            let Some((_, operator)) = found else { break };
+            self.refuse_integer_division()?;
+            let Some((precedence, operator)) = operator(self.token.kind) else {
+                return Ok(left);
+            };
+            if precedence < loosest {
+                return Ok(left);
+            }
             let position = self.advance()?.position;
-            rest.push(Operation {
-                operator: *operator,
+            let operation = Operation {
+                operator,
                 position,
                 right: self.operations(precedence + 1)?,
                 pattern: None,
-            });
+            };
+            if let ExpressionKind::Operations(_, rest) = &mut left.kind
+                && row == Some(precedence)
+            {
+                rest.push(operation);
+            } else {
+                let start = left.position;
+                let kind = ExpressionKind::Operations(Box::new(left), vec![operation]);
+                left = Expression::new(start, kind);
+                row = Some(precedence);
+            }
         }
-        if precedence + 1 == PRECEDENCES.len() {
-            self.refuse_integer_division()?;
-        }
-        if rest.is_empty() {
-            return Ok(first);
-        }
-        let position = first.position;
-        let kind = ExpressionKind::Operations(Box::new(first), rest);
-        Ok(Expression::new(position, kind))
     }
 
     /// `a div b` and the like.
@@ -406,6 +411,15 @@ fn unquoted(token: Token<'_>) -> (usize, &str) {
 
 fn closing(hashes: usize) -> String {
     format!("\"{}", "#".repeat(hashes))
+}
+
+/// The operator that a token is, and how tightly it binds.
+fn operator(kind: TokenKind) -> Option<(usize, BinaryOperator)> {
+    let mut precedences = PRECEDENCES.iter().enumerate();
+    precedences.find_map(|(precedence, operators)| {
+        let found = operators.iter().find(|(token, _)| *token == kind);
+        found.map(|(_, operator)| (precedence, *operator))
+    })
 }
 
 fn alternative(expression: Expression) -> Alternative {

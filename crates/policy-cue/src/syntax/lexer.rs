@@ -250,6 +250,7 @@ impl<'s> Lexer<'s> {
             _ => {}
         }
         if self.peek().is_some_and(is_letter) {
+            self.ends_line = true;
             self.skip_while(is_part_of_name);
             let text = &self.source[start.0..self.offset];
             let message = format!("{text:?} is not a number; put it in quotes, or a blank behind the number");
@@ -297,7 +298,7 @@ impl<'s> Lexer<'s> {
 
     /// Reads a string literal after its first quote, to its end or its first `\(`.
     fn opened_text(&mut self, hashes: usize, start: SourcePosition) -> Result<TokenKind, CueProblem> {
-        if self.rest().starts_with("\"\"") && !self.rest()[1..].starts_with(&closing(hashes)) {
+        if self.rest().starts_with("\"\"") {
             return Err(self.multi_line(hashes, start));
         }
         self.text(hashes, start)
@@ -336,6 +337,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn multi_line(&mut self, hashes: usize, start: SourcePosition) -> CueProblem {
+        self.ends_line = true;
         self.skip(2);
         let end = format!("\"\"{}", closing(hashes));
         while !self.rest().is_empty() && !self.rest().starts_with(&end) {
@@ -347,6 +349,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn bytes(&mut self, hashes: usize, start: SourcePosition) -> CueProblem {
+        self.ends_line = true;
         self.skip(hashes + 1);
         while let Some(character) = self.step() {
             match character {

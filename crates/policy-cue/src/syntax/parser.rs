@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How deeply brackets, calls, labels and signs may be nested.
-pub(super) const DEEPEST: usize = 100;
+pub(super) const DEEPEST: usize = 64;
 
 /// A file: what it imports, and its fields.
 #[derive(Debug)]
@@ -385,7 +385,7 @@ impl<'s> Parser<'s> {
         } else {
             self.expect(TokenKind::Colon)?;
         }
-        let value = self.nested(Self::field_value)?;
+        let value = self.field_value()?;
         Ok(FieldDeclaration {
             position,
             label,
@@ -407,7 +407,7 @@ impl<'s> Parser<'s> {
             return Ok(value);
         }
         let (label, is_name) = self.label(start, value)?;
-        let field = self.field_with_value(start.position, label, is_name)?;
+        let field = self.nested(|parser| parser.field_with_value(start.position, label, is_name))?;
         let declarations = vec![Declaration::Field(field)];
         let literal = ExpressionKind::Struct(StructLiteral { declarations });
         Ok(Expression::new(start.position, literal))

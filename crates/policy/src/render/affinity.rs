@@ -213,7 +213,7 @@ fn check(affinity: &Affinity, problems: &mut PolicyProblems) {
                 .enumerate()
             {
                 problems.within(format!("{REQUIRED}[{place}]"), |problems| {
-                    check_pods(term, problems)
+                    check_pods(term, problems);
                 });
             }
             for (place, term) in pods
@@ -224,7 +224,7 @@ fn check(affinity: &Affinity, problems: &mut PolicyProblems) {
                 problems.within(format!("{PREFERRED}[{place}]"), |problems| {
                     check_weight(term.weight, problems);
                     problems.within("podAffinityTerm", |problems| {
-                        check_pods(&term.pod_affinity_term, problems)
+                        check_pods(&term.pod_affinity_term, problems);
                     });
                 });
             }
@@ -245,7 +245,7 @@ fn check_nodes(node: &NodeAffinity, problems: &mut PolicyProblems) {
         problems.within(format!("{PREFERRED}[{place}]"), |problems| {
             check_weight(term.weight, problems);
             problems.within("preference", |problems| {
-                check_expressions(&term.preference, problems)
+                check_expressions(&term.preference, problems);
             });
         });
     }
@@ -273,7 +273,7 @@ fn check_expressions(term: &NodeSelectorTerm, problems: &mut PolicyProblems) {
                 let values = requirement.values.len();
                 match requirement.operator.as_str() {
                     "In" | "NotIn" if values == 0 => {
-                        problems.note("values", "is missing: In and NotIn need it")
+                        problems.note("values", "is missing: In and NotIn need it");
                     }
                     "Gt" | "Lt" if values != 1 => problems.note("values", "must have one number"),
                     "Exists" | "DoesNotExist" if values > 0 => {

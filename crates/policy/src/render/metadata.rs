@@ -1,9 +1,8 @@
 //! Annotations and labels.
 
-use windlass_object::rfc1123;
-
 use crate::{
     api::{ConstantValue, OverrideOperation, OverrideRuleTemplate, OverrideTemplateType},
+    origin::{is_label_key, is_label_name},
     patch::Pointer,
     problem::PolicyProblems,
 };
@@ -16,8 +15,9 @@ use super::{
     reference::{ReferenceRole, expression_of, list_value},
 };
 
-/// The longest name of an annotation or a label behind its prefix, and the longest value of a label.
-const LONGEST: usize = 63;
+/// What names and values of labels have.
+const LETTERS: &str =
+    "it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit";
 
 /// What an entry becomes.
 enum EntryValue {
@@ -95,7 +95,7 @@ fn entries(
     if let Some(Constant::Map(entries)) = constant {
         for (name, value) in &entries {
             let field = format!("value.stringMap[{name}]");
-            check_name(name, &field, problems);
+            check_name(name, is_label, &field, problems);
             if is_label && !is_removed {
                 check_label_value(value, &field, problems);
             }
@@ -110,7 +110,7 @@ fn entries(
             "is missing: it is the key, for example /example.com~1owner; only value.stringMap needs none",
         );
     } else {
-        check_name(&name, "path", problems);
+        check_name(&name, is_label, "path", problems);
     }
     if is_removed {
         return vec![(name, EntryValue::Constant(String::new()))];
@@ -156,46 +156,21 @@ fn key(path: &str) -> String {
     path.replace("~1", "/").replace("~0", "~")
 }
 
-/// What Kubernetes asks of the names of annotations and labels.
-fn check_name(key: &str, field: &str, problems: &mut PolicyProblems) {
-    let (prefix, name) = key
-        .rsplit_once('/')
-        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    if prefix.is_some_and(|prefix| !rfc1123::is_subdomain(&prefix.to_lowercase())) {
-        problems.note(
-            field,
-            format!("{key:?} is not a key: before / must stand a domain, for example example.com"),
-        );
-    }
-    if name.is_empty() || !is_short_name(name) {
+/// What Kubernetes asks of the names of annotations and labels: that of an annotation may have a domain in capitals.
+fn check_name(key: &str, is_label: bool, field: &str, problems: &mut PolicyProblems) {
+    let is_key = is_label_key(key) || !is_label && is_label_key(&key.to_lowercase());
+    if !is_key {
         problems.note(
             field,
             format!(
-                "{key:?} is not a key: its name must have at most {LONGEST} letters, digits, -, _ and ., the first and the last a letter or a digit"
+                "{key:?} is not a key: {LETTERS}, and if it has / before it must stand a domain, for example example.com"
             ),
         );
     }
 }
 
 fn check_label_value(value: &str, field: &str, problems: &mut PolicyProblems) {
-    if !is_short_name(value) {
-        problems.note(
-            field,
-            format!(
-                "{value:?} is not the value of a label: it must have at most {LONGEST} letters, digits, -, _ and ., the first and the last a letter or a digit"
-            ),
-        );
+    if !value.is_empty() && !is_label_name(value) {
+        problems.note(field, format!("{value:?} is not the value of a label: {LETTERS}"));
     }
-}
-
-/// Whether text is what values of labels may be; they may be empty.
-fn is_short_name(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let ends = [text.bytes().next(), text.bytes().last()];
-    text.len() <= LONGEST
-        && text.bytes().all(is_plain)
-        && ends
-            .into_iter()
-            .flatten()
-            .all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -9,6 +9,7 @@
 //! a list or an object where text is needed, or to what is not a regular expression.
 
 mod affinity;
+mod comparison;
 mod condition;
 mod constant;
 mod cue_text;

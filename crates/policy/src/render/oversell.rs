@@ -55,7 +55,7 @@ const QUANTITY: &str =
     r"^[+]?([0-9]{1,30}[.]?[0-9]{0,30}|[.][0-9]{1,30})([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
 
 /// The letters of units.
-const UNIT_LETTERS: &str = "numkMGTPEi";
+const UNIT_LETTERS: &str = "numkKMGTPEi";
 
 /// The units of quantities, and how much they are.
 const UNITS: [(&str, &str); 15] = [
@@ -115,9 +115,9 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
         &json!({}),
     );
     patches.add(
-        "for it in requests",
+        &format!("for it in requests if it.amount <= {}", i64::MAX),
         "it.path".to_owned(),
-        expression("it.request"),
+        expression("strconv.FormatInt(it.amount, 10) + it.unit"),
     );
     patches.declare(program);
 }

@@ -49,19 +49,13 @@ pub(super) fn expression_of(
     program: &mut CueText,
     problems: &mut PolicyProblems,
 ) -> Option<String> {
-    match reference.from {
-        ValueSource::K8s if reference.k8s.is_none() => problems.note("k8s", "is missing: from: k8s needs it"),
-        ValueSource::Http if reference.http.is_none() => {
-            problems.note("http", "is missing: from: http needs it");
-        }
-        _ => {}
-    }
     let may_be_whole = role == ReferenceRole::Data && reference.from == ValueSource::Owner;
     if reference.path.is_empty() && !may_be_whole {
         problems.note("path", "is missing: name a field, for example /metadata/name");
         return None;
     }
     let parts = match parse(&reference.path) {
+        _ if reference.path.is_empty() => Vec::new(),
         Ok(parts) => parts,
         Err(message) => {
             problems.note("path", message);

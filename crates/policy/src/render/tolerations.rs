@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{OverrideOperation, OverrideRuleTemplate, Toleration, TolerationOperator},
+    origin::check_tolerations,
     problem::PolicyProblems,
 };
 
@@ -19,15 +20,10 @@ const PATH: &str = r#""\(pod.path)/tolerations""#;
 
 /// Renders a template of the type tolerations.
 pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
-    let is_removed = template.operation == OverrideOperation::Remove;
     if template.tolerations.is_empty() {
         problems.note("tolerations", "is missing: give at least one");
     }
-    for (place, toleration) in template.tolerations.iter().enumerate() {
-        problems.within(format!("tolerations[{place}]"), |problems| {
-            check(toleration, is_removed, problems);
-        });
-    }
+    check_tolerations(&template.tolerations, problems);
     list_pods(program);
     program.import("list");
     let mut patches = PatchList::default();
@@ -130,24 +126,4 @@ fn identity(toleration: &Toleration) -> Vec<(&'static str, Option<&str>)> {
 
 fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
-}
-
-/// What API servers ask of tolerations.
-fn check(toleration: &Toleration, is_removed: bool, problems: &mut PolicyProblems) {
-    let exists = toleration.operator == Some(TolerationOperator::Exists);
-    if toleration.key.is_empty() && !exists {
-        problems.note("key", "is missing: only operator: Exists needs none");
-    }
-    if exists && !toleration.value.is_empty() {
-        problems.note("value", "must not stand beside operator: Exists");
-    }
-    if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&toleration.effect.as_str()) {
-        problems.note(
-            "effect",
-            "must be NoSchedule, PreferNoSchedule or NoExecute, or not given for all",
-        );
-    }
-    if !is_removed && toleration.toleration_seconds.is_some() && toleration.effect != "NoExecute" {
-        problems.note("tolerationSeconds", "needs effect: NoExecute");
-    }
 }

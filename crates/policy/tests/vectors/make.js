@@ -52,11 +52,13 @@ const all = [
 const rendered = execFileSync("cargo", ["run", "--quiet", "--package", "policy", "--example", "render"], { input: all.map(({ template }) => `${json(template)}\n`).join(""), maxBuffer: 1 << 28 });
 const programs = String(rendered).trimEnd().split("\n").map((line) => JSON.parse(line));
 
+const wrong = programs.flatMap(({ problems = [] }, place) => problems.map((problem) => `${all[place].name}: ${problem}`));
+if (wrong.length) throw new Error(wrong.join("\n"));
+
 const known = [];
 const vectors = [];
 all.forEach(({ name, on, template, outputPath }, place) => {
-  const { program, problems } = programs[place];
-  if (problems) throw new Error(`${name}: ${problems.join("; ")}`);
+  const { program } = programs[place];
   known.push(json({ name, template, program }));
   for (const input of on.flatMap((group) => groups[group])) {
     const { outcome, output, message } = evaluate({ program, inputs: { data: inputs[input] }, outputPath });

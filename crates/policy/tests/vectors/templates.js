@@ -47,7 +47,7 @@ for (const operation of operations) {
   of("effect", { key: "spot", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30 });
   of("several", { key: "spot", operator: "Exists" }, { key: "gpu", operator: "Equal", value: "x", effect: "NoSchedule" }, { key: "gpu", operator: "Exists" }, { key: "spot", operator: "Exists" });
   of("all", { operator: "Exists" });
-  of("quotes", { key: 'a"b', value: "\\(data)" });
+  of("no-operator", { key: "example.com/spot", value: "", effect: "PreferNoSchedule" });
 }
 
 const term = (key) => ({ matchExpressions: [{ key, operator: "Exists" }] });
@@ -66,6 +66,7 @@ for (const operation of operations) {
     of(`${sort}-preferred`, { [sort]: { [preferred]: [{ weight: 1, podAffinityTerm: beside("a") }, { weight: 2, podAffinityTerm: selecting }] } });
     of(`${sort}-both`, { [sort]: { [required]: [beside("a")], [preferred]: [{ weight: 1, podAffinityTerm: beside("a") }] } });
   }
+  of("quotes", { nodeAffinity: { [required]: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'a"b', operator: "NotIn", values: ["\\(data)", "", "\n"] }] }] } } });
   of("everything", {
     nodeAffinity: { [required]: { nodeSelectorTerms: [term("a")] }, [preferred]: [{ weight: 1, preference: term("b") }] },
     podAffinity: { [required]: [beside("a")], [preferred]: [{ weight: 1, podAffinityTerm: beside("b") }] },
