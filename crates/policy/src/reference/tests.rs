@@ -158,6 +158,21 @@ fn f11_the_answer_of_a_server_is_the_body() {
 }
 
 #[test]
+fn defect_18_whether_there_is_an_owner_is_no_error() {
+    let (references, _) = read("", json!({"from": "owner"}));
+    assert_eq!(
+        references.resolve(&pod(), "n", &Answers::default()),
+        ReferenceResolution::Ready(json!({"otherObject": null}))
+    );
+    let (references, _) = read("", json!({"from": "owner", "path": "/a"}));
+    let told = references.resolve(&pod(), "n", &Answers::default());
+    assert_eq!(
+        told,
+        ReferenceResolution::Failed("the object has no owner: metadata.ownerReferences is empty".into())
+    );
+}
+
+#[test]
 fn defect_25_references_without_what_they_need_are_told() {
     for (reference, expected) in [
         (
