@@ -32,12 +32,12 @@ pub use self::{
     crds::crds,
     engine::{Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
     evaluation::{
-        AppliedStep, Evaluation, FailureReason, Finding, OverrideOutcome, PolicyFailure, PolicySet,
-        ValidationOutcome,
+        AppliedStep, FailureReason, OverrideOutcome, PolicyEvaluation, PolicyFailure, PolicyFinding,
+        PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, ProgramPosition},
-    reference::{Answer, Answers, DataReference, HttpRequest},
+    reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
     review::{admit, check, rendering, rule_statuses},
     selection::SelectionError,
 };

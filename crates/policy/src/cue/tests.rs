@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    AdmissionAttributes, Answers, CompiledPolicy, Engines, Evaluation, OverrideOutcome, PolicySet,
+    AdmissionAttributes, Answers, CompiledPolicy, Engines, OverrideOutcome, PolicyEvaluation, PolicySet,
     ValidationOutcome,
     tests::{overriding, validating},
 };
@@ -12,8 +12,8 @@ fn overridden(overriders: Value, attributes: &AdmissionAttributes<'_>) -> Overri
     assert_eq!(compiled.problems(), []);
     let set = PolicySet::new([compiled.into()]);
     match set.override_object(attributes, &Answers::default(), &EvaluationBudget::default()) {
-        Evaluation::Done(outcome) => outcome,
-        Evaluation::Missing(missing) => panic!("{missing:?}"),
+        PolicyEvaluation::Done(outcome) => outcome,
+        PolicyEvaluation::Missing(missing) => panic!("{missing:?}"),
     }
 }
 
@@ -22,8 +22,8 @@ fn validated(rule: Value, attributes: &AdmissionAttributes<'_>) -> ValidationOut
     assert_eq!(compiled.problems(), []);
     let set = PolicySet::new([compiled.into()]);
     match set.validate(attributes, &Answers::default(), &EvaluationBudget::default()) {
-        Evaluation::Done(outcome) => outcome,
-        Evaluation::Missing(missing) => panic!("{missing:?}"),
+        PolicyEvaluation::Done(outcome) => outcome,
+        PolicyEvaluation::Missing(missing) => panic!("{missing:?}"),
     }
 }
 
@@ -140,7 +140,7 @@ fn a_program_that_uses_up_its_budget_is_stopped() {
     let set = PolicySet::new([compiled.into()]);
     let attributes = AdmissionAttributes::create(&pod);
     let started = std::time::Instant::now();
-    let Evaluation::Done(outcome) =
+    let PolicyEvaluation::Done(outcome) =
         set.override_object(&attributes, &Answers::default(), &EvaluationBudget::default())
     else {
         panic!()

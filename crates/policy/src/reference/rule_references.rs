@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::object;
 
 use super::{
-    data_reference::{Answer, Answers, DataReference, HttpRequest},
+    data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
     placeholder::{PlaceholderError, PlaceholderText, percent_encoded, plain},
     read,
 };
@@ -211,11 +211,11 @@ impl FetchedReference {
     }
 
     /// What an answer means for the rule.
-    fn value(&self, wanted: &DataReference, answer: &Answer, object: &Value) -> Result<Value, String> {
+    fn value(&self, wanted: &DataReference, answer: &FetchedAnswer, object: &Value) -> Result<Value, String> {
         let found = match answer {
-            Answer::Found(found) => found,
-            Answer::NotFound => return Err(format!("{wanted} not found")),
-            Answer::Failed(error) => return Err(format!("{wanted}: {error}")),
+            FetchedAnswer::Found(found) => found,
+            FetchedAnswer::NotFound => return Err(format!("{wanted} not found")),
+            FetchedAnswer::Failed(error) => return Err(format!("{wanted}: {error}")),
         };
         match self {
             Self::Http(_) => Ok(json!({ "body": found })),
