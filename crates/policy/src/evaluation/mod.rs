@@ -3,6 +3,7 @@
 mod failure;
 mod overriding;
 mod policy_set;
+mod processing;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,6 @@ mod validation;
 pub use self::{
     failure::{FailureReason, PolicyFailure},
     overriding::{AppliedStep, OverrideOutcome},
-    policy_set::{Evaluation, PolicySet},
-    validation::{Finding, ValidationOutcome},
+    policy_set::{PolicyEvaluation, PolicySet},
+    validation::{PolicyFinding, ValidationOutcome},
 };
