@@ -1,6 +1,6 @@
 //! What is done with policies themselves when they are written: programs are shown in them, and what is wrong is refused.
 
-use policy::{AdmissionAttributes, AdmissionOperation, CompiledPolicy, Engines, PolicyObject, patch};
+use policy::{AdmissionAttributes, AdmissionOperation, Engines};
 use serde_json::Value;
 use windlass_cluster::Kind;
 use windlass_object::object;
@@ -14,79 +14,39 @@ pub(super) fn is_about_policy(attributes: &AdmissionAttributes<'_>) -> bool {
 }
 
 /// Fills in what Windlass writes into policies. One that cannot be read is left for [`validate`] to refuse.
-pub(super) fn mutate(attributes: &AdmissionAttributes<'_>, engines: &Engines) -> Verdict {
-    let written = matches!(
-        attributes.operation,
-        AdmissionOperation::Create | AdmissionOperation::Update
-    );
-    let Some(policy) = attributes.object.filter(|_| written) else {
-        return Verdict::default();
-    };
-    let Ok(compiled) = CompiledPolicy::compile(&named(policy, attributes), engines) else {
-        return Verdict::default();
-    };
-    let mut filled = policy.clone();
-    for (index, (rendered, _)) in compiled.rule_states().enumerate() {
-        show(
-            &mut filled,
-            &format!("/spec/overrideRules/{index}/overriders"),
-            rendered,
-        );
-        show(&mut filled, &format!("/spec/validateRules/{index}"), rendered);
-        let condition = format!("/spec/validateRules/{index}/template/condition");
-        if let Some(Value::Object(condition)) = filled.pointer_mut(&condition) {
-            condition.entry("affectMode").or_insert("reject".into());
-        }
-    }
+pub(super) fn mutate(attributes: &AdmissionAttributes<'_>) -> Verdict {
+    let patch = written(attributes).map(|policy| policy::rendering(&named(policy, attributes)));
     Verdict {
-        patch: patch::difference(policy, &filled),
+        patch: patch.unwrap_or_default(),
         ..Verdict::default()
     }
 }
 
-/// Puts the program of a rule below `place`, or takes away what is there although there is no template.
-fn show(policy: &mut Value, place: &str, rendered: Option<&str>) {
-    const FIELD: &str = "renderedCue";
-    let Some(Value::Object(place)) = policy.pointer_mut(place) else {
-        return;
+/// Refuses a policy with anything wrong in it. One whose rules stay as they are, or that is being deleted, may be written whatever is
+/// wrong with it.
+pub(super) fn validate(attributes: &AdmissionAttributes<'_>, engines: &Engines) -> Verdict {
+    let Some(written) = written(attributes) else {
+        return Verdict::default();
     };
-    match rendered {
-        Some(rendered) => {
-            place.insert(FIELD.to_owned(), rendered.into());
-        }
-        // What cannot be rendered is refused.
-        None => {
-            place.shift_remove(FIELD);
-        }
+    let is_unchanged = attributes
+        .old_object
+        .is_some_and(|old| old.get("spec") == written.get("spec"));
+    if is_unchanged || object::is_terminating(written) {
+        return Verdict::default();
     }
+    let named = named(written, attributes);
+    let mut problems = policy::check(&named, engines);
+    problems.extend(unserved::problems(&named));
+    Verdict::of_problems(&problems)
 }
 
-/// Refuses a policy with anything wrong in it. One whose rules stay as they are may be written whatever is wrong with them:
-/// it could not be deleted else.
-pub(super) fn validate(attributes: &AdmissionAttributes<'_>, engines: &Engines) -> Verdict {
-    let written = matches!(
+/// The policy that is written; none where one is deleted.
+fn written<'a>(attributes: &AdmissionAttributes<'a>) -> Option<&'a Value> {
+    let is_written = matches!(
         attributes.operation,
         AdmissionOperation::Create | AdmissionOperation::Update
     );
-    let Some(policy) = attributes.object.filter(|_| written) else {
-        return Verdict::default();
-    };
-    let spec = |object: &'_ Value| object.get("spec").cloned();
-    if attributes
-        .old_object
-        .is_some_and(|old| spec(old) == spec(policy))
-    {
-        return Verdict::default();
-    }
-    let policy = named(policy, attributes);
-    match PolicyObject::read(&policy) {
-        Ok((read, unknown)) => {
-            let mut problems = CompiledPolicy::of(&read, engines).problems();
-            problems.extend(unserved::problems(&policy));
-            Verdict::of_problems(&problems, &unknown)
-        }
-        Err(problems) => Verdict::of_problems(&problems, &[]),
-    }
+    attributes.object.filter(|_| is_written)
 }
 
 /// A policy that has a name: one that is still to be given to it is told by what it begins with.
@@ -106,35 +66,10 @@ fn named(policy: &Value, attributes: &AdmissionAttributes<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use policy::{
-        PolicyProblem, TemplateRenderer,
-        api::{OverrideRuleTemplate, ValidateRuleTemplate},
-    };
+    use policy::patch;
     use serde_json::json;
 
     use super::*;
-
-    /// Renders to the path of the template.
-    struct Paths;
-
-    impl TemplateRenderer for Paths {
-        fn override_rule(&self, template: &OverrideRuleTemplate) -> Result<String, Vec<PolicyProblem>> {
-            Ok(template.path.clone())
-        }
-
-        fn validate_rule(&self, _: &ValidateRuleTemplate) -> Result<String, Vec<PolicyProblem>> {
-            Ok("validate".to_owned())
-        }
-    }
-
-    fn engines() -> Engines {
-        Engines {
-            renderer: Some(Arc::new(Paths)),
-            ..Engines::default()
-        }
-    }
 
     fn override_policy(rules: &Value) -> Value {
         json!({
@@ -143,17 +78,17 @@ mod tests {
         })
     }
 
-    fn written(policy: &Value) -> Value {
+    fn written_now(policy: &Value) -> Value {
         json!({"operation": "CREATE", "namespace": "n", "object": policy})
     }
 
     /// The policy as `mutate` leaves it.
     fn mutated(policy: &Value) -> Value {
-        let request = written(policy);
+        let request = written_now(policy);
         let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
         assert!(is_about_policy(&attributes));
         let mut mutated = policy.clone();
-        patch::apply(&mut mutated, &mutate(&attributes, &engines()).patch).unwrap();
+        patch::apply(&mut mutated, &mutate(&attributes).patch).unwrap();
         mutated
     }
 
@@ -166,7 +101,8 @@ mod tests {
         ]));
         let mutated = mutated(&policy);
         let rules = &mutated["spec"]["overrideRules"];
-        assert_eq!(rules[0]["overriders"]["renderedCue"], "p");
+        let program = rules[0]["overriders"]["renderedCue"].as_str().unwrap();
+        assert!(program.contains("patches:"), "{program}");
         assert_eq!(rules[1]["overriders"].get("renderedCue"), None, "{mutated}");
     }
 
@@ -185,56 +121,45 @@ mod tests {
         for (index, expected) in ["reject", "allow"].into_iter().enumerate() {
             let rule = &mutated["spec"]["validateRules"][index];
             assert_eq!(rule["template"]["condition"]["affectMode"], expected);
-            assert_eq!(rule["renderedCue"], "validate");
+            assert!(rule["renderedCue"].as_str().unwrap().contains("validate:"));
         }
     }
 
-    fn told(request: &Value) -> (Option<String>, Vec<String>) {
+    /// Why a request is refused.
+    fn told(request: &Value) -> Option<String> {
         let attributes = AdmissionAttributes::of_request(request, None).unwrap();
-        let answer = validate(&attributes, &engines()).answer("u");
-        let response = &answer["response"];
-        let message = response.pointer("/status/message").and_then(Value::as_str);
-        let warnings = object::items(response, "/warnings")
-            .iter()
-            .filter_map(Value::as_str);
-        (
-            message.map(str::to_owned),
-            warnings.map(str::to_owned).collect(),
-        )
+        let answer = validate(&attributes, &Engines::built_in()).answer("u");
+        object::text(&answer, "/response/status/message").map(str::to_owned)
     }
 
     #[test]
-    fn every_problem_of_a_policy_is_refused_and_what_is_unknown_is_warned_of() {
+    fn every_problem_of_a_policy_is_refused() {
         let good = override_policy(&json!([{"overriders": {"plaintext": [{"op": "remove", "path": "/a"}]}}]));
-        assert_eq!(told(&written(&good)), (None, vec![]));
-        let mut odd = good.clone();
-        odd["spec"]["rules"] = json!([]);
-        assert_eq!(
-            told(&written(&odd)),
-            (None, vec!["spec.rules: unknown field".to_owned()])
-        );
-        let bad = override_policy(&json!([
-            {"overriders": {"plaintext": [{"op": "remove", "path": "a"}]}}, {"overriders": {"cue": "a: 1"}},
+        assert_eq!(told(&written_now(&good)), None);
+        let mut bad = override_policy(&json!([
+            {"overriders": {"plaintext": [{"op": "remove", "path": "a"}]}}, {"overriders": {"cue": "a: {"}},
         ]));
-        let (message, _) = told(&written(&bad));
-        let message = message.unwrap();
-        assert!(
-            message.contains("spec.overrideRules[0].overriders.plaintext[0]")
-                && message.contains("spec.overrideRules[1].overriders.cue"),
-            "{message}"
-        );
+        bad["spec"]["resourceSelectors"] = json!([{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}]);
+        let message = told(&written_now(&bad)).unwrap();
+        for field in [
+            "spec.overrideRules[0].overriders.plaintext[0]",
+            "spec.overrideRules[1].overriders.cue",
+            "spec.resourceSelectors[0]",
+        ] {
+            assert!(message.contains(field), "{message}");
+        }
     }
 
     #[test]
     fn what_was_wrong_before_can_be_labelled_and_deleted() {
-        let bad = override_policy(&json!([{"overriders": {"cue": "a: 1"}}]));
+        let bad = override_policy(&json!([{"overriders": {"cue": "a: {"}}]));
         let mut labelled = bad.clone();
         labelled["metadata"]["labels"] = json!({"a": "b"});
         let update = json!({"operation": "UPDATE", "namespace": "n", "object": labelled, "oldObject": bad});
-        assert_eq!(told(&update), (None, vec![]));
+        assert_eq!(told(&update), None);
         let deletion = json!({"operation": "DELETE", "namespace": "n", "oldObject": bad});
-        assert_eq!(told(&deletion), (None, vec![]));
+        assert_eq!(told(&deletion), None);
         let attributes = AdmissionAttributes::of_request(&deletion, None).unwrap();
-        assert_eq!(mutate(&attributes, &engines()), Verdict::default());
+        assert_eq!(mutate(&attributes), Verdict::default());
     }
 }

@@ -10,7 +10,9 @@ use axum::{
     routing::post,
 };
 use kube::Client;
-use policy::{AdmissionAttributes, Answer, Answers, DataReference, Engines, Evaluation, EvaluationBudget};
+use policy::{
+    AdmissionAttributes, Answers, DataReference, Engines, EvaluationBudget, FetchedAnswer, PolicyEvaluation,
+};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{
@@ -209,7 +211,7 @@ fn judge(
 ) -> Verdict {
     if admission::is_about_policy(attributes) {
         return match stage {
-            Stage::Override => admission::mutate(attributes, engines),
+            Stage::Override => admission::mutate(attributes),
             Stage::Validate => admission::validate(attributes, engines),
         };
     }
@@ -245,15 +247,15 @@ fn note_ignored(failure: &policy::PolicyFailure) {
 }
 
 /// What it comes to. Nothing is fetched: whatever needs that fails, and its policy says what becomes of the request.
-fn asked<T>(answers: &mut Answers, ask: impl Fn(&Answers) -> Evaluation<T>) -> T {
+fn asked<T>(answers: &mut Answers, ask: impl Fn(&Answers) -> PolicyEvaluation<T>) -> T {
     loop {
         match ask(answers) {
-            Evaluation::Done(outcome) => return outcome,
+            PolicyEvaluation::Done(outcome) => return outcome,
             // Never one that was answered: this ends.
-            Evaluation::Missing(missing) => {
+            PolicyEvaluation::Missing(missing) => {
                 for reference in missing {
                     let why = unread(&reference);
-                    answers.insert(reference, Answer::Failed(why.into_owned()));
+                    answers.insert(reference, FetchedAnswer::Failed(why.into_owned()));
                 }
             }
         }

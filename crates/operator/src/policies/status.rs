@@ -46,11 +46,11 @@ pub(super) fn next(
 ) -> PolicyStatus {
     let generation = state.version.generation;
     let rules = match &state.compiled {
-        Ok(compiled) => compiled
-            .rule_states()
-            .map(|(rendered, problems)| RuleStatus {
-                rendered_cue: shown(rendered.unwrap_or_default()),
-                error: joined(problems),
+        Ok(compiled) => policy::rule_statuses(compiled)
+            .into_iter()
+            .map(|rule| RuleStatus {
+                rendered_cue: shown(rule.rendered_cue),
+                ..rule
             })
             .collect(),
         Err(_) => Vec::new(),
@@ -114,12 +114,13 @@ fn joined(problems: &[PolicyProblem]) -> String {
 }
 
 /// As much of a program as there is room for.
-fn shown(program: &str) -> String {
+fn shown(mut program: String) -> String {
     let mut end = program.len().min(LONGEST_RENDERED);
     while !program.is_char_boundary(end) {
         end -= 1;
     }
-    program[..end].to_owned()
+    program.truncate(end);
+    program
 }
 
 /// A condition as others read it; `None` where its time is none.
@@ -164,7 +165,7 @@ mod tests {
     fn said_while(arming: Arming<'_>, object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
         let state = PolicyState {
             version: PolicyVersion::of(object),
-            compiled: CompiledPolicy::compile(object, &Engines::default()).map(Arc::new),
+            compiled: CompiledPolicy::compile(object, &Engines::built_in()).map(Arc::new),
         };
         let now = Timestamp::from_second(second).unwrap();
         next(object, known, &state, arming, now)
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_of_its_rule() {
-        let object = policy(&json!({"cue": "a"}));
+        let object = policy(&json!({"cue": "{"}));
         let status = said(&object, &PolicyStatus::default(), 1);
         assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Invalid"));
         assert_eq!(status.rules[0].error, "");
@@ -228,12 +229,14 @@ mod tests {
 
     #[test]
     fn a_template_without_its_program_is_not_rendered() {
-        let template = json!({"template": {"type": "labels", "operation": "add", "path": "a", "value": {"string": "b"}}});
+        let template = json!({"template": {
+            "type": "resourcesOversell", "operation": "replace", "resourcesOversell": {"cpuFactor": "2"},
+        }});
         let status = said(&policy(&template), &PolicyStatus::default(), 1);
         assert_eq!(
             of_conditions(&status)[0],
             ("Rendered", "False", "NotRendered"),
-            "there is no renderer: {status:?}"
+            "a factor is less than 1: {status:?}"
         );
         assert!(status.conditions[0].message.contains("rules 1 "));
     }

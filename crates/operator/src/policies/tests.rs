@@ -37,7 +37,7 @@ impl Server {
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seen"}});
         index.apply(&Watch::all(cluster_kinds::NAMESPACE), namespace);
-        let store = Arc::new(PolicyStore::new(index.clone(), Engines::default()));
+        let store = Arc::new(PolicyStore::new(index.clone(), Engines::built_in()));
         store.refresh().await.unwrap();
         // The API server has the Namespace `unseen`, and knows where Namespaces are.
         let answering = service_fn(|request: Request<kube::client::Body>| async move {

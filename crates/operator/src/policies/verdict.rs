@@ -69,13 +69,11 @@ impl Verdict {
         }
     }
 
-    /// What is wrong with a policy that is to be stored, and what is only odd about it.
-    pub(super) fn of_problems(problems: &[PolicyProblem], odd: &[PolicyProblem]) -> Self {
-        let words = |problems: &[PolicyProblem]| problems.iter().map(ToString::to_string).collect();
-        let refusing: Vec<String> = words(problems);
+    /// What is wrong with a policy that is to be stored.
+    pub(super) fn of_problems(problems: &[PolicyProblem]) -> Self {
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         Self {
-            refusal: (!refusing.is_empty()).then(|| Refusal::invalid(refusing.join("; "))),
-            warnings: words(odd),
+            refusal: (!problems.is_empty()).then(|| Refusal::invalid(problems.join("; "))),
             ..Self::default()
         }
     }

@@ -311,6 +311,7 @@ scenarios! {
     runtime_hooks::an_extension_is_called_while_it_rotates,
     interpreters::an_interpreter_is_called_while_its_certificates_rotate,
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
+    policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,

@@ -1,5 +1,7 @@
 //! Policies: what they say is asked when objects are written, by an API server and nobody else.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use serde_json::{Value, json};
 use windlass::commands::manifests;
@@ -9,7 +11,7 @@ use super::{guard::replicas::Replica, traffic};
 use crate::{
     operator,
     request::{send, text},
-    steps::{MUTATING, PATIENCE, VALIDATING, check, delete, get, gone, succeed, until},
+    steps::{self, MUTATING, PATIENCE, VALIDATING, check, delete, get, gone, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -28,12 +30,8 @@ pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
     traffic::namespace(cluster, NAMESPACE).await?;
-    let one = Replica::start_of(cluster, cluster.policies_part("policies-one").await?, NAME)?;
-    let other = Replica::start_of(cluster, cluster.policies_part("policies-other").await?, NAME)?;
-    one.running.ready().await?;
-    other.running.ready().await?;
-    one.be_endpoint(cluster).await?;
-    other.be_endpoint(cluster).await?;
+    let one = join(cluster, "policies-one").await?;
+    let other = join(cluster, "policies-other").await?;
     webhooks(cluster, MUTATING, 1).await?;
     webhooks(cluster, VALIDATING, 1).await?;
 
@@ -77,6 +75,75 @@ pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than
     succeed(client, "PATCH", &service, Some(&disarmed)).await?;
     gone(client, &format!("{MUTATING}/{NAME}")).await?;
     gone(client, &format!("{VALIDATING}/{NAME}")).await
+}
+
+pub(super) async fn no_write_fails_while_what_serves_policies_restarts_and_rotates(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    install(cluster).await?;
+    traffic::namespace(cluster, NAMESPACE).await?;
+    let mut replicas = Vec::new();
+    for pod in ["policies-one", "policies-other"] {
+        replicas.push(join(cluster, pod).await?);
+    }
+    ready(
+        cluster,
+        "clusteroverridepolicies",
+        &policy("ClusterOverridePolicy", "all", "Fail"),
+    )
+    .await?;
+    let changing = async {
+        for what in ["leaf", "ca"] {
+            steps::rotate(client, operator::NAMESPACE, NAME, what, PATIENCE).await?;
+        }
+        // The leader, and the other that leads since.
+        for pod in ["policies-third", "policies-fourth"] {
+            let next = join(cluster, pod).await?;
+            let old = replicas.remove(0);
+            old.leave(cluster).await?;
+            tokio::time::sleep(PRE_STOP).await;
+            old.running.stop().await?;
+            replicas.push(next);
+            let another = policy("ClusterOverridePolicy", pod, "Fail");
+            ready(cluster, "clusteroverridepolicies", &another).await?;
+        }
+        steps::rotate(client, operator::NAMESPACE, NAME, "ca", PATIENCE).await
+    };
+    tokio::select! {
+        changed = changing => changed,
+        failed = write_until_one_fails(cluster, "one") => failed,
+        failed = write_until_one_fails(cluster, "other") => failed,
+    }
+}
+
+/// How long a pod goes on after it was told that it ends, as the manifests have it.
+const PRE_STOP: Duration = Duration::from_secs(5);
+
+/// Starts a replica, and makes it an endpoint when it is ready.
+async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
+    let replica = Replica::start_of(cluster, cluster.policies_part(pod).await?, NAME)?;
+    replica.running.ready().await?;
+    replica.be_endpoint(cluster).await?;
+    Ok(replica)
+}
+
+/// Writes 25 objects a second, each of which a policy that must not fail has to override.
+async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let mut due = tokio::time::interval(Duration::from_millis(40));
+    let mut count = 0;
+    loop {
+        due.tick().await;
+        let answer = send(&cluster.client, "POST", &path, Some(&object)).await?;
+        anyhow::ensure!(
+            answer.code == 201 && answer.body["data"]["all"] == "all",
+            "write {count} failed: {answer}"
+        );
+        count += 1;
+    }
 }
 
 /// Everything in the manifests but the processes, which run here, and are no pods.
