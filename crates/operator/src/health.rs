@@ -201,7 +201,10 @@ mod tests {
     #[tokio::test]
     async fn who_answers_for_policies_is_ready_only_with_a_certificate() {
         let mut health = health();
-        assert_eq!(ready(State(health.clone()), RawQuery(None)).await.0, StatusCode::OK);
+        assert_eq!(
+            ready(State(health.clone()), RawQuery(None)).await.0,
+            StatusCode::OK
+        );
         let secret = kinds::SECRET.object(Some("windlass-system"), "windlass-policies-cert");
         let certificate = CertificateResolver::new(Arc::new(Index::new()), secret);
         health.certificate = Some(Arc::new(certificate));

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
 use super::document::{Document, NAMESPACE, labels};
-use super::{deployment, extension_config_policies, guard, interpretations, operator_conditions, policies, rbac};
+use super::{
+    deployment, extension_config_policies, guard, interpretations, operator_conditions, policies, rbac,
+};
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
 #[derive(Clone, Debug, Parser)]

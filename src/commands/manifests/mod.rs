@@ -11,6 +11,6 @@ mod policies;
 mod rbac;
 
 pub use command::{
-    Args, certificates_objects, customization_crds, objects, operator_condition_crd,
-    policies_objects, policies_of_extension_configs,
+    Args, certificates_objects, customization_crds, objects, operator_condition_crd, policies_objects,
+    policies_of_extension_configs,
 };

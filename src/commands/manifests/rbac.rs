@@ -120,7 +120,8 @@ ConfigMaps are patched only where they ask for CA certificates, which RBAC canno
 Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
 
 /// What the role is for of a process that runs the controllers of policies only.
-const POLICIES_ROLE: &str = "Every verb that the controllers of policies use. Of webhook configurations they write their own only.";
+const POLICIES_ROLE: &str =
+    "Every verb that the controllers of policies use. Of webhook configurations they write their own only.";
 
 /// What the controllers of policies use in all of the cluster.
 fn policies_rules() -> Vec<Value> {
@@ -133,11 +134,7 @@ fn policies_rules() -> Vec<Value> {
     const GROUP: &str = "admissionregistration.k8s.io";
     let status = POLICIES.map(|plural| format!("{plural}/status"));
     let status: Vec<_> = status.iter().map(String::as_str).collect();
-    let mut configurations = rule(
-        &[GROUP],
-        &CONFIGURATIONS,
-        &["list", "watch", "patch", "delete"],
-    );
+    let mut configurations = rule(&[GROUP], &CONFIGURATIONS, &["list", "watch", "patch", "delete"]);
     configurations["resourceNames"] = json!([CONFIGURATION]);
     vec![
         rule(&["policy.kcloudlabs.io"], &POLICIES, &["list", "watch"]),

@@ -101,7 +101,11 @@ impl Bodies {
         let own = self.of(client);
         let turn = async {
             let room = self.room.clone().acquire_many_owned(units);
-            Some((own.acquire().await.ok()?, self.turns.acquire().await.ok()?, room.await.ok()?))
+            Some((
+                own.acquire().await.ok()?,
+                self.turns.acquire().await.ok()?,
+                room.await.ok()?,
+            ))
         };
         let Ok(Some((_own, _turn, room))) = timeout(TURN, turn).await else {
             return Err(ReadBodyError::Busy);

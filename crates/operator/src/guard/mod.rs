@@ -16,7 +16,7 @@ mod review;
 #[cfg(test)]
 mod tests;
 
+pub use crate::admission::InvalidReview;
 pub use denial::{Denial, Refused};
 pub use judgement::{judge, judge_removal};
-pub use crate::admission::InvalidReview;
 pub use review::Review;

@@ -1,6 +1,6 @@
 //! What is done with policies themselves when they are written: programs are shown in them, and what is wrong is refused.
 
-use policy::{AdmissionAttributes, AdmissionOperation, Engines};
+use policy::{AdmissionAttributes, AdmissionOperation, CompiledPolicy, Engines};
 use serde_json::Value;
 use windlass_cluster::Kind;
 use windlass_object::object;
@@ -36,7 +36,8 @@ pub(super) fn validate(attributes: &AdmissionAttributes<'_>, engines: &Engines) 
     }
     let named = named(written, attributes);
     let mut problems = policy::check(&named, engines);
-    problems.extend(unserved::problems(&named));
+    let compiled = CompiledPolicy::compile(&named, engines).ok();
+    problems.extend(unserved::problems(&named, compiled.as_ref()));
     Verdict::of_problems(&problems)
 }
 
@@ -108,7 +109,8 @@ mod tests {
 
     #[test]
     fn f16_a_condition_rejects_where_it_does_not_say_what_it_does() {
-        let condition = json!({"cond": "Exist", "dataRef": {"from": "current", "path": "/a"}, "message": "m"});
+        let condition =
+            json!({"cond": "Exist", "dataRef": {"from": "current", "path": "/a"}, "message": "m"});
         let rule =
             |condition: &Value| json!({"template": {"type": "condition", "condition": condition.clone()}});
         let mut allowing = condition.clone();

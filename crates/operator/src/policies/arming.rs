@@ -18,10 +18,11 @@ use windlass_object::{ObjectKey, names, object, patch};
 
 use super::{
     armed::{Armed, ArmedReport},
-    configuration::{self, Called, ConfigurationKind, Resources},
-    entries::{Entry, entries},
-    proof::{self, Trust},
+    configuration::{self, Called, ConfigurationKind, KnownResources},
+    entries::{WebhookEntry, entries},
+    proof::{self, ServerTrust},
     reduction,
+    snapshot::PolicySnapshot,
     store::PolicyStore,
 };
 use crate::{context::Context, controller};
@@ -44,8 +45,8 @@ struct PolicyArmer {
 /// What a configuration is to be.
 struct Desired {
     kind: ConfigurationKind,
-    entries: Vec<Entry>,
-    resources: Resources,
+    entries: Vec<WebhookEntry>,
+    resources: KnownResources,
 }
 
 /// How the worker of this controller works: on both configurations in one go.
@@ -127,7 +128,10 @@ async fn enqueue(
 ) {
     let mut changes = context.index.subscribe();
     let mut snapshots = store.changes();
-    let keys: HashSet<_> = ConfigurationKind::BOTH.into_iter().map(ConfigurationKind::key).collect();
+    let keys: HashSet<_> = ConfigurationKind::BOTH
+        .into_iter()
+        .map(ConfigurationKind::key)
+        .collect();
     loop {
         queue.add(service.clone());
         loop {
@@ -156,7 +160,11 @@ impl PolicyArmer {
         }
         if self.is_disarmed() {
             self.disarm().await?;
-            let word = format!("disarmed by the annotation {} of {}", names::DISARMED, self.called.key());
+            let word = format!(
+                "disarmed by the annotation {} of {}",
+                names::DISARMED,
+                self.called.key()
+            );
             self.report.say(Armed::default().waiting(word));
             return Ok(Action::AwaitChange);
         }
@@ -202,7 +210,7 @@ impl PolicyArmer {
         }
     }
 
-    async fn prove(&self, snapshot: &super::snapshot::PolicySnapshot) -> Result<Trust, String> {
+    async fn prove(&self, snapshot: &PolicySnapshot) -> Result<ServerTrust, String> {
         let trust = proof::trust(&self.context, &self.secret)?;
         proof::prove(&self.context, &self.called, &trust, snapshot).await?;
         Ok(trust)
@@ -226,18 +234,15 @@ impl PolicyArmer {
     }
 
     /// Under which name each kind is served. One of which that cannot be said holds up no other.
-    async fn resources(&self, entries: &[Entry]) -> Resources {
-        let mut resources = Resources::new();
+    async fn resources(&self, entries: &[WebhookEntry]) -> KnownResources {
+        let mut resources = KnownResources::new();
         for kind in configuration::named_kinds(entries) {
             let resource = self.context.cluster.resource(&kind).await;
             let resource = resource.unwrap_or_else(|error| {
                 warn!(%kind, error = chain(&error), "Cannot discover a kind that policies name");
                 None
             });
-            resources.insert(
-                (kind.api_version.into_owned(), kind.kind.into_owned()),
-                resource,
-            );
+            resources.insert((kind.api_version.into_owned(), kind.kind.into_owned()), resource);
         }
         resources
     }
@@ -246,9 +251,11 @@ impl PolicyArmer {
         let live = self.context.index.find(&desired.kind.key());
         live.is_some_and(|live| {
             let annotations = configuration::annotations(&self.called);
-            let asks = annotations.as_object().into_iter().flatten().all(|(name, value)| {
-                object::annotation(&live, name) == value.as_str()
-            });
+            let asks = annotations
+                .as_object()
+                .into_iter()
+                .flatten()
+                .all(|(name, value)| object::annotation(&live, name) == value.as_str());
             asks && reduction::are_same(object::items(&live, "/webhooks"), &self.webhooks(desired))
         })
     }
@@ -259,7 +266,7 @@ impl PolicyArmer {
             .webhooks(&desired.entries, &desired.resources, &self.called)
     }
 
-    async fn write(&self, desired: &Desired, trust: &Trust) -> Result<(), RequestError> {
+    async fn write(&self, desired: &Desired, trust: &ServerTrust) -> Result<(), RequestError> {
         let key = desired.kind.key();
         let cluster = &self.context.cluster;
         let Some(live) = self.context.index.find(&key) else {
@@ -305,9 +312,11 @@ impl PolicyArmer {
             &webhooks,
         );
         let annotations = configuration::annotations(&self.called);
-        change
-            .0
-            .extend(patch::changed_entries(live, "/metadata/annotations", &annotations));
+        change.0.extend(patch::changed_entries(
+            live,
+            "/metadata/annotations",
+            &annotations,
+        ));
         self.context.cluster.patch(key, &change, MANAGER).await?;
         Ok(())
     }

@@ -12,7 +12,7 @@ use windlass_object::{
 
 use super::{
     MUTATE_PATH, VALIDATE_PATH,
-    entries::{Entry, EntryKind},
+    entries::{EntryKind, WebhookEntry},
 };
 
 /// The name of both configurations.
@@ -26,7 +26,7 @@ pub(super) struct Called {
 }
 
 /// Under which name a kind is served; `None` where that is not known.
-pub(super) type Resources = BTreeMap<(String, String), Option<String>>;
+pub(super) type KnownResources = BTreeMap<(String, String), Option<String>>;
 
 /// Which of the two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +77,8 @@ impl ConfigurationKind {
     /// The whole configuration, with `ca_bundle` in each of its webhooks.
     pub(super) fn object(
         self,
-        entries: &[Entry],
-        resources: &Resources,
+        entries: &[WebhookEntry],
+        resources: &KnownResources,
         called: &Called,
         ca_bundle: &str,
     ) -> Value {
@@ -95,7 +95,12 @@ impl ConfigurationKind {
     }
 
     /// Its webhooks, as the API server has them but for the CA bundle: one for policies themselves, and one for each entry.
-    pub(super) fn webhooks(self, entries: &[Entry], resources: &Resources, called: &Called) -> Vec<Value> {
+    pub(super) fn webhooks(
+        self,
+        entries: &[WebhookEntry],
+        resources: &KnownResources,
+        called: &Called,
+    ) -> Vec<Value> {
         let mut webhooks = vec![self.of_policies(called)];
         for (index, entry) in entries.iter().enumerate() {
             let rules = rules(entry, resources);
@@ -163,7 +168,7 @@ pub(super) fn is_asked(api_version: &str, kind: &str) -> bool {
 
 /// One rule for all kinds of a group and version with the same operations. A kind of which the resource is not known stands for all
 /// of its group and version: it may come at any moment.
-fn rules(entry: &Entry, resources: &Resources) -> Vec<Value> {
+fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
     let scope = if entry.namespaces.is_some() {
         "Namespaced"
     } else {
@@ -176,11 +181,7 @@ fn rules(entry: &Entry, resources: &Resources) -> Vec<Value> {
             EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
                 let (group, version) = object::group_and_version(api_version);
                 let known = resources.get(&(api_version.clone(), kind.clone()));
-                (
-                    group,
-                    version,
-                    known.and_then(Option::as_deref).unwrap_or("*"),
-                )
+                (group, version, known.and_then(Option::as_deref).unwrap_or("*"))
             }
             EntryKind::Named(..) => continue,
         };
@@ -214,7 +215,7 @@ fn rules(entry: &Entry, resources: &Resources) -> Vec<Value> {
 }
 
 /// Whose objects an entry takes: never those of our namespace, or nobody could start what serves it.
-fn namespaces(entry: &Entry, called: &Called) -> Value {
+fn namespaces(entry: &WebhookEntry, called: &Called) -> Value {
     const NAME: &str = "kubernetes.io/metadata.name";
     let mut expressions = vec![json!({"key": NAME, "operator": "NotIn", "values": [called.namespace]})];
     if let Some(namespaces) = &entry.namespaces {
@@ -234,7 +235,7 @@ fn not_ours() -> Value {
 }
 
 /// In CEL, whether a request is one of an entry.
-fn taken(entry: &Entry) -> String {
+fn taken(entry: &WebhookEntry) -> String {
     let mut by_operations: BTreeMap<Vec<&str>, Vec<&EntryKind>> = BTreeMap::new();
     for (kind, operations) in &entry.kinds {
         let operations = operations.iter().copied().collect();
@@ -259,7 +260,10 @@ fn taken(entry: &Entry) -> String {
             list(&kinds)
         )
     });
-    let kinds = alternatives.map(|one| format!("({one})")).collect::<Vec<_>>().join(" || ");
+    let kinds = alternatives
+        .map(|one| format!("({one})"))
+        .collect::<Vec<_>>()
+        .join(" || ");
     match &entry.namespaces {
         Some(namespaces) => {
             let namespaces: Vec<_> = namespaces.iter().map(String::as_str).collect();
@@ -286,13 +290,16 @@ fn plural(kind: PolicyKind) -> Option<String> {
 }
 
 /// The kinds that entries name, each with its apiVersion.
-pub(super) fn named_kinds(entries: &[Entry]) -> impl Iterator<Item = Kind> {
-    entries.iter().flat_map(|entry| entry.kinds.keys()).filter_map(|kind| match kind {
-        EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
-            Some(Kind::named(api_version.clone(), kind.clone()))
-        }
-        _ => None,
-    })
+pub(super) fn named_kinds(entries: &[WebhookEntry]) -> impl Iterator<Item = Kind> {
+    entries
+        .iter()
+        .flat_map(|entry| entry.kinds.keys())
+        .filter_map(|kind| match kind {
+            EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
+                Some(Kind::named(api_version.clone(), kind.clone()))
+            }
+            _ => None,
+        })
 }
 
 #[cfg(test)]
@@ -312,12 +319,12 @@ mod tests {
         name: &'static str,
         namespaces: Option<&[&str]>,
         kinds: &[(&str, &str, &'static [&'static str])],
-    ) -> Entry {
+    ) -> WebhookEntry {
         let kind = |api_version: &str, kind: &str| match kind {
             "*" => EntryKind::All,
             kind => EntryKind::Named(api_version.to_owned(), kind.to_owned()),
         };
-        Entry {
+        WebhookEntry {
             name,
             failure_policy: "Fail",
             namespaces: namespaces.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
@@ -330,12 +337,19 @@ mod tests {
         }
     }
 
-    fn resources() -> Resources {
-        let known = [("v1", "Pod", Some("pods")), ("v1", "Secret", Some("secrets")), ("a.b/v1", "New", None)];
+    fn resources() -> KnownResources {
+        let known = [
+            ("v1", "Pod", Some("pods")),
+            ("v1", "Secret", Some("secrets")),
+            ("a.b/v1", "New", None),
+        ];
         known
             .into_iter()
             .map(|(api_version, kind, resource)| {
-                ((api_version.to_owned(), kind.to_owned()), resource.map(str::to_owned))
+                (
+                    (api_version.to_owned(), kind.to_owned()),
+                    resource.map(str::to_owned),
+                )
             })
             .collect()
     }
@@ -343,11 +357,15 @@ mod tests {
     #[test]
     fn f24_policies_are_always_checked_whatever_else_there_is() {
         for kind in ConfigurationKind::BOTH {
-            let webhooks = kind.webhooks(&[], &Resources::new(), &called());
+            let webhooks = kind.webhooks(&[], &KnownResources::new(), &called());
             assert_eq!(webhooks.len(), 1);
             assert_eq!(
                 webhooks[0]["rules"][0]["resources"],
-                json!(["clusteroverridepolicies", "overridepolicies", "clustervalidatepolicies"])
+                json!([
+                    "clusteroverridepolicies",
+                    "overridepolicies",
+                    "clustervalidatepolicies"
+                ])
             );
             assert_eq!(webhooks[0]["objectSelector"], json!({}), "no label is needed");
         }
@@ -386,12 +404,14 @@ mod tests {
         ];
         let named = [entry("fail", None, kinds)];
         assert_eq!(
-            ConfigurationKind::Mutating.webhooks(&named, &Resources::new(), &called()).len(),
+            ConfigurationKind::Mutating
+                .webhooks(&named, &KnownResources::new(), &called())
+                .len(),
             1
         );
         assert_eq!(named_kinds(&named).count(), 0);
         let all = [entry("fail", None, &[("", "*", &["CREATE"])])];
-        let webhooks = ConfigurationKind::Validating.webhooks(&all, &Resources::new(), &called());
+        let webhooks = ConfigurationKind::Validating.webhooks(&all, &KnownResources::new(), &called());
         let selector = &webhooks[1]["namespaceSelector"]["matchExpressions"][0];
         assert_eq!(
             (&selector["operator"], &selector["values"]),
@@ -409,10 +429,20 @@ mod tests {
         let webhooks = ConfigurationKind::Validating.webhooks(&entries, &resources(), &called());
         let told: BTreeSet<_> = object::items(&webhooks[1], "/rules")
             .iter()
-            .map(|rule| (rule["operations"][0].to_string(), rule["resources"][0].to_string()))
+            .map(|rule| {
+                (
+                    rule["operations"][0].to_string(),
+                    rule["resources"][0].to_string(),
+                )
+            })
             .collect();
         let expected = [("\"CONNECT\"", "\"*/*\""), ("\"CREATE\"", "\"pods\"")];
-        assert_eq!(told, expected.map(|(one, other)| (one.to_owned(), other.to_owned())).into());
+        assert_eq!(
+            told,
+            expected
+                .map(|(one, other)| (one.to_owned(), other.to_owned()))
+                .into()
+        );
     }
 
     #[test]
@@ -435,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_trusted_from_its_first_moment() {
-        let object = ConfigurationKind::Mutating.object(&[], &Resources::new(), &called(), "Q0E=");
+        let object = ConfigurationKind::Mutating.object(&[], &KnownResources::new(), &called(), "Q0E=");
         assert_eq!(object["webhooks"][0]["clientConfig"]["caBundle"], "Q0E=");
         assert_eq!(
             object["metadata"]["annotations"][names::INJECT_CA_FROM],

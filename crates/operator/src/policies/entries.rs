@@ -9,7 +9,7 @@ use policy::{AdmissionOperation, CompiledPolicy, PolicyKind, api::FailurePolicyT
 
 /// What is asked about with one failure policy, for all objects or for those of some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct WebhookEntry {
     /// Its name, and those of the namespaces; none for all objects.
     pub(super) name: &'static str,
     pub(super) failure_policy: &'static str,
@@ -44,13 +44,13 @@ const OPERATIONS: [AdmissionOperation; 4] = [
 ];
 
 /// The entries for those of `policies` that override objects, or for those that validate them; none that is empty.
-pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<Entry> {
+pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<WebhookEntry> {
     let policies = policies
         .iter()
         .filter(|policy| (policy.key().kind == PolicyKind::ClusterValidatePolicy) == validating);
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<WebhookEntry> = Vec::new();
     for (name, failure_policy, is_namespaced) in NAMES {
-        let mut entry = Entry {
+        let mut entry = WebhookEntry {
             name,
             failure_policy: match failure_policy {
                 FailurePolicyType::Fail => "Fail",
@@ -75,9 +75,9 @@ pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<Ent
     entries
 }
 
-// === impl Entry ===
+// === impl WebhookEntry ===
 
-impl Entry {
+impl WebhookEntry {
     fn add(&mut self, policy: &CompiledPolicy, validating: bool) {
         // Nothing is left of what is deleted.
         let operations: BTreeSet<_> = OPERATIONS
@@ -178,7 +178,10 @@ mod tests {
             .map(|kind| json!({"apiVersion": "v1", "kind": kind}))
             .collect();
         let (list, rule) = if kind == "ClusterValidatePolicy" {
-            ("validateRules", json!({"targetOperations": operations, "cue": "a"}))
+            (
+                "validateRules",
+                json!({"targetOperations": operations, "cue": "a"}),
+            )
         } else {
             (
                 "overrideRules",
@@ -195,7 +198,7 @@ mod tests {
         CompiledPolicy::compile(&policy, &Engines::default()).unwrap()
     }
 
-    fn told(entries: &[Entry]) -> Vec<String> {
+    fn told(entries: &[WebhookEntry]) -> Vec<String> {
         let kind = |kind: &EntryKind| match kind {
             EntryKind::All => "*".to_owned(),
             EntryKind::Named(_, kind) => kind.clone(),
@@ -245,7 +248,10 @@ mod tests {
         for (index, entry) in overriding.iter().enumerate() {
             assert!(overriding[..index].iter().all(|earlier| !entry.overlaps(earlier)));
         }
-        assert_eq!(told(&entries(&policies.each_ref(), true)), [r#"ignore * {"DELETE"}"#]);
+        assert_eq!(
+            told(&entries(&policies.each_ref(), true)),
+            [r#"ignore * {"DELETE"}"#]
+        );
     }
 
     #[test]
@@ -269,10 +275,6 @@ mod tests {
     fn no_policies_are_no_entries() {
         assert_eq!(entries(&[], false), []);
         let deleting = policy("ClusterOverridePolicy", "", "Fail", &["Pod"], &["DELETE"]);
-        assert_eq!(
-            entries(&[&deleting], false),
-            [],
-            "what is deleted is not changed"
-        );
+        assert_eq!(entries(&[&deleting], false), [], "what is deleted is not changed");
     }
 }

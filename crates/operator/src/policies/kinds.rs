@@ -10,7 +10,9 @@ pub(super) fn watches() -> impl Iterator<Item = Watch> {
 
 /// Whether objects of a kind are policies.
 pub(super) fn is_policy(kind: &Kind) -> bool {
-    PolicyKind::ALL.into_iter().any(|policy| cluster_kind(policy) == *kind)
+    PolicyKind::ALL
+        .into_iter()
+        .any(|policy| cluster_kind(policy) == *kind)
 }
 
 /// A kind of policies, as the cluster has it.

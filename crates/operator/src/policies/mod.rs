@@ -37,8 +37,8 @@ mod tests;
 mod unserved;
 mod verdict;
 
-pub(crate) use self::{run::run, server::PolicyServer, store::PolicyStore};
 pub use self::{
     configuration::CONFIGURATION,
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
+pub(crate) use self::{run::run, server::PolicyServer, store::PolicyStore};

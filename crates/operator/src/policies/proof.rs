@@ -23,7 +23,7 @@ use super::{
 use crate::context::Context;
 
 /// What whoever calls trusts.
-pub(super) struct Trust {
+pub(super) struct ServerTrust {
     /// As it is in webhook configurations.
     pub(super) ca_bundle: String,
     anchors: TrustAnchors,
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// With what it takes until there is one.
-pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<Trust, String> {
+pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServerTrust, String> {
     let bundle = context
         .index
         .find(secret)
@@ -46,7 +46,7 @@ pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<Trust, Stri
         return Err(format!("waiting for a certificate in {secret}"));
     };
     let anchors = TrustAnchors::parse(&bundle).map_err(|error| format!("{secret}: {}", chain(&error)))?;
-    Ok(Trust {
+    Ok(ServerTrust {
         ca_bundle: STANDARD.encode(&bundle),
         anchors,
     })
@@ -60,7 +60,7 @@ pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<Trust, Stri
 pub(super) async fn prove(
     context: &Context,
     called: &Called,
-    trust: &Trust,
+    trust: &ServerTrust,
     snapshot: &PolicySnapshot,
 ) -> Result<(), String> {
     let key = kinds::SERVICE.object(Some(&called.namespace), called.service);
@@ -74,7 +74,11 @@ pub(super) async fn prove(
     let asked = ready
         .iter()
         .map(|endpoint| ask(context, called, trust, snapshot, endpoint));
-    let problems: Vec<_> = join_all(asked).await.into_iter().filter_map(Result::err).collect();
+    let problems: Vec<_> = join_all(asked)
+        .await
+        .into_iter()
+        .filter_map(Result::err)
+        .collect();
     if problems.is_empty() {
         Ok(())
     } else {
@@ -85,7 +89,7 @@ pub(super) async fn prove(
 async fn ask(
     context: &Context,
     called: &Called,
-    trust: &Trust,
+    trust: &ServerTrust,
     snapshot: &PolicySnapshot,
     endpoint: &Endpoint,
 ) -> Result<(), String> {
@@ -97,7 +101,7 @@ async fn ask(
 async fn answers(
     context: &Context,
     called: &Called,
-    trust: &Trust,
+    trust: &ServerTrust,
     snapshot: &PolicySnapshot,
     Endpoint { address, .. }: &Endpoint,
 ) -> Result<(), String> {
@@ -141,4 +145,3 @@ fn review(uid: &str) -> Value {
         "request": {"uid": uid, "operation": "DELETE", "name": "windlass-proof", "oldObject": old, "dryRun": true},
     })
 }
-

@@ -20,7 +20,7 @@ use super::{
     configuration::Called,
     kinds,
     snapshot::PolicySnapshot,
-    status::{self, Arming},
+    status::{self, ArmingState},
     store::PolicyStore,
 };
 use crate::{
@@ -164,9 +164,9 @@ impl PolicyReporter {
             return Ok(Action::AwaitChange);
         };
         let arming = if armed.has(&key, &state.version) {
-            Arming::Done
+            ArmingState::Done
         } else {
-            Arming::Waiting(armed.problem.as_deref())
+            ArmingState::Waiting(armed.problem.as_deref())
         };
         let problems = state.problems();
         let word = match problems.as_slice() {

@@ -73,10 +73,10 @@ impl PolicySnapshot {
 impl PolicyVersion {
     pub(super) fn of(object: &Value) -> Self {
         Self {
-            uid: object::text(object, "/metadata/uid").unwrap_or_default().to_owned(),
-            generation: object
-                .pointer("/metadata/generation")
-                .and_then(Value::as_i64),
+            uid: object::text(object, "/metadata/uid")
+                .unwrap_or_default()
+                .to_owned(),
+            generation: object.pointer("/metadata/generation").and_then(Value::as_i64),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::install::status::{ConditionUpdate, Conditions};
 
 /// Whether requests are sent to a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arming<'a> {
+pub(super) enum ArmingState<'a> {
     /// They are.
     Done,
     /// Not yet; for this reason, if it is known.
@@ -41,7 +41,7 @@ pub(super) fn next(
     object: &Value,
     known: &PolicyStatus,
     state: &PolicyState,
-    arming: Arming<'_>,
+    arming: ArmingState<'_>,
     now: Timestamp,
 ) -> PolicyStatus {
     let generation = state.version.generation;
@@ -65,10 +65,10 @@ pub(super) fn next(
     }
 }
 
-fn ready(problems: &[PolicyProblem], arming: Arming<'_>) -> ConditionUpdate {
+fn ready(problems: &[PolicyProblem], arming: ArmingState<'_>) -> ConditionUpdate {
     match (problems, arming) {
-        ([], Arming::Done) => ConditionUpdate::holds("Armed", "requests are sent to it"),
-        ([], Arming::Waiting(problem)) => {
+        ([], ArmingState::Done) => ConditionUpdate::holds("Armed", "requests are sent to it"),
+        ([], ArmingState::Waiting(problem)) => {
             let word = problem.unwrap_or("waiting for the webhook configurations");
             ConditionUpdate::fails("Arming", word)
         }
@@ -159,10 +159,15 @@ mod tests {
     }
 
     fn said(object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
-        said_while(Arming::Done, object, known, second)
+        said_while(ArmingState::Done, object, known, second)
     }
 
-    fn said_while(arming: Arming<'_>, object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
+    fn said_while(
+        arming: ArmingState<'_>,
+        object: &Value,
+        known: &PolicyStatus,
+        second: i64,
+    ) -> PolicyStatus {
         let state = PolicyState {
             version: PolicyVersion::of(object),
             compiled: CompiledPolicy::compile(object, &Engines::built_in()).map(Arc::new),
@@ -174,13 +179,7 @@ mod tests {
     fn of_conditions(status: &PolicyStatus) -> Vec<(&str, &str, &str)> {
         let conditions = status.conditions.iter();
         conditions
-            .map(|condition| {
-                (
-                    &*condition.condition_type,
-                    &*condition.status,
-                    &*condition.reason,
-                )
-            })
+            .map(|condition| (&*condition.condition_type, &*condition.status, &*condition.reason))
             .collect()
     }
 
@@ -202,7 +201,7 @@ mod tests {
     #[test]
     fn a_policy_is_not_ready_before_requests_are_sent_to_it() {
         let object = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
-        let waiting = Arming::Waiting(Some("waiting for an endpoint"));
+        let waiting = ArmingState::Waiting(Some("waiting for an endpoint"));
         let status = said_while(waiting, &object, &PolicyStatus::default(), 1);
         assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Arming"));
         assert_eq!(status.conditions[1].message, "waiting for an endpoint");

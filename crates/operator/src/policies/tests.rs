@@ -155,7 +155,8 @@ async fn an_object_is_overridden_by_the_policies_for_it_and_no_others() {
         server.mutated(&config_map("unseen")).await["data"],
         json!({"all": "all"})
     );
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "seen", "name": "s"}});
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "seen", "name": "s"}});
     assert_eq!(server.mutated(&secret).await, secret);
 }
 
@@ -230,7 +231,10 @@ async fn f16_a_policy_itself_is_checked_and_asked_about_by_no_other() {
     let server = Server::start(&[everything, failing("Fail")], 0).await;
     let mut policy = naming("OverridePolicy", Some("seen"), "new");
     assert_eq!(server.mutated(&policy).await, policy);
-    assert_eq!(server.ask(VALIDATE_PATH, &creation(&policy)).await["allowed"], true);
+    assert_eq!(
+        server.ask(VALIDATE_PATH, &creation(&policy)).await["allowed"],
+        true
+    );
     policy["spec"]["overrideRules"][0]["overriders"]["plaintext"][0]["path"] = "data".into();
     let response = server.ask(VALIDATE_PATH, &creation(&policy)).await;
     assert_eq!(

@@ -1,6 +1,6 @@
 //! What policies may say, and this program does not do.
 
-use policy::PolicyProblem;
+use policy::{CompiledPolicy, PolicyKind, PolicyProblem};
 use serde_json::Value;
 use windlass_object::object;
 
@@ -17,13 +17,17 @@ const REFERENCES: [(&str, &str); 3] = [
 const UNSERVED: [&str; 3] = ["http", "k8s", "owner"];
 
 /// Which data a policy refers to that nobody would fetch for it, and for which objects it is that nobody asks about.
-pub(super) fn problems(policy: &Value) -> Vec<PolicyProblem> {
+pub(super) fn problems(policy: &Value, compiled: Option<&CompiledPolicy>) -> Vec<PolicyProblem> {
     let mut problems = Vec::new();
-    for (index, selector) in object::items(policy, "/spec/resourceSelectors").iter().enumerate() {
+    for (index, selector) in object::items(policy, "/spec/resourceSelectors")
+        .iter()
+        .enumerate()
+    {
         let text = |field| object::text(selector, field).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         if !is_asked(api_version, kind) {
-            let message = format!("policies are not asked about {kind} of {api_version:?}: select other objects");
+            let message =
+                format!("policies are not asked about {kind} of {api_version:?}: select other objects");
             problems.push(PolicyProblem::new(
                 format!("spec.resourceSelectors[{index}]"),
                 message,
@@ -43,11 +47,23 @@ pub(super) fn problems(policy: &Value) -> Vec<PolicyProblem> {
             }
         }
     }
+    for index in compiled.iter().flat_map(|compiled| compiled.requesting_rules()) {
+        let is_validation =
+            compiled.is_some_and(|compiled| compiled.key().kind == PolicyKind::ClusterValidatePolicy);
+        let place = if is_validation {
+            format!("spec.validateRules[{index}].cue")
+        } else {
+            format!("spec.overrideRules[{index}].overriders.cue")
+        };
+        let message = "windlass does not read data from servers: leave processing out";
+        problems.push(PolicyProblem::new(place, message));
+    }
     problems
 }
 
 #[cfg(test)]
 mod tests {
+    use policy::Engines;
     use serde_json::json;
 
     use super::*;
@@ -62,7 +78,10 @@ mod tests {
             "overrideRules": [template("current"), template("http"), {"overriders": {}}],
             "validateRules": [{"template": {"condition": {"dataRef": {"from": "old"}, "valueRef": {"from": "k8s"}}}}],
         }});
-        let told: Vec<_> = problems(&policy).iter().map(|problem| problem.path.clone()).collect();
+        let told: Vec<_> = problems(&policy, None)
+            .iter()
+            .map(|problem| problem.path.clone())
+            .collect();
         assert_eq!(
             told,
             [
@@ -70,6 +89,34 @@ mod tests {
                 "spec.overrideRules[1].overriders.template.valueRef.from",
                 "spec.validateRules[0].template.condition.valueRef.from",
             ]
+        );
+    }
+
+    #[test]
+    fn a_program_that_asks_a_server_is_named() {
+        let program = r#"
+            processing: {
+                output: {answer?: string}
+                http: {method: *"GET" | string, url: "http://example.com"}
+            }
+            patches: []
+        "#;
+        let policy = json!({
+            "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy", "metadata": {"name": "a"},
+            "spec": {"overrideRules": [{"overriders": {"cue": "patches: []"}}, {"overriders": {"cue": program}}]},
+        });
+        let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).unwrap();
+        let told: Vec<_> = problems(&policy, Some(&compiled))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "spec.overrideRules[1].overriders.cue: windlass does not read data from servers: leave processing out"
+            ],
+            "{:?}",
+            compiled.problems()
         );
     }
 }

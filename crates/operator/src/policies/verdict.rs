@@ -14,7 +14,7 @@ use crate::admission::review;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Verdict {
     /// Why the request is refused, if it is.
-    pub(super) refusal: Option<Refusal>,
+    pub(super) refusal: Option<RequestRefusal>,
     /// What is changed of the object.
     pub(super) patch: JsonPatch,
     /// What whoever sent the request is warned of.
@@ -25,7 +25,7 @@ pub(super) struct Verdict {
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RequestRefusal {
     code: u16,
     reason: &'static str,
     message: String,
@@ -39,7 +39,9 @@ const AUDIT_ANNOTATION: &str = "findings";
 impl Verdict {
     /// What became of an object.
     pub(super) fn of_override(outcome: OverrideOutcome) -> Self {
-        let refusal = outcome.refusal.map(|failure| Refusal::failed(failure.to_string()));
+        let refusal = outcome
+            .refusal
+            .map(|failure| RequestRefusal::failed(failure.to_string()));
         Self {
             refusal,
             patch: outcome.patch,
@@ -52,9 +54,9 @@ impl Verdict {
         let refusal = outcome.message().map(|message| {
             let is_denied = outcome.of(ValidationAction::Deny).next().is_some();
             if is_denied {
-                Refusal::denied(message)
+                RequestRefusal::denied(message)
             } else {
-                Refusal::failed(message)
+                RequestRefusal::failed(message)
             }
         });
         let audited: Vec<_> = outcome
@@ -73,7 +75,7 @@ impl Verdict {
     pub(super) fn of_problems(problems: &[PolicyProblem]) -> Self {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         Self {
-            refusal: (!problems.is_empty()).then(|| Refusal::invalid(problems.join("; "))),
+            refusal: (!problems.is_empty()).then(|| RequestRefusal::invalid(problems.join("; "))),
             ..Self::default()
         }
     }
@@ -85,7 +87,7 @@ impl Verdict {
         response.insert("allowed".into(), self.refusal.is_none().into());
         match &self.refusal {
             Some(refusal) => {
-                let Refusal {
+                let RequestRefusal {
                     code,
                     reason,
                     message,
@@ -110,9 +112,9 @@ impl Verdict {
     }
 }
 
-// === impl Refusal ===
+// === impl RequestRefusal ===
 
-impl Refusal {
+impl RequestRefusal {
     /// A policy denies it.
     fn denied(message: String) -> Self {
         Self {
@@ -156,13 +158,16 @@ mod tests {
         let answer = verdict.answer("u-1");
         assert_eq!(answer["kind"], "AdmissionReview");
         let response = &answer["response"];
-        assert_eq!((&response["uid"], &response["allowed"]), (&json!("u-1"), &json!(true)));
+        assert_eq!(
+            (&response["uid"], &response["allowed"]),
+            (&json!("u-1"), &json!(true))
+        );
         assert_eq!(response["warnings"], json!(["w"]));
         let patch = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
         assert_eq!(patch, br#"[{"op":"add","path":"/a","value":1}]"#);
         assert!(response.get("status").is_none());
 
-        verdict.refusal = Some(Refusal::denied("no".to_owned()));
+        verdict.refusal = Some(RequestRefusal::denied("no".to_owned()));
         let answer = verdict.answer("u-1");
         assert_eq!(
             answer["response"],

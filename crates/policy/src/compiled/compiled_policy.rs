@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::compiled_rule::CompiledRule;
+use super::{
+    compiled_rule::CompiledRule,
+    step::{InputKind, StepAction},
+};
 use crate::{
     AdmissionOperation, PolicyKey, PolicyObject, PolicyProblem, PolicySpec,
     api::{FailurePolicyType, MatchCondition, ValidationAction},
@@ -108,6 +111,20 @@ impl CompiledPolicy {
     pub fn acts_on(&self, operation: AdmissionOperation) -> bool {
         let mut rules = self.compiled_rules().iter();
         rules.any(|rule| operation.is_among(&rule.operations))
+    }
+
+    /// Which of its rules, counted from 0, have programs that describe a request to a server themselves.
+    pub fn requesting_rules(&self) -> impl Iterator<Item = usize> {
+        let describes = |action: &StepAction| {
+            let StepAction::Program(_, InputKind::Cue { processing, .. }) = action else {
+                return false;
+            };
+            processing.is_some()
+        };
+        let rules = self.compiled_rules().iter().enumerate();
+        rules
+            .filter(move |(_, rule)| rule.steps.iter().any(|(_, action)| describes(action)))
+            .map(|(index, _)| index)
     }
 
     /// What is wrong with it.

@@ -143,11 +143,7 @@ impl Replica {
         let Stopped {
             operator, service, ..
         } = &self.stopped;
-        delete(
-            &cluster.client,
-            &format!("{SLICES}/{service}-{}", operator.pod),
-        )
-        .await
+        delete(&cluster.client, &format!("{SLICES}/{service}-{}", operator.pod)).await
     }
 
     /// `kill -9`. It stays an endpoint.
