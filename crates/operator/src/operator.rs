@@ -42,7 +42,7 @@ use crate::{
     health::{self, Health},
     injection_target,
     interpretation::Interpretation,
-    policies::{self, PolicyServer, PolicyStore},
+    policies::{self, PolicyMetrics, PolicyServer, PolicyStore},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
@@ -308,7 +308,11 @@ impl Operator {
             return None;
         }
         let service = AdmissionService::of(self.options.controllers);
-        let store = Arc::new(PolicyStore::new(context.index.clone(), Engines::built_in()));
+        let store = Arc::new(PolicyStore::new(
+            context.index.clone(),
+            Engines::built_in(),
+            context.metrics.extend(PolicyMetrics::register),
+        ));
         tasks.start("policy-store", store.clone().run(stop.clone()));
         tasks.start(
             "policy",

@@ -169,6 +169,11 @@ impl Metrics {
             .register_collector(Box::new(Reported { name, help, read }));
     }
 
+    /// Lets others `register` metrics of their own.
+    pub fn extend<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
+        register(&mut self.registry.lock())
+    }
+
     /// The text that Prometheus scrapes.
     ///
     /// # Errors

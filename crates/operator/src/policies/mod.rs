@@ -24,6 +24,7 @@ mod arming;
 mod configuration;
 mod entries;
 mod kinds;
+mod metrics;
 mod proof;
 mod reduction;
 mod review;
@@ -41,4 +42,4 @@ pub use self::{
     configuration::CONFIGURATION,
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
-pub(crate) use self::{run::run, server::PolicyServer, store::PolicyStore};
+pub(crate) use self::{metrics::PolicyMetrics, run::run, server::PolicyServer, store::PolicyStore};

@@ -11,7 +11,7 @@ use axum::{
 };
 use kube::Client;
 use policy::{
-    AdmissionAttributes, Answers, DataReference, Engines, EvaluationBudget, FetchedAnswer, PolicyEvaluation,
+    AdmissionAttributes, Answers, DataReference, EvaluationBudget, FetchedAnswer, PolicyEvaluation,
 };
 use serde_json::Value;
 use thiserror::Error;
@@ -117,9 +117,13 @@ impl PolicyServer {
     }
 
     async fn respond(&self, stage: Stage, client: ClientAddress, request: Request) -> Response {
-        let deadline = Instant::now() + patience(request.uri().query());
+        let began = Instant::now();
+        let deadline = began + patience(request.uri().query());
         let answer = timeout_at(deadline, self.answer(stage, client, request, deadline)).await;
-        match answer.unwrap_or(Err(AnswerError::Busy)) {
+        let answer = answer.unwrap_or(Err(AnswerError::Busy));
+        let metrics = self.store.metrics();
+        metrics.answered(stage.name(), answer.is_ok(), began.elapsed());
+        match answer {
             Ok(answer) => Json(answer).into_response(),
             Err(error) => {
                 let status = error.status();
@@ -155,12 +159,12 @@ impl PolicyServer {
         let namespace = self.namespace_of(&review).await?;
         let turn = self.evaluations.clone().acquire_owned().await;
         let turn = turn.map_err(|_| AnswerError::Busy)?;
-        let (engines, room) = (self.store.engines().clone(), body.room);
+        let (store, room) = (self.store.clone(), body.room);
         let evaluated = spawn_blocking(move || {
             // Both are held until this ends, whoever still waits for it.
             let _held = (turn, room);
             let attributes = review.attributes(namespace.as_deref())?;
-            let verdict = judge(stage, &attributes, &policies, &engines, deadline);
+            let verdict = judge(stage, &attributes, &policies, &store, deadline);
             Ok(verdict.answer(&review.uid))
         });
         evaluated.await.map_err(AnswerError::Evaluation)?
@@ -206,13 +210,13 @@ fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
-    engines: &Engines,
+    store: &PolicyStore,
     deadline: Instant,
 ) -> Verdict {
     if admission::is_about_policy(attributes) {
         return match stage {
             Stage::Override => admission::mutate(attributes),
-            Stage::Validate => admission::validate(attributes, engines),
+            Stage::Validate => admission::validate(attributes, store.engines()),
         };
     }
     let is_over = || Instant::now() >= deadline;
@@ -227,6 +231,7 @@ fn judge(
                 policies.set.override_object(attributes, answers, &budget)
             });
             outcome.ignored.iter().for_each(note_ignored);
+            store.metrics().overridden(attributes, &outcome);
             Verdict::of_override(outcome)
         }
         Stage::Validate => {
@@ -234,6 +239,7 @@ fn judge(
                 policies.set.validate(attributes, answers, &budget)
             });
             outcome.ignored.iter().for_each(note_ignored);
+            store.metrics().validated(attributes, &outcome);
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
             }
@@ -277,6 +283,18 @@ fn patience(query: Option<&str>) -> Duration {
         .find_map(|timeout| timeout.parse::<GoDuration>().ok());
     let waits = said.map_or(DEFAULT_PATIENCE, |GoDuration(timeout)| timeout.unsigned_abs());
     waits.min(LONGEST_PATIENCE) * 4 / 5
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// As it is counted.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Override => "mutate",
+            Self::Validate => "validate",
+        }
+    }
 }
 
 // === impl AnswerError ===

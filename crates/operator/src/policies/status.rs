@@ -93,11 +93,12 @@ fn rendered(object: &Value, state: &PolicyState) -> ConditionUpdate {
     let Ok(compiled) = &state.compiled else {
         return ConditionUpdate::fails("Invalid", joined(&state.problems()));
     };
-    let unrendered = compiled.rule_states().zip(have_template).enumerate().filter_map(
-        |(index, ((rendered, _), has_template))| {
-            (has_template && rendered.is_none()).then(|| index.to_string())
-        },
-    );
+    let unrendered = compiled
+        .rule_states()
+        .zip(have_template)
+        .enumerate()
+        .filter(|(_, ((rendered, _), has_template))| *has_template && rendered.is_none())
+        .map(|(index, _)| index.to_string());
     let unrendered: Vec<_> = unrendered.collect();
     match unrendered.as_slice() {
         [] => ConditionUpdate::holds("Rendered", format!("{templates} templates are rendered")),

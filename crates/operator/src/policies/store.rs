@@ -15,6 +15,7 @@ use windlass_object::ObjectKey;
 
 use super::{
     kinds,
+    metrics::PolicyMetrics,
     snapshot::{PolicySnapshot, PolicyState, PolicyVersion},
 };
 
@@ -22,6 +23,7 @@ use super::{
 pub(crate) struct PolicyStore {
     index: Arc<Index>,
     engines: Engines,
+    metrics: PolicyMetrics,
     current: watch::Sender<Arc<PolicySnapshot>>,
 }
 
@@ -29,10 +31,11 @@ pub(crate) struct PolicyStore {
 
 impl PolicyStore {
     /// Those that `index` knows. None are before [`PolicyStore::run`] has looked.
-    pub(crate) fn new(index: Arc<Index>, engines: Engines) -> Self {
+    pub(crate) fn new(index: Arc<Index>, engines: Engines, metrics: PolicyMetrics) -> Self {
         Self {
             index,
             engines,
+            metrics,
             current: watch::Sender::default(),
         }
     }
@@ -40,6 +43,11 @@ impl PolicyStore {
     /// What they are compiled with.
     pub(super) fn engines(&self) -> &Engines {
         &self.engines
+    }
+
+    /// What is counted of them.
+    pub(super) fn metrics(&self) -> &PolicyMetrics {
+        &self.metrics
     }
 
     /// All policies as they are known now.
@@ -99,8 +107,9 @@ impl PolicyStore {
             });
         if !is_same {
             let count = policies.len();
-            self.current
-                .send_replace(Arc::new(PolicySnapshot::new(policies, is_complete)));
+            let next = Arc::new(PolicySnapshot::new(policies, is_complete));
+            self.metrics.keep(next.set.policies().map(|policy| policy.key()));
+            self.current.send_replace(next);
             debug!(count, is_complete, "Answering from these policies");
         }
         Ok(())
@@ -139,6 +148,7 @@ async fn policy_change(changes: &mut tokio::sync::broadcast::Receiver<windlass_c
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::registry::Registry;
     use serde_json::json;
     use windlass_cluster::{kinds::CLUSTER_OVERRIDE_POLICY, watch::Watch};
 
@@ -152,6 +162,11 @@ mod tests {
         })
     }
 
+    fn store_of(index: &Arc<Index>) -> PolicyStore {
+        let metrics = PolicyMetrics::register(&mut Registry::default());
+        PolicyStore::new(index.clone(), Engines::built_in(), metrics)
+    }
+
     /// What is known once everything was listed but `unlisted` kinds.
     fn listed(index: &Index, unlisted: usize) {
         for watch in kinds::watches().skip(unlisted) {
@@ -163,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn each_generation_is_compiled_once_and_what_is_gone_is_not_asked() {
         let index = Arc::new(Index::new());
-        let store = PolicyStore::new(index.clone(), Engines::built_in());
+        let store = store_of(&index);
         listed(&index, 0);
         let watch = Watch::all(CLUSTER_OVERRIDE_POLICY);
         index.apply(&watch, policy("a", 1, "add"));
@@ -191,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_read_is_told_and_hides_no_other() {
         let index = Arc::new(Index::new());
-        let store = PolicyStore::new(index.clone(), Engines::built_in());
+        let store = store_of(&index);
         listed(&index, 0);
         let watch = Watch::all(CLUSTER_OVERRIDE_POLICY);
         index.apply(&watch, policy("a", 1, "put"));
@@ -204,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_complete_when_every_kind_was_listed_or_is_not_served() {
         let index = Arc::new(Index::new());
-        let store = PolicyStore::new(index.clone(), Engines::built_in());
+        let store = store_of(&index);
         store.refresh().await.unwrap();
         assert!(!store.current().is_complete);
         listed(&index, 1);

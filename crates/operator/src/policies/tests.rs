@@ -9,11 +9,12 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::Client;
 use policy::Engines;
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt, service_fn};
 use windlass_cluster::{Index, Kind, kinds as cluster_kinds, watch::Watch};
 
-use super::{MUTATE_PATH, PolicyServer, PolicyStore, VALIDATE_PATH, kinds};
+use super::{MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, VALIDATE_PATH, kinds};
 use crate::connections::ClientAddress;
 
 /// What answers, where these policies were listed; of `unlisted` kinds nothing is known.
@@ -37,7 +38,8 @@ impl Server {
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seen"}});
         index.apply(&Watch::all(cluster_kinds::NAMESPACE), namespace);
-        let store = Arc::new(PolicyStore::new(index.clone(), Engines::built_in()));
+        let metrics = PolicyMetrics::register(&mut Registry::default());
+        let store = Arc::new(PolicyStore::new(index.clone(), Engines::built_in(), metrics));
         store.refresh().await.unwrap();
         // The API server has the Namespace `unseen`, and knows where Namespaces are.
         let answering = service_fn(|request: Request<kube::client::Body>| async move {

@@ -1,0 +1,382 @@
+//! What is counted of policies, under the names that kinitiras gave it, and how long answers take.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use policy::{
+    AdmissionAttributes, FailureReason, OverrideOutcome, PolicyFailure, PolicyKey, PolicyKind, RuleStep,
+    ValidationOutcome, api::ValidationAction,
+};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder},
+    metrics::{MetricType, TypedMetric, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+/// What is counted of policies.
+#[derive(Debug)]
+pub(crate) struct PolicyMetrics {
+    policies: Family<OfType, Gauge>,
+    override_matched: Family<OfPolicy, Count>,
+    overridden: Family<OfPolicy, Count>,
+    validate_matched: Family<OfPolicy, Count>,
+    rejected: Family<OfPolicy, Count>,
+    succeeded: Family<OfPolicy, Count>,
+    failed: Family<OfError, Count>,
+    durations: Family<OfStage, Histogram, fn() -> Histogram>,
+    /// The resources that something was counted for, for each policy.
+    counted: Mutex<BTreeMap<PolicyKey, BTreeSet<String>>>,
+}
+
+/// A counter whose name ends as its users know it: those of the library end in `_total`.
+#[derive(Clone, Debug, Default)]
+struct Count(Arc<AtomicU64>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfType {
+    policy_type: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPolicy {
+    name: String,
+    resource_type: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfError {
+    name: String,
+    resource_type: String,
+    error_type: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfStage {
+    stage: &'static str,
+    outcome: &'static str,
+}
+
+/// What the names begin with that kinitiras gave.
+const PREFIX: &str = "kcloudlabs";
+
+/// What those begin with that are ours.
+const OWN_PREFIX: &str = "windlass";
+
+/// How many kinds of objects are told apart for each policy: whoever defines kinds makes no more series.
+const RESOURCES: usize = 64;
+
+/// What stands for all others.
+const OTHERS: &str = "other";
+
+/// The kinds of failures, as they are counted.
+const ERRORS: [&str; 4] = [
+    "unknown",
+    "cue_execute_error",
+    "cue_origin_error",
+    "prepare_cue_params_error",
+];
+
+const BUCKETS: [f64; 10] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 2.0, 8.0];
+
+// === impl PolicyMetrics ===
+
+impl PolicyMetrics {
+    /// Everything at 0, told in `registry`.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            policies: Family::default(),
+            override_matched: Family::default(),
+            overridden: Family::default(),
+            validate_matched: Family::default(),
+            rejected: Family::default(),
+            succeeded: Family::default(),
+            failed: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            counted: Mutex::default(),
+        };
+        let known = registry.sub_registry_with_prefix(PREFIX);
+        known.register(
+            "policy_total_number",
+            "Policies by kind",
+            metrics.policies.clone(),
+        );
+        for (name, help, family) in [
+            (
+                "override_policy_matched_count",
+                "Requests that an override policy was asked about",
+                &metrics.override_matched,
+            ),
+            (
+                "override_policy_override_count",
+                "Requests whose object an override policy has changed",
+                &metrics.overridden,
+            ),
+            (
+                "validate_policy_matched_count",
+                "Requests that a validate policy was asked about",
+                &metrics.validate_matched,
+            ),
+            (
+                "validate_policy_reject_count",
+                "Requests that a validate policy has refused",
+                &metrics.rejected,
+            ),
+            (
+                "policy_success_count",
+                "Requests that a policy was asked about and did not fail at",
+                &metrics.succeeded,
+            ),
+        ] {
+            known.register(name, help, family.clone());
+        }
+        known.register(
+            "policy_error_count",
+            "Requests that a policy failed at, by what it failed at",
+            metrics.failed.clone(),
+        );
+        registry.sub_registry_with_prefix(OWN_PREFIX).register(
+            "policy_review_duration_seconds",
+            "Duration of answers to AdmissionReviews by stage and outcome",
+            metrics.durations.clone(),
+        );
+        metrics
+    }
+
+    /// There are these policies: what was counted of others is told no more.
+    pub(super) fn keep<'p>(&self, policies: impl Iterator<Item = &'p PolicyKey>) {
+        let policies: BTreeSet<_> = policies.collect();
+        for kind in PolicyKind::ALL {
+            let count = policies.iter().filter(|key| key.kind == kind).count();
+            self.policies
+                .get_or_create(&OfType {
+                    policy_type: kind.name(),
+                })
+                .set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.counted.lock().retain(|key, resources| {
+            let is_there = policies.contains(key);
+            if !is_there {
+                resources.iter().for_each(|resource| self.forget(key, resource));
+            }
+            is_there
+        });
+    }
+
+    /// Objects were overridden, or not.
+    pub(super) fn overridden(&self, attributes: &AdmissionAttributes<'_>, outcome: &OverrideOutcome) {
+        let changed: BTreeSet<_> = outcome.steps.iter().map(|step| &step.policy).collect();
+        let failures = || outcome.ignored.iter().chain(&outcome.refusal);
+        for key in &outcome.asked {
+            let labels = self.labels(key, attributes);
+            self.override_matched.get_or_create(&labels).add();
+            if changed.contains(key) {
+                self.overridden.get_or_create(&labels).add();
+            }
+            if failures().all(|failure| failure.policy != *key) {
+                self.succeeded.get_or_create(&labels).add();
+            }
+        }
+        failures().for_each(|failure| self.failed(attributes, failure));
+    }
+
+    /// Validate policies were asked.
+    pub(super) fn validated(&self, attributes: &AdmissionAttributes<'_>, outcome: &ValidationOutcome) {
+        let rejecting: BTreeSet<_> = outcome
+            .of(ValidationAction::Deny)
+            .map(|finding| &finding.policy)
+            .collect();
+        let failures = || outcome.ignored.iter().chain(&outcome.refusals);
+        for key in &outcome.asked {
+            let labels = self.labels(key, attributes);
+            self.validate_matched.get_or_create(&labels).add();
+            if rejecting.contains(key) {
+                self.rejected.get_or_create(&labels).add();
+            }
+            if failures().all(|failure| failure.policy != *key) {
+                self.succeeded.get_or_create(&labels).add();
+            }
+        }
+        failures().for_each(|failure| self.failed(attributes, failure));
+    }
+
+    /// A request was answered, with an AdmissionReview or without.
+    pub(super) fn answered(&self, stage: &'static str, is_review: bool, took: Duration) {
+        let outcome = if is_review { "success" } else { "failure" };
+        self.durations
+            .get_or_create(&OfStage { stage, outcome })
+            .observe(took.as_secs_f64());
+    }
+
+    fn failed(&self, attributes: &AdmissionAttributes<'_>, failure: &PolicyFailure) {
+        let OfPolicy { name, resource_type } = self.labels(&failure.policy, attributes);
+        let [unknown, program, origin, reference] = ERRORS;
+        let error_type = match failure.reason {
+            FailureReason::Step(RuleStep::RenderedCue | RuleStep::Cue | RuleStep::Cel) => program,
+            FailureReason::Step(RuleStep::Origin) => origin,
+            FailureReason::Reference => reference,
+            _ => unknown,
+        };
+        self.failed
+            .get_or_create(&OfError {
+                name,
+                resource_type,
+                error_type,
+            })
+            .add();
+    }
+
+    fn labels(&self, key: &PolicyKey, attributes: &AdmissionAttributes<'_>) -> OfPolicy {
+        let (api_version, kind) = attributes.kind();
+        let mut resource = format!("{api_version}/{kind}");
+        let mut counted = self.counted.lock();
+        let resources = counted.entry(key.clone()).or_default();
+        if !resources.contains(&resource) {
+            if resources.len() >= RESOURCES {
+                OTHERS.clone_into(&mut resource);
+            }
+            resources.insert(resource.clone());
+        }
+        labels(key, &resource)
+    }
+
+    fn forget(&self, key: &PolicyKey, resource: &str) {
+        let labels = labels(key, resource);
+        for family in [
+            &self.override_matched,
+            &self.overridden,
+            &self.validate_matched,
+            &self.rejected,
+            &self.succeeded,
+        ] {
+            family.remove(&labels);
+        }
+        for error_type in ERRORS {
+            self.failed.remove(&OfError {
+                name: labels.name.clone(),
+                resource_type: labels.resource_type.clone(),
+                error_type,
+            });
+        }
+    }
+}
+
+fn labels(key: &PolicyKey, resource: &str) -> OfPolicy {
+    let name = match key.namespace.as_str() {
+        "" => key.name.clone(),
+        namespace => format!("{namespace}/{}", key.name),
+    };
+    OfPolicy {
+        name,
+        resource_type: resource.to_owned(),
+    }
+}
+
+// === impl Count ===
+
+impl Count {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl TypedMetric for Count {
+    const TYPE: MetricType = MetricType::Unknown;
+}
+
+impl EncodeMetric for Count {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+        encoder.encode_gauge(&self.0.load(Ordering::Relaxed))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::{Answers, CompiledPolicy, Engines, EvaluationBudget, PolicyEvaluation, PolicySet};
+    use prometheus_client::encoding::text::encode;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn text(registry: &Registry) -> String {
+        let mut text = String::new();
+        encode(&mut text, registry).unwrap();
+        text
+    }
+
+    fn policies() -> PolicySet {
+        let policy = |name: &str, overriders: Value| {
+            let policy = json!({
+                "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy",
+                "metadata": {"name": name},
+                "spec": {"failurePolicy": "Ignore", "overrideRules": [{"overriders": overriders}]},
+            });
+            Arc::new(CompiledPolicy::compile(&policy, &Engines::built_in()).unwrap())
+        };
+        let plaintext = json!({"plaintext": [{"op": "add", "path": "/data/a", "value": "b"}]});
+        PolicySet::new([
+            policy("changes", plaintext),
+            policy("fails", json!({"cue": "patches: [1 / 0]"})),
+        ])
+    }
+
+    fn override_object(metrics: &PolicyMetrics, set: &PolicySet, kind: &str) {
+        let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "c"}});
+        let attributes = AdmissionAttributes::create(&object);
+        let evaluated = set.override_object(&attributes, &Answers::default(), &EvaluationBudget::default());
+        let PolicyEvaluation::Done(outcome) = evaluated else {
+            panic!("{evaluated:?}")
+        };
+        metrics.overridden(&attributes, &outcome);
+    }
+
+    #[test]
+    fn f20_what_policies_do_is_counted_under_the_names_that_are_known() {
+        let mut registry = Registry::default();
+        let metrics = PolicyMetrics::register(&mut registry);
+        let set = policies();
+        metrics.keep(set.policies().map(|policy| policy.key()));
+        override_object(&metrics, &set, "ConfigMap");
+        metrics.answered("mutate", true, Duration::from_millis(2));
+        let told = text(&registry);
+        for line in [
+            r#"kcloudlabs_policy_total_number{policy_type="ClusterOverridePolicy"} 2"#,
+            r#"kcloudlabs_override_policy_matched_count{name="changes",resource_type="v1/ConfigMap"} 1"#,
+            r#"kcloudlabs_override_policy_override_count{name="changes",resource_type="v1/ConfigMap"} 1"#,
+            r#"kcloudlabs_policy_success_count{name="changes",resource_type="v1/ConfigMap"} 1"#,
+            r#"kcloudlabs_policy_error_count{name="fails",resource_type="v1/ConfigMap",error_type="cue_execute_error"} 1"#,
+            r#"windlass_policy_review_duration_seconds_count{stage="mutate",outcome="success"} 1"#,
+        ] {
+            assert!(told.lines().any(|told| told == line), "{line} in {told}");
+        }
+        assert!(!told.contains(r#"override_count{name="fails""#), "{told}");
+    }
+
+    #[test]
+    fn there_are_no_more_series_than_policies_and_kinds_that_are_told_apart() {
+        let mut registry = Registry::default();
+        let metrics = PolicyMetrics::register(&mut registry);
+        let set = policies();
+        for index in 0..RESOURCES + 10 {
+            override_object(&metrics, &set, &format!("Kind{index}"));
+        }
+        let count = |told: &str| told.matches(r#"matched_count{name="changes""#).count();
+        let told = text(&registry);
+        assert_eq!(count(&told), RESOURCES + 1, "{told}");
+        assert!(told.contains(r#"matched_count{name="changes",resource_type="other"} 10"#));
+        metrics.keep(std::iter::empty());
+        let told = text(&registry);
+        assert!(!told.contains("changes") && !told.contains("fails"), "{told}");
+    }
+}
