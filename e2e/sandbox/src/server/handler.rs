@@ -1,5 +1,7 @@
 //! How a request is answered: what is allowed, what is injected, and which verb it comes to.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
 use super::{
@@ -9,7 +11,7 @@ use super::{
     call::{Call, Reply, ResourcePath},
     delete, discovery, openapi, read,
     refusals::not_found_path,
-    reviews, subresources, watch, write,
+    reviews, selectors, subresources, watch, write,
 };
 use crate::StatusError;
 
@@ -27,7 +29,8 @@ impl ApiServer {
         }
         let target = ResourcePath::parse(&call.path).ok_or_else(not_found_path)?;
         let verb = target.verb(&call)?;
-        authorization::check(&self.0.store, &call.user, verb, &target)?;
+        let authorized = named_by_selector(&call, verb, &target);
+        authorization::check(&self.0.store, &call.user, verb, &authorized)?;
         self.0.faults.resumed().await;
         let outcome = match self.0.faults.strike(&call.user) {
             None => self.dispatch(&call, &target, verb).await,
@@ -124,5 +127,17 @@ impl ApiServer {
             ));
         }
         Ok(Some(reply))
+    }
+}
+
+/// What RBAC is asked about: whoever lists or watches the one object of a name needs no right to others.
+fn named_by_selector<'a>(call: &Call, verb: &str, target: &'a ResourcePath) -> Cow<'a, ResourcePath> {
+    let name = selectors::exact_name(call.query("fieldSelector"));
+    match name.filter(|_| ["list", "watch", "deletecollection"].contains(&verb) && target.name.is_empty()) {
+        Some(name) => Cow::Owned(ResourcePath {
+            name: name.to_owned(),
+            ..target.clone()
+        }),
+        None => Cow::Borrowed(target),
     }
 }

@@ -20,6 +20,14 @@ enum Requirement {
     Missing(String),
 }
 
+/// The name of the only object that a field selector selects, if it does so.
+pub(super) fn exact_name(selector: &str) -> Option<&str> {
+    selector.split(',').find_map(|part| {
+        let name = part.strip_prefix("metadata.name=")?;
+        Some(name.strip_prefix('=').unwrap_or(name))
+    })
+}
+
 impl Selectors {
     /// Reads them from a request.
     ///
@@ -198,6 +206,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn one_object_is_selected_by_its_name() {
+        for (selector, expected) in [
+            ("", None),
+            ("metadata.name=a", Some("a")),
+            ("spec.b=c,metadata.name==a", Some("a")),
+            ("metadata.name!=a", None),
+            ("metadata.namespace=a", None),
+        ] {
+            assert_eq!(exact_name(selector), expected, "{selector}");
+        }
+    }
 
     #[test]
     fn label_selectors_select_as_kubectl_writes_them() {
