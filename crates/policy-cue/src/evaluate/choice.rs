@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, Failure, Severity, SharedFailure, worse},
+        failure::{Evaluated, Failure, Severity, SharedFailure},
         node::ScopeId,
         value::{Choice, CueValue},
     },
@@ -80,7 +80,7 @@ impl<'a> Evaluation<'a, '_> {
                             self.keep(&mut left, Candidate { value, modes })?;
                         }
                         Err(found) if found.is_final() => return Err(found),
-                        Err(found) => failure = worse(failure, Some(found)),
+                        Err(found) => failure = softer(failure, found),
                     }
                 }
             }
@@ -146,7 +146,7 @@ impl<'a> Evaluation<'a, '_> {
                         }
                         Ok(value) => values.push((value, outer, outer)),
                         Err(found) if found.is_final() => return Err(found),
-                        Err(found) => *failure = worse(failure.take(), Some(found)),
+                        Err(found) => *failure = softer(failure.take(), found),
                     }
                 }
                 Ok((values, has_marks))
@@ -210,5 +210,13 @@ impl<'a> Evaluation<'a, '_> {
     fn apart(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> SharedFailure {
         let (left, right) = (self.say(left), self.say(right));
         self.error(format!("it cannot be {left} and {right} at once"))
+    }
+}
+
+/// Why no alternative is left: incomplete if one of them is.
+fn softer(first: Option<SharedFailure>, second: SharedFailure) -> Option<SharedFailure> {
+    match first {
+        Some(first) if second.severity <= first.severity => Some(first),
+        _ => Some(second),
     }
 }

@@ -76,12 +76,15 @@ impl<'a> Evaluation<'a, '_> {
         let evaluated = self.evaluate_node(root);
         // An error anywhere is one, whatever the output is.
         self.check(root)?;
-        if let Err(failure) = evaluated {
-            return Err(output::error(&failure, "the program"));
+        if let Err(failure) = &evaluated
+            && !failure.is_incomplete()
+        {
+            return Err(output::error(failure, "the program"));
         }
         match self.nodes[root.index()].field(output) {
             Some(node) => self.output(node, output).map(Some),
-            None => Ok(None),
+            // What is incomplete might have brought it.
+            None => evaluated.map(|_| None).map_err(whole),
         }
     }
 

@@ -592,10 +592,13 @@ impl<'a> Evaluation<'a, '_> {
         scope: ScopeId,
     ) -> Evaluated<CueValue<'a>> {
         let node = self.new_node(Conjunct::Expression(expression, scope))?;
-        let value = self.evaluate_node(node)?;
-        // An operand is evaluated to its last field.
-        self.settle(node)?;
-        Ok(value)
+        let value = self.evaluate_node(node);
+        let is_incomplete = value.as_ref().is_err_and(|failure| failure.is_incomplete());
+        // 0.4.3 evaluates the operands to their last field, but for structs.
+        if !matches!(expression.kind, ExpressionKind::Struct(_)) && (value.is_ok() || is_incomplete) {
+            self.settle(node)?;
+        }
+        value
     }
 
     /// Looks for errors in all that a field of an expression's own holds.
