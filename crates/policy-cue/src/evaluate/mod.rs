@@ -6,10 +6,13 @@ mod comprehension;
 mod expression;
 mod failure;
 mod field_table;
+mod fields;
+mod lists;
 mod node;
 mod operator;
 mod output;
 mod path;
+mod unification;
 mod unify;
 mod value;
 
