@@ -96,6 +96,13 @@ impl<'a> Evaluation<'a, '_> {
         for place in places {
             match self.evaluate_node(place) {
                 Err(failure) if !failure.is_incomplete() => return Err(failure),
+                // What is there of what is incomplete may be an error, too.
+                Err(_) => {
+                    self.enter()?;
+                    let settled = self.settle(place);
+                    self.leave();
+                    settled?;
+                }
                 Ok(CueValue::Node(inner)) if inner == place => {
                     self.enter()?;
                     let settled = self.settle(inner);

@@ -1,5 +1,7 @@
 //! Makes one value of all that a field must be at once.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use crate::{
@@ -209,9 +211,7 @@ impl<'a> Evaluation<'a, '_> {
             }
             CueValue::Node(node) => return self.add_node(id, so_far, *node),
             CueValue::Choice(choice) => {
-                so_far
-                    .choices
-                    .push(PendingChoice::Values(std::rc::Rc::clone(choice)));
+                so_far.choices.push(PendingChoice::Values(Rc::clone(choice)));
                 return Ok(());
             }
             CueValue::Kind(kind) => {
@@ -340,6 +340,13 @@ impl<'a> Evaluation<'a, '_> {
             so_far.restrict(KindSet::STRUCT, self.position);
         }
         let incomplete = so_far.incomplete();
+        // 0.4.3 does not look at a choice before all else is known.
+        if let Some(failure) = &incomplete
+            && !so_far.choices.is_empty()
+            && so_far.scalar.is_none()
+        {
+            return Err(Rc::clone(failure));
+        }
         if let Some(failure) = worse(so_far.error.take(), incomplete)
             && (so_far.choices.is_empty() || failure.severity != Severity::Cycle)
         {
