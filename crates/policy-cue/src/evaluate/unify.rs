@@ -347,9 +347,11 @@ impl<'a> Evaluation<'a, '_> {
         {
             return Err(Rc::clone(failure));
         }
-        if let Some(failure) = worse(so_far.error.take(), incomplete)
-            && (so_far.choices.is_empty() || failure.severity != Severity::Cycle)
-        {
+        if so_far.choices.is_empty() {
+            if let Some(failure) = worse(so_far.error.take(), incomplete.clone()) {
+                return Err(failure);
+            }
+        } else if let Some(failure) = so_far.error.take() {
             return Err(failure);
         }
         let is_list = self.nodes[id.index()].items.is_some();
@@ -367,6 +369,10 @@ impl<'a> Evaluation<'a, '_> {
             return Ok(value);
         }
         self.nodes[id.index()].is_decided = true;
-        self.choose(value, so_far.choices)
+        let chosen = self.choose(value, so_far.choices);
+        match (chosen, incomplete) {
+            (Ok(_), Some(failure)) if failure.severity != Severity::Cycle => Err(failure),
+            (chosen, _) => chosen,
+        }
     }
 }
