@@ -1,5 +1,7 @@
 //! What is written as a program reads back as it was.
 
+#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+
 use policy_cue::{CueBudget, CueInputs, CueProgram, literal, quote};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! What the documentation says of programs and CUE cannot be asked.
 
+#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+
 use policy_cue::{CueBudget, CueInputs, CueProgram, EvaluationError, SourcePosition};
 use serde_json::{Value, json};
 

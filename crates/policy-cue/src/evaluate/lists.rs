@@ -71,7 +71,6 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The items that a list literal has, up to the first `if` or `for` that fails, or the first that is too much.
-    #[expect(clippy::type_complexity, reason = "used once")]
     fn items(
         &mut self,
         elements: &'a [Element],

@@ -302,11 +302,11 @@ impl<'s> Parser<'s> {
         if is_name && label.starts_with("__") {
             let message = "names that start with \"__\" are reserved; choose another one";
             self.problems.push(CueProblem::syntax(position, message));
-        } else if is_name && label.starts_with(['#', '$']) || is_name && label.starts_with("_#") {
+        } else if is_name && (label.starts_with('#') || label.starts_with("_#")) {
             self.refuse(
                 position,
                 "definition",
-                "write a field whose name has no \"#\" or \"$\"",
+                "write a field whose name has no \"#\"",
             );
         } else if is_name && label.starts_with('_') {
             self.refuse(
