@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, Failure, Severity, SharedFailure},
+        failure::{Evaluated, EvaluationFailure, Severity, SharedFailure},
         node::ScopeId,
         value::{Choice, CueValue},
     },
@@ -202,7 +202,11 @@ impl<'a> Evaluation<'a, '_> {
                 if is_composed {
                     let message = "an alternative that is a struct or list cannot be unified with another; \
                         use \"if\" instead";
-                    return Err(Failure::new(Severity::Unsupported, self.position, message));
+                    return Err(EvaluationFailure::new(
+                        Severity::Unsupported,
+                        self.position,
+                        message,
+                    ));
                 }
                 if self.are_equal_scalars(left, right) {
                     return Ok(left.clone());

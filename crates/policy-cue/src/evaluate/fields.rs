@@ -6,7 +6,7 @@ use crate::{
         failure::Evaluated,
         node::{Conjunct, NodeId, NodeState, ScopeId},
         unification::Unification,
-        value::{CueValue, Place, Shared},
+        value::{CueValue, SharedRef, ValuePlace},
     },
     syntax::{Expression, ExpressionKind},
 };
@@ -19,7 +19,7 @@ impl<'a> Evaluation<'a, '_> {
         &mut self,
         id: NodeId,
         so_far: &mut Unification<'a>,
-        label: Shared<'a, str>,
+        label: SharedRef<'a, str>,
         conjunct: Conjunct<'a>,
     ) -> Evaluated<()> {
         match self.insert_field(id, label, conjunct) {
@@ -34,7 +34,7 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn insert_field(
         &mut self,
         id: NodeId,
-        label: Shared<'a, str>,
+        label: SharedRef<'a, str>,
         conjunct: Conjunct<'a>,
     ) -> Evaluated<()> {
         if let Some(node) = self.nodes[id.index()].field(&label) {
@@ -89,7 +89,7 @@ impl<'a> Evaluation<'a, '_> {
         let fields = self.nodes[node.index()].fields.as_slice().iter();
         let mut places: Vec<NodeId> = fields.map(|(_, field)| *field).collect();
         for item in self.nodes[node.index()].items.iter().flatten() {
-            if let Place::Node(item) = item {
+            if let ValuePlace::Node(item) = item {
                 places.push(*item);
             }
         }

@@ -3,10 +3,10 @@
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, Failure, SharedFailure},
+        failure::{Evaluated, EvaluationFailure, SharedFailure},
         node::{Conjunct, NodeId, ScopeId},
         unification::{PendingList, Unification},
-        value::Place,
+        value::ValuePlace,
     },
     kind::KindSet,
     syntax::Element,
@@ -18,7 +18,7 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn add_lists(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<()> {
         let mut pending = std::mem::take(&mut so_far.lists);
         pending.sort_by_key(|list| matches!(list, PendingList::Literal(..)));
-        let mut merged: Option<Vec<Place<'a>>> = None;
+        let mut merged: Option<Vec<ValuePlace<'a>>> = None;
         let mut length = None;
         for list in pending {
             let items = match list {
@@ -42,7 +42,7 @@ impl<'a> Evaluation<'a, '_> {
             match length {
                 Some(length) if length != count => {
                     let message = format!("it cannot have {length} and {count} items at once");
-                    so_far.fail(Failure::error(self.position, message));
+                    so_far.fail(EvaluationFailure::error(self.position, message));
                 }
                 _ => length = Some(count),
             }
@@ -52,7 +52,11 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// Two lists item by item.
-    fn merged(&mut self, first: Option<Vec<Place<'a>>>, second: Vec<Place<'a>>) -> Evaluated<Vec<Place<'a>>> {
+    fn merged(
+        &mut self,
+        first: Option<Vec<ValuePlace<'a>>>,
+        second: Vec<ValuePlace<'a>>,
+    ) -> Evaluated<Vec<ValuePlace<'a>>> {
         let Some(mut merged) = first else {
             return Ok(second);
         };
@@ -62,7 +66,7 @@ impl<'a> Evaluation<'a, '_> {
                     let node = self.new_node(Conjunct::Place(item.clone()))?;
                     let conjuncts = &mut self.nodes[node.index()].conjuncts;
                     conjuncts.push(Conjunct::Place(place));
-                    *item = Place::Node(node);
+                    *item = ValuePlace::Node(node);
                 }
                 None => merged.push(place),
             }
@@ -76,19 +80,19 @@ impl<'a> Evaluation<'a, '_> {
         elements: &'a [Element],
         scope: ScopeId,
         most: Option<usize>,
-    ) -> Evaluated<(Vec<Place<'a>>, Option<SharedFailure>)> {
+    ) -> Evaluated<(Vec<ValuePlace<'a>>, Option<SharedFailure>)> {
         let mut items = Vec::with_capacity(elements.len());
         for element in elements {
             match element {
                 Element::Item(item) => {
                     let node = self.new_node(Conjunct::Expression(item, scope))?;
-                    items.push(Place::Node(node));
+                    items.push(ValuePlace::Node(node));
                 }
                 Element::Comprehension(comprehension) => match self.scopes_of(comprehension, scope) {
                     Ok(scopes) => {
                         for scope in scopes {
                             let body = Conjunct::Expression(&comprehension.body, scope);
-                            items.push(Place::Node(self.new_node(body)?));
+                            items.push(ValuePlace::Node(self.new_node(body)?));
                         }
                     }
                     Err(found) if found.is_final() => return Err(found),

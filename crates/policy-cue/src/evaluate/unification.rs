@@ -3,9 +3,9 @@
 use crate::{
     evaluate::{
         choice::PendingChoice,
-        failure::{Failure, SharedFailure, worse},
+        failure::{EvaluationFailure, SharedFailure, worse},
         node::{Conjunct, NodeId, ScopeId},
-        value::{CueValue, Place},
+        value::{CueValue, ValuePlace},
     },
     kind::KindSet,
     position::SourcePosition,
@@ -34,7 +34,7 @@ pub(super) struct Unification<'a> {
 /// One of the lists that a field must be at once.
 pub(super) enum PendingList<'a> {
     Literal(&'a [Element], ScopeId),
-    Items(Vec<Place<'a>>),
+    Items(Vec<ValuePlace<'a>>),
 }
 
 // === impl Unification ===
@@ -66,7 +66,7 @@ impl Unification<'_> {
         if left.is_empty() {
             if !self.kind.is_empty() {
                 let message = format!("it cannot be {} and {} at once", self.kind, kind);
-                self.fail(Failure::error(position, message));
+                self.fail(EvaluationFailure::error(position, message));
             }
             self.kind = left;
             return false;

@@ -8,11 +8,11 @@ use crate::{
     evaluate::{
         Evaluation, OUTSIDE,
         choice::PendingChoice,
-        failure::{Evaluated, Failure, Severity, worse},
+        failure::{Evaluated, EvaluationFailure, Severity, worse},
         is_reference,
         node::{Conjunct, NodeId, NodeState, ScopeId, ScopeNames},
         unification::{PendingList, Unification},
-        value::{CueValue, Place, Shared},
+        value::{CueValue, SharedRef, ValuePlace},
     },
     kind::KindSet,
     syntax::{Declaration, ExpressionKind, StructLiteral},
@@ -31,7 +31,7 @@ impl<'a> Evaluation<'a, '_> {
                     Some(scalar) => Ok(scalar.clone()),
                     None => {
                         let message = "it needs itself: a cycle of references";
-                        Err(Failure::new(Severity::Cycle, self.position, message))
+                        Err(EvaluationFailure::new(Severity::Cycle, self.position, message))
                     }
                 };
             }
@@ -70,14 +70,14 @@ impl<'a> Evaluation<'a, '_> {
             return None;
         };
         match conjunct {
-            Conjunct::Place(Place::Value(value @ (CueValue::Json(_) | CueValue::Kind(_)))) => {
+            Conjunct::Place(ValuePlace::Value(value @ (CueValue::Json(_) | CueValue::Kind(_)))) => {
                 Some(Ok(value.clone()))
             }
             Conjunct::Expression(expression, scope) if is_reference(expression) => {
                 let (expression, scope) = (*expression, *scope);
                 match self.place(expression, scope) {
-                    Ok(Place::Value(value)) => Some(Ok(value)),
-                    Ok(Place::Node(target)) => {
+                    Ok(ValuePlace::Value(value)) => Some(Ok(value)),
+                    Ok(ValuePlace::Node(target)) => {
                         if matches!(self.nodes[target.index()].state, NodeState::Evaluating) {
                             return None;
                         }
@@ -109,8 +109,8 @@ impl<'a> Evaluation<'a, '_> {
     fn add(&mut self, id: NodeId, so_far: &mut Unification<'a>, conjunct: Conjunct<'a>) -> Evaluated<()> {
         self.step()?;
         let (expression, scope) = match conjunct {
-            Conjunct::Place(Place::Value(value)) => return self.add_value(id, so_far, value),
-            Conjunct::Place(Place::Node(node)) => return self.add_node(id, so_far, node),
+            Conjunct::Place(ValuePlace::Value(value)) => return self.add_value(id, so_far, value),
+            Conjunct::Place(ValuePlace::Node(node)) => return self.add_node(id, so_far, node),
             Conjunct::Expression(expression, scope) => (expression, scope),
         };
         self.position = expression.position;
@@ -137,8 +137,8 @@ impl<'a> Evaluation<'a, '_> {
                 return Ok(());
             }
             ExpressionKind::Name(..) | ExpressionKind::Path(..) => match self.place(expression, scope) {
-                Ok(Place::Node(node)) => return self.add_node(id, so_far, node),
-                Ok(Place::Value(value)) => return self.add_value(id, so_far, value),
+                Ok(ValuePlace::Node(node)) => return self.add_node(id, so_far, node),
+                Ok(ValuePlace::Value(value)) => return self.add_value(id, so_far, value),
                 Err(failure) => failure,
             },
             _ => match self.evaluate(expression, scope) {
@@ -196,7 +196,7 @@ impl<'a> Evaluation<'a, '_> {
                 for (label, value) in object {
                     self.step()?;
                     let conjunct = self.json_conjunct(value)?;
-                    self.insert(id, so_far, Shared::Borrowed(label), conjunct)?;
+                    self.insert(id, so_far, SharedRef::Borrowed(label), conjunct)?;
                 }
                 return Ok(());
             }
@@ -204,7 +204,7 @@ impl<'a> Evaluation<'a, '_> {
                 let mut places = Vec::with_capacity(items.len());
                 for item in items {
                     self.step()?;
-                    places.push(Place::Value(self.json(item)?));
+                    places.push(ValuePlace::Value(self.json(item)?));
                 }
                 so_far.lists.push(PendingList::Items(places));
                 return Ok(());
@@ -232,7 +232,7 @@ impl<'a> Evaluation<'a, '_> {
             Some(scalar) if !self.are_equal_scalars(scalar, &value) => {
                 let (left, right) = (self.say(scalar), self.say(&value));
                 let message = format!("it cannot be {left} and {right} at once");
-                so_far.fail(Failure::error(self.position, message));
+                so_far.fail(EvaluationFailure::error(self.position, message));
             }
             Some(_) => {}
             None => {
@@ -276,7 +276,7 @@ impl<'a> Evaluation<'a, '_> {
                 self.nodes[id.index()].optional.push((&field.label, conjunct));
             } else {
                 so_far.is_struct = true;
-                self.insert(id, so_far, Shared::Borrowed(&field.label), conjunct)?;
+                self.insert(id, so_far, SharedRef::Borrowed(&field.label), conjunct)?;
             }
         }
         so_far.is_struct |= !has_embedding;

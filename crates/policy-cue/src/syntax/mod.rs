@@ -12,6 +12,6 @@ mod tree;
 pub(crate) use import::ImportSpecification;
 pub(crate) use parser::{SourceFile, parse};
 pub(crate) use tree::{
-    Alternative, BinaryOperator, Clause, Comprehension, Declaration, Element, Expression, ExpressionKind,
-    Fragment, Operation, PathStep, PathStepKind, StructLiteral, Target, UnaryOperator,
+    Alternative, BinaryOperation, BinaryOperator, Clause, Comprehension, Declaration, Element, Expression,
+    ExpressionKind, Fragment, NameTarget, SelectorStep, SelectorStepKind, StructLiteral, UnaryOperator,
 };

@@ -303,11 +303,7 @@ impl<'s> Parser<'s> {
             let message = "names that start with \"__\" are reserved; choose another one";
             self.problems.push(CueProblem::syntax(position, message));
         } else if is_name && (label.starts_with('#') || label.starts_with("_#")) {
-            self.refuse(
-                position,
-                "definition",
-                "write a field whose name has no \"#\"",
-            );
+            self.refuse(position, "definition", "write a field whose name has no \"#\"");
         } else if is_name && label.starts_with('_') {
             self.refuse(
                 position,
@@ -355,7 +351,7 @@ impl<'s> Parser<'s> {
 }
 
 fn name(token: Token<'_>) -> Expression {
-    let kind = ExpressionKind::Name(token.text.to_owned(), super::tree::Target::Unresolved);
+    let kind = ExpressionKind::Name(token.text.to_owned(), super::tree::NameTarget::Unresolved);
     Expression::new(token.position, kind)
 }
 
