@@ -8,7 +8,7 @@ use crate::{
 };
 
 use super::{
-    comparison::{Wanted, compare, is_ordered, result_of},
+    comparison::{Wanted, compare, is_of_list, is_ordered},
     constant::Constant,
     cue_text::{CueDeclaration, CueText, CueValue, expression, field},
     decimal::DecimalText,
@@ -40,17 +40,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
             let Some(wanted) = wanted(condition, program, problems) else {
                 return;
             };
-            let is_referred = matches!(wanted, Wanted::Reference(..));
-            compare(operator, wanted, program);
-            match operator {
-                ConditionOperator::NotEqual | ConditionOperator::NotIn if is_referred => {
-                    "len(found) > 0 && len(wanted) > 0 && len(equal) == 0".to_owned()
-                }
-                ConditionOperator::NotEqual | ConditionOperator::NotIn => {
-                    "len(found) > 0 && len(equal) == 0".to_owned()
-                }
-                operator => format!("len({}) > 0", result_of(operator)),
-            }
+            compare(operator, wanted, program)
         }
     };
     program.section("", "holds", expression(holds));
@@ -125,7 +115,7 @@ fn compared_with(
     process: Option<String>,
     problems: &mut PolicyProblems,
 ) -> Option<Wanted> {
-    let is_list = matches!(operator, ConditionOperator::In | ConditionOperator::NotIn);
+    let is_list = is_of_list(operator);
     let processed =
         |number: &DecimalText| format!("{}{}", number.literal(), process.as_deref().unwrap_or_default());
     match constant {
