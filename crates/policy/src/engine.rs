@@ -1,4 +1,4 @@
-//! What evaluates programs of rules, and renders templates to them.
+//! What evaluates programs of rules.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{
     PolicyProblem, ProgramPosition,
-    api::{CelOverride, CelValidationRule, MatchCondition, OverrideRuleTemplate, ValidateRuleTemplate},
+    api::{CelOverride, CelValidationRule, MatchCondition},
 };
 
 /// A program as it is written.
@@ -50,31 +50,13 @@ pub trait RuleProgram: Send + Sync + fmt::Debug {
     ) -> Result<Option<Value>, ProgramError>;
 }
 
-/// Renders templates to programs in CUE that get the input `data`, with `object`, `oldObject` and `extraParams`. What they give is what
-/// the template means: nobody looks at it again.
-pub trait TemplateRenderer: Send + Sync {
-    /// A program as of [`RuleSource::CueOverride`].
-    ///
-    /// # Errors
-    ///
-    /// With all that is wrong, each with its field below the template.
-    fn override_rule(&self, template: &OverrideRuleTemplate) -> Result<String, Vec<PolicyProblem>>;
-
-    /// A program as of [`RuleSource::CueValidation`].
-    ///
-    /// # Errors
-    ///
-    /// With all that is wrong, each with its field below the template.
-    fn validate_rule(&self, template: &ValidateRuleTemplate) -> Result<String, Vec<PolicyProblem>>;
-}
-
 /// What one evaluation of a program may take.
 #[derive(Clone, Copy)]
 pub struct EvaluationBudget<'a> {
     /// The most steps, as the engine counts them.
     pub steps: u64,
     /// How deep values and calls may be nested.
-    pub depth: usize,
+    pub depth: u32,
     /// The most bytes of values that are made, about.
     pub bytes: usize,
     /// Whether the time for the whole request has run out.
@@ -98,8 +80,6 @@ pub struct Engines {
     pub cue: Option<Arc<dyn RuleEngine>>,
     /// For CEL.
     pub cel: Option<Arc<dyn RuleEngine>>,
-    /// For templates.
-    pub renderer: Option<Arc<dyn TemplateRenderer>>,
 }
 
 // === impl EvaluationBudget ===
@@ -108,7 +88,7 @@ impl Default for EvaluationBudget<'_> {
     fn default() -> Self {
         Self {
             steps: 1_000_000,
-            depth: 128,
+            depth: 100,
             bytes: 16 << 20,
             is_over: &|| false,
         }
@@ -146,7 +126,12 @@ impl Engines {
         Self {
             #[cfg(feature = "cel")]
             cel: Some(Arc::new(crate::cel::CelEngine)),
-            ..Self::default()
+            #[cfg(not(feature = "cel"))]
+            cel: None,
+            #[cfg(feature = "cue")]
+            cue: Some(Arc::new(crate::cue::CueEngine)),
+            #[cfg(not(feature = "cue"))]
+            cue: None,
         }
     }
 
@@ -176,7 +161,6 @@ impl fmt::Debug for Engines {
             .debug_struct("Engines")
             .field("cue", &self.cue.is_some())
             .field("cel", &self.cel.is_some())
-            .field("renderer", &self.renderer.is_some())
             .finish()
     }
 }

@@ -11,6 +11,8 @@ pub mod api;
 pub mod cel;
 mod compiled;
 mod crds;
+#[cfg(feature = "cue")]
+pub mod cue;
 mod engine;
 mod evaluation;
 mod origin;
@@ -19,6 +21,7 @@ mod policy_object;
 mod problem;
 mod reference;
 pub mod render;
+mod review;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -27,15 +30,14 @@ pub use self::{
     admission::{AdmissionAttributes, AdmissionOperation},
     compiled::{CompiledPolicy, RuleStep},
     crds::crds,
-    engine::{
-        Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
-    },
+    engine::{Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
     evaluation::{
-        AppliedStep, Evaluation, FailureReason, Finding, OverrideOutcome, PolicyFailure, PolicySet,
-        ValidationOutcome,
+        AppliedStep, FailureReason, OverrideOutcome, PolicyEvaluation, PolicyFailure, PolicyFinding,
+        PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, ProgramPosition},
-    reference::{Answer, Answers, DataReference, HttpRequest},
+    reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
+    review::{admit, check, rendering, rule_statuses},
     selection::SelectionError,
 };

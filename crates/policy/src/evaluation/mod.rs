@@ -11,6 +11,6 @@ mod validation;
 pub use self::{
     failure::{FailureReason, PolicyFailure},
     overriding::{AppliedStep, OverrideOutcome},
-    policy_set::{Evaluation, PolicySet},
-    validation::{Finding, ValidationOutcome},
+    policy_set::{PolicyEvaluation, PolicySet},
+    validation::{PolicyFinding, ValidationOutcome},
 };

@@ -17,16 +17,16 @@ use crate::{
 const LARGE: [&str; 3] = ["object", "oldObject", "options"];
 
 /// The object that rules are asked about, with everything that their programs may get.
-pub(super) struct Subject<'a> {
+pub(super) struct RuleSubject<'a> {
     attributes: &'a AdmissionAttributes<'a>,
     /// `object`, `oldObject` and `extraParams`: what rendered programs get as a whole.
     data: Value,
     request: OnceCell<Value>,
 }
 
-// === impl Subject ===
+// === impl RuleSubject ===
 
-impl<'a> Subject<'a> {
+impl<'a> RuleSubject<'a> {
     pub(super) fn new(attributes: &'a AdmissionAttributes<'a>) -> Self {
         let is_update = attributes.operation == AdmissionOperation::Update;
         let old_object = attributes.old_object.filter(|_| is_update);

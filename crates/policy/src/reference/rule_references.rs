@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::object;
 
 use super::{
-    data_reference::{Answer, Answers, DataReference, HttpRequest},
+    data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
     placeholder::{PlaceholderError, PlaceholderText, percent_encoded, plain},
     read,
 };
@@ -27,9 +27,11 @@ pub(crate) struct RuleReferences(Vec<(&'static str, FetchedReference)>);
 pub(super) enum FetchedReference {
     Owner {
         is_confined: bool,
+        /// Whether only that there is one is of interest.
+        may_be_missing: bool,
     },
     Object {
-        selector: ResourceSelector,
+        selector: Box<ResourceSelector>,
         namespace: PlaceholderText,
         name: PlaceholderText,
         is_confined: bool,
@@ -54,14 +56,6 @@ pub(crate) enum ReferenceResolution {
     Missing(Vec<DataReference>),
     /// One of them is of no use, and why.
     Failed(String),
-}
-
-/// What one reference means for an object.
-enum Meaning {
-    /// It depends on a value that the object does not have: what is referred to is empty.
-    Nothing,
-    /// It is what this is.
-    Of(DataReference),
 }
 
 // === impl RuleReferences ===
@@ -106,7 +100,10 @@ impl RuleReferences {
         let is_confined = !key.namespace.is_empty();
         let found = problems.within(field, |problems| match reference.from {
             ValueSource::Current | ValueSource::Old => None,
-            ValueSource::Owner => Some(FetchedReference::Owner { is_confined }),
+            ValueSource::Owner => Some(FetchedReference::Owner {
+                is_confined,
+                may_be_missing: reference.path.is_empty(),
+            }),
             ValueSource::K8s => {
                 let Some(selector) = &reference.k8s else {
                     problems.note("k8s", "must be given where from is k8s");
@@ -139,8 +136,8 @@ impl RuleReferences {
             .map(|(_, reference)| reference.meaning(object, namespace));
         meanings
             .filter_map(|meaning| match meaning {
-                Ok(Meaning::Of(reference)) => Some(reference),
-                Ok(Meaning::Nothing) | Err(_) => None,
+                Ok(Some(reference)) => Some(reference),
+                Ok(None) | Err(_) => None,
             })
             .collect()
     }
@@ -155,8 +152,9 @@ impl RuleReferences {
                 Err(error) => return ReferenceResolution::Failed(error),
             };
             let value = match meaning {
-                Meaning::Nothing => json!({}),
-                Meaning::Of(wanted) => match answers.get(&wanted) {
+                None if matches!(reference, FetchedReference::Owner { .. }) => Value::Null,
+                None => json!({}),
+                Some(wanted) => match answers.get(&wanted) {
                     None => {
                         missing.push(wanted);
                         continue;
@@ -180,9 +178,11 @@ impl RuleReferences {
 // === impl FetchedReference ===
 
 impl FetchedReference {
-    fn meaning(&self, object: &Value, namespace: &str) -> Result<Meaning, String> {
+    /// What it means for an object; nothing where it depends on a value that the object does not have.
+    fn meaning(&self, object: &Value, namespace: &str) -> Result<Option<DataReference>, String> {
         let wanted = match self {
-            Self::Owner { is_confined } => owner(object, namespace, *is_confined),
+            Self::Owner { may_be_missing, .. } if *may_be_missing && !has_owner(object) => return Ok(None),
+            Self::Owner { is_confined, .. } => owner(object, namespace, *is_confined),
             Self::Object {
                 selector,
                 namespace: of_namespace,
@@ -204,18 +204,18 @@ impl FetchedReference {
             Self::Http(request) => request.fill(object),
         };
         match wanted {
-            Ok(wanted) => Ok(Meaning::Of(wanted)),
+            Ok(wanted) => Ok(Some(wanted)),
             Err(Unresolved::Placeholder(error)) => nothing_or(error),
             Err(Unresolved::Other(error)) => Err(error),
         }
     }
 
     /// What an answer means for the rule.
-    fn value(&self, wanted: &DataReference, answer: &Answer, object: &Value) -> Result<Value, String> {
+    fn value(&self, wanted: &DataReference, answer: &FetchedAnswer, object: &Value) -> Result<Value, String> {
         let found = match answer {
-            Answer::Found(found) => found,
-            Answer::NotFound => return Err(format!("{wanted} not found")),
-            Answer::Failed(error) => return Err(format!("{wanted}: {error}")),
+            FetchedAnswer::Found(found) => found,
+            FetchedAnswer::NotFound => return Err(format!("{wanted} not found")),
+            FetchedAnswer::Failed(error) => return Err(format!("{wanted}: {error}")),
         };
         match self {
             Self::Http(_) => Ok(json!({ "body": found })),
@@ -250,11 +250,15 @@ impl From<PlaceholderError> for Unresolved {
 }
 
 /// A value that is not there means nothing; anything else that is wrong is an error.
-fn nothing_or(error: PlaceholderError) -> Result<Meaning, String> {
+fn nothing_or(error: PlaceholderError) -> Result<Option<DataReference>, String> {
     match error {
-        PlaceholderError::Missing(_) => Ok(Meaning::Nothing),
+        PlaceholderError::Missing(_) => Ok(None),
         PlaceholderError::NoText(_) => Err(error.to_string()),
     }
+}
+
+fn has_owner(object: &Value) -> bool {
+    !object::items(object, "/metadata/ownerReferences").is_empty()
 }
 
 fn owner(object: &Value, namespace: &str, is_confined: bool) -> Result<DataReference, Unresolved> {

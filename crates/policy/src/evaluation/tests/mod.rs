@@ -1,5 +1,6 @@
 mod failures;
 mod overriding;
+#[cfg(feature = "cue")]
 mod references;
 mod validation;
 
@@ -22,10 +23,10 @@ fn pod() -> Value {
 }
 
 #[track_caller]
-fn done<T>(evaluation: Evaluation<T>) -> T {
+fn done<T>(evaluation: PolicyEvaluation<T>) -> T {
     match evaluation {
-        Evaluation::Done(outcome) => outcome,
-        Evaluation::Missing(missing) => panic!("{missing:?}"),
+        PolicyEvaluation::Done(outcome) => outcome,
+        PolicyEvaluation::Missing(missing) => panic!("{missing:?}"),
     }
 }
 
