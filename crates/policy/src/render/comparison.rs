@@ -3,7 +3,7 @@
 use crate::api::ConditionOperator;
 
 use super::{
-    cue_text::{CueElement, CueText, CueValue, each, expression},
+    cue_text::{CueElement, CueText, ValueText, each, expression},
     quote::quote,
     reference::list_value,
 };
@@ -14,6 +14,8 @@ pub(super) enum Wanted {
     Texts(Vec<String>),
     /// Literals of numbers, or expressions of these.
     Numbers(Vec<String>),
+    /// The literal of a regular expression. It is compiled once, since it stands in the comparison.
+    Pattern(String),
     /// An expression that leads to it, and what is done with the number that is there.
     Reference(String, Option<String>),
 }
@@ -64,6 +66,13 @@ pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut
             list_wanted(literals, program);
             vec![pair(found, symbol, "wanted")]
         }
+        Wanted::Pattern(literal) => {
+            let texts = list_as(Form::Texts, Side::Found, program);
+            vec![each(
+                format!("for it in {texts} if it {symbol} {literal}"),
+                expression("it"),
+            )]
+        }
         Wanted::Reference(from, process) => {
             if is_of_list(operator) {
                 list_items(&from, program);
@@ -76,7 +85,7 @@ pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut
             compare_referred(operator, process, program)
         }
     };
-    program.section("", result, CueValue::List(pairs));
+    program.section("", result, ValueText::List(pairs));
     match operator {
         ConditionOperator::NotEqual | ConditionOperator::NotIn => format!("{presence} && len({result}) == 0"),
         _ => format!("len({result}) > 0"),
@@ -124,7 +133,7 @@ fn compare_referred(
             format!("for it in {wanted_numbers}"),
             expression(format!("it{process}")),
         );
-        program.section("", "results", CueValue::List(vec![result]));
+        program.section("", "results", ValueText::List(vec![result]));
         return vec![pair(numbers, symbol, "results")];
     }
     if is_ordered(operator) {
@@ -166,7 +175,7 @@ fn list_wanted(literals: Vec<String>, program: &mut CueText) {
     program.section(
         "What it is compared with.",
         "wanted",
-        CueValue::List(items.collect()),
+        ValueText::List(items.collect()),
     );
 }
 
@@ -175,7 +184,7 @@ fn list_items(from: &str, program: &mut CueText) {
     program.section(
         "The list that it is compared with: nothing where it is missing or text.",
         "lists",
-        CueValue::List(vec![each(
+        ValueText::List(vec![each(
             format!("if len({from}) != _|_ if ({from} & string) == _|_"),
             expression(from),
         )]),
@@ -183,7 +192,7 @@ fn list_items(from: &str, program: &mut CueText) {
     program.section(
         "",
         "wanted",
-        CueValue::List(vec![each(
+        ValueText::List(vec![each(
             "for list in lists for it in list if it != null",
             expression("it"),
         )]),
@@ -234,6 +243,6 @@ fn list_as(form: Form, side: Side, program: &mut CueText) -> &'static str {
             )
         }
     };
-    program.section(comment, name, CueValue::List(items));
+    program.section(comment, name, ValueText::List(items));
     name
 }

@@ -1,7 +1,5 @@
 //! Conditions: what is refused, and why.
 
-use regex::Regex;
-
 use crate::{
     api::{AffectMode, ConditionOperator, IntOrString, ProcessOperation, ValidateCondition, ValueProcess},
     problem::PolicyProblems,
@@ -10,7 +8,7 @@ use crate::{
 use super::{
     comparison::{Wanted, compare, is_of_list, is_ordered},
     constant::Constant,
-    cue_text::{CueDeclaration, CueText, CueValue, expression, field},
+    cue_text::{CueDeclaration, CueText, ValueText, expression, field},
     decimal::DecimalText,
     quote::quote,
     reference::{ReferenceRole, expression_of, list_value},
@@ -51,7 +49,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
     program.section(
         "",
         "validate",
-        CueValue::Struct(vec![
+        ValueText::Struct(vec![
             field("valid", expression(valid)),
             CueDeclaration::Guard(
                 format!("if {refused}"),
@@ -132,14 +130,7 @@ fn compared_with(
             );
             None
         }
-        Constant::Text(text) if operator == ConditionOperator::Regex => {
-            if let Err(error) = Regex::new(text) {
-                let error = error.to_string();
-                let last = error.lines().last().unwrap_or_default();
-                problems.note("string", format!("{text:?} is not a regular expression: {last}"));
-            }
-            Some(Wanted::Texts(vec![quote(text)]))
-        }
+        Constant::Text(text) if operator == ConditionOperator::Regex => Some(Wanted::Pattern(quote(text))),
         _ if operator == ConditionOperator::Regex => {
             problems.note("", "is not text: cond: Regex needs string");
             None

@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueElement, CueText, CueValue, each, expression, field},
+    cue_text::{CueDeclaration, CueText, ValueText, each, expression, field},
     decimal::DecimalText,
     patches::PatchList,
     pods::list_containers,
@@ -54,11 +54,12 @@ const OVERSOLD: [Oversold; 3] = [
 const QUANTITY: &str =
     r"^[+]?([0-9]{1,30}[.]?[0-9]{0,30}|[.][0-9]{1,30})([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
 
-/// The letters of units.
-const UNIT_LETTERS: &str = "numkKMGTPEi";
+/// What the number of a quantity may have, without an exponent.
+const NUMBER_LETTERS: &str = "+.0123456789";
 
 /// The units of quantities, and how much they are.
-const UNITS: [(&str, &str); 15] = [
+const UNITS: [(&str, &str); 16] = [
+    ("", "1"),
     ("n", "0.000000001"),
     ("u", "0.000001"),
     ("m", "0.001"),
@@ -171,9 +172,10 @@ fn list_limits(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
         let request = Pointer::of(["resources", "requests", oversold.resource]);
         each(
             format!(
-                "for it in containers if {limit} != _|_ for limit in [{limit}] if \"\\(limit)\" != _|_ if \"\\(limit)\" =~ quantity"
+                "for it in containers if {limit} != _|_ for limit in [{limit}] if \"\\(limit)\" != _|_ if \"\\(limit)\" =~ {}",
+                quote(QUANTITY)
             ),
-            CueValue::Struct(vec![
+            ValueText::Struct(vec![
                 field("path", expression(below_container(&request))),
                 field("text", expression("\"\\(limit)\"")),
                 field("factor", expression(factor)),
@@ -182,42 +184,38 @@ fn list_limits(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
         )
     };
     program.section(
-        "How quantities are written.",
-        "quantity",
-        expression(quote(QUANTITY)),
-    );
-    program.section(
         "Their limits, as they are written, and what they are multiplied by.",
         "limits",
-        CueValue::List(factors.iter().map(limit).collect()),
+        ValueText::List(factors.iter().map(limit).collect()),
     );
 }
 
 /// Has the program list the requests that come of limits.
 fn list_requests(program: &mut CueText) {
-    let mut units: Vec<_> = UNITS
-        .iter()
-        .map(|(unit, amount)| {
-            each(
-                format!("if strings.HasSuffix(it.text, {})", quote(unit)),
-                expression(*amount),
-            )
-        })
-        .collect();
-    units.push(CueElement::Item(expression("1")));
-    let digits = format!("strings.TrimRight(it.text, {})", quote(UNIT_LETTERS));
-    let number = format!("strconv.ParseFloat({digits}, 64)");
+    let units = UNITS.map(|(unit, amount)| field(&label(unit), expression(amount)));
+    program.section("How much units are.", "units", ValueText::Struct(units.into()));
+    let suffix = format!("strings.TrimLeft(it.text, {})", quote(NUMBER_LETTERS));
+    let amount = |number: &str| {
+        let amount = format!("math.Round({number} * it.factor)");
+        vec![field("amount", expression(amount))]
+    };
     program.section(
-        "What their containers ask for.",
+        "What their containers ask for. What follows a number is a unit, or an exponent.",
         "requests",
-        CueValue::List(vec![each(
+        ValueText::List(vec![each(
             "for it in limits",
-            CueValue::Struct(vec![
+            ValueText::Struct(vec![
                 field("path", expression("it.path")),
-                field("number", expression(number)),
-                field("units", CueValue::List(units)),
-                field("amount", expression("math.Round(number * units[0] * it.factor)")),
                 field("unit", expression("it.unit")),
+                field("suffix", expression(suffix)),
+                CueDeclaration::Guard(
+                    "if units[suffix] != _|_".to_owned(),
+                    amount("strconv.ParseFloat(strings.TrimSuffix(it.text, suffix), 64) * units[suffix]"),
+                ),
+                CueDeclaration::Guard(
+                    "if units[suffix] == _|_".to_owned(),
+                    amount("strconv.ParseFloat(it.text, 64)"),
+                ),
             ]),
         )]),
     );
