@@ -46,7 +46,7 @@ impl DecimalText {
     }
 
     /// The same times a power of ten.
-    fn shifted(self, power: i8) -> Self {
+    pub(super) fn shifted(self, power: i8) -> Self {
         let zeros = "0".repeat(power.unsigned_abs().into());
         let digits = if power < 0 {
             format!("{zeros}{}{}", self.whole, self.fraction)

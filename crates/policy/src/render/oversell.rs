@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueDeclaration, CueText, ValueText, each, expression, field},
+    cue_text::{CueDeclaration, CueElement, CueText, ValueText, each, expression, field},
     decimal::DecimalText,
     patches::PatchList,
     pods::list_containers,
@@ -101,7 +101,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     for package in ["math", "strconv", "strings"] {
         program.import(package);
     }
-    list_limits(program, &factors);
+    list_resources(program, &factors);
     list_requests(program);
     let has_limit = factors.iter().map(|(oversold, _)| {
         let name = label(oversold.resource);
@@ -161,32 +161,23 @@ fn factors(
     factors
 }
 
-/// Has the program list the limits that requests are made of.
-fn list_limits(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
-    let limit = |(oversold, factor): &(&Oversold, DecimalText)| {
-        let limit = format!("it.container.resources.limits.{}", label(oversold.resource));
+/// Has the program list what is oversold.
+fn list_resources(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
+    let resource = |(oversold, factor): &(&Oversold, DecimalText)| {
         let (factor, unit) = match oversold.scale {
-            Scale::Thousandths => (format!("{} * 1000", factor.literal()), "m"),
-            Scale::Whole => (factor.literal(), ""),
+            Scale::Thousandths => (factor.clone().shifted(3), "m"),
+            Scale::Whole => (factor.clone(), ""),
         };
-        let request = Pointer::of(["resources", "requests", oversold.resource]);
-        each(
-            format!(
-                "for it in containers if {limit} != _|_ for limit in [{limit}] if \"\\(limit)\" != _|_ if \"\\(limit)\" =~ {}",
-                quote(QUANTITY)
-            ),
-            ValueText::Struct(vec![
-                field("path", expression(below_container(&request))),
-                field("text", expression("\"\\(limit)\"")),
-                field("factor", expression(factor)),
-                field("unit", expression(quote(unit))),
-            ]),
-        )
+        CueElement::Item(ValueText::Struct(vec![
+            field("name", expression(quote(oversold.resource))),
+            field("factor", expression(factor.literal())),
+            field("unit", expression(quote(unit))),
+        ]))
     };
     program.section(
-        "Their limits, as they are written, and what they are multiplied by.",
-        "limits",
-        ValueText::List(factors.iter().map(limit).collect()),
+        "What limits are multiplied by, in thousandths where the unit is m.",
+        "resources",
+        ValueText::List(factors.iter().map(resource).collect()),
     );
 }
 
@@ -194,27 +185,34 @@ fn list_limits(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
 fn list_requests(program: &mut CueText) {
     let units = UNITS.map(|(unit, amount)| field(&label(unit), expression(amount)));
     program.section("How much units are.", "units", ValueText::Struct(units.into()));
-    let suffix = format!("strings.TrimLeft(it.text, {})", quote(NUMBER_LETTERS));
+    let limit = "\"\\(it.container.resources.limits[resource.name])\"";
     let amount = |number: &str| {
-        let amount = format!("math.Round({number} * it.factor)");
+        let amount = format!("math.Round({number} * resource.factor)");
         vec![field("amount", expression(amount))]
     };
     program.section(
         "What their containers ask for. What follows a number is a unit, or an exponent.",
         "requests",
         ValueText::List(vec![each(
-            "for it in limits",
+            format!(
+                "for it in containers for resource in resources if {limit} != _|_ for text in [{limit}] if text =~ {}",
+                quote(QUANTITY)
+            ),
             ValueText::Struct(vec![
-                field("path", expression("it.path")),
-                field("unit", expression("it.unit")),
-                field("suffix", expression(suffix)),
+                // The names of these resources need no escape.
+                field("path", expression("\"\\(it.path)/resources/requests/\\(resource.name)\"")),
+                field("unit", expression("resource.unit")),
+                field(
+                    "suffix",
+                    expression(format!("strings.TrimLeft(text, {})", quote(NUMBER_LETTERS))),
+                ),
                 CueDeclaration::Guard(
                     "if units[suffix] != _|_".to_owned(),
-                    amount("strconv.ParseFloat(strings.TrimSuffix(it.text, suffix), 64) * units[suffix]"),
+                    amount("strconv.ParseFloat(strings.TrimSuffix(text, suffix), 64) * units[suffix]"),
                 ),
                 CueDeclaration::Guard(
                     "if units[suffix] == _|_".to_owned(),
-                    amount("strconv.ParseFloat(it.text, 64)"),
+                    amount("strconv.ParseFloat(text, 64)"),
                 ),
             ]),
         )]),
