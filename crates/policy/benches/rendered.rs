@@ -8,13 +8,10 @@
 
 use std::sync::LazyLock;
 
-use divan::{AllocProfiler, Bencher};
+use divan::Bencher;
 use policy::render::{render_override, render_validation};
 use policy_cue::{CueBudget, CueInputs, CueProgram};
 use serde_json::{Value, json};
-
-#[global_allocator]
-static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
 const RULES: [&str; 6] = [
     "exist",
