@@ -1,4 +1,4 @@
-//! What rules of templates cost: rendering one, and running its program on a pod of 2.5 kB. `cargo bench -p policy --features cue`
+//! What rules of templates cost: rendering one, and running its program on a pod of 2.5 kB. `cargo bench -p policy --bench rendered`
 
 #![expect(
     clippy::expect_used,
