@@ -20,7 +20,7 @@ use super::{
     armed::{Armed, ArmedReport},
     configuration::{self, Called, ConfigurationKind, KnownResources},
     entries::{WebhookEntry, entries},
-    proof::{self, ServerTrust},
+    proof::{self, ServingTrust},
     reduction,
     snapshot::PolicySnapshot,
     store::PolicyStore,
@@ -210,7 +210,7 @@ impl PolicyArmer {
         }
     }
 
-    async fn prove(&self, snapshot: &PolicySnapshot) -> Result<ServerTrust, String> {
+    async fn prove(&self, snapshot: &PolicySnapshot) -> Result<ServingTrust, String> {
         let trust = proof::trust(&self.context, &self.secret)?;
         proof::prove(&self.context, &self.called, &trust, snapshot).await?;
         Ok(trust)
@@ -266,7 +266,7 @@ impl PolicyArmer {
             .webhooks(&desired.entries, &desired.resources, &self.called)
     }
 
-    async fn write(&self, desired: &Desired, trust: &ServerTrust) -> Result<(), RequestError> {
+    async fn write(&self, desired: &Desired, trust: &ServingTrust) -> Result<(), RequestError> {
         let key = desired.kind.key();
         let cluster = &self.context.cluster;
         let Some(live) = self.context.index.find(&key) else {

@@ -23,7 +23,7 @@ use super::{
 use crate::context::Context;
 
 /// What whoever calls trusts.
-pub(super) struct ServerTrust {
+pub(super) struct ServingTrust {
     /// As it is in webhook configurations.
     pub(super) ca_bundle: String,
     anchors: TrustAnchors,
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// With what it takes until there is one.
-pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServerTrust, String> {
+pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServingTrust, String> {
     let bundle = context
         .index
         .find(secret)
@@ -46,7 +46,7 @@ pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServerTrust
         return Err(format!("waiting for a certificate in {secret}"));
     };
     let anchors = TrustAnchors::parse(&bundle).map_err(|error| format!("{secret}: {}", chain(&error)))?;
-    Ok(ServerTrust {
+    Ok(ServingTrust {
         ca_bundle: STANDARD.encode(&bundle),
         anchors,
     })
@@ -60,7 +60,7 @@ pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServerTrust
 pub(super) async fn prove(
     context: &Context,
     called: &Called,
-    trust: &ServerTrust,
+    trust: &ServingTrust,
     snapshot: &PolicySnapshot,
 ) -> Result<(), String> {
     let key = kinds::SERVICE.object(Some(&called.namespace), called.service);
@@ -89,7 +89,7 @@ pub(super) async fn prove(
 async fn ask(
     context: &Context,
     called: &Called,
-    trust: &ServerTrust,
+    trust: &ServingTrust,
     snapshot: &PolicySnapshot,
     endpoint: &Endpoint,
 ) -> Result<(), String> {
@@ -101,7 +101,7 @@ async fn ask(
 async fn answers(
     context: &Context,
     called: &Called,
-    trust: &ServerTrust,
+    trust: &ServingTrust,
     snapshot: &PolicySnapshot,
     Endpoint { address, .. }: &Endpoint,
 ) -> Result<(), String> {

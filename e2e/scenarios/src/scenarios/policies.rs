@@ -42,6 +42,7 @@ pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than
     overridden(cluster, "default", &json!({"all": "all"})).await?;
 
     bad_policies_are_refused(cluster).await?;
+    deletions_are_confirmed(cluster).await?;
 
     // What is left of them is what is asked.
     delete(client, &format!("{API}/clusteroverridepolicies/all")).await?;
@@ -248,6 +249,50 @@ async fn overridden(cluster: &TestCluster, namespace: &str, data: &Value) -> any
         Ok(check(is_overridden, || answer.to_string()))
     })
     .await
+}
+
+/// What is deleted has to be annotated first, as a template says.
+async fn deletions_are_confirmed(cluster: &TestCluster) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let condition = json!({
+        "cond": "NotExist", "message": "annotate it with confirmed first",
+        "dataRef": {"from": "current", "path": "/metadata/annotations/confirmed"},
+    });
+    let policy = json!({
+        "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterValidatePolicy", "metadata": {"name": "confirm"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE}],
+            "validateRules": [{
+                "targetOperations": ["DELETE"], "template": {"type": "condition", "condition": condition},
+            }],
+        },
+    });
+    ready(cluster, "clustervalidatepolicies", &policy).await?;
+    let path = format!("{API}/clustervalidatepolicies/confirm");
+    let shown = get(client, &path).await?.unwrap_or_default();
+    anyhow::ensure!(
+        text(&shown, "/spec/validateRules/0/renderedCue").contains("validate:")
+            && text(&shown, "/spec/validateRules/0/template/condition/affectMode") == "reject",
+        "not filled in: {shown}"
+    );
+    let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}});
+    succeed(client, "POST", &maps, Some(&object)).await?;
+    let kept = format!("{maps}/kept");
+    until("a deletion is refused", PATIENCE, async || {
+        let answer = send(client, "DELETE", &format!("{kept}?dryRun=All"), None).await?;
+        let is_refused = answer.code == 403
+            && answer
+                .body
+                .to_string()
+                .contains("annotate it with confirmed first");
+        Ok(check(is_refused, || answer.to_string()))
+    })
+    .await?;
+    let confirmed = json!({"metadata": {"annotations": {"confirmed": "yes"}}});
+    succeed(client, "PATCH", &kept, Some(&confirmed)).await?;
+    delete(client, &kept).await?;
+    delete(client, &path).await
 }
 
 async fn bad_policies_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
