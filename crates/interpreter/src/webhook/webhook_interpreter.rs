@@ -6,8 +6,8 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use super::{
-    InterpreterFailurePolicy, ResourceInterpreterContext, ResourceInterpreterRequest, WebhookAnswerError,
-    WebhookCallError, WebhookCaller, WebhookRequestError,
+    InterpreterFailurePolicy, InterpreterService, ResourceInterpreterContext, ResourceInterpreterRequest,
+    WebhookAnswerError, WebhookCallError, WebhookCaller, WebhookRequestError,
     read::{CONFIGURATION_KIND, SharedWebhook},
 };
 use crate::{
@@ -43,8 +43,10 @@ pub enum WebhookError {
 pub(super) struct UnlistedWebhooks;
 
 /// Asks one webhook.
-pub(super) struct WebhookInterpreter {
+#[derive(Clone)]
+pub struct WebhookInterpreter {
     pub(super) webhook: SharedWebhook,
+    pub(super) revision: u64,
     pub(super) caller: Arc<dyn WebhookCaller>,
 }
 
@@ -77,6 +79,22 @@ impl Interpreter for UnlistedWebhooks {
 // === impl WebhookInterpreter ===
 
 impl WebhookInterpreter {
+    /// `<configuration>/<webhook>`, which tells it from all others of a cluster.
+    pub fn uid(&self) -> &str {
+        &self.webhook.uid
+    }
+
+    /// Which reading of its configuration it comes of: as long as this is the same, what it answered to a question may be taken for
+    /// what it would answer to the same one again.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The Service that it is called by, if it is one.
+    pub fn service(&self) -> Option<&InterpreterService> {
+        self.webhook.service.as_ref()
+    }
+
     async fn ask(&self, question: Question<'_>) -> Result<Answer, WebhookError> {
         let call = self.webhook.called.as_ref();
         let call = call.map_err(|problems| WebhookError::Configuration(problems.clone()))?;

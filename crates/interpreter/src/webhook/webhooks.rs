@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::RwLock;
@@ -11,10 +14,10 @@ use serde_json::Value;
 use windlass_object::object;
 
 use super::{
-    ShadowedWebhook, WebhookCaller,
+    ShadowedWebhook, WebhookCaller, WebhookInterpreter,
     read::{SharedWebhook, WebhookConfiguration},
-    shadowing::shadowed,
-    webhook_interpreter::{UnlistedWebhooks, WebhookInterpreter},
+    shadowing::Shadowing,
+    webhook_interpreter::UnlistedWebhooks,
 };
 use crate::{
     Interpreter, InterpreterSource, Operation,
@@ -35,6 +38,8 @@ pub struct Webhooks {
     caller: Arc<dyn WebhookCaller>,
     /// None until they are given.
     set: RwLock<Option<Arc<WebhookSet>>>,
+    /// How many objects were read.
+    read: AtomicU64,
 }
 
 /// What has become of an object.
@@ -72,6 +77,8 @@ struct WebhookSet {
 struct KnownConfiguration {
     /// What they were read of.
     written: Value,
+    /// Which reading that was.
+    revision: u64,
     webhooks: Vec<SharedWebhook>,
     problems: Vec<CustomizationProblem>,
 }
@@ -84,7 +91,26 @@ impl Webhooks {
         Self {
             caller,
             set: RwLock::default(),
+            read: AtomicU64::default(),
         }
+    }
+
+    /// Those that are asked an operation of an object, the one that counts most first; `None` until they are given.
+    pub fn asked(&self, operation: Operation, object: &Value) -> Option<Vec<WebhookInterpreter>> {
+        let set = self.set.read().clone()?;
+        let found = set.candidates(operation, object).into_iter();
+        let interpreters = found.map(|webhook| WebhookInterpreter {
+            revision: set.revision(&webhook.configuration),
+            webhook,
+            caller: self.caller.clone(),
+        });
+        Some(interpreters.collect())
+    }
+
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        let set = self.set.read();
+        set.as_ref().is_some_and(|set| set.known.is_empty())
     }
 
     /// Takes ResourceInterpreterWebhookConfigurations in place of those that were there, and tells what has become of each, in their
@@ -94,7 +120,10 @@ impl Webhooks {
         let mut known = BTreeMap::new();
         let usages: Vec<_> = objects
             .iter()
-            .map(|object| take_in(object, &old, &mut known))
+            .map(|object| {
+                let revision = self.read.fetch_add(1, Ordering::Relaxed);
+                take_in(object, revision, &old, &mut known)
+            })
             .collect();
         let new = WebhookSet::new(known);
         let mut shadowed = new.shadowed();
@@ -112,17 +141,13 @@ impl Webhooks {
 
 impl InterpreterSource for Webhooks {
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
-        let Some(set) = self.set.read().clone() else {
+        let Some(asked) = self.asked(operation, object) else {
             return vec![Arc::new(UnlistedWebhooks)];
         };
-        let found = set.candidates(operation, object).into_iter();
-        let interpreters = found.map(|webhook| -> Arc<dyn Interpreter> {
-            Arc::new(WebhookInterpreter {
-                webhook,
-                caller: self.caller.clone(),
-            })
-        });
-        interpreters.collect()
+        let interpreters = asked.into_iter();
+        interpreters
+            .map(|webhook| -> Arc<dyn Interpreter> { Arc::new(webhook) })
+            .collect()
     }
 }
 
@@ -135,9 +160,10 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Adds an object to what is known, or what it was before.
+/// Adds an object to what is known, or what it was before. `revision` is what this reading is told by.
 fn take_in(
     object: &Value,
+    revision: u64,
     old: &WebhookSet,
     known: &mut BTreeMap<String, KnownConfiguration>,
 ) -> (Option<String>, WebhookUsage) {
@@ -173,6 +199,7 @@ fn take_in(
     };
     let read = KnownConfiguration {
         written: written.clone(),
+        revision,
         webhooks: webhooks.into_iter().map(Arc::new).collect(),
         problems,
     };
@@ -217,23 +244,23 @@ impl WebhookSet {
         candidates
     }
 
+    /// Which reading of its object a webhook comes of.
+    fn revision(&self, configuration: &str) -> u64 {
+        let known = self.known.get(configuration);
+        known.map_or(0, |known| known.revision)
+    }
+
     /// Those that others are asked instead of, by the name of their object.
     fn shadowed(&self) -> HashMap<String, Vec<ShadowedWebhook>> {
-        let mut webhooks: Vec<_> = self
-            .known
-            .values()
-            .flat_map(|known| &known.webhooks)
-            .cloned()
-            .collect();
+        let mut webhooks: Vec<_> = self.known.values().flat_map(|known| &known.webhooks).collect();
         webhooks.sort_by(|left, right| left.uid.cmp(&right.uid));
+        let mut shadowing = Shadowing::default();
         let mut found = HashMap::<String, Vec<_>>::new();
-        for (index, webhook) in webhooks.iter().enumerate() {
-            let shadowed = shadowed(webhook, &webhooks[..index]);
+        for webhook in webhooks {
+            let shadowed = shadowing.add(webhook);
             if !shadowed.is_empty() {
-                found
-                    .entry(webhook.configuration.clone())
-                    .or_default()
-                    .extend(shadowed);
+                let of_object = found.entry(webhook.configuration.clone()).or_default();
+                of_object.extend(shadowed);
             }
         }
         found
