@@ -94,11 +94,17 @@ impl<'a> EarlierRules<'a> {
         };
         let found = own.iter().flat_map(|own| {
             let of_kinds: Vec<_> = match &own.kinds {
-                Some(kinds) => kinds.iter().filter_map(|kind| self.by_kind.get(&**kind)).collect(),
+                Some(kinds) => kinds
+                    .iter()
+                    .filter_map(|kind| self.by_kind.get(&**kind))
+                    .collect(),
                 None => vec![&self.all],
             };
             let any_kind = own.kinds.is_some().then_some(&self.any_kind);
-            of_kinds.into_iter().chain(any_kind).filter_map(|earlier| first(earlier, own))
+            of_kinds
+                .into_iter()
+                .chain(any_kind)
+                .filter_map(|earlier| first(earlier, own))
         });
         found.min_by_key(|(place, _)| *place).map(|(_, webhook)| webhook)
     }

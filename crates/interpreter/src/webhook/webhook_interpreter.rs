@@ -84,6 +84,11 @@ impl WebhookInterpreter {
         &self.webhook.uid
     }
 
+    /// The name of its configuration.
+    pub fn configuration(&self) -> &str {
+        &self.webhook.configuration
+    }
+
     /// Which reading of its configuration it comes of: as long as this is the same, what it answered to a question may be taken for
     /// what it would answer to the same one again.
     pub fn revision(&self) -> u64 {

@@ -107,12 +107,6 @@ impl Webhooks {
         Some(interpreters.collect())
     }
 
-    /// Whether there is none at all.
-    pub fn is_empty(&self) -> bool {
-        let set = self.set.read();
-        set.as_ref().is_some_and(|set| set.known.is_empty())
-    }
-
     /// Takes ResourceInterpreterWebhookConfigurations in place of those that were there, and tells what has become of each, in their
     /// order.
     pub fn replace(&self, objects: &[Value]) -> Vec<WebhookConfigurationState> {

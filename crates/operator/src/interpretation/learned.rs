@@ -1,10 +1,11 @@
-//! The customizations of a cluster, as far as they were read.
+//! The customizations and webhooks of a cluster, as far as they were read.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc};
 
 use interpreter::{
     Operation,
-    customization::{CustomizationProblem, CustomizationRules, CustomizationState, Customizations},
+    customization::{CustomizationRules, CustomizationState, Customizations},
+    webhook::{WebhookConfigurationState, WebhookUsage},
 };
 use serde_json::Value;
 use windlass_cluster::{Index, IndexedObject, Kind, kinds};
@@ -13,20 +14,25 @@ use windlass_object::{
     text::{Listing, shortened, tidied},
 };
 
-/// The kinds that say how objects are interpreted.
-pub(crate) const CUSTOMIZATION_KINDS: [Kind; 2] = [
+use super::asked_webhooks::AskedWebhooks;
+
+/// The kinds that say how objects are interpreted, or by whom. The watches of the last one are those of targets of trust bundles, too.
+pub(crate) const INTERPRETATION_KINDS: [Kind; 3] = [
     kinds::RESOURCE_INTERPRETER_CUSTOMIZATION,
     kinds::RESOURCE_INTERPRETATION,
+    kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,
 ];
 
-/// Which customizations were read last, and what is wrong with them.
+/// Which customizations and webhooks were read last, and what is wrong with them.
 #[derive(Default)]
 pub(super) struct Learned {
-    /// Each that was there, in the version in which it was read.
+    /// Whether anything was read.
+    is_read: bool,
+    /// Each object that was there, in the version in which it was read.
     versions: BTreeMap<ObjectKey, Option<Arc<str>>>,
-    /// What is wrong with those that are not used as they are, and whether they are used as they were.
-    problems: BTreeMap<ObjectKey, (String, bool)>,
-    /// Those that say nothing at all.
+    /// What is wrong with them.
+    problems: BTreeMap<(ObjectKey, InterpretationProblem), String>,
+    /// Those customizations that say nothing at all.
     unusable: Vec<UnusableCustomization>,
     /// The kinds that could not be listed.
     unlisted: Vec<Kind>,
@@ -39,13 +45,26 @@ pub(super) struct UnusableCustomization {
     pub(super) message: String,
 }
 
-/// A customization of which something else is wrong than before.
+/// A customization, or a configuration of webhooks, of which something else is wrong than before.
 #[derive(Debug)]
-pub(crate) struct NewsOfCustomization {
+pub(crate) struct InterpretationNews {
     /// Which.
     pub(crate) object: Arc<Value>,
     /// What is wrong with it.
+    pub(crate) problem: InterpretationProblem,
+    /// The same, in words.
     pub(crate) message: String,
+}
+
+/// What can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum InterpretationProblem {
+    /// A customization cannot be used as it is.
+    Customization,
+    /// A configuration of webhooks cannot be used as it is.
+    Webhook,
+    /// Others are asked instead of a webhook.
+    Shadowed,
 }
 
 /// How a message lists problems.
@@ -55,18 +74,18 @@ const PROBLEMS: Listing = Listing {
     way_to_rest: "",
 };
 
-/// The most bytes of what is wrong with a customization.
+/// The most bytes of what is wrong with an object.
 const LONGEST: usize = 1024;
 
 // === impl Learned ===
 
 impl Learned {
-    /// Whether there is any customization.
+    /// Whether there is neither any customization nor any webhook.
     pub(super) fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
 
-    /// The kinds of which it is not known which customizations there are.
+    /// The kinds of which it is not known which objects there are.
     pub(super) fn unlisted(&self) -> &[Kind] {
         &self.unlisted
     }
@@ -84,7 +103,7 @@ impl Learned {
 
     /// Whether what the watches show was read already.
     pub(super) fn is_current(&self, index: &Index, unlisted: &[Kind]) -> bool {
-        self.unlisted == unlisted && versions(&seen(index)) == self.versions
+        self.is_read && self.unlisted == unlisted && versions(&seen(index)) == self.versions
     }
 
     /// Reads what the watches show. What is news of it is to be told.
@@ -93,45 +112,119 @@ impl Learned {
         index: &Index,
         unlisted: Vec<Kind>,
         customizations: &Customizations,
-    ) -> (Self, Vec<NewsOfCustomization>) {
+        webhooks: &AskedWebhooks,
+    ) -> (Self, Vec<InterpretationNews>) {
         let seen = seen(index);
-        let objects: Vec<Value> = seen
-            .iter()
-            .map(|(_, object)| Value::clone(&object.read()))
-            .collect();
-        let states = customizations.replace(&objects);
         let mut learned = Self {
+            is_read: true,
             versions: versions(&seen),
             unlisted,
             ..Self::default()
         };
+        let (of_webhooks, of_customizations): (Vec<_>, Vec<_>) =
+            seen.into_iter().partition(|(key, _)| is_of_webhooks(key));
         let mut news = Vec::new();
-        for (((key, _), object), state) in seen.into_iter().zip(objects).zip(states) {
-            let (found, is_kept) = match state {
-                CustomizationState::Used => continue,
-                CustomizationState::Kept(found) => (found, true),
-                CustomizationState::Unusable(found) => (found, false),
-            };
-            let message = message(&found, is_kept);
+        let objects = read(&of_customizations);
+        let states = customizations.replace(&objects);
+        for (((key, _), object), state) in of_customizations.into_iter().zip(objects).zip(states) {
+            if let Some((message, is_kept)) = unused(state) {
+                let object = Arc::new(object);
+                if !is_kept {
+                    learned.unusable.push(UnusableCustomization {
+                        object: object.clone(),
+                        message: format!("{key} {message}"),
+                    });
+                }
+                let problem = InterpretationProblem::Customization;
+                news.extend(self.news(&mut learned, key, object, problem, message));
+            }
+        }
+        let objects = read(&of_webhooks);
+        let states = webhooks.replace(&objects);
+        for (((key, _), object), state) in of_webhooks.into_iter().zip(objects).zip(states) {
             let object = Arc::new(object);
-            if !is_kept {
-                learned.unusable.push(UnusableCustomization {
-                    object: object.clone(),
-                    message: format!("{key} {message}"),
-                });
+            for (problem, message) in unasked(state) {
+                news.extend(self.news(&mut learned, key.clone(), object.clone(), problem, message));
             }
-            let wrong = (message.clone(), is_kept);
-            if self.problems.get(&key) != Some(&wrong) {
-                news.push(NewsOfCustomization { object, message });
-            }
-            learned.problems.insert(key, wrong);
+        }
+        let gone = self
+            .versions
+            .keys()
+            .filter(|key| is_of_webhooks(key) && !learned.versions.contains_key(key));
+        for key in gone {
+            webhooks.forget(&key.name);
         }
         (learned, news)
     }
+
+    /// Notes in what is `learned` what is wrong with an object; it is news where that was not so.
+    fn news(
+        &self,
+        learned: &mut Self,
+        key: ObjectKey,
+        object: Arc<Value>,
+        problem: InterpretationProblem,
+        message: String,
+    ) -> Option<InterpretationNews> {
+        let known = (key, problem);
+        let is_new = self.problems.get(&known) != Some(&message);
+        let news = is_new.then(|| InterpretationNews {
+            object,
+            problem,
+            message: message.clone(),
+        });
+        learned.problems.insert(known, message);
+        news
+    }
+}
+
+// === impl InterpretationProblem ===
+
+impl InterpretationProblem {
+    /// The reason of the event that tells it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Customization => "CustomizationUnusable",
+            Self::Webhook => "WebhookUnusable",
+            Self::Shadowed => "WebhookShadowed",
+        }
+    }
+}
+
+fn is_of_webhooks(key: &ObjectKey) -> bool {
+    Kind::of(key) == kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION
+}
+
+fn read(seen: &[(ObjectKey, IndexedObject)]) -> Vec<Value> {
+    let objects = seen.iter();
+    objects.map(|(_, object)| Value::clone(&object.read())).collect()
+}
+
+/// Why a customization is not used as it is, and whether it is used as it was.
+fn unused(state: CustomizationState) -> Option<(String, bool)> {
+    match state {
+        CustomizationState::Used => None,
+        CustomizationState::Kept(problems) => Some((kept(&problems), true)),
+        CustomizationState::Unusable(problems) => Some((said("cannot be used", &problems), false)),
+    }
+}
+
+/// Why webhooks are not asked as their configuration says.
+fn unasked(state: WebhookConfigurationState) -> Vec<(InterpretationProblem, String)> {
+    let unusable = match state.usage {
+        WebhookUsage::Used => None,
+        WebhookUsage::Kept(problems) => Some(kept(&problems)),
+        WebhookUsage::Failing(problems) => Some(said("has webhooks that cannot be called", &problems)),
+        WebhookUsage::Unusable(problems) => Some(said("cannot be used", &problems)),
+    };
+    let shadowed = (!state.shadowed.is_empty()).then(|| listed(&state.shadowed));
+    let unusable = unusable.map(|message| (InterpretationProblem::Webhook, message));
+    let shadowed = shadowed.map(|message| (InterpretationProblem::Shadowed, message));
+    unusable.into_iter().chain(shadowed).collect()
 }
 
 fn seen(index: &Index) -> Vec<(ObjectKey, IndexedObject)> {
-    let kinds = CUSTOMIZATION_KINDS.into_iter();
+    let kinds = INTERPRETATION_KINDS.into_iter();
     kinds.flat_map(|kind| index.indexed(&kind)).collect()
 }
 
@@ -142,13 +235,19 @@ fn versions(seen: &[(ObjectKey, IndexedObject)]) -> BTreeMap<ObjectKey, Option<A
         .collect()
 }
 
-fn message(problems: &[CustomizationProblem], is_kept: bool) -> String {
-    let what = match is_kept {
-        true => "is used as it was before, since it cannot be used as it is",
-        false => "cannot be used",
-    };
-    let listed = tidied(&PROBLEMS.of(problems));
-    format!("{what}: {}", shortened(listed, LONGEST))
+fn kept(problems: &[impl Display]) -> String {
+    said(
+        "is used as it was before, since it cannot be used as it is",
+        problems,
+    )
+}
+
+fn said(what: &str, problems: &[impl Display]) -> String {
+    format!("{what}: {}", listed(problems))
+}
+
+fn listed(items: &[impl Display]) -> String {
+    shortened(tidied(&PROBLEMS.of(items)), LONGEST)
 }
 
 /// Whether a customization, whatever is wrong with it, says something for an operation, and may be for objects of that kind.
@@ -188,19 +287,36 @@ mod tests {
     struct Reader {
         index: Index,
         customizations: Customizations,
+        webhooks: AskedWebhooks,
         learned: Learned,
     }
 
     impl Reader {
-        fn read(&mut self) -> Vec<NewsOfCustomization> {
-            let (learned, news) = self.learned.next(&self.index, Vec::new(), &self.customizations);
+        fn new() -> Self {
+            let caller = Arc::new(interpreter::webhook::InterpreterClient::default());
+            Self {
+                index: Index::new(),
+                customizations: Customizations::default(),
+                webhooks: AskedWebhooks::new(caller, Arc::default()),
+                learned: Learned::default(),
+            }
+        }
+
+        fn read(&mut self) -> Vec<InterpretationNews> {
+            let Self {
+                index,
+                customizations,
+                webhooks,
+                learned,
+            } = self;
+            let (learned, news) = learned.next(index, Vec::new(), customizations, webhooks);
             self.learned = learned;
             assert!(self.learned.is_current(&self.index, &[]));
             news
         }
 
         fn show(&mut self, object: Value) {
-            let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
+            let watch = Watch::all(Kind::of(&ObjectKey::of(&object).unwrap()));
             self.index.apply(&watch, object);
             assert!(!self.learned.is_current(&self.index, &[]));
         }
@@ -214,12 +330,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_customization_is_told_once() {
-        let mut reader = Reader {
-            index: Index::new(),
-            customizations: Customizations::default(),
-            learned: Learned::default(),
-        };
-        assert!(reader.learned.is_current(&reader.index, &[]) && reader.learned.is_empty());
+        let mut reader = Reader::new();
+        assert!(
+            !reader.learned.is_current(&reader.index, &[]),
+            "nobody knows yet that there are none"
+        );
+        assert!(reader.read().is_empty() && reader.learned.is_empty());
         reader.show(interpretation("1", "Widget", json!({"type": 1})));
         let news = reader.read();
         assert_eq!(news.len(), 1, "{news:?}");
@@ -245,13 +361,77 @@ mod tests {
         assert_eq!(reader.unusable("Widget"), None);
     }
 
+    fn webhooks(name: &str, version: &str, url: &str) -> Value {
+        json!({
+            "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
+            "metadata": {"name": name, "resourceVersion": version},
+            "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": url}, "interpreterContextVersions": ["v1alpha1"],
+                "rules": [{"operations": ["Retain"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["Widget"]}],
+            }],
+        })
+    }
+
+    fn reasons(news: &[InterpretationNews]) -> Vec<(&str, &str)> {
+        let of = |news: &InterpretationNews| news.problem.reason();
+        news.iter()
+            .map(|news| (of(news), news.message.as_str()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_wrong_with_webhooks_is_told_once() {
+        let mut reader = Reader::new();
+        reader.show(webhooks("b", "1", "https://b.example.com"));
+        assert!(reader.read().is_empty());
+        reader.show(webhooks("a", "2", "https://a.example.com"));
+        let news = reader.read();
+        assert_eq!(
+            reasons(&news),
+            [(
+                "WebhookShadowed",
+                "webhook w.example.com is not asked Retain of objects that webhook a/w.example.com is asked about"
+            )]
+        );
+        assert_eq!(news[0].object["metadata"]["name"], "b");
+        reader.show(webhooks("b", "3", "https://b.example.com"));
+        assert!(reader.read().is_empty(), "it is no news");
+        reader.show(webhooks("a", "4", "http://a.example.com"));
+        let news = reader.read();
+        assert_eq!(news.len(), 1, "{news:?}");
+        assert_eq!(news[0].problem, InterpretationProblem::Webhook);
+        assert!(news[0].message.contains("as it was before"), "{news:?}");
+        reader.show(webhooks("0", "5", "http://0.example.com"));
+        let news = reader.read();
+        assert!(
+            reasons(&news)
+                .iter()
+                .any(|(_, said)| said.starts_with("has webhooks that cannot be called: webhooks[0]")),
+            "{news:?}"
+        );
+    }
+
+    #[test]
+    fn webhooks_are_watched_once_for_both_their_trust_bundles_and_their_answers() {
+        let kind = kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION;
+        let target = windlass_trust::injection::KINDS
+            .iter()
+            .find(|target| target.kind == kind.kind)
+            .unwrap();
+        assert_eq!(Watch::of_targets(target).collect::<Vec<_>>(), [Watch::all(kind)]);
+    }
+
     #[test]
     fn kinds_that_cannot_be_listed_are_known_from_then_on() {
-        let (index, customizations) = (Index::new(), Customizations::default());
+        let Reader {
+            index,
+            customizations,
+            webhooks,
+            learned,
+        } = Reader::new();
         let unlisted = vec![kinds::RESOURCE_INTERPRETATION];
-        let learned = Learned::default();
         assert!(!learned.is_current(&index, &unlisted));
-        let (learned, _) = learned.next(&index, unlisted.clone(), &customizations);
+        let (learned, _) = learned.next(&index, unlisted.clone(), &customizations, &webhooks);
         assert!(learned.is_current(&index, &unlisted) && !learned.is_current(&index, &[]));
         assert_eq!(learned.unlisted(), unlisted);
     }

@@ -62,7 +62,6 @@ proptest! {
 fn a_revision_lasts_as_long_as_what_was_read() {
     let webhooks = Webhooks::new(Fake::new(vec![]));
     assert!(webhooks.asked(Operation::Retain, &deployment()).is_none());
-    assert!(!webhooks.is_empty(), "nobody knows yet");
     let hook = |path: &str| webhook("w.example.com", path, &["*"], ["apps", "v1", "Deployment"]);
     let read = |objects: &[Value]| {
         webhooks.replace(objects);
@@ -83,7 +82,6 @@ fn a_revision_lasts_as_long_as_what_was_read() {
     let second = read(&[configuration("c", &[hook("b")])]);
     assert_ne!(second, first);
     assert_eq!(read(&[]), None);
-    assert!(webhooks.is_empty());
     let third = webhooks.replace(&[configuration("c", &[hook("b")])]);
     assert_eq!(third[0].usage, WebhookUsage::Used);
     let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
@@ -99,7 +97,7 @@ fn a_webhook_names_the_service_that_it_is_called_by() {
     let mut hook = webhook("w.example.com", "", &["*"], ["apps", "v1", "Deployment"]);
     let of = |hook: &Value| {
         let webhooks = Webhooks::new(Fake::new(vec![]));
-        webhooks.replace(&[configuration("c", &[hook.clone()])]);
+        webhooks.replace(&[configuration("c", std::slice::from_ref(hook))]);
         let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
         asked[0].service().cloned()
     };
