@@ -106,7 +106,7 @@ fn certificates_documents() -> Vec<Document> {
 }
 
 /// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
-fn optional_files() -> [File; 4] {
+fn optional_files() -> [File; 5] {
     [
         File {
             name: "resource-interpretations.yaml",
@@ -115,6 +115,10 @@ fn optional_files() -> [File; 4] {
         File {
             name: "resource-interpreter-customizations.yaml",
             documents: interpretations::documents_of_karmada(),
+        },
+        File {
+            name: "resource-interpreter-webhook-configurations.yaml",
+            documents: interpretations::documents_of_webhooks(),
         },
         File {
             name: "operator-conditions.yaml",
