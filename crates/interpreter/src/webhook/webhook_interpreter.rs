@@ -47,6 +47,7 @@ pub(super) struct UnlistedWebhooks;
 pub struct WebhookInterpreter {
     pub(super) webhook: SharedWebhook,
     pub(super) revision: u64,
+    pub(super) reading: u64,
     pub(super) caller: Arc<dyn WebhookCaller>,
 }
 
@@ -89,10 +90,15 @@ impl WebhookInterpreter {
         &self.webhook.configuration
     }
 
-    /// Which reading of its configuration it comes of: as long as this is the same, what it answered to a question may be taken for
-    /// what it would answer to the same one again.
+    /// As long as this is the same, what it answered to a question may be taken for what it would answer to the same one again: nothing
+    /// of its configuration has changed but whom it trusts.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// As long as this is the same, a call that failed may be expected to fail again: nothing of its configuration has changed at all.
+    pub fn reading(&self) -> u64 {
+        self.reading
     }
 
     /// The Service that it is called by, if it is one.

@@ -78,6 +78,8 @@ struct KnownConfiguration {
     /// What they were read of.
     written: Value,
     /// Which reading that was.
+    reading: u64,
+    /// The first reading of the same, whatever is trusted.
     revision: u64,
     webhooks: Vec<SharedWebhook>,
     problems: Vec<CustomizationProblem>,
@@ -99,10 +101,14 @@ impl Webhooks {
     pub fn asked(&self, operation: Operation, object: &Value) -> Option<Vec<WebhookInterpreter>> {
         let set = self.set.read().clone()?;
         let found = set.candidates(operation, object).into_iter();
-        let interpreters = found.map(|webhook| WebhookInterpreter {
-            revision: set.revision(&webhook.configuration),
-            webhook,
-            caller: self.caller.clone(),
+        let interpreters = found.map(|webhook| {
+            let known = set.known.get(&webhook.configuration);
+            WebhookInterpreter {
+                revision: known.map_or(0, |known| known.revision),
+                reading: known.map_or(0, |known| known.reading),
+                webhook,
+                caller: self.caller.clone(),
+            }
         });
         Some(interpreters.collect())
     }
@@ -115,8 +121,8 @@ impl Webhooks {
         let usages: Vec<_> = objects
             .iter()
             .map(|object| {
-                let revision = self.read.fetch_add(1, Ordering::Relaxed);
-                take_in(object, revision, &old, &mut known)
+                let reading = self.read.fetch_add(1, Ordering::Relaxed);
+                take_in(object, reading, &old, &mut known)
             })
             .collect();
         let new = WebhookSet::new(known);
@@ -154,10 +160,10 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Adds an object to what is known, or what it was before. `revision` is what this reading is told by.
+/// Adds an object to what is known, or what it was before. `reading` is what this one is told by.
 fn take_in(
     object: &Value,
-    revision: u64,
+    reading: u64,
     old: &WebhookSet,
     known: &mut BTreeMap<String, KnownConfiguration>,
 ) -> (Option<String>, WebhookUsage) {
@@ -180,6 +186,8 @@ fn take_in(
         };
         return (Some(name), usage);
     }
+    let same = before.filter(|before| without_trust(&before.written) == without_trust(written));
+    let revision = same.map_or(reading, |before| before.revision);
     let WebhookConfiguration { webhooks, problems } = WebhookConfiguration::read(&name, object);
     // What never answered is not worth keeping.
     let before = before.filter(|before| before.problems.is_empty() && !problems.is_empty());
@@ -193,12 +201,24 @@ fn take_in(
     };
     let read = KnownConfiguration {
         written: written.clone(),
+        reading,
         revision,
         webhooks: webhooks.into_iter().map(Arc::new).collect(),
         problems,
     };
     known.insert(name.clone(), read);
     (Some(name), usage)
+}
+
+/// Webhooks as they are written, without what tells whom to trust: that changes while they stay the same.
+fn without_trust(written: &Value) -> Value {
+    let mut written = written.clone();
+    for webhook in written.as_array_mut().into_iter().flatten() {
+        if let Some(Value::Object(config)) = webhook.get_mut("clientConfig") {
+            config.remove("caBundle");
+        }
+    }
+    written
 }
 
 // === impl WebhookSet ===
@@ -236,12 +256,6 @@ impl WebhookSet {
         let mut candidates: Vec<_> = all.filter(fits).cloned().collect();
         candidates.sort_by(|left, right| left.uid.cmp(&right.uid));
         candidates
-    }
-
-    /// Which reading of its object a webhook comes of.
-    fn revision(&self, configuration: &str) -> u64 {
-        let known = self.known.get(configuration);
-        known.map_or(0, |known| known.revision)
     }
 
     /// Those that others are asked instead of, by the name of their object.

@@ -139,7 +139,12 @@ impl AskedWebhooks {
         {
             let mut under_way = self.under_way.lock();
             // Somebody else may have had a turn just before.
-            if under_way.contains_key(&asked) || self.memory.find(&asked, Instant::now()).is_some() {
+            if under_way.contains_key(&asked)
+                || self
+                    .memory
+                    .find(&asked, webhook.reading(), Instant::now())
+                    .is_some()
+            {
                 return;
             }
             under_way.insert(asked.clone(), running);
@@ -186,14 +191,14 @@ impl CallUnderWay {
         match said {
             Ok(answer) => {
                 line.is_silent.store(false, Ordering::Relaxed);
-                memory.answered(self.asked.clone(), answer);
+                memory.answered(self.asked.clone(), webhook.reading(), answer);
             }
             Err(failure) => {
                 let is_of_call = matches!(failure.downcast_ref(), Some(WebhookError::Call(_)));
                 let is_silent = is_of_call && self.begun.elapsed() > SILENT;
                 line.is_silent.store(is_silent, Ordering::Relaxed);
                 let failure = WebhookFailure::new(chain(&*failure), webhook.gives_way(&failure), is_of_call);
-                memory.failed(self.asked.clone(), failure, Instant::now());
+                memory.failed(&self.asked, webhook.reading(), failure, Instant::now());
             }
         }
     }
@@ -232,7 +237,8 @@ impl WebhookLookup {
         };
         let line = self.webhooks.line(&self.webhook);
         loop {
-            if let Some(known) = self.webhooks.memory.find(&asked, Instant::now()) {
+            let (memory, reading) = (&self.webhooks.memory, self.webhook.reading());
+            if let Some(known) = memory.find(&asked, reading, Instant::now()) {
                 return Ok(Answer::clone(&*known?));
             }
             let until = match line.is_silent.load(Ordering::Relaxed) {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use interpreter::Operation;
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance, sleep};
@@ -227,6 +228,29 @@ async fn a_webhook_that_fails_is_asked_again_later_and_later() {
     advance(Duration::from_secs(3)).await;
     bed.look(&[widget("w", "y")]).await;
     assert_eq!(bed.webhooks.asked().len(), 2, "it begins anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whom_a_webhook_trusts_changes_nothing_of_its_answers_and_may_end_its_failures() {
+    let bed = Bed::new(healthy()).await;
+    let trusting = |version: &str| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::default().self_signed(&key).unwrap();
+        let mut trusting = configuration("hook", version, "Widget");
+        trusting["webhooks"][0]["clientConfig"]["caBundle"] = STANDARD.encode(certificate.pem()).into();
+        trusting
+    };
+    assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+    bed.configure(trusting("2")).await;
+    bed.webhooks.say(Says::Nothing);
+    assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+    assert_eq!(bed.look(&[widget("w", "2")]).await.len(), 1);
+    bed.webhooks.say(healthy());
+    assert_eq!(bed.look(&[widget("w", "2")]).await.len(), 1);
+    assert_eq!(bed.webhooks.asked().len(), 2);
+    bed.configure(trusting("3")).await;
+    assert_eq!(bed.look(&[widget("w", "2")]).await, []);
+    assert_eq!(bed.webhooks.asked().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

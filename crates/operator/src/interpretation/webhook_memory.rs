@@ -19,7 +19,8 @@ use windlass_object::{ObjectKey, object};
 ///   asked more often because an object changes.
 pub(super) struct WebhookMemory {
     answers: Cache<WebhookQuestion, Arc<Answer>>,
-    failures: Cache<FailureScope, WebhookFailure>,
+    /// By which reading of the webhook's configuration failed, and at what: whom it trusts may be what is wrong.
+    failures: Cache<(u64, FailureScope), WebhookFailure>,
 }
 
 /// What one webhook is asked about one state of an object.
@@ -81,35 +82,42 @@ const LATEST_RETRY: Duration = Duration::from_secs(60);
 // === impl WebhookMemory ===
 
 impl WebhookMemory {
-    /// What is known of a question, unless it is to be asked now.
+    /// What is known of a question, unless it is to be asked now, by this reading of the webhook's configuration.
     pub(super) fn find(
         &self,
         asked: &WebhookQuestion,
+        reading: u64,
         now: Instant,
     ) -> Option<Result<Arc<Answer>, WebhookFailure>> {
         if let Some(answer) = self.answers.get(asked) {
             return Some(Ok(answer));
         }
         let scopes = asked.scopes().into_iter();
-        let failures = scopes.filter_map(|scope| self.failures.get(&scope));
+        let failures = scopes.filter_map(|scope| self.failures.get(&(reading, scope)));
         let mut current = failures.filter(|failure| failure.again.is_some_and(|again| now < again));
         current.next().map(Err)
     }
 
     /// Remembers an answer.
-    pub(super) fn answered(&self, asked: WebhookQuestion, answer: Answer) {
+    pub(super) fn answered(&self, asked: WebhookQuestion, reading: u64, answer: Answer) {
         for scope in asked.scopes() {
-            self.failures.invalidate(&scope);
+            self.failures.invalidate(&(reading, scope));
         }
         self.answers.insert(asked, Arc::new(answer));
     }
 
     /// Remembers a failure, and how long it counts.
-    pub(super) fn failed(&self, asked: WebhookQuestion, failure: WebhookFailure, now: Instant) {
+    pub(super) fn failed(
+        &self,
+        asked: &WebhookQuestion,
+        reading: u64,
+        failure: WebhookFailure,
+        now: Instant,
+    ) {
         let [subject, question] = asked.scopes();
         let scope = match failure.is_of_call {
-            true => subject,
-            false => question,
+            true => (reading, subject),
+            false => (reading, question),
         };
         let times = self.failures.get(&scope).map_or(0, |known| known.times);
         let delay = FIRST_RETRY.saturating_mul(1 << times.min(16)).min(LATEST_RETRY);
@@ -238,16 +246,16 @@ mod tests {
         let (memory, now) = (WebhookMemory::default(), Instant::now());
         let large = json!({"data": "x".repeat(1 << 20)});
         let often = asked("often", Operation::InterpretHealth);
-        memory.answered(often.clone(), Answer::Health(true));
+        memory.answered(often.clone(), 0, Answer::Health(true));
         for number in 0..100 {
             let retain = asked(&number.to_string(), Operation::Retain);
-            memory.answered(retain.clone(), Answer::Object(large.clone()));
-            assert!(memory.find(&retain, now).is_some(), "it is remembered first");
-            assert!(memory.find(&often, now).is_some());
+            memory.answered(retain.clone(), 0, Answer::Object(large.clone()));
+            assert!(memory.find(&retain, 0, now).is_some(), "it is remembered first");
+            assert!(memory.find(&often, 0, now).is_some());
             memory.answers.run_pending_tasks();
         }
         assert!(memory.answers.weighted_size() <= LARGEST);
-        let is_known = |name: &str| memory.find(&asked(name, Operation::Retain), now).is_some();
+        let is_known = |name: &str| memory.find(&asked(name, Operation::Retain), 0, now).is_some();
         assert!(is_known("99") && !is_known("0"));
     }
 
@@ -261,16 +269,16 @@ mod tests {
         };
         for (is_of_call, expected) in [(false, false), (true, true)] {
             let failure = WebhookFailure::new("no".to_owned(), false, is_of_call);
-            memory.failed(one.clone(), failure, now);
-            assert!(memory.find(&one, now).is_some());
-            assert_eq!(memory.find(&other, now).is_some(), expected);
+            memory.failed(&one, 0, failure, now);
+            assert!(memory.find(&one, 0, now).is_some());
+            assert_eq!(memory.find(&other, 0, now).is_some(), expected);
             assert!(
-                memory.find(&one, now + FIRST_RETRY).is_none(),
+                memory.find(&one, 0, now + FIRST_RETRY).is_none(),
                 "it is asked again"
             );
         }
-        memory.answered(one.clone(), Answer::Health(true));
-        assert!(matches!(memory.find(&one, now), Some(Ok(_))));
-        assert!(memory.find(&other, now).is_none());
+        memory.answered(one.clone(), 0, Answer::Health(true));
+        assert!(matches!(memory.find(&one, 0, now), Some(Ok(_))));
+        assert!(memory.find(&other, 0, now).is_none());
     }
 }

@@ -18,9 +18,7 @@ use crate::{
     proxy::Proxy,
     request::text,
     sample,
-    steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, condition, conditions, current, get, ready, succeed, until,
-    },
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -346,12 +344,17 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     address.set(Reach::Closed);
     with_scaler("second")?;
     steps::set_source(client, "interpreter", "second").await?;
-    let unknown = condition(client, INTERPRETER, "Available", "Unknown", PATIENCE).await?;
-    anyhow::ensure!(
-        unknown["status"]["installed"]["revision"] == 2,
-        "{}",
-        conditions(&unknown)
-    );
+    let installed = async |number: u64| {
+        let what = format!("revision {number} is installed, and nobody knows of its health");
+        until(&what, PATIENCE, async || {
+            let object = seen(cluster, INTERPRETER).await?;
+            let is_installed = object["status"]["installed"]["revision"] == number;
+            let is_unknown = current(&object, "Available", "Unknown").is_some();
+            Ok(check(is_installed && is_unknown, || conditions(&object)))
+        })
+        .await
+    };
+    installed(2).await?;
     anyhow::ensure!(has(&sizes, "second").await? && has(&deployment, "second").await?);
     // What it has to say of what is there does not keep its own server from coming.
     let pause = json!({"spec": {"paused": true}, "status": {"readyReplicas": 2}});
@@ -359,14 +362,8 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     succeed(client, "PATCH", &path, Some(&pause)).await?;
     with_scaler("third")?;
     steps::set_source(client, "interpreter", "third").await?;
-    until("the third is installed", PATIENCE, async || {
-        let object = seen(cluster, INTERPRETER).await?;
-        let is_installed = object["status"]["installed"]["revision"] == 3;
-        let is_out = has(&deployment, "third").await?;
-        Ok(check(is_installed && is_out, || conditions(&object)))
-    })
-    .await?;
-    condition(client, INTERPRETER, "Available", "Unknown", PATIENCE).await?;
+    installed(3).await?;
+    anyhow::ensure!(has(&deployment, "third").await?, "its server did not come");
     anyhow::ensure!(has(&sizes, "second").await?, "nobody said what to keep of it");
     address.set(Reach::Open);
     ready(client, "interpreter", PATIENCE + BACK).await?;

@@ -81,6 +81,19 @@ fn a_revision_lasts_as_long_as_what_was_read() {
     assert_eq!(read(&[other, labelled]), first, "its webhooks are the same");
     let second = read(&[configuration("c", &[hook("b")])]);
     assert_ne!(second, first);
+    let of_second = || {
+        let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
+        (asked[0].revision(), asked[0].reading())
+    };
+    let (revision, reading) = of_second();
+    let mut trusting = hook("b");
+    trusting["clientConfig"]["caBundle"] = base64(certificate()).into();
+    assert_eq!(
+        read(&[configuration("c", &[trusting])]),
+        second,
+        "it trusts another one"
+    );
+    assert!(of_second().0 == revision && of_second().1 != reading);
     assert_eq!(read(&[]), None);
     let third = webhooks.replace(&[configuration("c", &[hook("b")])]);
     assert_eq!(third[0].usage, WebhookUsage::Used);
