@@ -38,6 +38,7 @@ mod customizations;
 mod dependencies;
 #[cfg(feature = "lua")]
 mod dry_run;
+mod overruled;
 mod problem;
 mod read;
 mod rules;
@@ -55,6 +56,7 @@ pub use self::{
     crds::crds,
     customizations::{CustomizationState, Customizations},
     dependencies::{InvalidDependencyError, united},
+    overruled::OverruledCustomization,
     problem::CustomizationProblem,
     rules::{
         ComponentResourceRequirement, CustomizationRules, DependencyInterpretation, HealthInterpretation,

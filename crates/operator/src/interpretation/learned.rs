@@ -61,6 +61,8 @@ pub(crate) struct InterpretationNews {
 pub(crate) enum InterpretationProblem {
     /// A customization cannot be used as it is.
     Customization,
+    /// Others are asked instead of a customization.
+    Overruled,
     /// A configuration of webhooks cannot be used as it is.
     Webhook,
     /// Others are asked instead of a webhook.
@@ -126,9 +128,19 @@ impl Learned {
         let mut news = Vec::new();
         let objects = read(&of_customizations);
         let states = customizations.replace(&objects);
+        let overruled = customizations.overruled();
         for (((key, _), object), state) in of_customizations.into_iter().zip(objects).zip(states) {
+            let object = Arc::new(object);
+            let name = key.to_string();
+            let by: Vec<_> = overruled
+                .iter()
+                .filter(|overruled| overruled.customization == name)
+                .collect();
+            if !by.is_empty() {
+                let problem = InterpretationProblem::Overruled;
+                news.extend(self.news(&mut learned, key.clone(), object.clone(), problem, listed(&by)));
+            }
             if let Some((message, is_kept)) = unused(state) {
-                let object = Arc::new(object);
                 if !is_kept {
                     learned.unusable.push(UnusableCustomization {
                         object: object.clone(),
@@ -185,6 +197,7 @@ impl InterpretationProblem {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Customization => "CustomizationUnusable",
+            Self::Overruled => "CustomizationOverruled",
             Self::Webhook => "WebhookUnusable",
             Self::Shadowed => "WebhookShadowed",
         }
@@ -359,6 +372,24 @@ mod tests {
             "{news:?}"
         );
         assert_eq!(reader.unusable("Widget"), None);
+    }
+
+    #[test]
+    fn who_is_overruled_is_told_once() {
+        let mut reader = Reader::new();
+        let mut named = |name: &str, version: &str| {
+            let mut named = interpretation(version, "Widget", json!({"type": "Ready"}));
+            named["metadata"]["name"] = name.into();
+            reader.show(named);
+            let news = reader.read();
+            news.iter()
+                .map(|news| (news.problem.reason(), news.object["metadata"]["name"].clone()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(named("b", "1"), []);
+        assert_eq!(named("a", "2"), [("CustomizationOverruled", json!("b"))]);
+        assert_eq!(named("b", "3"), [], "it is no news");
+        assert_eq!(named("c", "4"), [("CustomizationOverruled", json!("c"))]);
     }
 
     fn webhooks(name: &str, version: &str, url: &str) -> Value {

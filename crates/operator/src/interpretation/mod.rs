@@ -4,6 +4,7 @@
 
 mod asked_webhooks;
 mod learned;
+mod look_times;
 mod object_interpretation;
 mod own_servers;
 mod retaining;
@@ -11,7 +12,6 @@ mod retaining;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod waits;
 mod webhook_memory;
 
 pub(crate) use self::{learned::INTERPRETATION_KINDS, object_interpretation::Interpretation};

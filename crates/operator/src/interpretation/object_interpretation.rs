@@ -20,7 +20,7 @@ use windlass_object::{ObjectKey, object};
 use super::{
     asked_webhooks::AskedWebhooks,
     learned::{InterpretationNews, Learned},
-    waits::Waits,
+    look_times::LookTimes,
 };
 use crate::install::status::Ailment;
 
@@ -30,7 +30,7 @@ pub(crate) struct Interpretation {
     pub(super) customizations: Arc<Customizations>,
     pub(super) webhooks: Arc<AskedWebhooks>,
     pub(super) native: NativeInterpreter,
-    pub(super) waits: Waits,
+    pub(super) times: LookTimes,
     learned: RwLock<Arc<Learned>>,
     /// Is had by whoever reads.
     learning: Mutex<()>,
@@ -62,7 +62,7 @@ impl Interpretation {
             webhooks: Arc::new(AskedWebhooks::new(caller, metrics)),
             // It stands in what is made of the status of several clusters, which nobody asks for.
             native: NativeInterpreter::new(Timestamp::now),
-            waits: Waits::default(),
+            times: LookTimes::default(),
             learned: RwLock::default(),
             learning: Mutex::default(),
         }
@@ -95,12 +95,12 @@ impl Interpretation {
 
     /// A look at a BundleDeployment begins: it has time to wait for webhooks.
     pub(crate) fn begin_look(&self, deployment: &str) {
-        self.waits.begin(deployment);
+        self.times.begin(deployment);
     }
 
     /// Forgets a BundleDeployment that is gone.
     pub(crate) fn forget(&self, deployment: &str) {
-        self.waits.forget(deployment);
+        self.times.forget(deployment);
     }
 
     /// Customizations before webhooks before what is known natively, where webhooks are waited for no longer than `until`; but for
@@ -172,7 +172,7 @@ impl Interpretation {
         objects: Vec<(ObjectKey, Arc<Value>)>,
     ) -> Result<Vec<Ailment>, JoinError> {
         let health = Operation::InterpretHealth;
-        let interpreter = self.interpreter(self.waits.until(deployment), HashSet::new());
+        let interpreter = self.interpreter(self.times.until(deployment), HashSet::new());
         let (scripted, others): (Vec<_>, Vec<_>) = (0..)
             .zip(objects)
             .partition(|(_, (_, object))| self.is_customized(health, object));
@@ -233,7 +233,7 @@ impl Interpretation {
         objects: Vec<Value>,
     ) -> Result<Vec<Result<Vec<DependentObjectReference>, String>>, JoinError> {
         let operation = Operation::InterpretDependency;
-        let interpreter = self.interpreter(self.waits.until(deployment), HashSet::new());
+        let interpreter = self.interpreter(self.times.until(deployment), HashSet::new());
         let (scripted, others): (Vec<_>, Vec<_>) = (0..)
             .zip(objects)
             .partition(|(_, object)| self.is_customized(operation, object));
@@ -260,7 +260,7 @@ impl Interpretation {
     pub(super) async fn waiting<T>(&self, deployment: &str, asking: impl Future<Output = T>) -> T {
         let since = Instant::now();
         let answer = asking.await;
-        self.waits.waited(deployment, since);
+        self.times.waited(deployment, since);
         answer
     }
 }

@@ -100,7 +100,7 @@ impl Retention for Interpretation {
                 return Ok(None);
             }
             let deployment = object::label(desired, names::BUNDLE_DEPLOYMENT).unwrap_or_default();
-            let interpreter = self.interpreter(self.waits.until(deployment), spared);
+            let interpreter = self.interpreter(self.times.until(deployment), spared);
             if !is_customized {
                 let asking = interpreter.retain(desired, observed);
                 return Ok(Some(self.waiting(deployment, asking).await?));

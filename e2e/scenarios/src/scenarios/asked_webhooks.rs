@@ -11,7 +11,7 @@ use super::{
     foreign, idle,
     interpretation::available,
     rights,
-    service_address::{Reach, ServiceAddress},
+    service_address::{Reachability, ServiceAddress},
 };
 use crate::{
     operator::Running,
@@ -207,17 +207,17 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     nothing_happens(&operator, &proxy).await?;
 
     // A look does not wait long, and others do not wait at all.
-    address.set(Reach::Slow(SLOW));
+    address.set(Reachability::Slow(SLOW));
     say(cluster, "first", 1).await?;
     let waiting = [words[0], who, "waiting for its answer"];
     available(cluster, "Unknown", "HealthUnknown", &waiting).await?;
     available(cluster, "False", "ObjectUnhealthy", &words).await?;
-    address.set(Reach::Open);
+    address.set(Reachability::Open);
     say(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE).await?;
 
     // Nothing is written of which it is not known what must be kept, and who is down is not called at every look.
-    address.set(Reach::Closed);
+    address.set(Reachability::Closed);
     say(cluster, "first", 1).await?;
     let unknown = available(cluster, "Unknown", "HealthUnknown", &words[..1]).await?;
     anyhow::ensure!(
@@ -245,7 +245,7 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     );
     ready(client, "interpreter", PATIENCE).await?;
 
-    address.set(Reach::Open);
+    address.set(Reachability::Open);
     say(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE + BACK).await?;
     is_upgraded(cluster, "three").await?;
@@ -341,7 +341,7 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     };
 
     // Its health is not known before its interpreter is up, for which nothing waits.
-    address.set(Reach::Closed);
+    address.set(Reachability::Closed);
     with_scaler("second")?;
     steps::set_source(client, "interpreter", "second").await?;
     let installed = async |number: u64| {
@@ -365,7 +365,7 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     installed(3).await?;
     anyhow::ensure!(has(&deployment, "third").await?, "its server did not come");
     anyhow::ensure!(has(&sizes, "second").await?, "nobody said what to keep of it");
-    address.set(Reach::Open);
+    address.set(Reachability::Open);
     ready(client, "interpreter", PATIENCE + BACK).await?;
     let last = seen(cluster, &sizes).await?;
     anyhow::ensure!(

@@ -27,13 +27,13 @@ pub(super) struct ServiceAddress {
 /// How connections fare now; those that there are end with it.
 #[derive(Clone)]
 struct Route {
-    reach: Reach,
+    reach: Reachability,
     end: CancellationToken,
 }
 
 /// How a Service is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Reachability {
     /// As soon as it is called.
     Open,
     /// Each connection after this time.
@@ -57,7 +57,7 @@ impl ServiceAddress {
         };
         let address = listener.local_addr()?;
         let route = Arc::new(Mutex::new(Route {
-            reach: Reach::Open,
+            reach: Reachability::Open,
             end: CancellationToken::new(),
         }));
         let host = format!("{name}.{namespace}.svc");
@@ -75,7 +75,7 @@ impl ServiceAddress {
     }
 
     /// Connections fare so from now on.
-    pub(super) fn set(&self, reach: Reach) {
+    pub(super) fn set(&self, reach: Reachability) {
         let route = Route {
             reach,
             end: CancellationToken::new(),
@@ -114,16 +114,16 @@ async fn accept(listener: TcpListener, client: Client, host: String, route: Arc<
 
 async fn lead(
     mut caller: TcpStream,
-    reach: Reach,
+    reach: Reachability,
     client: &Client,
     host: &str,
     port: u16,
     turn: usize,
 ) -> anyhow::Result<()> {
     match reach {
-        Reach::Open => {}
-        Reach::Slow(delay) => tokio::time::sleep(delay).await,
-        Reach::Closed => return Ok(()),
+        Reachability::Open => {}
+        Reachability::Slow(delay) => tokio::time::sleep(delay).await,
+        Reachability::Closed => return Ok(()),
     }
     let known = endpoints(client, host, port).await?;
     let chosen = turn.checked_rem(known.len()).map(|chosen| known[chosen]);

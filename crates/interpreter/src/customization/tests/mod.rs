@@ -1,6 +1,7 @@
 mod admission;
 mod choice;
 mod crds;
+mod overruled;
 mod properties;
 #[cfg(feature = "lua")]
 mod scripts;

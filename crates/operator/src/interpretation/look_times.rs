@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 /// How long each look at a BundleDeployment may wait for webhooks still. What is not answered by then is answered for a later look.
 #[derive(Default)]
-pub(super) struct Waits(Mutex<HashMap<String, Duration>>);
+pub(super) struct LookTimes(Mutex<HashMap<String, Duration>>);
 
 /// How long one look may wait in all. Those who wait hold up one of few workers.
 const LONGEST: Duration = Duration::from_secs(4);
 
-// === impl Waits ===
+// === impl LookTimes ===
 
-impl Waits {
+impl LookTimes {
     /// A look begins.
     pub(super) fn begin(&self, deployment: &str) {
         self.0.lock().insert(deployment.to_owned(), LONGEST);
@@ -44,20 +44,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn all_waits_of_a_look_share_its_time() {
-        let waits = Waits::default();
-        let left = |waits: &Waits| waits.until("a") - Instant::now();
-        waits.begin("a");
+    async fn all_who_wait_in_a_look_share_its_time() {
+        let times = LookTimes::default();
+        let left = |times: &LookTimes| times.until("a") - Instant::now();
+        times.begin("a");
         let since = Instant::now();
         tokio::time::advance(LONGEST / 4).await;
-        waits.waited("a", since);
-        assert_eq!(left(&waits), LONGEST * 3 / 4);
-        assert_eq!(waits.until("b") - Instant::now(), LONGEST, "it is another's");
+        times.waited("a", since);
+        assert_eq!(left(&times), LONGEST * 3 / 4);
+        assert_eq!(times.until("b") - Instant::now(), LONGEST, "it is another's");
         let since = Instant::now();
         tokio::time::advance(LONGEST).await;
-        waits.waited("a", since);
-        assert_eq!(left(&waits), Duration::ZERO);
-        waits.begin("a");
-        assert_eq!(left(&waits), LONGEST);
+        times.waited("a", since);
+        assert_eq!(left(&times), Duration::ZERO);
+        times.begin("a");
+        assert_eq!(left(&times), LONGEST);
     }
 }
