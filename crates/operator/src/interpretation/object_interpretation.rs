@@ -172,7 +172,8 @@ impl Interpretation {
         objects: Vec<(ObjectKey, Arc<Value>)>,
     ) -> Result<Vec<Ailment>, JoinError> {
         let health = Operation::InterpretHealth;
-        let interpreter = self.interpreter(self.times.until(deployment), HashSet::new());
+        let wait = self.times.wait(deployment);
+        let interpreter = self.interpreter(wait.until(), HashSet::new());
         let (scripted, others): (Vec<_>, Vec<_>) = (0..)
             .zip(objects)
             .partition(|(_, (_, object))| self.is_customized(health, object));
@@ -189,7 +190,11 @@ impl Interpretation {
             let interpreter = &interpreter;
             async move { (place, self.ailment(interpreter, key, &object).await) }
         });
-        let (scripted, others) = tokio::join!(scripted, self.waiting(deployment, join_all(others)));
+        let others = async move {
+            let _wait = wait;
+            join_all(others).await
+        };
+        let (scripted, others) = tokio::join!(scripted, others);
         let mut found: Vec<(usize, _)> = scripted?.into_iter().chain(others).collect();
         found.sort_by_key(|(place, _)| *place);
         Ok(found.into_iter().filter_map(|(_, ailment)| ailment).collect())
@@ -233,7 +238,8 @@ impl Interpretation {
         objects: Vec<Value>,
     ) -> Result<Vec<Result<Vec<DependentObjectReference>, String>>, JoinError> {
         let operation = Operation::InterpretDependency;
-        let interpreter = self.interpreter(self.times.until(deployment), HashSet::new());
+        let wait = self.times.wait(deployment);
+        let interpreter = self.interpreter(wait.until(), HashSet::new());
         let (scripted, others): (Vec<_>, Vec<_>) = (0..)
             .zip(objects)
             .partition(|(_, object)| self.is_customized(operation, object));
@@ -250,18 +256,14 @@ impl Interpretation {
             let interpreter = &interpreter;
             async move { (place, dependencies(interpreter, &object).await) }
         });
-        let (scripted, others) = tokio::join!(scripted, self.waiting(deployment, join_all(others)));
+        let others = async move {
+            let _wait = wait;
+            join_all(others).await
+        };
+        let (scripted, others) = tokio::join!(scripted, others);
         let mut found: Vec<(usize, _)> = scripted?.into_iter().chain(others).collect();
         found.sort_by_key(|(place, _)| *place);
         Ok(found.into_iter().map(|(_, answer)| answer).collect())
-    }
-
-    /// Does what may wait for webhooks, in the time of a look.
-    pub(super) async fn waiting<T>(&self, deployment: &str, asking: impl Future<Output = T>) -> T {
-        let since = Instant::now();
-        let answer = asking.await;
-        self.times.waited(deployment, since);
-        answer
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use interpreter::{InterpreterSource, Operation};
 use serde_json::Value;
 use thiserror::Error;
+use tokio::time::Instant;
 use windlass_api::ObjectInterpretation;
 use windlass_cluster::{
     apply::{Retaining, Retention},
@@ -12,7 +13,10 @@ use windlass_cluster::{
 };
 use windlass_object::{names, object};
 
-use super::object_interpretation::{Interpretation, beside};
+use super::{
+    look_times::LookWait,
+    object_interpretation::{Interpretation, beside},
+};
 
 /// Why it is not known what must be kept.
 #[derive(Debug, Error)]
@@ -100,17 +104,15 @@ impl Retention for Interpretation {
                 return Ok(None);
             }
             let deployment = object::label(desired, names::BUNDLE_DEPLOYMENT).unwrap_or_default();
-            let interpreter = self.interpreter(self.times.until(deployment), spared);
+            // Who asks scripts only waits for nobody.
+            let wait = asks_webhook.then(|| self.times.wait(deployment));
+            let until = wait.as_ref().map_or_else(Instant::now, LookWait::until);
+            let interpreter = self.interpreter(until, spared);
             if !is_customized {
-                let asking = interpreter.retain(desired, observed);
-                return Ok(Some(self.waiting(deployment, asking).await?));
+                return Ok(Some(interpreter.retain(desired, observed).await?));
             }
             let (desired, observed) = (desired.clone(), observed.clone());
-            let asking = beside(async move { interpreter.retain(&desired, &observed).await });
-            let kept = match asks_webhook {
-                true => self.waiting(deployment, asking).await,
-                false => asking.await,
-            };
+            let kept = beside(async move { interpreter.retain(&desired, &observed).await }).await;
             Ok(Some(kept??))
         })
     }
