@@ -171,33 +171,23 @@ impl Interpretation {
         deployment: &str,
         objects: Vec<(ObjectKey, Arc<Value>)>,
     ) -> Result<Vec<Ailment>, JoinError> {
-        let health = Operation::InterpretHealth;
-        let wait = self.times.wait(deployment);
-        let interpreter = self.interpreter(wait.until(), HashSet::new());
-        let (scripted, others): (Vec<_>, Vec<_>) = (0..)
-            .zip(objects)
-            .partition(|(_, (_, object))| self.is_customized(health, object));
-        let (this, asked) = (self.clone(), interpreter.clone());
-        let scripted = by_turns(
-            scripted,
-            move |(place, (key, object))| {
-                let (this, asked) = (this.clone(), asked.clone());
-                async move { (place, this.ailment(&asked, key, &object).await) }
-            },
-            |(place, (key, _))| (place, Some(Ailment::unknown(key, TOO_LONG))),
-        );
-        let others = others.into_iter().map(|(place, (key, object))| {
-            let interpreter = &interpreter;
-            async move { (place, self.ailment(interpreter, key, &object).await) }
-        });
-        let others = async move {
-            let _wait = wait;
-            join_all(others).await
+        let this = self.clone();
+        let ask = move |interpreter: ResourceInterpreter, (key, object): (ObjectKey, Arc<Value>)| {
+            let this = this.clone();
+            async move { this.ailment(&interpreter, key, &object).await }
         };
-        let (scripted, others) = tokio::join!(scripted, others);
-        let mut found: Vec<(usize, _)> = scripted?.into_iter().chain(others).collect();
-        found.sort_by_key(|(place, _)| *place);
-        Ok(found.into_iter().filter_map(|(_, ailment)| ailment).collect())
+        let too_late = |(key, _)| Some(Ailment::unknown(key, TOO_LONG));
+        let found = self
+            .each(
+                deployment,
+                Operation::InterpretHealth,
+                objects,
+                |(_, object)| object,
+                ask,
+                too_late,
+            )
+            .await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     async fn ailment(
@@ -237,50 +227,67 @@ impl Interpretation {
         deployment: &str,
         objects: Vec<Value>,
     ) -> Result<Vec<Result<Vec<DependentObjectReference>, String>>, JoinError> {
+        let ask = |interpreter: ResourceInterpreter, object: Value| async move {
+            let found = interpreter.dependencies(&object).await;
+            found.map_err(|error| chain(&error))
+        };
         let operation = Operation::InterpretDependency;
+        self.each(
+            deployment,
+            operation,
+            objects,
+            |object| object,
+            ask,
+            |_| Err(TOO_LONG.to_owned()),
+        )
+        .await
+    }
+
+    /// Asks about each item, and returns the answers in their order: where scripts are asked, about one after the other and beside
+    /// whoever waits, and else about all at once.
+    async fn each<T, A, F>(
+        &self,
+        deployment: &str,
+        operation: Operation,
+        items: Vec<T>,
+        object: impl Fn(&T) -> &Value,
+        ask: impl Fn(ResourceInterpreter, T) -> F + Clone + Send + 'static,
+        too_late: fn(T) -> A,
+    ) -> Result<Vec<A>, JoinError>
+    where
+        T: Send + 'static,
+        A: Send + 'static,
+        F: Future<Output = A> + Send,
+    {
         let wait = self.times.wait(deployment);
         let interpreter = self.interpreter(wait.until(), HashSet::new());
         let (scripted, others): (Vec<_>, Vec<_>) = (0..)
-            .zip(objects)
-            .partition(|(_, object)| self.is_customized(operation, object));
-        let asked = interpreter.clone();
-        let scripted = by_turns(
-            scripted,
-            move |(place, object)| {
-                let asked = asked.clone();
-                async move { (place, dependencies(&asked, &object).await) }
-            },
-            |(place, _)| (place, Err(TOO_LONG.to_owned())),
-        );
-        let others = others.into_iter().map(|(place, object)| {
-            let interpreter = &interpreter;
-            async move { (place, dependencies(interpreter, &object).await) }
+            .zip(items)
+            .partition(|(_, item)| self.is_customized(operation, object(item)));
+        let others = others.into_iter().map(|(place, item)| {
+            let asking = ask(interpreter.clone(), item);
+            async move { (place, asking.await) }
         });
+        let others = join_all(others);
         let others = async move {
             let _wait = wait;
-            join_all(others).await
+            others.await
         };
+        let scripted = by_turns(interpreter.clone(), scripted, ask.clone(), too_late);
         let (scripted, others) = tokio::join!(scripted, others);
-        let mut found: Vec<(usize, _)> = scripted?.into_iter().chain(others).collect();
+        let mut found: Vec<(usize, A)> = scripted?.into_iter().chain(others).collect();
         found.sort_by_key(|(place, _)| *place);
         Ok(found.into_iter().map(|(_, answer)| answer).collect())
     }
 }
 
-async fn dependencies(
-    interpreter: &ResourceInterpreter,
-    object: &Value,
-) -> Result<Vec<DependentObjectReference>, String> {
-    let found = interpreter.dependencies(object).await;
-    found.map_err(|error| chain(&error))
-}
-
 /// Asks about one item after the other where nobody waits, for as long as there is time.
 async fn by_turns<T, A, F>(
-    items: Vec<T>,
-    ask: impl Fn(T) -> F + Send + 'static,
+    interpreter: ResourceInterpreter,
+    items: Vec<(usize, T)>,
+    ask: impl Fn(ResourceInterpreter, T) -> F + Send + 'static,
     too_late: fn(T) -> A,
-) -> Result<Vec<A>, JoinError>
+) -> Result<Vec<(usize, A)>, JoinError>
 where
     T: Send + 'static,
     A: Send + 'static,
@@ -292,11 +299,12 @@ where
     beside(async move {
         let begun = Instant::now();
         let mut answers = Vec::with_capacity(items.len());
-        for item in items {
-            answers.push(match begun.elapsed() < LONGEST {
-                true => ask(item).await,
+        for (place, item) in items {
+            let answer = match begun.elapsed() < LONGEST {
+                true => ask(interpreter.clone(), item).await,
                 false => too_late(item),
-            });
+            };
+            answers.push((place, answer));
         }
         answers
     })

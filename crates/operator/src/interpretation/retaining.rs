@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use interpreter::{InterpreterSource, Operation};
+use interpreter::{InterpretError, InterpreterSource, Operation, interpreter::InterpreterFailure};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -57,6 +57,14 @@ impl Interpretation {
         asked.any(|webhook| !spared.contains(webhook.uid()))
     }
 
+    /// Why it is not known what to keep of `desired`: who failed is said already where it is who answers, as is the object.
+    fn why(&self, error: InterpretError, desired: &Value) -> InterpreterFailure {
+        match self.first_rule(Operation::Retain, desired) {
+            Some(by) if by == error.interpreter => error.source,
+            _ => error.into(),
+        }
+    }
+
     /// Whether the BundleDeployment of an object wants none of this.
     fn is_disabled_for(&self, desired: &Value) -> bool {
         let Some(name) = object::label(desired, names::BUNDLE_DEPLOYMENT) else {
@@ -109,11 +117,12 @@ impl Retention for Interpretation {
             let until = wait.as_ref().map_or_else(Instant::now, LookWait::until);
             let interpreter = self.interpreter(until, spared);
             if !is_customized {
-                return Ok(Some(interpreter.retain(desired, observed).await?));
+                let kept = interpreter.retain(desired, observed).await;
+                return kept.map(Some).map_err(|error| self.why(error, desired));
             }
-            let (desired, observed) = (desired.clone(), observed.clone());
-            let kept = beside(async move { interpreter.retain(&desired, &observed).await }).await;
-            Ok(Some(kept??))
+            let (asked, observed) = (desired.clone(), observed.clone());
+            let kept = beside(async move { interpreter.retain(&asked, &observed).await }).await?;
+            kept.map(Some).map_err(|error| self.why(error, desired))
         })
     }
 }
