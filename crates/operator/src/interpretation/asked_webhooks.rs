@@ -186,7 +186,13 @@ impl Default for WebhookLine {
 impl CallUnderWay {
     fn take_note(&self, webhook: &WebhookInterpreter, said: Result<Answer, InterpreterFailure>) {
         let AskedWebhooks { memory, metrics, .. } = &*self.webhooks;
-        metrics.interpreted(webhook.configuration(), said.is_ok());
+        let failure = said
+            .as_ref()
+            .err()
+            .and_then(|failure| failure.downcast_ref::<WebhookError>());
+        if !failure.is_some_and(is_before_any_call) {
+            metrics.interpreted(webhook.configuration(), said.is_ok());
+        }
         let line = self.webhooks.line(webhook);
         match said {
             Ok(answer) => {
@@ -231,7 +237,7 @@ impl InterpreterSource for WebhookLook {
 
 impl WebhookLookup {
     async fn look_up(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
-        // What has no name cannot be remembered, and no webhook takes it.
+        // What has no name no webhook takes.
         let Some(asked) = WebhookQuestion::of(&self.webhook, question) else {
             return self.webhook.interpret(question).await;
         };
@@ -278,6 +284,14 @@ impl Interpreter for WebhookLookup {
 
     fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
         Box::pin(self.look_up(question))
+    }
+}
+
+/// Whether a webhook was not even called.
+fn is_before_any_call(failure: &WebhookError) -> bool {
+    match failure {
+        WebhookError::NotListed | WebhookError::Configuration(_) | WebhookError::Request(_) => true,
+        WebhookError::Call(_) | WebhookError::Answer(_) => false,
     }
 }
 

@@ -165,7 +165,7 @@ fn size(answer: &Answer) -> usize {
 // === impl WebhookQuestion ===
 
 impl WebhookQuestion {
-    /// What `webhook` is asked; `None` about what has no name.
+    /// What `webhook` is asked; `None` of what has no name, and of what no install asks.
     pub(super) fn of(webhook: &WebhookInterpreter, question: Question<'_>) -> Option<Self> {
         let mut hash = Sha256::new();
         match question {
@@ -174,7 +174,8 @@ impl WebhookQuestion {
                 hash.update(state(observed));
             }
             // What is desired has no version.
-            other => hash.update(state(other.object())),
+            Question::Health { object } | Question::Dependency { object } => hash.update(state(object)),
+            _ => return None,
         }
         let subject = QuestionSubject {
             webhook: webhook.uid().to_owned(),
