@@ -13,7 +13,6 @@ use std::{
 
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use runtime_hooks::{
     Catalog, Hook, HookReference, Registry,
     client::{CallOptions, HookClient},
@@ -23,6 +22,7 @@ use runtime_hooks::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_authority::TestAuthority;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::TcpListener,
@@ -219,18 +219,13 @@ impl ClusterApi {
             return Ok(None);
         };
         let directory = TempDir::new()?;
-        let mut ca = CertificateParams::default();
-        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
-        let key = KeyPair::generate()?;
-        let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
-            .signed_by(&key, &ca)?;
-        std::fs::write(directory.path().join("tls.crt"), leaf.pem())?;
-        std::fs::write(directory.path().join("tls.key"), key.serialize_pem())?;
+        let authority = TestAuthority::new("test");
+        let certificate = authority.server(&["127.0.0.1", "localhost"]);
+        certificate.write(directory.path());
         Ok(Some(Self {
             program,
             directory,
-            ca_bundle: STANDARD.encode(ca.pem()),
+            ca_bundle: STANDARD.encode(authority.pem()),
         }))
     }
 
