@@ -33,6 +33,7 @@
 mod admission;
 mod api;
 mod compile;
+mod config;
 mod crds;
 mod customizations;
 mod dependencies;
@@ -52,6 +53,7 @@ pub use self::{
         CustomizationTarget, INTERPRETATION_API_VERSION, InterpretationMode, InterpretationTarget,
         KARMADA_API_VERSION, ResourceInterpretationSpec, ResourceInterpreterCustomizationSpec,
     },
+    config::ConfiguredRetention,
     crds::crds,
     customizations::{CustomizationState, Customizations},
     dependencies::{InvalidDependencyError, united},
