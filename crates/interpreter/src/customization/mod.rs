@@ -47,6 +47,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::problem::FieldProblems;
 pub use self::{
     admission::admit,
     api::{
@@ -63,8 +64,4 @@ pub use self::{
         LocalValueRetention, ReplicaResourceRequirement, ReplicaRevision, StatusAggregation,
         StatusReflection,
     },
-};
-pub(crate) use self::{
-    crds::{crd, schema},
-    problem::FieldProblems,
 };

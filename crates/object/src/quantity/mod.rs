@@ -130,6 +130,19 @@ impl Quantity {
         })
     }
 
+    /// The amount times a factor, what is finer than a billionth rounded away from zero. What is too large is as large as can be.
+    #[must_use]
+    pub fn times(self, factor: Self) -> Self {
+        let (whole, part) = (self.billionths / ONE, self.billionths % ONE);
+        let of_whole = whole.saturating_mul(factor.billionths);
+        let of_part = part.saturating_mul(factor.billionths);
+        let rounding = i128::from(of_part % ONE != 0) * of_part.signum();
+        Self {
+            billionths: of_whole.saturating_add(of_part / ONE).saturating_add(rounding),
+            ..self
+        }
+    }
+
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.billionths == 0
@@ -200,6 +213,15 @@ impl Quantity {
             power += 3;
         }
         (number, power)
+    }
+}
+
+impl From<i64> for Quantity {
+    fn from(number: i64) -> Self {
+        Self {
+            billionths: i128::from(number) * ONE,
+            notation: Notation::Decimal,
+        }
     }
 }
 

@@ -182,3 +182,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_amount_times_a_factor_is_exact() {
+    for (amount, factor, expected) in [
+        ("500m", "0.3", "150m"),
+        ("1Gi", "0.5", "512Mi"),
+        ("1.5Gi", "0.2", "322122547200m"),
+        ("3", "0.1", "300m"),
+        ("1n", "0.5", "1n"),
+        ("-1n", "0.5", "-1n"),
+        ("0", "0.5", "0"),
+        ("1e29", "1000", "17014118346046923173168730371588"),
+    ] {
+        let product = quantity(amount).times(quantity(factor));
+        assert!(
+            product.to_string().starts_with(expected),
+            "{amount} * {factor} = {product}"
+        );
+    }
+}
