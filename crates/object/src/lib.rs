@@ -27,6 +27,7 @@
 //! ```
 
 pub mod ca_injectors;
+pub mod custom_resource;
 pub mod go_duration;
 pub mod json;
 pub mod label_selector;
@@ -35,6 +36,7 @@ pub mod object;
 pub mod patch;
 pub mod path;
 pub mod problem;
+pub mod quantity;
 pub mod rfc1123;
 pub mod secret_keys;
 pub mod text;
@@ -44,3 +46,4 @@ pub use go_duration::GoDuration;
 pub use object::{InCluster, ObjectKey};
 pub use path::JsonPath;
 pub use problem::{Problem, Rule};
+pub use quantity::{Quantity, QuantityError};

@@ -175,10 +175,10 @@ fn has_rules(schema: &Value) -> bool {
     }
 }
 
-/// The value at a path such as `spec.a`; null when there is none.
+/// The value at a path such as `spec.a[0].b`; null when there is none.
 fn at(object: &Value, path: &str) -> Value {
     let pointer: String = path
-        .split('.')
+        .split(['.', '[', ']'])
         .filter(|part| !part.is_empty())
         .map(|part| format!("/{part}"))
         .collect();

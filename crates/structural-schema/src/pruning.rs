@@ -13,9 +13,9 @@ pub(super) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
 }
 
 fn walk(schema: &Value, value: &mut Value, root: bool, path: &str, unknown: &mut Vec<String>) {
+    let preserve = schema["x-kubernetes-preserve-unknown-fields"] == true;
     match value {
         Value::Object(fields) => {
-            let preserve = schema["x-kubernetes-preserve-unknown-fields"] == true;
             let embedded = root || schema["x-kubernetes-embedded-resource"] == true;
             let additional = &schema["additionalProperties"];
             fields.retain(|name, value| {
@@ -42,6 +42,8 @@ fn walk(schema: &Value, value: &mut Value, root: bool, path: &str, unknown: &mut
                 keep
             });
         }
+        // Nothing is known of the items of a list that may be anything.
+        Value::Array(_) if preserve && !schema["items"].is_object() => {}
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
                 walk(

@@ -305,3 +305,24 @@ proptest! {
         prop_assert_eq!(text.validate(&object, Some(&object)), []);
     }
 }
+
+#[test]
+fn a_broken_rule_shows_what_it_is_about_in_a_list_too() {
+    let rule = json!([{"rule": "self != 'b'", "message": "no b"}]);
+    let item = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": rule});
+    let list = json!({"type": "array", "maxItems": 9, "items": item});
+    let schema = Structural::new(&json!({"type": "object", "properties": {"l": list}}));
+    let errors = schema.validate(&json!({"l": ["a", "b"]}), None);
+    assert_eq!(errors[0].to_string(), "l[1]: Invalid value: \"b\": no b");
+}
+
+#[test]
+fn lists_that_may_be_anything_are_kept() {
+    let schema = Structural::new(&json!({"type": "object", "properties": {
+        "free": {"x-kubernetes-preserve-unknown-fields": true},
+        "strict": {"type": "array", "items": {"type": "object", "properties": {}}},
+    }}));
+    let mut object = json!({"free": [{"a": [{"b": 1}]}], "strict": [{"a": 1}]});
+    assert_eq!(schema.prune(&mut object), ["strict[0].a"]);
+    assert_eq!(object, json!({"free": [{"a": [{"b": 1}]}], "strict": [{}]}));
+}

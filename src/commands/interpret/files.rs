@@ -7,7 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use interpreter::customization::{CustomizationState, Customizations};
+use interpreter::customization::{
+    ConfiguredRetention, CustomizationProblem, CustomizationState, Customizations,
+};
 use serde_json::Value;
 
 use crate::commands::documents;
@@ -17,6 +19,8 @@ use crate::commands::documents;
 pub(super) struct Customization {
     pub(super) file: PathBuf,
     pub(super) object: Value,
+    /// What it is of a Config, where it is from one.
+    retention: Option<ConfiguredRetention>,
 }
 
 /// The most bytes of a file.
@@ -24,6 +28,48 @@ const LARGEST: u64 = 20 << 20;
 
 /// The endings of files in folders that are read, as kubectl's.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+
+// === impl Customization ===
+
+impl Customization {
+    pub(super) fn new(file: &Path, object: Value) -> Self {
+        Self {
+            file: file.to_owned(),
+            object,
+            retention: None,
+        }
+    }
+
+    /// An object of a file; of a Config each of its retentions.
+    fn all_of(file: &Path, object: Value) -> anyhow::Result<Vec<Self>> {
+        match ConfiguredRetention::of(&object) {
+            None => Ok(vec![Self::new(file, object)]),
+            Some(Ok(retentions)) => Ok(retentions
+                .into_iter()
+                .map(|retention| Self {
+                    file: file.to_owned(),
+                    object: retention.customization.clone(),
+                    retention: Some(retention),
+                })
+                .collect()),
+            Some(Err(problems)) => {
+                let wrong: Vec<_> = problems
+                    .iter()
+                    .map(|problem| format!("{}: {problem}", file.display()))
+                    .collect();
+                bail!(wrong.join("\n"));
+            }
+        }
+    }
+
+    /// What is wrong with it, by the field where that stands in the file.
+    pub(super) fn problem(&self, problem: &CustomizationProblem) -> CustomizationProblem {
+        match &self.retention {
+            Some(retention) => retention.problem(problem),
+            None => problem.clone(),
+        }
+    }
+}
 
 /// The documents of a file.
 pub(super) fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
@@ -48,11 +94,9 @@ pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Resu
             false => vec![path.clone()],
         };
         for file in files {
-            let objects = documents(&file)?;
-            found.extend(objects.into_iter().map(|object| Customization {
-                file: file.clone(),
-                object,
-            }));
+            for object in documents(&file)? {
+                found.extend(Customization::all_of(&file, object)?);
+            }
         }
     }
     if found.is_empty() {
@@ -79,7 +123,8 @@ pub(super) fn source(customizations: &[Customization]) -> anyhow::Result<Arc<Cus
             continue;
         };
         let file = customization.file.display();
-        wrong.extend(problems.iter().map(|problem| format!("{file}: {problem}")));
+        let problems = problems.iter().map(|problem| customization.problem(problem));
+        wrong.extend(problems.map(|problem| format!("{file}: {problem}")));
     }
     if !wrong.is_empty() {
         bail!(wrong.join("\n"));
@@ -106,4 +151,50 @@ pub(super) fn below(folder: &Path, recursive: bool) -> anyhow::Result<Vec<PathBu
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Customization>, String> {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("config.yaml");
+        fs::write(&file, text).unwrap();
+        let read = customizations(&[file.clone()], false).and_then(|customizations| {
+            source(&customizations)?;
+            Ok(customizations)
+        });
+        read.map_err(|error| error.to_string().replace(&format!("{}: ", file.display()), ""))
+    }
+
+    #[test]
+    fn each_retention_of_a_config_is_a_customization() {
+        let config = "
+            apiVersion: config.karmada.io/v1alpha1
+            kind: Config
+            metadata: {name: c}
+            spec:
+              retentions:
+              - {apiVersion: v1, kind: Service, fields: [.spec.clusterIP]}
+              - {apiVersion: v1, kind: KIND, retentionLua: return desiredObj}
+        ";
+        let names: Vec<_> = read(&config.replace("KIND", "Pod"))
+            .unwrap()
+            .into_iter()
+            .map(|customization| customization.object["metadata"]["name"].clone())
+            .collect();
+        assert_eq!(names, ["c/retentions[0]", "c/retentions[1]"]);
+        for (kind, expected) in [
+            ("''", "spec.retentions[1].kind: must not be empty"),
+            (
+                "Service",
+                "spec.retentions[1]: is for the kind that retentions[0] is for",
+            ),
+        ] {
+            assert_eq!(read(&config.replace("KIND", kind)).unwrap_err(), expected);
+        }
+    }
 }

@@ -33,6 +33,7 @@
 mod admission;
 mod api;
 mod compile;
+mod config;
 mod crds;
 mod customizations;
 mod dependencies;
@@ -47,12 +48,14 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::problem::FieldProblems;
 pub use self::{
     admission::admit,
     api::{
         CustomizationTarget, INTERPRETATION_API_VERSION, InterpretationMode, InterpretationTarget,
         KARMADA_API_VERSION, ResourceInterpretationSpec, ResourceInterpreterCustomizationSpec,
     },
+    config::ConfiguredRetention,
     crds::crds,
     customizations::{CustomizationState, Customizations},
     dependencies::{InvalidDependencyError, united},
@@ -63,8 +66,4 @@ pub use self::{
         LocalValueRetention, ReplicaResourceRequirement, ReplicaRevision, StatusAggregation,
         StatusReflection,
     },
-};
-pub(crate) use self::{
-    crds::{crd, schema},
-    problem::FieldProblems,
 };

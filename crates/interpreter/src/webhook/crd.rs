@@ -1,12 +1,10 @@
 //! The CustomResourceDefinition of ResourceInterpreterWebhookConfiguration.
 
 use serde_json::{Value, json};
+use windlass_object::custom_resource::{ResourceScope, crd, schema};
 
 use super::{ResourceInterpreterWebhook, rule::ANY};
-use crate::{
-    Operation,
-    customization::{KARMADA_API_VERSION, crd, schema},
-};
+use crate::{Operation, customization::KARMADA_API_VERSION};
 
 /// The CustomResourceDefinition of ResourceInterpreterWebhookConfiguration, where Karmada's own is not there.
 pub fn webhook_configuration_crd() -> Value {
@@ -18,6 +16,7 @@ pub fn webhook_configuration_crd() -> Value {
         operations();
     crd(
         KARMADA_API_VERSION,
+        ResourceScope::Cluster,
         &json!({
             "kind": "ResourceInterpreterWebhookConfiguration",
             "listKind": "ResourceInterpreterWebhookConfigurationList",
@@ -27,7 +26,7 @@ pub fn webhook_configuration_crd() -> Value {
         }),
         &[],
         "ResourceInterpreterWebhookConfiguration says which webhooks interpret objects.",
-        ("webhooks", webhooks),
+        vec![("webhooks", webhooks)],
     )
 }
 

@@ -1,5 +1,7 @@
 mod admission;
 mod choice;
+#[cfg(feature = "lua")]
+mod config;
 mod crds;
 mod overruled;
 mod properties;

@@ -1,0 +1,116 @@
+//! Typed overrides: what Kubernetes has a field for.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Affinity, OverrideOperation, ResourceRequirements, Toleration, TopologySpreadConstraint,
+    schemas::{containers, rules},
+};
+
+/// An override of one field of an object, or of the pods that it makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[
+    ("self.type != 'annotations' || has(self.annotations)", "type: annotations needs annotations"),
+    ("self.type != 'labels' || has(self.labels)", "type: labels needs labels"),
+    ("self.type != 'nodeSelector' || has(self.nodeSelector)", "type: nodeSelector needs nodeSelector"),
+    (
+        "self.type != 'schedulerName' || self.operation == 'remove' || has(self.schedulerName)",
+        "type: schedulerName needs schedulerName",
+    ),
+    (
+        "self.type != 'resourceRequirements' || has(self.resourceRequirements)",
+        "type: resourceRequirements needs resourceRequirements",
+    ),
+    ("self.type != 'resourceOversell' || has(self.resourcesOversell)", "type: resourceOversell needs resourcesOversell"),
+    ("self.type != 'affinity' || self.operation == 'remove' || has(self.affinity)", "type: affinity needs affinity"),
+    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations needs tolerations"),
+    (
+        "self.type != 'topologySpreadConstraints' || self.operation == 'remove' || has(self.topologySpreadConstraints)",
+        "type: topologySpreadConstraints needs topologySpreadConstraints",
+    ),
+])))]
+pub struct OriginOverrider {
+    /// What is overridden.
+    #[serde(rename = "type")]
+    pub origin_type: OriginType,
+    /// add, replace or remove.
+    pub operation: OverrideOperation,
+    /// Whether all that is there is replaced, instead of single entries.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
+    /// For resourceRequirements and resourceOversell: which container, counted from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    #[schemars(range(min = 0))]
+    pub container_count: i64,
+    /// For resourceRequirements and resourceOversell: names of containers and init containers, or * alone for all of both; empty for
+    /// containerCount.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = containers()))]
+    pub containers: Vec<String>,
+    /// For annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// For labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// For nodeSelector.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// For hostNetwork; not given for false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_network: bool,
+    /// For schedulerName.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scheduler_name: String,
+    /// For resourceRequirements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_requirements: Option<ResourceRequirements>,
+    /// For resourceOversell: factors in quotes above 0 by resource, below requests and limits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources_oversell: BTreeMap<String, BTreeMap<String, String>>,
+    /// For affinity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
+    /// For tolerations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
+    /// For topologySpreadConstraints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
+}
+
+/// What a typed override overrides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub enum OriginType {
+    /// Annotations of the object.
+    Annotations,
+    /// Labels of the object.
+    Labels,
+    /// Labels that nodes must have.
+    NodeSelector,
+    /// Whether pods use the network of their node.
+    HostNetwork,
+    /// Who chooses nodes for pods.
+    SchedulerName,
+    /// What containers ask for, and may use.
+    ResourceRequirements,
+    /// What containers ask for, or may use, times a factor.
+    ResourceOversell,
+    /// Which nodes and pods a pod is drawn to or kept from.
+    Affinity,
+    /// Taints that a pod tolerates.
+    Tolerations,
+    /// How pods spread over domains.
+    TopologySpreadConstraints,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_first(count: &i64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,319 @@
+//! The CustomResourceDefinitions of the policies.
+
+use serde_json::{Value, json};
+use windlass_object::custom_resource::{ResourceScope, column, crd, schema};
+
+use crate::api::{ClusterValidatePolicySpec, OverridePolicySpec, POLICY_API_VERSION, PolicyStatus};
+
+/// The CustomResourceDefinitions of OverridePolicy, ClusterOverridePolicy and ClusterValidatePolicy.
+pub fn crds() -> Vec<Value> {
+    let spec = schema::<OverridePolicySpec>();
+    vec![
+        definition(
+            "OverridePolicy",
+            "op",
+            ResourceScope::Namespaced,
+            "OverridePolicy says how objects of its namespace are overridden when they are written.",
+            spec.clone(),
+        ),
+        definition(
+            "ClusterOverridePolicy",
+            "cop",
+            ResourceScope::Cluster,
+            "ClusterOverridePolicy says how objects are overridden when they are written.",
+            spec,
+        ),
+        definition(
+            "ClusterValidatePolicy",
+            "cvp",
+            ResourceScope::Cluster,
+            "ClusterValidatePolicy says what is refused when objects are written or deleted.",
+            schema::<ClusterValidatePolicySpec>(),
+        ),
+    ]
+}
+
+fn definition(kind: &str, short_name: &str, scope: ResourceScope, description: &str, spec: Value) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = singular.strip_suffix('y').unwrap_or(&singular).to_owned() + "ies";
+    crd(
+        POLICY_API_VERSION,
+        scope,
+        &json!({
+            "kind": kind,
+            "listKind": format!("{kind}List"),
+            "plural": plural,
+            "singular": singular,
+            "shortNames": [short_name],
+        }),
+        &[
+            column("SELECTS", ".spec.resourceSelectors[*].kind"),
+            column("FAILURE-POLICY", ".spec.failurePolicy"),
+            column("READY", r#".status.conditions[?(@.type=="Ready")].status"#),
+        ],
+        description,
+        vec![("spec", spec), ("status", schema::<PolicyStatus>())],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use structural_schema::Structural;
+
+    use super::*;
+
+    fn schema_of(kind: &str) -> Value {
+        let crds = crds();
+        let crd = crds.iter().find(|crd| crd["spec"]["names"]["kind"] == kind);
+        crd.unwrap()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    }
+
+    fn errors(kind: &str, spec: &Value) -> Vec<String> {
+        let object =
+            json!({"apiVersion": POLICY_API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
+        let errors = Structural::new(&schema_of(kind)).validate(&object, None);
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn f1_three_kinds_have_the_names_that_kinitiras_gave_them() {
+        let told: Vec<_> = crds()
+            .iter()
+            .map(|crd| {
+                let spec = &crd["spec"];
+                let subresources = &spec["versions"][0]["subresources"];
+                assert_eq!(subresources, &json!({"status": {}}));
+                json!([
+                    crd["metadata"]["name"],
+                    spec["names"]["shortNames"],
+                    spec["scope"],
+                    spec["versions"][0]["name"]
+                ])
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                json!([
+                    "overridepolicies.policy.kcloudlabs.io",
+                    ["op"],
+                    "Namespaced",
+                    "v1alpha1"
+                ]),
+                json!([
+                    "clusteroverridepolicies.policy.kcloudlabs.io",
+                    ["cop"],
+                    "Cluster",
+                    "v1alpha1"
+                ]),
+                json!([
+                    "clustervalidatepolicies.policy.kcloudlabs.io",
+                    ["cvp"],
+                    "Cluster",
+                    "v1alpha1"
+                ]),
+            ]
+        );
+    }
+
+    /// Whatever a structural schema may not have, or leaves unexplained.
+    fn check(schema: &Value, path: &str) {
+        let known = [
+            "description",
+            "type",
+            "nullable",
+            "properties",
+            "required",
+            "items",
+            "additionalProperties",
+            "enum",
+            "minItems",
+            "maxItems",
+            "minLength",
+            "maxLength",
+            "minimum",
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-int-or-string",
+            "x-kubernetes-validations",
+            "x-kubernetes-list-type",
+            "x-kubernetes-list-map-keys",
+        ];
+        let fields = schema.as_object().unwrap();
+        for keyword in fields.keys() {
+            assert!(known.contains(&keyword.as_str()), "{path}: {keyword}");
+        }
+        let has_type = [
+            "type",
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-int-or-string",
+        ];
+        assert!(has_type.iter().any(|name| fields.contains_key(*name)), "{path}");
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            assert!(
+                name == "metadata" || field["description"].is_string(),
+                "{path} has no description"
+            );
+            check(field, &path);
+        }
+        for name in ["items", "additionalProperties"] {
+            if let Some(items) = schema.get(name) {
+                check(items, &format!("{path}[]"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_schemas_are_structural_and_explain_themselves() {
+        for crd in crds() {
+            let kind = crd["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+            let schema = schema_of(&kind);
+            check(&schema, &kind);
+            assert_eq!(structural_schema::rule_problems(&schema, &kind), []);
+        }
+    }
+
+    fn of_override(overriders: Value) -> Vec<String> {
+        errors(
+            "OverridePolicy",
+            &json!({"overrideRules": [{"overriders": overriders}]}),
+        )
+    }
+
+    fn of_condition(condition: Value) -> Vec<String> {
+        let template = json!({"type": "condition", "condition": condition});
+        errors(
+            "ClusterValidatePolicy",
+            &json!({"validateRules": [{"template": template}]}),
+        )
+    }
+
+    #[test]
+    fn f1_what_the_documents_call_required_is_required() {
+        assert_eq!(
+            errors("OverridePolicy", &json!({})),
+            ["spec.overrideRules: Required value"]
+        );
+        assert_eq!(
+            errors("ClusterValidatePolicy", &json!({})),
+            ["spec.validateRules: Required value"]
+        );
+        let rule = "spec.overrideRules[0].overriders";
+        assert_eq!(
+            of_override(json!({"template": {}, "plaintext": [{}], "origin": [{}]})),
+            [
+                format!("{rule}.template.type: Required value"),
+                format!("{rule}.template.operation: Required value"),
+                format!("{rule}.plaintext[0].path: Required value"),
+                format!("{rule}.plaintext[0].op: Required value"),
+                format!("{rule}.origin[0].type: Required value"),
+                format!("{rule}.origin[0].operation: Required value"),
+            ]
+        );
+        let condition = "spec.validateRules[0].template.condition";
+        assert_eq!(
+            of_condition(json!({})),
+            [
+                format!("{condition}.cond: Required value"),
+                format!("{condition}.dataRef: Required value"),
+                format!("{condition}.message: Required value"),
+            ]
+        );
+    }
+
+    #[test]
+    fn f1_fields_that_need_each_other_are_refused_apart() {
+        let invalid =
+            |path: &str, message: &str| vec![format!("{path}: Invalid value: \"object\": {message}")];
+        let rule = "spec.overrideRules[0].overriders";
+        assert_eq!(
+            of_override(json!({})),
+            invalid(
+                rule,
+                "must have at least one of plaintext, cue, cel, template and origin"
+            )
+        );
+        let template = format!("{rule}.template");
+        for (fields, message) in [
+            (
+                json!({"type": "resources", "operation": "add"}),
+                "type: resources needs resources",
+            ),
+            (
+                json!({"type": "affinity", "operation": "add"}),
+                "type: affinity needs affinity",
+            ),
+            (
+                json!({"type": "tolerations", "operation": "remove"}),
+                "type: tolerations needs tolerations",
+            ),
+            (
+                json!({"type": "labels", "operation": "add", "path": "a"}),
+                "type: annotations and labels need value or valueRef",
+            ),
+            (
+                json!({"type": "labels", "operation": "remove"}),
+                "type: annotations and labels need path, or value.stringMap",
+            ),
+        ] {
+            assert_eq!(
+                of_override(json!({"template": fields})),
+                invalid(&template, message)
+            );
+        }
+        let removes = json!({"type": "labels", "operation": "remove", "path": "a"});
+        assert_eq!(of_override(json!({"template": removes})), [""; 0]);
+        let condition = "spec.validateRules[0].template.condition";
+        let current = json!({"from": "current", "path": "/a"});
+        for (data, message) in [
+            (json!({"from": "k8s", "path": "/a"}), "from: k8s needs k8s"),
+            (json!({"from": "http", "path": "a"}), "from: http needs http"),
+            (
+                json!({"from": "current"}),
+                "path is missing; only from: owner needs none",
+            ),
+        ] {
+            assert_eq!(
+                of_condition(json!({"cond": "Exist", "dataRef": data, "message": "no"})),
+                invalid(&format!("{condition}.dataRef"), message)
+            );
+        }
+        assert_eq!(
+            of_condition(json!({"cond": "Exist", "dataRef": {"from": "owner"}, "message": "no"})),
+            [""; 0]
+        );
+        assert_eq!(
+            of_condition(json!({"cond": "Gt", "dataRef": current, "message": "no"})),
+            invalid(
+                condition,
+                "needs value or valueRef; only cond: Exist and NotExist need none"
+            )
+        );
+        assert_eq!(
+            of_condition(
+                json!({"cond": "In", "dataRef": current, "value": {"string": "a"}, "message": "no"})
+            ),
+            invalid(condition, "cond: In and NotIn need a value that is a list")
+        );
+    }
+
+    #[test]
+    fn f4_the_star_stands_alone() {
+        let overriders = json!({"cue": "patches: []"});
+        let rules = json!([{"targetOperations": ["CREATE", "*"], "overriders": overriders}]);
+        assert_eq!(
+            errors("OverridePolicy", &json!({"overrideRules": rules})),
+            ["spec.overrideRules[0].targetOperations: Invalid value: \"array\": * must be the only one"]
+        );
+        let rules = json!([{"targetOperations": ["*"], "overriders": overriders}]);
+        assert_eq!(
+            errors("OverridePolicy", &json!({"overrideRules": rules})),
+            [""; 0]
+        );
+        let rules = json!([{"targetOperations": ["PATCH"], "overriders": overriders}]);
+        assert_eq!(
+            errors("OverridePolicy", &json!({"overrideRules": rules})).len(),
+            1
+        );
+    }
+}

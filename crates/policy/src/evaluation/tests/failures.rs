@@ -1,0 +1,175 @@
+use super::*;
+use crate::{AdmissionOperation, FailureReason, RuleStep, api::FailurePolicyType};
+
+fn with_failure_policy(mut policy: Value, failure_policy: &str) -> Value {
+    policy["spec"]["failurePolicy"] = failure_policy.into();
+    policy
+}
+
+fn failing() -> Value {
+    json!({"cue": adds("/spec/b", "$object/spec/missing")})
+}
+
+#[test]
+fn f19_a_policy_that_fails_refuses_and_nothing_is_done() {
+    let policies = [
+        overriding("a", &[json!({"cue": adds("/spec/a", 1)})]),
+        overriding("b", &[json!({"cue": adds("/spec/c", 1)}), failing()]),
+        overriding("c", &[json!({"cue": adds("/spec/d", 1)})]),
+    ];
+    let pod = pod();
+    let outcome = overridden(&policies, &AdmissionAttributes::create(&pod));
+    let refusal = outcome.refusal.clone().unwrap();
+    assert_eq!(
+        refusal.to_string(),
+        "ClusterOverridePolicy b: rule 1: cue: $object/spec/missing is not there"
+    );
+    assert_eq!(
+        (refusal.rule, refusal.reason),
+        (Some(1), FailureReason::Step(RuleStep::Cue))
+    );
+    assert_eq!(refusal.failure_policy, FailurePolicyType::Fail);
+    assert_eq!(patch(&outcome), json!([]));
+    assert_eq!(outcome.asked.len(), 2);
+}
+
+#[test]
+fn f19_nothing_is_left_of_a_policy_that_fails_and_is_ignored() {
+    let policies = [
+        overriding("a", &[json!({"cue": adds("/spec/a", 1)})]),
+        with_failure_policy(
+            overriding("b", &[json!({"cue": adds("/spec/c", 1)}), failing()]),
+            "Ignore",
+        ),
+        overriding("c", &[json!({"cue": adds("/spec/d", 1)})]),
+    ];
+    let pod = pod();
+    let outcome = overridden(&policies, &AdmissionAttributes::create(&pod));
+    assert_eq!(outcome.refusal, None);
+    assert_eq!(outcome.object["spec"], json!({"nodeName": "x", "a": 1, "d": 1}));
+    assert_eq!(outcome.ignored.len(), 1);
+    let changed: Vec<_> = outcome
+        .steps
+        .iter()
+        .map(|step| step.policy.name.as_str())
+        .collect();
+    assert_eq!(changed, ["a", "c"]);
+}
+
+#[test]
+fn every_way_to_fail_is_one_clear_error() {
+    for (overriders, expected) in [
+        (
+            json!({"cue": "{"}),
+            "spec.overrideRules[0].overriders.cue: line 1, column 1: is not JSON",
+        ),
+        (
+            json!({"cue": "{}"}),
+            "rule 0: cue: the program does not have what it is for: patches, or validate",
+        ),
+        (
+            json!({"cue": "{\"patches\": {}}"}),
+            "rule 0: cue: patches is not a list",
+        ),
+        (
+            json!({"cue": "{\"patches\": [{}]}"}),
+            "rule 0: cue: patches[0].op: must be add, replace, remove, test, copy or move",
+        ),
+        (
+            json!({"plaintext": [{"op": "add", "path": "/spec/nodeName/a", "value": 1}]}),
+            "rule 0: plaintext: /spec/nodeName/a: /spec/nodeName is neither an object nor a list",
+        ),
+        (
+            json!({"plaintext": [{"op": "add", "path": "a", "value": 1}]}),
+            "spec.overrideRules[0].overriders.plaintext[0].path: \"a\" is not a JSON pointer: begin with /",
+        ),
+        (
+            json!({"plaintext": [{"op": "add", "path": "/a"}]}),
+            "spec.overrideRules[0].overriders.plaintext[0].value: must be given",
+        ),
+        (
+            json!({"origin": [{"type": "resourceRequirements", "operation": "add", "containerCount": 3, "resourceRequirements": {"limits": {"cpu": 1}}}]}),
+            "rule 0: origin: origin[0]: containerCount is 3, but the object has 0 containers",
+        ),
+        (
+            json!({"template": {"type": "resourcesOversell", "operation": "replace", "resourcesOversell": {"cpuFactor": "2"}}}),
+            "spec.overrideRules[0].overriders.template.resourcesOversell.cpuFactor: \"2\" is not a factor: write a number above 0 and below 1, for example 0.5",
+        ),
+    ] {
+        let pod = pod();
+        let outcome = overridden(
+            &[overriding("a", &[overriders])],
+            &AdmissionAttributes::create(&pod),
+        );
+        let refusal = outcome.refusal.unwrap().to_string();
+        assert_eq!(refusal, format!("ClusterOverridePolicy a: {expected}"));
+    }
+}
+
+#[test]
+fn without_an_engine_a_rule_says_so() {
+    let overriders = json!({
+        "cue": "patches: []",
+        "cel": {"expression": "[]"},
+        "template": {"type": "labels", "operation": "remove", "path": "a"},
+    });
+    let policy = overriding("a", &[overriders]);
+    let compiled = crate::CompiledPolicy::compile(&policy, &crate::Engines::default()).unwrap();
+    let problems: Vec<_> = compiled.problems().iter().map(ToString::to_string).collect();
+    let rule = "spec.overrideRules[0].overriders";
+    assert_eq!(
+        problems,
+        [
+            format!("{rule}.renderedCue: this program was built without CUE"),
+            format!("{rule}.cue: this program was built without CUE"),
+            format!("{rule}.cel: this program was built without CEL"),
+        ]
+    );
+}
+
+#[test]
+fn a_request_whose_time_has_run_out_is_not_asked_further() {
+    let policies = [overriding("a", &[json!({"cue": adds("/spec/a", 1)})])];
+    let budget = EvaluationBudget {
+        is_over: &|| true,
+        ..EvaluationBudget::default()
+    };
+    let pod = pod();
+    let attributes = AdmissionAttributes::create(&pod);
+    let outcome = done(set(&policies).override_object(&attributes, &Answers::default(), &budget));
+    assert_eq!(outcome.refusal.unwrap().reason, FailureReason::Deadline);
+    let policies = [validating("a", json!([{"cue": "{}"}]))];
+    let outcome = done(set(&policies).validate(&attributes, &Answers::default(), &budget));
+    assert_eq!(outcome.refusals[0].reason, FailureReason::Deadline);
+}
+
+#[test]
+fn a_namespace_that_is_not_known_fails_as_the_policy_says() {
+    let spec =
+        json!({"namespaceSelector": {}, "overrideRules": [{"overriders": {"cue": adds("/spec/a", 1)}}]});
+    let policy = policy("ClusterOverridePolicy", "a", spec);
+    let pod = pod();
+    let attributes = AdmissionAttributes::create(&pod);
+    let outcome = overridden(std::slice::from_ref(&policy), &attributes);
+    assert_eq!(outcome.refusal.unwrap().reason, FailureReason::Selection);
+    let outcome = overridden(&[with_failure_policy(policy, "Ignore")], &attributes);
+    assert_eq!((outcome.refusal, outcome.ignored.len()), (None, 1));
+}
+
+#[test]
+fn a_failing_rule_for_another_operation_is_not_asked() {
+    let rules = json!([{"targetOperations": ["UPDATE"], "overriders": {"cue": "no JSON"}}]);
+    let policies = [policy(
+        "ClusterOverridePolicy",
+        "a",
+        json!({"overrideRules": rules}),
+    )];
+    let pod = pod();
+    let create = AdmissionAttributes::create(&pod);
+    assert_eq!(overridden(&policies, &create).refusal, None);
+    let update = AdmissionAttributes {
+        operation: AdmissionOperation::Update,
+        ..create
+    };
+    assert!(overridden(&policies, &update).refusal.is_some());
+}

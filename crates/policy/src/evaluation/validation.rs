@@ -1,0 +1,213 @@
+//! Validate policies, all of them.
+
+use serde_json::Value;
+
+use super::{
+    failure::{FailureReason, PolicyFailure, RuleStop},
+    policy_set::PolicyEvaluation,
+    subject::RuleSubject,
+};
+use crate::{
+    AdmissionAttributes, Answers, CompiledPolicy, EvaluationBudget, PolicyKey,
+    api::{FailurePolicyType, ValidationAction},
+    compiled::{CompiledRule, PolicyRules, RuleStep, StepAction},
+};
+
+/// What validate policies say to a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValidationOutcome {
+    /// What rules object to, in the order of policies and rules.
+    pub findings: Vec<PolicyFinding>,
+    /// The policies that were asked, in order.
+    pub asked: Vec<PolicyKey>,
+    /// The failures that do not matter, as their policies say.
+    pub ignored: Vec<PolicyFailure>,
+    /// The failures for which the request is refused.
+    pub refusals: Vec<PolicyFailure>,
+}
+
+/// What a rule objects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFinding {
+    /// The policy.
+    pub policy: PolicyKey,
+    /// Which of its rules, counted from 0.
+    pub rule: usize,
+    /// Which step of it.
+    pub step: RuleStep,
+    /// What it says.
+    pub reason: String,
+    /// What becomes of the request.
+    pub actions: Vec<ValidationAction>,
+}
+
+// === impl ValidationOutcome ===
+
+impl ValidationOutcome {
+    /// Whether the request may go on.
+    pub fn is_allowed(&self) -> bool {
+        self.refusals.is_empty() && self.of(ValidationAction::Deny).next().is_none()
+    }
+
+    /// What is objected to with this action.
+    pub fn of(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
+        let has = move |finding: &&PolicyFinding| finding.actions.contains(&action);
+        self.findings.iter().filter(has)
+    }
+
+    /// Why the request is refused: all reasons, in order. One that stands alone stands as its policy has it.
+    pub fn message(&self) -> Option<String> {
+        let denials: Vec<_> = self.of(ValidationAction::Deny).collect();
+        if let ([denial], []) = (denials.as_slice(), self.refusals.as_slice()) {
+            return Some(denial.reason.clone());
+        }
+        let denials = denials
+            .iter()
+            .map(|denial| format!("{} ({})", denial.reason, denial.policy));
+        let failures = self.refusals.iter().map(ToString::to_string);
+        let reasons: Vec<_> = denials.chain(failures).collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    /// What whoever sent the request is warned of.
+    pub fn warnings(&self) -> Vec<String> {
+        self.of(ValidationAction::Warn)
+            .map(|finding| format!("{}: {}", finding.policy, finding.reason))
+            .collect()
+    }
+}
+
+/// Asks all policies. Each is asked about the same object, so that all that has to be fetched is known at once.
+pub(super) fn validate<'p>(
+    policies: impl Iterator<Item = Result<&'p CompiledPolicy, PolicyFailure>>,
+    attributes: &AdmissionAttributes<'_>,
+    answers: &Answers,
+    budget: &EvaluationBudget<'_>,
+) -> PolicyEvaluation<ValidationOutcome> {
+    let mut outcome = ValidationOutcome::default();
+    let mut missing = Vec::new();
+    let mut subject = RuleSubject::new(attributes);
+    for policy in policies {
+        let policy = match policy {
+            Ok(policy) => policy,
+            Err(failure) => {
+                let refuses = failure.failure_policy == FailurePolicyType::Fail;
+                outcome.note(failure, refuses);
+                continue;
+            }
+        };
+        outcome.asked.push(policy.key.clone());
+        let PolicyRules::Validate(rules, actions) = &policy.rules else {
+            continue;
+        };
+        // As of ValidatingAdmissionPolicy: what does not deny does not refuse by failing.
+        let refuses =
+            policy.failure_policy == FailurePolicyType::Fail && actions.contains(&ValidationAction::Deny);
+        let outer = policy
+            .outer_problem()
+            .map_or(Ok(()), |problem| {
+                Err(RuleStop::Failed(FailureReason::Policy, problem.to_string()))
+            })
+            .and_then(|()| subject.meets_conditions(policy, budget));
+        match outer {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(stop) => {
+                outcome.note_stop(policy, None, stop, refuses, &mut missing);
+                continue;
+            }
+        }
+        for (index, rule) in rules.iter().enumerate() {
+            if !attributes.operation.is_among(&rule.operations) {
+                continue;
+            }
+            match ask(policy, rule, &mut subject, answers, budget) {
+                Ok(None) => {}
+                Ok(Some((step, reason))) => outcome.findings.push(PolicyFinding {
+                    policy: policy.key.clone(),
+                    rule: index,
+                    step,
+                    reason,
+                    actions: actions.clone(),
+                }),
+                Err(stop) => outcome.note_stop(policy, Some(index), stop, refuses, &mut missing),
+            }
+        }
+    }
+    if missing.is_empty() {
+        PolicyEvaluation::Done(outcome)
+    } else {
+        PolicyEvaluation::Missing(missing)
+    }
+}
+
+impl ValidationOutcome {
+    fn note(&mut self, failure: PolicyFailure, refuses: bool) {
+        if refuses {
+            self.refusals.push(failure);
+        } else {
+            self.ignored.push(failure);
+        }
+    }
+
+    fn note_stop(
+        &mut self,
+        policy: &CompiledPolicy,
+        rule: Option<usize>,
+        stop: RuleStop,
+        refuses: bool,
+        missing: &mut Vec<crate::DataReference>,
+    ) {
+        match stop {
+            RuleStop::Missing(more) => missing.extend(more),
+            RuleStop::Failed(reason, message) => {
+                self.note(PolicyFailure::new(policy, rule, reason, message), refuses);
+            }
+        }
+    }
+}
+
+/// What a rule objects to. The first step that objects is enough.
+fn ask(
+    policy: &CompiledPolicy,
+    rule: &CompiledRule,
+    subject: &mut RuleSubject<'_>,
+    answers: &Answers,
+    budget: &EvaluationBudget<'_>,
+) -> Result<Option<(RuleStep, String)>, RuleStop> {
+    if let Some(problem) = rule.problems.first() {
+        return Err(RuleStop::Failed(FailureReason::Policy, problem.to_string()));
+    }
+    subject.resolve(rule, answers)?;
+    for (step, action) in &rule.steps {
+        let failed = |message: &str| RuleStop::Failed(FailureReason::Step(*step), message.to_owned());
+        if (budget.is_over)() {
+            return Err(RuleStop::Failed(
+                FailureReason::Deadline,
+                "the time for the request has run out".into(),
+            ));
+        }
+        let StepAction::Program(program, inputs) = action else {
+            continue;
+        };
+        let verdict = subject.run(*step, &**program, inputs, budget)?;
+        let fields = verdict
+            .as_object()
+            .ok_or_else(|| failed("validate is not an object"))?;
+        let is_valid = match fields.get("valid") {
+            None => true,
+            Some(Value::Bool(is_valid)) => *is_valid,
+            Some(_) => return Err(failed("validate.valid is neither true nor false")),
+        };
+        if is_valid {
+            continue;
+        }
+        let reason = match fields.get("reason") {
+            Some(Value::String(reason)) if !reason.is_empty() => reason.clone(),
+            None | Some(Value::Null | Value::String(_)) => format!("refused by {}", policy.key),
+            Some(_) => return Err(failed("validate.reason is not a string")),
+        };
+        return Ok(Some((*step, reason)));
+    }
+    Ok(None)
+}

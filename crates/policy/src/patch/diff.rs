@@ -1,0 +1,120 @@
+//! What makes one object of another.
+
+use serde_json::Value;
+
+use super::operation::{JsonPatch, JsonPatchOperation, Pointer};
+
+/// The most pairs of items that are compared to find which of a list stay.
+const PAIRS: usize = 10_000;
+
+/// The patch (RFC 6902) that makes `after` of `before`: it touches only what differs. Items of lists that stay are not written again,
+/// but in lists that are very long and differ much.
+pub fn difference(before: &Value, after: &Value) -> JsonPatch {
+    let mut patch = JsonPatch::new();
+    compare(before, after, &mut Vec::new(), &mut patch);
+    patch
+}
+
+fn compare(before: &Value, after: &Value, path: &mut Vec<String>, patch: &mut JsonPatch) {
+    match (before, after) {
+        _ if before == after => {}
+        (Value::Object(old), Value::Object(new)) => {
+            for (name, old) in old {
+                path.push(name.clone());
+                match new.get(name) {
+                    Some(new) => compare(old, new, path, patch),
+                    None => patch.push(JsonPatchOperation::Remove(at(path))),
+                }
+                path.pop();
+            }
+            for (name, new) in new {
+                if !old.contains_key(name) {
+                    path.push(name.clone());
+                    patch.push(JsonPatchOperation::Add(at(path), new.clone()));
+                    path.pop();
+                }
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => compare_lists(old, new, path, patch),
+        _ => patch.push(JsonPatchOperation::Replace(at(path), after.clone())),
+    }
+}
+
+fn at(path: &[String]) -> Pointer {
+    Pointer::of(path)
+}
+
+/// Goes through both lists from the front, past those items that stay. Between these, items that are on both sides are compared, and
+/// the rest is removed or added.
+fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &mut JsonPatch) {
+    let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let back = old[front..]
+        .iter()
+        .rev()
+        .zip(new[front..].iter().rev())
+        .take_while(|(old, new)| old == new)
+        .count();
+    let old = &old[front..old.len() - back];
+    let new = &new[front..new.len() - back];
+    let mut kept = kept(old, new);
+    kept.push((old.len(), new.len()));
+    // Where the next item is in the list as it has become so far.
+    let mut place = front;
+    let (mut old_start, mut new_start) = (0, 0);
+    for (old_end, new_end) in kept {
+        let old = &old[old_start..old_end];
+        let new = &new[new_start..new_end];
+        let common = old.len().min(new.len());
+        for (old, new) in old.iter().zip(new) {
+            path.push(place.to_string());
+            compare(old, new, path, patch);
+            path.pop();
+            place += 1;
+        }
+        path.push(place.to_string());
+        for _ in common..old.len() {
+            patch.push(JsonPatchOperation::Remove(at(path)));
+        }
+        path.pop();
+        for item in &new[common..] {
+            path.push(place.to_string());
+            patch.push(JsonPatchOperation::Add(at(path), item.clone()));
+            path.pop();
+            place += 1;
+        }
+        place += 1;
+        (old_start, new_start) = (old_end + 1, new_end + 1);
+    }
+}
+
+/// The longest series of items that both lists have in the same order, as their indexes in both.
+fn kept(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
+    if old.len().saturating_mul(new.len()) > PAIRS {
+        return Vec::new();
+    }
+    let width = new.len() + 1;
+    let mut longest = vec![0_usize; (old.len() + 1) * width];
+    for row in (0..old.len()).rev() {
+        for column in (0..new.len()).rev() {
+            longest[row * width + column] = if old[row] == new[column] {
+                longest[(row + 1) * width + column + 1] + 1
+            } else {
+                longest[(row + 1) * width + column].max(longest[row * width + column + 1])
+            };
+        }
+    }
+    let (mut row, mut column) = (0, 0);
+    let mut kept = Vec::new();
+    while row < old.len() && column < new.len() {
+        if old[row] == new[column] {
+            kept.push((row, column));
+            row += 1;
+            column += 1;
+        } else if longest[(row + 1) * width + column] >= longest[row * width + column + 1] {
+            row += 1;
+        } else {
+            column += 1;
+        }
+    }
+    kept
+}

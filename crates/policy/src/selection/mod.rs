@@ -1,0 +1,14 @@
+//! Which policies are for an object.
+
+mod field_path;
+mod policy_index;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+pub use self::selector::SelectionError;
+pub(crate) use self::{
+    field_path::{field, written},
+    policy_index::PolicyIndex,
+    selector::{SubjectMatcher, check, selects_content},
+};

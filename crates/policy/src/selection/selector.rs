@@ -1,0 +1,187 @@
+//! Whether a policy is for an object.
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_object::label_selector;
+
+use super::field_path::{LONGEST, field, written};
+use crate::{
+    AdmissionAttributes, PolicyKey,
+    api::{FieldSelector, FieldSelectorRequirement, ResourceSelector, SelectorOperator},
+    problem::PolicyProblems,
+};
+
+/// Which objects a policy is for.
+#[derive(Clone, Debug)]
+pub(crate) struct SubjectMatcher {
+    /// The namespace outside of which it is for none; empty for no such limit.
+    namespace: String,
+    selectors: Vec<ResourceSelector>,
+    namespace_selector: Option<Value>,
+}
+
+/// It cannot be told whether a policy is for an object.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the Namespace {0} is not known, whose labels spec.namespaceSelector asks for")]
+pub struct SelectionError(String);
+
+// === impl SubjectMatcher ===
+
+impl SubjectMatcher {
+    /// Reads the selectors of a policy, and notes what is wrong with them.
+    pub(crate) fn new(
+        key: &PolicyKey,
+        selectors: &[ResourceSelector],
+        namespace_selector: Option<&Value>,
+        problems: &mut PolicyProblems,
+    ) -> Self {
+        for (index, selector) in selectors.iter().enumerate() {
+            problems.within(format!("resourceSelectors[{index}]"), |problems| {
+                check(selector, problems);
+                if ![key.namespace.as_str(), ""].contains(&selector.namespace.as_str())
+                    && !key.namespace.is_empty()
+                {
+                    let message = format!(
+                        "must be empty or {:?}: an OverridePolicy is for objects of its own namespace",
+                        key.namespace
+                    );
+                    problems.note("namespace", message);
+                }
+            });
+        }
+        if let Some(selector) = namespace_selector {
+            check_labels("namespaceSelector", selector, problems);
+        }
+        Self {
+            namespace: key.namespace.clone(),
+            selectors: selectors.to_vec(),
+            namespace_selector: namespace_selector.cloned(),
+        }
+    }
+
+    /// The apiVersions and kinds that it is for; none for all.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.selectors
+            .iter()
+            .map(|selector| (selector.api_version.as_str(), selector.kind.as_str()))
+    }
+
+    /// Whether it is for an object.
+    ///
+    /// # Errors
+    ///
+    /// When that depends on labels of a Namespace that is not known.
+    pub(crate) fn is_for(&self, attributes: &AdmissionAttributes<'_>) -> Result<bool, SelectionError> {
+        let is_inside = self.namespace.is_empty() || self.namespace == attributes.namespace();
+        let is_selected = || {
+            let mut selectors = self.selectors.iter();
+            self.selectors.is_empty() || selectors.any(|selector| selects(selector, attributes))
+        };
+        if !is_inside || !is_selected() {
+            return Ok(false);
+        }
+        self.is_for_namespace(attributes)
+    }
+
+    fn is_for_namespace(&self, attributes: &AdmissionAttributes<'_>) -> Result<bool, SelectionError> {
+        let Some(selector) = &self.namespace_selector else {
+            return Ok(true);
+        };
+        let namespace = match attributes.namespace() {
+            _ if attributes.is_namespace() => attributes.subject(),
+            "" => return Ok(true),
+            name => attributes
+                .namespace_object
+                .ok_or_else(|| SelectionError(name.to_owned()))?,
+        };
+        Ok(label_selector::matches(selector, labels(namespace)))
+    }
+}
+
+/// Notes what is wrong with a selector.
+pub(crate) fn check(selector: &ResourceSelector, problems: &mut PolicyProblems) {
+    for (name, value) in [("apiVersion", &selector.api_version), ("kind", &selector.kind)] {
+        if value.contains('*') {
+            problems.note(name, "must be one; no selectors at all select all objects");
+        }
+    }
+    if let Some(labels) = &selector.label_selector {
+        check_labels("labelSelector", labels, problems);
+    }
+    let Some(fields) = &selector.field_selector else {
+        return;
+    };
+    let long = format!("must not be longer than {LONGEST} bytes");
+    if fields.match_fields.keys().any(|path| path.len() > LONGEST) {
+        problems.note("fieldSelector.matchFields", &long);
+    }
+    for (index, requirement) in fields.match_expressions.iter().enumerate() {
+        if requirement.field.len() > LONGEST {
+            problems.note(format!("fieldSelector.matchExpressions[{index}].field"), &long);
+        }
+    }
+}
+
+fn check_labels(name: &str, selector: &Value, problems: &mut PolicyProblems) {
+    if let Err(error) = label_selector::check(selector) {
+        let error = error.to_string();
+        let (field, message) = error.split_once(": ").unwrap_or(("", &error));
+        problems.note(format!("{name}{field}"), message);
+    }
+}
+
+fn labels(object: &Value) -> &Value {
+    object.pointer("/metadata/labels").unwrap_or(&Value::Null)
+}
+
+fn selects(selector: &ResourceSelector, attributes: &AdmissionAttributes<'_>) -> bool {
+    let is_kind = attributes.kind() == (selector.api_version.as_str(), selector.kind.as_str());
+    let is_namespace = selector.namespace.is_empty() || selector.namespace == attributes.namespace();
+    if !is_kind || !is_namespace {
+        return false;
+    }
+    if !selector.name.is_empty() {
+        return selector.name == attributes.name();
+    }
+    selects_content(selector, attributes.subject())
+}
+
+/// Whether an object has the labels and fields that a selector asks for.
+pub(crate) fn selects_content(selector: &ResourceSelector, object: &Value) -> bool {
+    let fits_labels = |selector| label_selector::matches(selector, labels(object));
+    selector.label_selector.as_ref().is_none_or(fits_labels)
+        && selector
+            .field_selector
+            .as_ref()
+            .is_none_or(|selector| fits_fields(selector, object))
+}
+
+fn fits_fields(selector: &FieldSelector, object: &Value) -> bool {
+    let has = |(path, value): (&String, &String)| {
+        field(object, path)
+            .and_then(written)
+            .is_some_and(|found| found == value.as_str())
+    };
+    selector.match_fields.iter().all(has)
+        && selector
+            .match_expressions
+            .iter()
+            .all(|requirement| holds(requirement, object))
+}
+
+fn holds(requirement: &FieldSelectorRequirement, object: &Value) -> bool {
+    let found = field(object, &requirement.field);
+    let is_listed = || {
+        let Some(found) = found.and_then(written) else {
+            return false;
+        };
+        let mut values = requirement.value.iter().chain(&requirement.values);
+        values.any(|value| *value == found)
+    };
+    match requirement.operator {
+        SelectorOperator::In => is_listed(),
+        SelectorOperator::NotIn => !is_listed(),
+        SelectorOperator::Exists => found.is_some(),
+        SelectorOperator::DoesNotExist => found.is_none(),
+    }
+}
