@@ -309,6 +309,8 @@ pub(crate) const SAME: &[&str] = &[
     "local t = {} t.x = t return t",
     r#"return '\255'"#,
     r#"return '\195'"#,
+    r#"return '\226\130'"#,
+    "return string.sub('äö€', 1, -2)",
     r#"return 'a\0b'"#,
     r#"return '\239\191\189'"#,
     "return os.date('!%Y-%m-%dT%H:%M:%SZ', 0)",

@@ -182,10 +182,6 @@ pub(crate) const DIFFERENT: &[(&str, &str)] = &[
     ("local t = {} return {a=t, b=t}", "a table may be there twice"),
     ("local t = {1} return {a=t, b=t}", "a table may be there twice"),
     (
-        r#"return '\226\130'"#,
-        "bytes that are not UTF-8 are replaced one by one in Go",
-    ),
-    (
         "return os.date('!%c', 0)",
         "gopher-lua has other letters for dates, and some wrong",
     ),

@@ -163,7 +163,7 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("config.yaml");
         fs::write(&file, text).unwrap();
-        let read = customizations(&[file.clone()], false).and_then(|customizations| {
+        let read = customizations(std::slice::from_ref(&file), false).and_then(|customizations| {
             source(&customizations)?;
             Ok(customizations)
         });

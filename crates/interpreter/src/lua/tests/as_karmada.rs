@@ -79,3 +79,17 @@ fn libraries_can_be_required() {
         assert_eq!(returned(body), Ok(expected), "{body}");
     }
 }
+
+#[test]
+fn each_byte_that_is_no_text_is_marked() {
+    for (body, expected) in [
+        ("return ('€'):sub(1, 2) .. 'x'", json!("\u{fffd}\u{fffd}x")),
+        ("return 'a\\255\\195'", json!("a\u{fffd}\u{fffd}")),
+        (
+            "return {[('ä'):sub(2)] = 1, ['ä'] = 2}",
+            json!({"\u{fffd}": 1, "ä": 2}),
+        ),
+    ] {
+        assert_eq!(returned(body), Ok(expected), "{body}");
+    }
+}
