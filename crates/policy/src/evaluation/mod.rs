@@ -3,6 +3,7 @@
 mod failure;
 mod overriding;
 mod policy_set;
+mod processing;
 mod subject;
 #[cfg(test)]
 mod tests;

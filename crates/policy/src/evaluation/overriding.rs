@@ -166,7 +166,7 @@ fn apply(
         }
         match action {
             StepAction::Program(program, inputs) => {
-                let given = subject.run(*step, &**program, inputs, budget)?;
+                let given = subject.run(*step, &**program, inputs, answers, budget)?;
                 let patch = JsonPatchOperation::read(&given).map_err(|error| failed(error.to_string()))?;
                 change(subject, patch, *step, &mut note)?;
             }

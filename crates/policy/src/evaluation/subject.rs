@@ -5,7 +5,10 @@ use std::cell::OnceCell;
 use serde_json::{Map, Value, json};
 use windlass_object::object;
 
-use super::failure::{FailureReason, RuleStop};
+use super::{
+    failure::{FailureReason, RuleStop},
+    processing,
+};
 use crate::{
     AdmissionAttributes, AdmissionOperation, Answers, CompiledPolicy, EvaluationBudget,
     compiled::{CompiledRule, InputKind, RuleStep},
@@ -93,10 +96,24 @@ impl<'a> RuleSubject<'a> {
         step: RuleStep,
         program: &dyn RuleProgram,
         inputs: &InputKind,
+        answers: &Answers,
         budget: &EvaluationBudget<'_>,
     ) -> Result<Value, RuleStop> {
         let failed = |message| RuleStop::Failed(FailureReason::Step(step), message);
-        let given = program.evaluate(&self.inputs(inputs), budget);
+        let mut given = self.inputs(inputs);
+        let processed = match inputs {
+            InputKind::Cue {
+                processing: Some(processing),
+                ..
+            } => {
+                let processing = processing.evaluate(&given, budget);
+                let processing = processing.map_err(|error| failed(error.to_string()))?;
+                processing::answered(&processing.unwrap_or_default(), answers)?
+            }
+            _ => None,
+        };
+        given.extend(processed.as_ref().map(|processed| ("processing", processed)));
+        let given = program.evaluate(&given, budget);
         given
             .map_err(|error| failed(error.to_string()))?
             .ok_or_else(|| failed("the program does not have what it is for: patches, or validate".into()))
@@ -112,6 +129,7 @@ impl<'a> RuleSubject<'a> {
                 has_old_object,
                 has_request,
                 has_namespace_object,
+                ..
             } => {
                 let inputs = [
                     (true, "object", self.object()),

@@ -190,7 +190,7 @@ fn ask(
         let StepAction::Program(program, inputs) = action else {
             continue;
         };
-        let verdict = subject.run(*step, &**program, inputs, budget)?;
+        let verdict = subject.run(*step, &**program, inputs, answers, budget)?;
         let fields = verdict
             .as_object()
             .ok_or_else(|| failed("validate is not an object"))?;

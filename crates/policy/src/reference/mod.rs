@@ -11,4 +11,5 @@ mod rule_references;
 mod tests;
 
 pub use self::data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest};
+pub(crate) use self::read::check_url;
 pub(crate) use self::rule_references::{ReferenceResolution, RuleReferences};
