@@ -1,4 +1,5 @@
 mod failures;
+mod hostile;
 mod overriding;
 #[cfg(feature = "cue")]
 mod references;
