@@ -1,6 +1,6 @@
 //! What programs may do to those who run them: nothing but fail.
 
-#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what is wrong fails the test")]
 
 use std::{cell::Cell, time::Instant};
 
@@ -69,6 +69,50 @@ fn deep_brackets_are_refused() {
         if !close.is_empty() {
             problems(&close.repeat(100_000));
         }
+    }
+}
+
+#[test]
+fn nesting_within_the_limits_runs_on_the_stack_of_a_thread() {
+    for (open, close, depth) in [
+        ("[", "]", 60),
+        ("{a: ", "}", 30),
+        ("(", ")", 60),
+        ("-", "", 60),
+        ("len([", "])", 30),
+        ("\"\\(", ")\"", 30),
+        ("[if true {", "}]", 20),
+        ("[for x in [1] {", "}]", 20),
+        ("[1][", "]", 30),
+        ("(1 & ", ")", 60),
+        ("(*2 | ", ")", 1),
+    ] {
+        let source = format!("patches: [{}0{}]", open.repeat(depth), close.repeat(depth));
+        let program = CueProgram::compile(&source);
+        let program = program.unwrap_or_else(|problems| panic!("{open}: {problems}"));
+        let output = program.evaluate(&CueInputs::new(), "patches", &CueBudget::default());
+        assert!(
+            output
+                .as_ref()
+                .err()
+                .is_none_or(|error| error.category() == "error"),
+            "{open}: {output:?}"
+        );
+    }
+    // What leads furthest into each other for one level of the budget.
+    for link in [
+        "[NEXT]",
+        "{a: NEXT}",
+        "[if true {NEXT}]",
+        "NEXT & NEXT",
+        "(NEXT | *NEXT)",
+        "\"\\(NEXT)\"",
+    ] {
+        let chain: String = (0..500)
+            .map(|index| format!("f{index}: {}\n", link.replace("NEXT", &format!("f{}", index + 1))))
+            .collect();
+        let output = run(&format!("{chain}f500: 1\npatches: [f0]"), &json!({}));
+        assert!(output.is_err(), "{link}");
     }
 }
 
