@@ -16,6 +16,7 @@ pub mod patch;
 mod policy_object;
 mod problem;
 mod reference;
+mod rehearsal;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -28,11 +29,12 @@ pub use self::{
         Engines, EvaluationBudget, EvaluationError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
     },
     evaluation::{
-        AppliedStep, Evaluation, FailureReason, Finding, OverrideOutcome, PolicyFailure, PolicySet,
-        ValidationOutcome,
+        AppliedStep, Evaluation, ExplainedPart, FailureReason, Finding, OverrideOutcome, PolicyExplanation,
+        PolicyFailure, PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, SourcePosition},
     reference::{Answer, Answers, DataReference, HttpRequest},
+    rehearsal::{KnownData, KnownResponse, Rehearsal},
     selection::SelectionError,
 };
