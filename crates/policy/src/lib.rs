@@ -7,6 +7,7 @@
 
 mod admission;
 pub mod api;
+pub mod cases;
 mod compiled;
 mod crds;
 mod engine;
