@@ -14,6 +14,7 @@ const PURE: &[&str] = &[
     "trust",
     "interpreter",
     "json-path",
+    "policy",
     "runtime-hooks",
     "structural-schema",
 ];

@@ -1,4 +1,4 @@
-//! What evaluates programs of rules, and renders templates to them.
+//! What evaluates programs of rules.
 
 use std::{fmt, sync::Arc};
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    PolicyProblem, SourcePosition,
-    api::{CelOverride, CelValidationRule, MatchCondition, OverrideRuleTemplate, ValidateRuleTemplate},
+    PolicyProblem, ProgramPosition,
+    api::{CelOverride, CelValidationRule, MatchCondition},
 };
 
 /// A program as it is written.
@@ -47,25 +47,7 @@ pub trait RuleProgram: Send + Sync + fmt::Debug {
         &self,
         inputs: &[(&str, &Value)],
         budget: &EvaluationBudget<'_>,
-    ) -> Result<Option<Value>, EvaluationError>;
-}
-
-/// Renders templates to programs in CUE that get the input `data`, with `object`, `oldObject` and `extraParams`. What they give is what
-/// the template means: nobody looks at it again.
-pub trait TemplateRenderer: Send + Sync {
-    /// A program as of [`RuleSource::CueOverride`].
-    ///
-    /// # Errors
-    ///
-    /// With all that is wrong, each with its field below the template.
-    fn override_rule(&self, template: &OverrideRuleTemplate) -> Result<String, Vec<PolicyProblem>>;
-
-    /// A program as of [`RuleSource::CueValidation`].
-    ///
-    /// # Errors
-    ///
-    /// With all that is wrong, each with its field below the template.
-    fn validate_rule(&self, template: &ValidateRuleTemplate) -> Result<String, Vec<PolicyProblem>>;
+    ) -> Result<Option<Value>, ProgramError>;
 }
 
 /// What one evaluation of a program may take.
@@ -74,7 +56,7 @@ pub struct EvaluationBudget<'a> {
     /// The most steps, as the engine counts them.
     pub steps: u64,
     /// How deep values and calls may be nested.
-    pub depth: usize,
+    pub depth: u32,
     /// The most bytes of values that are made, about.
     pub bytes: usize,
     /// Whether the time for the whole request has run out.
@@ -84,9 +66,9 @@ pub struct EvaluationBudget<'a> {
 /// Why a program gives nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{message}", .position.map(|position| format!("{position}: ")).unwrap_or_default())]
-pub struct EvaluationError {
+pub struct ProgramError {
     /// Where in the program.
-    pub position: Option<SourcePosition>,
+    pub position: Option<ProgramPosition>,
     /// What went wrong.
     pub message: String,
 }
@@ -98,8 +80,6 @@ pub struct Engines {
     pub cue: Option<Arc<dyn RuleEngine>>,
     /// For CEL.
     pub cel: Option<Arc<dyn RuleEngine>>,
-    /// For templates.
-    pub renderer: Option<Arc<dyn TemplateRenderer>>,
 }
 
 // === impl EvaluationBudget ===
@@ -108,7 +88,7 @@ impl Default for EvaluationBudget<'_> {
     fn default() -> Self {
         Self {
             steps: 1_000_000,
-            depth: 128,
+            depth: 100,
             bytes: 16 << 20,
             is_over: &|| false,
         }
@@ -126,9 +106,9 @@ impl fmt::Debug for EvaluationBudget<'_> {
     }
 }
 
-// === impl EvaluationError ===
+// === impl ProgramError ===
 
-impl EvaluationError {
+impl ProgramError {
     /// That something went wrong, at no place in particular.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
@@ -143,7 +123,16 @@ impl EvaluationError {
 impl Engines {
     /// Those that are built in.
     pub fn built_in() -> Self {
-        Self::default()
+        Self {
+            #[cfg(feature = "cel")]
+            cel: Some(Arc::new(crate::cel::CelEngine)),
+            #[cfg(not(feature = "cel"))]
+            cel: None,
+            #[cfg(feature = "cue")]
+            cue: Some(Arc::new(crate::cue::CueEngine)),
+            #[cfg(not(feature = "cue"))]
+            cue: None,
+        }
     }
 
     /// Compiles a program.
@@ -172,7 +161,6 @@ impl fmt::Debug for Engines {
             .debug_struct("Engines")
             .field("cue", &self.cue.is_some())
             .field("cel", &self.cel.is_some())
-            .field("renderer", &self.renderer.is_some())
             .finish()
     }
 }

@@ -8,8 +8,12 @@
 mod admission;
 pub mod api;
 pub mod cases;
+#[cfg(feature = "cel")]
+pub mod cel;
 mod compiled;
 mod crds;
+#[cfg(feature = "cue")]
+pub mod cue;
 mod engine;
 mod evaluation;
 mod origin;
@@ -18,6 +22,8 @@ mod policy_object;
 mod problem;
 mod reference;
 mod rehearsal;
+pub mod render;
+mod review;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -26,16 +32,15 @@ pub use self::{
     admission::{AdmissionAttributes, AdmissionOperation},
     compiled::{CompiledPolicy, RuleStep},
     crds::crds,
-    engine::{
-        Engines, EvaluationBudget, EvaluationError, RuleEngine, RuleProgram, RuleSource, TemplateRenderer,
-    },
+    engine::{Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
     evaluation::{
         AppliedStep, Evaluation, ExplainedPart, FailureReason, Finding, OverrideOutcome, PolicyExplanation,
         PolicyFailure, PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
-    problem::{PolicyProblem, SourcePosition},
+    problem::{PolicyProblem, ProgramPosition},
     reference::{Answer, Answers, DataReference, HttpRequest},
     rehearsal::{KnownData, KnownResponse, Rehearsal},
+    review::{admit, check, rendering, rule_statuses},
     selection::SelectionError,
 };

@@ -8,14 +8,14 @@ pub struct PolicyProblem {
     /// The field, for example `spec.overrideRules[0].overriders.cue`.
     pub path: String,
     /// Where in a program or an expression that the field holds.
-    pub position: Option<SourcePosition>,
+    pub position: Option<ProgramPosition>,
     /// What is wrong.
     pub message: String,
 }
 
 /// A place in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SourcePosition {
+pub struct ProgramPosition {
     /// The line, counted from 1.
     pub line: usize,
     /// The column, counted from 1, in characters.
@@ -61,9 +61,9 @@ impl fmt::Display for PolicyProblem {
     }
 }
 
-// === impl SourcePosition ===
+// === impl ProgramPosition ===
 
-impl fmt::Display for SourcePosition {
+impl fmt::Display for ProgramPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}, column {}", self.line, self.column)
     }
@@ -127,7 +127,7 @@ mod tests {
         problems.within("rules[0]", |problems| {
             problems.note("", "must not be empty");
             let problem = PolicyProblem {
-                position: Some(SourcePosition { line: 2, column: 7 }),
+                position: Some(ProgramPosition { line: 2, column: 7 }),
                 ..PolicyProblem::new("", "expected }")
             };
             problems.extend("cue", vec![problem]);

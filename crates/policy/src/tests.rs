@@ -1,13 +1,12 @@
-//! What tests of several modules use: an engine for programs that are JSON, and policies.
+//! What tests of several modules use: an engine for programs that are JSON, and policies. What templates are rendered to is CUE.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::{
-    CompiledPolicy, Engines, EvaluationBudget, EvaluationError, PolicyProblem, RuleEngine, RuleProgram,
-    RuleSource, TemplateRenderer,
-    api::{OverrideRuleTemplate, POLICY_API_VERSION, ValidateRuleTemplate},
+    CompiledPolicy, Engines, EvaluationBudget, PolicyProblem, ProgramError, RuleEngine, RuleProgram,
+    RuleSource, api::POLICY_API_VERSION,
 };
 
 /// Programs are JSON: `patches` and `validate` are what they give. A text `$object/spec/a` is what is there in an input.
@@ -15,9 +14,6 @@ struct JsonEngine;
 
 #[derive(Debug)]
 struct JsonProgram(Value, &'static str);
-
-/// Renders a label template to a program that takes its value from what it refers to, and a condition to one that objects.
-struct TestRenderer;
 
 impl RuleEngine for JsonEngine {
     fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>> {
@@ -28,9 +24,13 @@ impl RuleEngine for JsonEngine {
             RuleSource::CelValidation(cel) => (cel.validations[0].expression.clone(), "validate"),
             RuleSource::CelConditions(conditions) => (conditions[0].expression.clone(), "met"),
         };
+        #[cfg(feature = "cue")]
+        if text.contains("@tag(data)") {
+            return crate::cue::CueEngine.compile(source);
+        }
         let text = text.split("@tag(").next().unwrap();
         let program = serde_json::from_str(text).map_err(|error| {
-            let position = crate::SourcePosition {
+            let position = crate::ProgramPosition {
                 line: error.line(),
                 column: error.column(),
             };
@@ -48,7 +48,7 @@ impl RuleProgram for JsonProgram {
         &self,
         inputs: &[(&str, &Value)],
         _: &EvaluationBudget<'_>,
-    ) -> Result<Option<Value>, EvaluationError> {
+    ) -> Result<Option<Value>, ProgramError> {
         let Some(output) = self.0.get(self.1) else {
             return Ok(None);
         };
@@ -58,7 +58,7 @@ impl RuleProgram for JsonProgram {
     }
 }
 
-fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), EvaluationError> {
+fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), ProgramError> {
     match value {
         Value::String(text) if text.starts_with('$') => {
             let (name, pointer) = text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1));
@@ -66,7 +66,7 @@ fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), EvaluationEr
             let found = input.and_then(|(_, input)| input.pointer(pointer));
             *value = found
                 .cloned()
-                .ok_or_else(|| EvaluationError::new(format!("{text} is not there")))?;
+                .ok_or_else(|| ProgramError::new(format!("{text} is not there")))?;
             Ok(())
         }
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, inputs)),
@@ -75,29 +75,11 @@ fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), EvaluationEr
     }
 }
 
-impl TemplateRenderer for TestRenderer {
-    fn override_rule(&self, template: &OverrideRuleTemplate) -> Result<String, Vec<PolicyProblem>> {
-        let Some(reference) = &template.value_ref else {
-            return Err(vec![PolicyProblem::new("valueRef", "is missing")]);
-        };
-        let value = format!("$data/extraParams/{}", reference.path);
-        let path = format!("/metadata/labels/{}", template.path);
-        Ok(json!({"patches": [{"op": "replace", "path": path, "value": value}]}).to_string())
-    }
-
-    fn validate_rule(&self, template: &ValidateRuleTemplate) -> Result<String, Vec<PolicyProblem>> {
-        let condition = template.condition.as_ref().unwrap();
-        let reason = format!("$data/extraParams/{}", condition.data_ref.path);
-        Ok(json!({"validate": {"valid": false, "reason": reason}}).to_string())
-    }
-}
-
 /// Engines for tests.
 pub(crate) fn engines() -> Engines {
     Engines {
         cue: Some(Arc::new(JsonEngine)),
         cel: Some(Arc::new(JsonEngine)),
-        renderer: Some(Arc::new(TestRenderer)),
     }
 }
 

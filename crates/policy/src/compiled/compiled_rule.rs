@@ -9,6 +9,7 @@ use crate::{
     patch::{JsonPatch, JsonPatchOperation, Pointer},
     problem::PolicyProblems,
     reference::RuleReferences,
+    render,
 };
 
 /// A rule that can be asked, or what keeps it from that.
@@ -35,10 +36,7 @@ impl CompiledRule {
                 origin::check_tolerations(&template.tolerations, problems);
                 compiled.references = RuleReferences::of_override(key, template, problems);
             });
-            let rendered = engines
-                .renderer
-                .as_ref()
-                .map(|renderer| renderer.override_rule(template));
+            let rendered = render::render_override(template);
             compiled.add_rendered(
                 rendered,
                 |text| RuleSource::CueOverride(text),
@@ -90,10 +88,7 @@ impl CompiledRule {
             problems.within("template", |problems| {
                 compiled.references = RuleReferences::of_validation(key, template, problems);
             });
-            let rendered = engines
-                .renderer
-                .as_ref()
-                .map(|renderer| renderer.validate_rule(template));
+            let rendered = render::render_validation(template);
             compiled.add_rendered(
                 rendered,
                 |text| RuleSource::CueValidation(text),
@@ -134,15 +129,14 @@ impl CompiledRule {
     /// Adds what a template was rendered to. What was wrong with the template itself is not told a second time.
     fn add_rendered(
         &mut self,
-        rendered: Option<Result<String, Vec<PolicyProblem>>>,
+        rendered: Result<String, Vec<PolicyProblem>>,
         source: fn(&str) -> RuleSource<'_>,
         engines: &Engines,
         problems: &mut PolicyProblems,
     ) {
         match rendered {
-            None => problems.note("template", "this program was built without templates"),
-            Some(Err(of_template)) => problems.extend("template", of_template),
-            Some(Ok(text)) => {
+            Err(of_template) => problems.extend("template", of_template),
+            Ok(text) => {
                 let inputs = InputKind::Rendered;
                 self.add_program(
                     RuleStep::RenderedCue,

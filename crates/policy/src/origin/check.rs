@@ -17,7 +17,7 @@ use crate::{
 pub(crate) fn check(overriders: &[OriginOverrider], problems: &mut PolicyProblems) {
     for (index, overrider) in overriders.iter().enumerate() {
         problems.within(format!("origin[{index}]"), |problems| {
-            check_one(overrider, problems)
+            check_one(overrider, problems);
         });
         let conflicts = |other: &&OriginOverrider| {
             let types = [overrider.origin_type, other.origin_type];
@@ -51,7 +51,7 @@ fn check_one(overrider: &OriginOverrider, problems: &mut PolicyProblems) {
         OriginType::Annotations => check_keys("annotations", &overrider.annotations, problems),
         OriginType::Labels => check_labels("labels", &overrider.labels, is_removal, problems),
         OriginType::NodeSelector => {
-            check_labels("nodeSelector", &overrider.node_selector, is_removal, problems)
+            check_labels("nodeSelector", &overrider.node_selector, is_removal, problems);
         }
         OriginType::Tolerations => tolerations::check(&overrider.tolerations, problems),
         OriginType::ResourceRequirements => {

@@ -22,4 +22,8 @@ mod pod_spec;
 mod tests;
 mod tolerations;
 
-pub(crate) use self::{apply::apply, check::check, tolerations::check as check_tolerations};
+pub(crate) use self::{
+    apply::apply,
+    check::check,
+    tolerations::{check as check_tolerations, is_label_key, is_label_name},
+};

@@ -14,7 +14,7 @@ const LABEL_LENGTH: usize = rfc1123::LABEL_LENGTH;
 pub(crate) fn check(tolerations: &[Toleration], problems: &mut PolicyProblems) {
     for (index, toleration) in tolerations.iter().enumerate() {
         problems.within(format!("tolerations[{index}]"), |problems| {
-            check_one(toleration, problems)
+            check_one(toleration, problems);
         });
     }
 }

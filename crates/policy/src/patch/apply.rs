@@ -8,6 +8,9 @@ use super::operation::{JsonPatchOperation, Pointer, index};
 /// The most values, those within them counted, that one patch copies: copies of copies double each time.
 const MOST_COPIED: usize = 100_000;
 
+/// How deep an object may be nested: whatever goes through it recurses.
+const DEEPEST_VALUE: usize = 256;
+
 /// Why an operation cannot be applied to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApplyPatchError {
@@ -29,6 +32,9 @@ pub enum ApplyPatchError {
     /// Copies would make the object too large.
     #[error("{0}: copies more than {MOST_COPIED} values")]
     TooLarge(Pointer),
+    /// It would be nested too deep.
+    #[error("{0}: leads deeper than {DEEPEST_VALUE} levels")]
+    TooDeep(Pointer),
     /// A value would be moved into itself.
     #[error("{0}: cannot be moved into itself")]
     IntoItself(Pointer),
@@ -90,6 +96,15 @@ fn count(value: &Value) -> usize {
     }
 }
 
+/// How many levels there are in a value.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 fn path_value<'a>(object: &'a Value, path: &Pointer) -> Result<&'a Value, ApplyPatchError> {
     path.find(object)
         .ok_or_else(|| ApplyPatchError::Missing(path.clone(), path.clone()))
@@ -97,6 +112,9 @@ fn path_value<'a>(object: &'a Value, path: &Pointer) -> Result<&'a Value, ApplyP
 
 /// Puts a value at a place; in a list before the item that is there, or in its place.
 fn put(object: &mut Value, path: &Pointer, value: Value, inserts: bool) -> Result<(), ApplyPatchError> {
+    if path.tokens().len() + depth(&value) > DEEPEST_VALUE {
+        return Err(ApplyPatchError::TooDeep(path.clone()));
+    }
     let Some((last, parents)) = path.tokens().split_last() else {
         if !value.is_object() {
             return Err(ApplyPatchError::Whole);

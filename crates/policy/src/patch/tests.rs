@@ -151,6 +151,17 @@ fn hostile_patches_are_refused() {
         .collect();
     let error = patched(json!({"a": [1]}), doubling.into()).unwrap_err();
     assert_eq!(error, "/a/-: copies more than 100000 values");
+    let far = "/b".repeat(90);
+    let nesting: Vec<_> = (0..100)
+        .flat_map(|_| {
+            [
+                json!({"op": "move", "from": "/a", "path": far}),
+                json!({"op": "move", "from": "/b", "path": "/a"}),
+            ]
+        })
+        .collect();
+    let error = patched(json!({"a": [1]}), nesting.into()).unwrap_err();
+    assert!(error.ends_with(": leads deeper than 256 levels"), "{error}");
     let many: Vec<_> = (0..10_001)
         .map(|_| json!({"op": "remove", "path": "/a"}))
         .collect();

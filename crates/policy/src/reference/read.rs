@@ -41,7 +41,7 @@ pub(super) fn object(
     FetchedReference::Object {
         namespace,
         name: placeholders("name", &selector.name, problems),
-        selector: selector.clone(),
+        selector: Box::new(selector.clone()),
         is_confined: !key.namespace.is_empty(),
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum FetchedReference {
         is_confined: bool,
     },
     Object {
-        selector: ResourceSelector,
+        selector: Box<ResourceSelector>,
         namespace: PlaceholderText,
         name: PlaceholderText,
         is_confined: bool,
@@ -54,14 +54,6 @@ pub(crate) enum ReferenceResolution {
     Missing(Vec<DataReference>),
     /// One of them is of no use, and why.
     Failed(String),
-}
-
-/// What one reference means for an object.
-enum Meaning {
-    /// It depends on a value that the object does not have: what is referred to is empty.
-    Nothing,
-    /// It is what this is.
-    Of(DataReference),
 }
 
 // === impl RuleReferences ===
@@ -139,8 +131,8 @@ impl RuleReferences {
             .map(|(_, reference)| reference.meaning(object, namespace));
         meanings
             .filter_map(|meaning| match meaning {
-                Ok(Meaning::Of(reference)) => Some(reference),
-                Ok(Meaning::Nothing) | Err(_) => None,
+                Ok(Some(reference)) => Some(reference),
+                Ok(None) | Err(_) => None,
             })
             .collect()
     }
@@ -155,8 +147,8 @@ impl RuleReferences {
                 Err(error) => return ReferenceResolution::Failed(error),
             };
             let value = match meaning {
-                Meaning::Nothing => json!({}),
-                Meaning::Of(wanted) => match answers.get(&wanted) {
+                None => json!({}),
+                Some(wanted) => match answers.get(&wanted) {
                     None => {
                         missing.push(wanted);
                         continue;
@@ -180,7 +172,8 @@ impl RuleReferences {
 // === impl FetchedReference ===
 
 impl FetchedReference {
-    fn meaning(&self, object: &Value, namespace: &str) -> Result<Meaning, String> {
+    /// What it means for an object; nothing where it depends on a value that the object does not have.
+    fn meaning(&self, object: &Value, namespace: &str) -> Result<Option<DataReference>, String> {
         let wanted = match self {
             Self::Owner { is_confined } => owner(object, namespace, *is_confined),
             Self::Object {
@@ -204,7 +197,7 @@ impl FetchedReference {
             Self::Http(request) => request.fill(object),
         };
         match wanted {
-            Ok(wanted) => Ok(Meaning::Of(wanted)),
+            Ok(wanted) => Ok(Some(wanted)),
             Err(Unresolved::Placeholder(error)) => nothing_or(error),
             Err(Unresolved::Other(error)) => Err(error),
         }
@@ -250,9 +243,9 @@ impl From<PlaceholderError> for Unresolved {
 }
 
 /// A value that is not there means nothing; anything else that is wrong is an error.
-fn nothing_or(error: PlaceholderError) -> Result<Meaning, String> {
+fn nothing_or(error: PlaceholderError) -> Result<Option<DataReference>, String> {
     match error {
-        PlaceholderError::Missing(_) => Ok(Meaning::Nothing),
+        PlaceholderError::Missing(_) => Ok(None),
         PlaceholderError::NoText(_) => Err(error.to_string()),
     }
 }

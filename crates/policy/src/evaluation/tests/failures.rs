@@ -92,8 +92,8 @@ fn every_way_to_fail_is_one_clear_error() {
             "rule 0: origin: origin[0]: containerCount is 3, but the object has 0 containers",
         ),
         (
-            json!({"template": {"type": "labels", "operation": "remove", "path": "a"}}),
-            "spec.overrideRules[0].overriders.template.valueRef: is missing",
+            json!({"template": {"type": "resourcesOversell", "operation": "replace", "resourcesOversell": {"cpuFactor": "2"}}}),
+            "spec.overrideRules[0].overriders.template.resourcesOversell.cpuFactor: \"2\" is not a factor: write a number above 0 and below 1, for example 0.5",
         ),
     ] {
         let pod = pod();
@@ -120,7 +120,7 @@ fn without_an_engine_a_rule_says_so() {
     assert_eq!(
         problems,
         [
-            format!("{rule}.template: this program was built without templates"),
+            format!("{rule}.renderedCue: this program was built without CUE"),
             format!("{rule}.cue: this program was built without CUE"),
             format!("{rule}.cel: this program was built without CEL"),
         ]
@@ -150,7 +150,7 @@ fn a_namespace_that_is_not_known_fails_as_the_policy_says() {
     let policy = policy("ClusterOverridePolicy", "a", spec);
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
-    let outcome = overridden(&[policy.clone()], &attributes);
+    let outcome = overridden(std::slice::from_ref(&policy), &attributes);
     assert_eq!(outcome.refusal.unwrap().reason, FailureReason::Selection);
     let outcome = overridden(&[with_failure_policy(policy, "Ignore")], &attributes);
     assert_eq!((outcome.refusal, outcome.ignored.len()), (None, 1));

@@ -1,6 +1,7 @@
 mod explanation;
 mod failures;
 mod overriding;
+#[cfg(feature = "cue")]
 mod references;
 mod validation;
 

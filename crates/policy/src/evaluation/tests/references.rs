@@ -11,7 +11,7 @@ fn label_from(name: &str, reference: Value) -> Value {
 }
 
 fn config_map(name: &str) -> Value {
-    json!({"from": "k8s", "path": "otherObject/data/key", "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}})
+    json!({"from": "k8s", "path": "/data/key", "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}})
 }
 
 /// Asks until everything is fetched, as whoever serves does.
@@ -79,7 +79,7 @@ fn f11_a_reference_follows_what_earlier_rules_have_done() {
 
 #[test]
 fn f11_what_is_missing_is_one_clear_error() {
-    let owner = json!({"from": "owner", "path": "otherObject/metadata/name"});
+    let owner = json!({"from": "owner", "path": "/metadata/name"});
     for (reference, answer, expected) in [
         (config_map("c"), Answer::NotFound, "ConfigMap n/c not found"),
         (
@@ -121,10 +121,7 @@ fn f11_a_value_that_is_not_there_fetches_nothing() {
     );
     let outcome = with_answers(&policies, &pod, |_| panic!("nothing is fetched"));
     // The program sees an empty object.
-    assert_eq!(
-        outcome.refusal.unwrap().message,
-        "$data/extraParams/otherObject/data/key is not there"
-    );
+    assert_eq!((outcome.refusal, outcome.steps), (None, vec![]));
 }
 
 #[test]
@@ -133,7 +130,7 @@ fn an_object_that_owns_itself_or_a_circle_is_no_loop() {
     pod["metadata"]["uid"] = "1".into();
     pod["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "1"}]);
-    let owner = json!({"from": "owner", "path": "otherObject/metadata/name"});
+    let owner = json!({"from": "owner", "path": "/metadata/name"});
     let policies = [label_from("a", owner)];
     let outcome = with_answers(&policies, &pod, |_| Answer::Found(pod.clone()));
     assert_eq!(outcome.object["metadata"]["labels"], json!({"l": "a"}));
@@ -151,8 +148,8 @@ fn f11_conditions_know_their_data_and_their_value_apart() {
     let reference = |from: &str, name: &str, path: &str| json!({"from": from, "path": path, "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}});
     let condition = json!({
         "cond": "Equal", "message": "m",
-        "dataRef": reference("k8s", "data", "otherObject_d/data/key"),
-        "valueRef": reference("k8s", "value", "otherObject/data/key"),
+        "dataRef": reference("k8s", "data", "/data/key"),
+        "valueRef": reference("k8s", "value", "/data/key"),
     });
     let set = set(&[validating(
         "a",
@@ -170,13 +167,8 @@ fn f11_conditions_know_their_data_and_their_value_apart() {
     assert_eq!(missing, needs);
     let answers = needs
         .into_iter()
-        .map(|need| {
-            (
-                need.clone(),
-                Answer::Found(json!({"data": {"key": need.to_string()}})),
-            )
-        })
+        .map(|need| (need.clone(), Answer::Found(json!({"data": {"key": "same"}}))))
         .collect();
     let outcome = done(set.validate(&attributes, &answers, &EvaluationBudget::default()));
-    assert_eq!(outcome.message().unwrap(), "ConfigMap n/data");
+    assert_eq!(outcome.message().unwrap(), "m");
 }

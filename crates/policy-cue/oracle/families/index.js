@@ -1,0 +1,6 @@
+import { documents } from "./documents.js";
+import { expressions } from "./expressions.js";
+import { generate } from "./generated.js";
+import { programs } from "./programs.js";
+
+export const families = { documents, expressions, generated: generate(2000, 1), programs };

@@ -1,0 +1,70 @@
+//! What an evaluation has used up.
+
+use crate::{
+    budget::CueBudget,
+    evaluate::failure::{Evaluated, Failure, Severity},
+    position::SourcePosition,
+};
+
+/// After how many steps the time is looked at.
+const BETWEEN_LOOKS: u64 = 256;
+
+pub(super) struct Spending<'b> {
+    steps: u64,
+    bytes: usize,
+    depth: u32,
+    limits: &'b CueBudget<'b>,
+}
+
+// === impl Spending ===
+
+impl<'b> Spending<'b> {
+    pub(super) fn new(limits: &'b CueBudget<'b>) -> Self {
+        Self {
+            steps: 0,
+            bytes: 0,
+            depth: 0,
+            limits,
+        }
+    }
+
+    pub(super) fn step(&mut self, position: SourcePosition) -> Evaluated<()> {
+        self.steps += 1;
+        if self.steps > self.limits.steps {
+            return Err(exhausted(
+                position,
+                "it took too many steps; do less in the program",
+            ));
+        }
+        if self.steps.is_multiple_of(BETWEEN_LOOKS) && (self.limits.has_run_out)() {
+            return Err(exhausted(position, "it took too long; do less in the program"));
+        }
+        Ok(())
+    }
+
+    /// That so many bytes are about to be made.
+    pub(super) fn take(&mut self, position: SourcePosition, bytes: usize) -> Evaluated<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limits.bytes {
+            return Err(exhausted(position, "its values are too large; make smaller ones"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn enter(&mut self, position: SourcePosition) -> Evaluated<()> {
+        if self.depth >= self.limits.depth {
+            let message = "values or references lead too deep into each other; make them flatter";
+            return Err(exhausted(position, message));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+}
+
+fn exhausted(position: SourcePosition, message: &str) -> std::rc::Rc<Failure> {
+    Failure::new(Severity::Exhausted, position, message)
+}

@@ -1,0 +1,214 @@
+//! Disjunctions: which of several values are left, and which of them is the default.
+
+use std::rc::Rc;
+
+use crate::{
+    evaluate::{
+        Evaluation,
+        failure::{Evaluated, Failure, Severity, SharedFailure, worse},
+        node::ScopeId,
+        value::{Choice, CueValue},
+    },
+    kind::KindSet,
+    syntax::Alternative,
+};
+
+/// One of the disjunctions that a field must be at once.
+pub(super) enum PendingChoice<'a> {
+    Alternatives(&'a [Alternative], ScopeId),
+    Values(Rc<Choice<'a>>),
+}
+
+/// What a mark makes of a value. Of two, the later one counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum DefaultMode {
+    /// Nothing is marked.
+    Maybe,
+    Is,
+    /// Something else is marked.
+    Not,
+}
+
+/// A value that is left, and how it was marked in each disjunction: outside, and by a choice within.
+struct Candidate<'a> {
+    value: CueValue<'a>,
+    modes: Vec<(DefaultMode, DefaultMode)>,
+}
+
+// === impl Candidate ===
+
+impl Candidate<'_> {
+    /// What the marks come to, where `used` says for each disjunction whether a marked value is left.
+    fn mode(&self, marks: &[(bool, bool)]) -> DefaultMode {
+        let mut mode = DefaultMode::Maybe;
+        for ((outer, inner), (has_marks, is_used)) in self.modes.iter().zip(marks) {
+            if !has_marks || *is_used {
+                mode = mode.max(*outer).max(*inner);
+            }
+        }
+        mode
+    }
+}
+
+// === impl Evaluation ===
+
+impl<'a> Evaluation<'a, '_> {
+    /// What is left of the value and all disjunctions together.
+    pub(super) fn choose(
+        &mut self,
+        value: CueValue<'a>,
+        pending: Vec<PendingChoice<'a>>,
+    ) -> Evaluated<CueValue<'a>> {
+        let position = self.position;
+        let mut failure = None;
+        let mut marks = Vec::with_capacity(pending.len());
+        let mut candidates = vec![Candidate {
+            value,
+            modes: Vec::new(),
+        }];
+        for choice in pending {
+            let (alternatives, has_marks) = self.alternatives(choice, &mut failure)?;
+            marks.push((has_marks, false));
+            let mut left: Vec<Candidate<'a>> = Vec::new();
+            for candidate in &candidates {
+                for (value, outer, inner) in &alternatives {
+                    self.step()?;
+                    match self.meet(&candidate.value, value) {
+                        Ok(value) => {
+                            let mut modes = candidate.modes.clone();
+                            modes.push((*outer, *inner));
+                            self.keep(&mut left, Candidate { value, modes })?;
+                        }
+                        Err(found) if found.is_final() => return Err(found),
+                        Err(found) => failure = worse(failure, Some(found)),
+                    }
+                }
+            }
+            candidates = left;
+        }
+        for (index, mark) in marks.iter_mut().enumerate() {
+            mark.1 = candidates
+                .iter()
+                .any(|candidate| candidate.modes[index].0 == DefaultMode::Is);
+        }
+        self.position = position;
+        if candidates.len() > 1 {
+            let has_marks = marks.iter().any(|(has_marks, _)| *has_marks);
+            let (mut values, others): (Vec<_>, Vec<_>) = candidates
+                .into_iter()
+                .partition(|candidate| candidate.mode(&marks) == DefaultMode::Is);
+            let defaults = values.len();
+            values.extend(others);
+            let values = values.into_iter().map(|candidate| candidate.value).collect();
+            return Ok(CueValue::Choice(Rc::new(Choice {
+                values,
+                defaults,
+                has_marks,
+            })));
+        }
+        candidates.pop().map_or_else(
+            || Err(failure.unwrap_or_else(|| self.incomplete("no value is left of the disjunction"))),
+            |candidate| Ok(candidate.value),
+        )
+    }
+
+    /// The values of alternatives with their marks; what cannot be evaluated is left out.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn alternatives(
+        &mut self,
+        choice: PendingChoice<'a>,
+        failure: &mut Option<SharedFailure>,
+    ) -> Evaluated<(Vec<(CueValue<'a>, DefaultMode, DefaultMode)>, bool)> {
+        let mark = |has_marks: bool, is_default: bool| match (has_marks, is_default) {
+            (false, _) => DefaultMode::Maybe,
+            (true, true) => DefaultMode::Is,
+            (true, false) => DefaultMode::Not,
+        };
+        let mut values = Vec::new();
+        match choice {
+            PendingChoice::Values(choice) => {
+                for (index, value) in choice.values.iter().enumerate() {
+                    let mode = mark(choice.has_marks, index < choice.defaults);
+                    values.push((value.clone(), mode, mode));
+                }
+                Ok((values, choice.has_marks))
+            }
+            PendingChoice::Alternatives(alternatives, scope) => {
+                let has_marks = alternatives.iter().any(|alternative| alternative.is_default);
+                for alternative in alternatives {
+                    let outer = mark(has_marks, alternative.is_default);
+                    match self.evaluate(&alternative.value, scope) {
+                        Ok(CueValue::Choice(inner)) => {
+                            for (index, value) in inner.values.iter().enumerate() {
+                                let inner = mark(inner.has_marks, index < inner.defaults);
+                                values.push((value.clone(), outer, outer.max(inner)));
+                            }
+                        }
+                        Ok(value) => values.push((value, outer, outer)),
+                        Err(found) if found.is_final() => return Err(found),
+                        Err(found) => *failure = worse(failure.take(), Some(found)),
+                    }
+                }
+                Ok((values, has_marks))
+            }
+        }
+    }
+
+    /// Keeps a candidate; of equal ones the one that is a default.
+    fn keep(&mut self, left: &mut Vec<Candidate<'a>>, candidate: Candidate<'a>) -> Evaluated<()> {
+        for kept in left.iter_mut() {
+            self.step()?;
+            if self.are_equal(&kept.value, &candidate.value)? {
+                let is_default = candidate
+                    .modes
+                    .iter()
+                    .map(|(_, inner)| *inner)
+                    .max()
+                    .is_some_and(|mode| mode == DefaultMode::Is);
+                if is_default {
+                    *kept = candidate;
+                }
+                return Ok(());
+            }
+        }
+        left.push(candidate);
+        Ok(())
+    }
+
+    /// What is both values at once.
+    fn meet(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<CueValue<'a>> {
+        match (left, right) {
+            (CueValue::Kind(left), CueValue::Kind(right)) => {
+                let kinds = *left & *right;
+                if kinds.is_empty() {
+                    return Err(self.apart(&CueValue::Kind(*left), &CueValue::Kind(*right)));
+                }
+                Ok(CueValue::Kind(kinds))
+            }
+            (CueValue::Kind(kind), value) | (value, CueValue::Kind(kind)) => {
+                if kind.contains(self.kind(value)) {
+                    return Ok(value.clone());
+                }
+                Err(self.apart(left, right))
+            }
+            _ => {
+                let (kind, other) = (self.kind(left), self.kind(right));
+                let is_composed = kind == other && kind.intersects(KindSet::STRUCT | KindSet::LIST);
+                if is_composed {
+                    let message = "an alternative that is a struct or list cannot be unified with another; \
+                        use \"if\" instead";
+                    return Err(Failure::new(Severity::Unsupported, self.position, message));
+                }
+                if self.are_equal_scalars(left, right) {
+                    return Ok(left.clone());
+                }
+                Err(self.apart(left, right))
+            }
+        }
+    }
+
+    fn apart(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> SharedFailure {
+        let (left, right) = (self.say(left), self.say(right));
+        self.error(format!("it cannot be {left} and {right} at once"))
+    }
+}

@@ -1,0 +1,92 @@
+//! `if` and `for`: in which scopes their body counts.
+
+use serde_json::Value;
+
+use crate::{
+    evaluate::{
+        Evaluation,
+        failure::Evaluated,
+        node::{ScopeId, ScopeNames},
+        value::{CueValue, Place, Shared},
+    },
+    kind::KindSet,
+    syntax::{Clause, Comprehension, Expression},
+};
+
+// === impl Evaluation ===
+
+impl<'a> Evaluation<'a, '_> {
+    /// One scope for each time that the body counts.
+    pub(super) fn scopes_of(
+        &mut self,
+        comprehension: &'a Comprehension,
+        scope: ScopeId,
+    ) -> Evaluated<Vec<ScopeId>> {
+        self.position = comprehension.position;
+        let mut scopes = vec![scope];
+        for clause in &comprehension.clauses {
+            match clause {
+                Clause::If(condition) => {
+                    let mut kept = Vec::with_capacity(scopes.len());
+                    for scope in scopes {
+                        if self.condition(condition, scope)? {
+                            kept.push(scope);
+                        }
+                    }
+                    scopes = kept;
+                }
+                Clause::For { source, .. } => {
+                    let mut inner = Vec::new();
+                    for scope in scopes {
+                        for (key, item) in self.pairs(source, scope)? {
+                            inner.push(self.new_scope(scope, ScopeNames::For { key, item })?);
+                        }
+                    }
+                    scopes = inner;
+                }
+            }
+        }
+        Ok(scopes)
+    }
+
+    fn condition(&mut self, condition: &'a Expression, scope: ScopeId) -> Evaluated<bool> {
+        let value = self.decided(condition, scope)?;
+        self.position = condition.position;
+        match value {
+            CueValue::Bool(value) => Ok(value),
+            other => Err(self.wrong_kind(&other, KindSet::BOOL)),
+        }
+    }
+
+    /// The keys and items that a `for` goes through.
+    fn pairs(&mut self, source: &'a Expression, scope: ScopeId) -> Evaluated<Vec<(CueValue<'a>, Place<'a>)>> {
+        let value = self.decided(source, scope)?;
+        self.position = source.position;
+        let mut pairs = Vec::new();
+        match value {
+            CueValue::Json(Value::Object(object)) => {
+                for (key, item) in object {
+                    self.step()?;
+                    let item = Place::Value(self.json(item)?);
+                    pairs.push((CueValue::Text(Shared::Borrowed(key.as_str())), item));
+                }
+            }
+            CueValue::Node(node) if self.nodes[node.index()].items.is_none() => {
+                for (label, field) in self.nodes[node.index()].fields.as_slice().to_vec() {
+                    self.step()?;
+                    pairs.push((CueValue::Text(label), Place::Node(field)));
+                }
+            }
+            value => {
+                let Some(items) = self.list(&value)? else {
+                    return Err(self.not_a_container(&value));
+                };
+                for (index, item) in (0..).zip(items) {
+                    self.step()?;
+                    pairs.push((CueValue::integer(index), item));
+                }
+            }
+        }
+        Ok(pairs)
+    }
+}

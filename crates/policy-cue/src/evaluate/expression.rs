@@ -1,0 +1,238 @@
+//! Expressions and what they come to.
+
+use serde_json::Value;
+
+use crate::{
+    evaluate::{
+        Evaluation,
+        failure::{Evaluated, SharedFailure, worse},
+        node::ScopeId,
+        value::{CueValue, Place, Shared},
+    },
+    kind::KindSet,
+    syntax::{Expression, ExpressionKind, Fragment, UnaryOperator},
+};
+
+// === impl Evaluation ===
+
+impl<'a> Evaluation<'a, '_> {
+    /// The value of an expression, perhaps a choice or a kind.
+    pub(super) fn evaluate(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+        self.position = expression.position;
+        self.step()?;
+        match &expression.kind {
+            ExpressionKind::Null => Ok(CueValue::Null),
+            ExpressionKind::Bool(value) => Ok(CueValue::Bool(*value)),
+            ExpressionKind::Number(number) => Ok(CueValue::Number(Shared::Borrowed(number))),
+            ExpressionKind::Text(text) => Ok(CueValue::Text(Shared::Borrowed(text))),
+            ExpressionKind::Top => Ok(CueValue::Kind(KindSet::TOP)),
+            ExpressionKind::Kind(kind) => Ok(CueValue::Kind(*kind)),
+            ExpressionKind::Bottom => Err(self.error("the program says that this is an error: _|_")),
+            _ => {
+                self.spending.enter(expression.position)?;
+                let value = self.compute(expression, scope);
+                self.spending.leave();
+                value
+            }
+        }
+    }
+
+    fn compute(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+        match &expression.kind {
+            ExpressionKind::Interpolation(fragments) => self.interpolate(fragments, scope),
+            ExpressionKind::Name(..) | ExpressionKind::Path(..) => {
+                let place = self.place(expression, scope)?;
+                self.value_of(&place)
+            }
+            ExpressionKind::Unary(operator, operand) => self.unary(*operator, operand, scope),
+            ExpressionKind::Operations(first, rest) => self.operations(first, rest, scope),
+            ExpressionKind::Call(function, arguments) => {
+                let mut values = Vec::with_capacity(arguments.len());
+                let mut failure = None;
+                for argument in arguments {
+                    match self.decided(argument, scope) {
+                        Ok(value) => values.push(value),
+                        Err(found) => failure = worse(failure, Some(found)),
+                    }
+                }
+                if let Some(failure) = failure {
+                    return Err(failure);
+                }
+                self.position = expression.position;
+                function.call(self, &values)
+            }
+            _ => self.anonymous(expression, scope),
+        }
+    }
+
+    /// What is found at a place.
+    pub(crate) fn value_of(&mut self, place: &Place<'a>) -> Evaluated<CueValue<'a>> {
+        match place {
+            Place::Node(node) => self.evaluate_node(*node),
+            Place::Value(value) => Ok(value.clone()),
+        }
+    }
+
+    /// The value of an expression, of a choice its default.
+    pub(super) fn decided(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+        let value = self.evaluate(expression, scope)?;
+        self.position = expression.position;
+        self.decide(value)
+    }
+
+    /// The default of a choice; any other value as it is.
+    pub(crate) fn decide(&self, value: CueValue<'a>) -> Evaluated<CueValue<'a>> {
+        let mut value = value;
+        while let CueValue::Choice(choice) = &value {
+            if choice.defaults != 1 {
+                let count = choice.values.len();
+                return Err(self.incomplete(format!("{count} values are left and none is the default")));
+            }
+            value = choice.values[0].clone();
+        }
+        Ok(value)
+    }
+
+    /// A decided value that is not only a kind.
+    pub(super) fn concrete(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+        let value = self.decided(expression, scope)?;
+        self.made_concrete(value)
+    }
+
+    pub(super) fn made_concrete(&self, value: CueValue<'a>) -> Evaluated<CueValue<'a>> {
+        match value {
+            CueValue::Kind(kind) => Err(self.incomplete(format!("it is only known to be {kind}"))),
+            value => Ok(value),
+        }
+    }
+
+    fn unary(
+        &mut self,
+        operator: UnaryOperator,
+        operand: &'a Expression,
+        scope: ScopeId,
+    ) -> Evaluated<CueValue<'a>> {
+        self.needs_a_value(operand, operator.symbol())?;
+        let value = self.decided(operand, scope)?;
+        self.position = operand.position;
+        match (operator, &value) {
+            (UnaryOperator::Plus, CueValue::Number(_)) => Ok(value),
+            (UnaryOperator::Minus, CueValue::Number(number)) => {
+                let mut negated = (**number).clone();
+                negated.decimal = negated.decimal.negated();
+                Ok(CueValue::number(negated))
+            }
+            (UnaryOperator::Not, CueValue::Bool(value)) => Ok(CueValue::Bool(!value)),
+            (UnaryOperator::Not, _) => Err(self.wrong_kind(&value, KindSet::BOOL)),
+            _ => Err(self.wrong_kind(&value, KindSet::NUMBER)),
+        }
+    }
+
+    /// A kind that is written down is no operand.
+    pub(super) fn needs_a_value(&self, operand: &Expression, symbol: &str) -> Evaluated<()> {
+        match operand.kind {
+            ExpressionKind::Kind(_) | ExpressionKind::Top => {
+                Err(self.error(format!("{symbol:?} needs a value, not a kind")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn interpolate(&mut self, fragments: &'a [Fragment], scope: ScopeId) -> Evaluated<CueValue<'a>> {
+        let mut text = String::new();
+        let mut failure = None;
+        for fragment in fragments {
+            let part = match fragment {
+                Fragment::Text(part) => part.as_str(),
+                Fragment::Expression(expression) => match self.fragment(expression, scope) {
+                    Ok(CueValue::Text(part)) => {
+                        self.take(part.len())?;
+                        text.push_str(&part);
+                        continue;
+                    }
+                    Ok(CueValue::Number(number)) => &number.to_string(),
+                    Ok(CueValue::Bool(value)) => {
+                        if value {
+                            "true"
+                        } else {
+                            "false"
+                        }
+                    }
+                    Ok(other) => {
+                        let wanted = KindSet::STRING | KindSet::NUMBER | KindSet::BOOL | KindSet::BYTES;
+                        failure = worse(failure, Some(self.wrong_kind(&other, wanted)));
+                        continue;
+                    }
+                    Err(found) => {
+                        failure = worse(failure, Some(found));
+                        continue;
+                    }
+                },
+            };
+            self.take(part.len())?;
+            text.push_str(part);
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(CueValue::Text(Shared::Made(text.into()))),
+        }
+    }
+
+    fn fragment(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+        let value = self.decided(expression, scope)?;
+        self.position = expression.position;
+        Ok(value)
+    }
+
+    /// The items of a list, if a value is one.
+    pub(crate) fn list(&mut self, value: &CueValue<'a>) -> Evaluated<Option<Vec<Place<'a>>>> {
+        match value {
+            CueValue::Json(Value::Array(items)) => {
+                self.take(items.len() * size_of::<Place<'_>>())?;
+                let places = items.iter().map(|item| self.json(item).map(Place::Value));
+                places.collect::<Evaluated<_>>().map(Some)
+            }
+            CueValue::Node(node) => {
+                let items = self.nodes[node.index()].items.clone();
+                if let Some(items) = &items {
+                    self.take(items.len() * size_of::<Place<'_>>())?;
+                }
+                Ok(items)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// How many fields a struct or items a list has.
+    pub(crate) fn count(&self, value: &CueValue<'a>) -> Option<usize> {
+        match value {
+            CueValue::Json(Value::Array(items)) => Some(items.len()),
+            CueValue::Json(Value::Object(object)) => Some(object.len()),
+            CueValue::Node(node) => {
+                let node = &self.nodes[node.index()];
+                Some(node.items.as_ref().map_or(node.fields.as_slice().len(), Vec::len))
+            }
+            _ => None,
+        }
+    }
+
+    /// That a value is of another kind than is needed, or may be of that kind but is not known yet.
+    pub(crate) fn wrong_kind(&self, value: &CueValue<'a>, wanted: KindSet) -> SharedFailure {
+        if let CueValue::Kind(kind) = value
+            && kind.intersects(wanted)
+        {
+            return self.incomplete(format!("it is only known to be {kind}"));
+        }
+        self.error(format!("{} is not {wanted}", self.say(value)))
+    }
+
+    /// What is said of a value. Texts stay out of messages: they may be secrets.
+    pub(crate) fn say(&self, value: &CueValue<'a>) -> String {
+        match value {
+            CueValue::Number(number) => number.to_string(),
+            CueValue::Bool(value) => value.to_string(),
+            CueValue::Null => "null".to_owned(),
+            other => format!("a {}", self.kind(other)),
+        }
+    }
+}

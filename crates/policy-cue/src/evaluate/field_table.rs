@@ -1,0 +1,50 @@
+//! The fields of a struct in their order, found by name.
+
+use std::collections::HashMap;
+
+use crate::evaluate::{node::NodeId, value::Shared};
+
+/// Up to so many fields, looking at each is faster.
+const FEW: usize = 16;
+
+#[derive(Default)]
+pub(super) struct FieldTable<'a> {
+    fields: Vec<(Shared<'a, str>, NodeId)>,
+    /// Once there are many.
+    index: Option<HashMap<Shared<'a, str>, NodeId>>,
+}
+
+// === impl FieldTable ===
+
+impl<'a> FieldTable<'a> {
+    pub(super) fn get(&self, label: &str) -> Option<NodeId> {
+        match &self.index {
+            Some(index) => index.get(label).copied(),
+            None => {
+                let found = self.fields.iter().find(|(name, _)| &**name == label);
+                found.map(|(_, node)| *node)
+            }
+        }
+    }
+
+    /// Adds a field that is not there.
+    pub(super) fn push(&mut self, label: Shared<'a, str>, node: NodeId) {
+        if let Some(index) = &mut self.index {
+            index.insert(label.clone(), node);
+        } else if self.fields.len() == FEW {
+            let fields = self.fields.iter().cloned();
+            let index = fields.chain([(label.clone(), node)]).collect();
+            self.index = Some(index);
+        }
+        self.fields.push((label, node));
+    }
+
+    pub(super) fn as_slice(&self) -> &[(Shared<'a, str>, NodeId)] {
+        &self.fields
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.fields.clear();
+        self.index = None;
+    }
+}

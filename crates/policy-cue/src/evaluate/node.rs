@@ -1,0 +1,85 @@
+//! Fields and items, which are evaluated when they are needed.
+
+use crate::{
+    evaluate::{
+        failure::Evaluated,
+        field_table::FieldTable,
+        value::{CueValue, Place},
+    },
+    syntax::Expression,
+};
+
+/// A field or item of the evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeId(pub(super) u32);
+
+/// What names lead to at some place of the program, of the evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScopeId(pub(super) u32);
+
+/// One of the things that a field must be at once.
+#[derive(Clone)]
+pub(crate) enum Conjunct<'a> {
+    Expression(&'a Expression, ScopeId),
+    Place(Place<'a>),
+}
+
+pub(super) enum NodeState<'a> {
+    New,
+    Evaluating,
+    Done(Evaluated<CueValue<'a>>),
+}
+
+pub(super) struct Node<'a> {
+    pub(super) conjuncts: Vec<Conjunct<'a>>,
+    pub(super) state: NodeState<'a>,
+    /// What is known of a scalar while the rest is evaluated.
+    pub(super) scalar: Option<CueValue<'a>>,
+    pub(super) fields: FieldTable<'a>,
+    pub(super) optional: Vec<(&'a str, Conjunct<'a>)>,
+    /// Of a list.
+    pub(super) items: Option<Vec<Place<'a>>>,
+    /// A choice was made for it: nothing can be added any more.
+    pub(super) is_decided: bool,
+}
+
+/// A scope and the one around it.
+pub(super) struct ScopeFrame<'a> {
+    pub(super) around: Option<ScopeId>,
+    pub(super) names: ScopeNames<'a>,
+}
+
+pub(super) enum ScopeNames<'a> {
+    Struct(NodeId),
+    For { key: CueValue<'a>, item: Place<'a> },
+}
+
+// === impl Node ===
+
+impl<'a> Node<'a> {
+    pub(super) fn new(conjunct: Conjunct<'a>) -> Self {
+        Self {
+            conjuncts: vec![conjunct],
+            state: NodeState::New,
+            scalar: None,
+            fields: FieldTable::default(),
+            optional: Vec::new(),
+            items: None,
+            is_decided: false,
+        }
+    }
+
+    /// As if it was never evaluated.
+    pub(super) fn forget(&mut self) {
+        self.state = NodeState::New;
+        self.scalar = None;
+        self.items = None;
+        self.fields.clear();
+        self.optional.clear();
+        self.is_decided = false;
+    }
+
+    pub(super) fn field(&self, label: &str) -> Option<NodeId> {
+        self.fields.get(label)
+    }
+}

@@ -1,0 +1,179 @@
+//! What names, selectors and indexes lead to.
+
+use serde_json::Value;
+
+use crate::{
+    evaluate::{
+        Evaluation,
+        failure::{Evaluated, SharedFailure, both},
+        node::{NodeId, NodeState, ScopeId, ScopeNames},
+        value::{CueValue, Place},
+    },
+    kind::KindSet,
+    position::SourcePosition,
+    syntax::{Expression, ExpressionKind, PathStep, PathStepKind, Target},
+};
+
+/// A field or an index, once it is known.
+enum Selector<'s> {
+    Field(&'s str),
+    /// What it is comes from a value, which may be a secret.
+    Computed(&'s str),
+    Index(u64),
+}
+
+// === impl Evaluation ===
+
+impl<'a> Evaluation<'a, '_> {
+    /// The place that a reference leads to, or the value of any other expression.
+    pub(super) fn place(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<Place<'a>> {
+        self.position = expression.position;
+        match &expression.kind {
+            ExpressionKind::Name(name, target) => self.named(name, *target, scope),
+            ExpressionKind::Path(base, steps) => {
+                let mut place = self.place(base, scope);
+                for step in steps {
+                    place = match (place, &step.kind) {
+                        (Ok(place), _) => self.select(&place, step, scope),
+                        // An index counts even where there is nothing to select from.
+                        (Err(failure), PathStepKind::Index(index)) if !failure.is_final() => {
+                            both(Err(failure), self.decided(index, scope)).map(|(place, _)| place)
+                        }
+                        (failure, _) => failure,
+                    };
+                }
+                place
+            }
+            _ => self.evaluate(expression, scope).map(Place::Value),
+        }
+    }
+
+    fn named(&mut self, name: &str, target: Target, scope: ScopeId) -> Evaluated<Place<'a>> {
+        let up = match target {
+            Target::Field { up } | Target::Key { up } | Target::Item { up } => up,
+            Target::Unresolved | Target::Package(_) => 0,
+        };
+        match self.names(scope, up) {
+            ScopeNames::For { key, item } => Ok(match target {
+                Target::Key { .. } => Place::Value(key.clone()),
+                _ => item.clone(),
+            }),
+            ScopeNames::Struct(node) => match self.nodes[node.index()].field(name) {
+                Some(field) => Ok(Place::Node(field)),
+                None => Err(self.incomplete(format!("the optional field {name} is not there"))),
+            },
+        }
+    }
+
+    fn select(&mut self, place: &Place<'a>, step: &'a PathStep, scope: ScopeId) -> Evaluated<Place<'a>> {
+        let container = self.container(place, step.position);
+        let index;
+        let selector = match &step.kind {
+            PathStepKind::Field(field) => Selector::Field(field),
+            PathStepKind::Index(expression) => {
+                let (found, value) = both(container, self.decided(expression, scope))?;
+                self.position = step.position;
+                index = value;
+                let selector = self.selector(&index)?;
+                return self.selected(&found, &selector);
+            }
+        };
+        let container = container?;
+        self.position = step.position;
+        self.selected(&container, &selector)
+    }
+
+    fn selector<'s>(&self, index: &'s CueValue<'a>) -> Evaluated<Selector<'s>> {
+        match index {
+            CueValue::Text(text) => Ok(Selector::Computed(text)),
+            CueValue::Number(number) if number.is_integer => {
+                number.decimal.to_u64().map(Selector::Index).ok_or_else(|| {
+                    self.error(format!("{} is not an index; it must not be negative", **number))
+                })
+            }
+            other => Err(self.wrong_kind(other, KindSet::INTEGER | KindSet::STRING)),
+        }
+    }
+
+    /// What something is selected from.
+    fn container(&mut self, place: &Place<'a>, position: SourcePosition) -> Evaluated<CueValue<'a>> {
+        let value = match place {
+            Place::Value(value) => value.clone(),
+            Place::Node(node) => match &self.nodes[node.index()].state {
+                // Its fields are known so far.
+                NodeState::Evaluating if self.nodes[node.index()].scalar.is_none() => CueValue::Node(*node),
+                _ => self.evaluate_node(*node)?,
+            },
+        };
+        self.position = position;
+        self.decide(value)
+    }
+
+    fn selected(&mut self, container: &CueValue<'a>, selector: &Selector<'_>) -> Evaluated<Place<'a>> {
+        match (container, selector) {
+            (CueValue::Json(Value::Object(object)), Selector::Field(field) | Selector::Computed(field)) => {
+                match object.get(*field) {
+                    Some(value) => self.json(value).map(Place::Value),
+                    None => Err(self.missing(selector)),
+                }
+            }
+            (CueValue::Json(Value::Array(items)), Selector::Index(index)) => {
+                let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
+                match item {
+                    Some(value) => self.json(value).map(Place::Value),
+                    None => Err(self.beyond(*index, items.len())),
+                }
+            }
+            (CueValue::Node(node), selector) => self.selected_of_node(*node, selector),
+            (CueValue::Json(_), _) => Err(self.wrong_selector(container, selector)),
+            _ => Err(self.not_a_container(container)),
+        }
+    }
+
+    fn selected_of_node(&mut self, node: NodeId, selector: &Selector<'_>) -> Evaluated<Place<'a>> {
+        let found = &self.nodes[node.index()];
+        match (&found.items, selector) {
+            (Some(items), Selector::Index(index)) => {
+                let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
+                match item {
+                    Some(item) => Ok(item.clone()),
+                    None => Err(self.beyond(*index, items.len())),
+                }
+            }
+            (None, Selector::Field(field) | Selector::Computed(field)) => match found.field(field) {
+                Some(field) => Ok(Place::Node(field)),
+                None => Err(self.missing(selector)),
+            },
+            _ => Err(self.wrong_selector(&CueValue::Node(node), selector)),
+        }
+    }
+
+    fn missing(&self, selector: &Selector<'_>) -> SharedFailure {
+        self.incomplete(match selector {
+            Selector::Field(field) => format!("the field {field:?} is not there"),
+            _ => "the field that the index names is not there".to_owned(),
+        })
+    }
+
+    fn beyond(&self, index: u64, length: usize) -> SharedFailure {
+        self.error(format!("item {index} is not there: the list has {length}"))
+    }
+
+    fn wrong_selector(&self, container: &CueValue<'a>, selector: &Selector<'_>) -> SharedFailure {
+        let kind = self.kind(container);
+        self.error(match selector {
+            Selector::Field(field) => format!("a {kind} has no field {field:?}"),
+            Selector::Computed(_) => format!("a {kind} has no fields"),
+            Selector::Index(index) => format!("a {kind} has no item {index}"),
+        })
+    }
+
+    /// That nothing can be selected from a value, or not yet.
+    pub(super) fn not_a_container(&self, value: &CueValue<'a>) -> SharedFailure {
+        let kind = self.kind(value);
+        if matches!(value, CueValue::Kind(_)) && kind.contains(KindSet::STRUCT) {
+            return self.incomplete("it is not known what it is selected from");
+        }
+        self.error(format!("{} is not a struct or list", self.say(value)))
+    }
+}

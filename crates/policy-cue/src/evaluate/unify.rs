@@ -1,0 +1,624 @@
+//! Makes one value of all that a field must be at once.
+
+use serde_json::Value;
+
+use crate::{
+    evaluate::{
+        Evaluation, OUTSIDE,
+        choice::PendingChoice,
+        failure::{Evaluated, Failure, Severity, SharedFailure, worse},
+        is_reference,
+        node::{Conjunct, NodeId, NodeState, ScopeId, ScopeNames},
+        value::{CueValue, Place, Shared},
+    },
+    kind::KindSet,
+    position::SourcePosition,
+    syntax::{Comprehension, Declaration, Element, Expression, ExpressionKind, StructLiteral},
+};
+
+/// What is known of a field so far.
+pub(super) struct Unification<'a> {
+    pub(super) kind: KindSet,
+    pub(super) scalar: Option<CueValue<'a>>,
+    /// Something in it makes it a struct for sure.
+    is_struct: bool,
+    /// Something in it makes it a struct if nothing makes it something else.
+    may_be_struct: bool,
+    has_top: bool,
+    lists: Vec<PendingList<'a>>,
+    pub(super) choices: Vec<PendingChoice<'a>>,
+    comprehensions: Vec<(&'a Comprehension, ScopeId, Option<SharedFailure>)>,
+    /// What was incomplete at the last attempt.
+    pending: Vec<(Conjunct<'a>, SharedFailure)>,
+    error: Option<SharedFailure>,
+    /// Whose conjuncts were added already.
+    seen: Vec<NodeId>,
+}
+
+/// One of the lists that a field must be at once.
+enum PendingList<'a> {
+    Literal(&'a [Element], ScopeId),
+    Items(Vec<Place<'a>>),
+}
+
+// === impl Unification ===
+
+impl Unification<'_> {
+    fn new() -> Self {
+        Self {
+            kind: KindSet::TOP,
+            scalar: None,
+            is_struct: false,
+            may_be_struct: false,
+            has_top: false,
+            lists: Vec::new(),
+            choices: Vec::new(),
+            comprehensions: Vec::new(),
+            pending: Vec::new(),
+            error: None,
+            seen: Vec::new(),
+        }
+    }
+
+    fn fail(&mut self, failure: SharedFailure) {
+        self.error = worse(self.error.take(), Some(failure));
+    }
+
+    /// Keeps to these kinds. Whether something is left.
+    fn restrict(&mut self, kind: KindSet, position: SourcePosition) -> bool {
+        let left = self.kind & kind;
+        if left.is_empty() {
+            if !self.kind.is_empty() {
+                let message = format!("it cannot be {} and {} at once", self.kind, kind);
+                self.fail(Failure::error(position, message));
+            }
+            self.kind = left;
+            return false;
+        }
+        self.kind = left;
+        true
+    }
+
+    /// The worst of what is incomplete.
+    fn incomplete(&self) -> Option<SharedFailure> {
+        let comprehensions = self
+            .comprehensions
+            .iter()
+            .filter_map(|(_, _, failure)| failure.clone());
+        let pending = self.pending.iter().map(|(_, failure)| failure.clone());
+        comprehensions
+            .chain(pending)
+            .fold(None, |worst, failure| worse(worst, Some(failure)))
+    }
+}
+
+// === impl Evaluation ===
+
+impl<'a> Evaluation<'a, '_> {
+    /// The value of a field. Done once, whoever asks.
+    pub(super) fn evaluate_node(&mut self, id: NodeId) -> Evaluated<CueValue<'a>> {
+        let node = &mut self.nodes[id.index()];
+        match &node.state {
+            NodeState::Done(value) => return value.clone(),
+            NodeState::Evaluating => {
+                return match &node.scalar {
+                    Some(scalar) => Ok(scalar.clone()),
+                    None => {
+                        let message = "it needs itself: a cycle of references";
+                        Err(Failure::new(Severity::Cycle, self.position, message))
+                    }
+                };
+            }
+            NodeState::New => {}
+        }
+        node.state = NodeState::Evaluating;
+        let position = self.position;
+        self.step()?;
+        self.spending.enter(position)?;
+        let value = match self.alias(id) {
+            Some(value) => value,
+            None => self.unify(id),
+        };
+        self.spending.leave();
+        self.position = position;
+        // What ends everything is no value of this field.
+        if let Err(failure) = &value
+            && failure.is_final()
+        {
+            return value;
+        }
+        // What needs itself is tried again by whoever asks next: more may be known by then.
+        if let Err(failure) = &value
+            && failure.severity == Severity::Cycle
+        {
+            self.nodes[id.index()].forget();
+            return value;
+        }
+        self.nodes[id.index()].state = NodeState::Done(value.clone());
+        value
+    }
+
+    /// The value of a field that only refers to another place, which it then shares.
+    fn alias(&mut self, id: NodeId) -> Option<Evaluated<CueValue<'a>>> {
+        let [conjunct] = self.nodes[id.index()].conjuncts.as_slice() else {
+            return None;
+        };
+        match conjunct {
+            Conjunct::Place(Place::Value(value @ (CueValue::Json(_) | CueValue::Kind(_)))) => {
+                Some(Ok(value.clone()))
+            }
+            Conjunct::Expression(expression, scope) if is_reference(expression) => {
+                let (expression, scope) = (*expression, *scope);
+                match self.place(expression, scope) {
+                    Ok(Place::Value(value)) => Some(Ok(value)),
+                    Ok(Place::Node(target)) => {
+                        if matches!(self.nodes[target.index()].state, NodeState::Evaluating) {
+                            return None;
+                        }
+                        let value = self.evaluate_node(target);
+                        self.nodes[id.index()].is_decided = self.nodes[target.index()].is_decided;
+                        Some(value)
+                    }
+                    Err(failure) => Some(Err(failure)),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn unify(&mut self, id: NodeId) -> Evaluated<CueValue<'a>> {
+        let mut so_far = Unification::new();
+        for index in 0.. {
+            let Some(conjunct) = self.nodes[id.index()].conjuncts.get(index).cloned() else {
+                break;
+            };
+            self.add(id, &mut so_far, conjunct)?;
+        }
+        while self.expand(id, &mut so_far)? {}
+        self.add_lists(id, &mut so_far)?;
+        self.conclude(id, so_far)
+    }
+
+    /// Fails only with what ends everything.
+    fn add(&mut self, id: NodeId, so_far: &mut Unification<'a>, conjunct: Conjunct<'a>) -> Evaluated<()> {
+        self.step()?;
+        let (expression, scope) = match conjunct {
+            Conjunct::Place(Place::Value(value)) => return self.add_value(id, so_far, value),
+            Conjunct::Place(Place::Node(node)) => return self.add_node(id, so_far, node),
+            Conjunct::Expression(expression, scope) => (expression, scope),
+        };
+        self.position = expression.position;
+        let failure = match &expression.kind {
+            ExpressionKind::Conjunction(parts) => {
+                for part in parts {
+                    self.add(id, so_far, Conjunct::Expression(part, scope))?;
+                }
+                return Ok(());
+            }
+            ExpressionKind::Struct(literal) => return self.add_struct(id, so_far, literal, scope),
+            ExpressionKind::List(elements) => {
+                so_far.lists.push(PendingList::Literal(elements, scope));
+                return Ok(());
+            }
+            ExpressionKind::Disjunction(alternatives) => {
+                so_far
+                    .choices
+                    .push(PendingChoice::Alternatives(alternatives, scope));
+                return Ok(());
+            }
+            ExpressionKind::Top => {
+                so_far.has_top = true;
+                return Ok(());
+            }
+            ExpressionKind::Name(..) | ExpressionKind::Path(..) => match self.place(expression, scope) {
+                Ok(Place::Node(node)) => return self.add_node(id, so_far, node),
+                Ok(Place::Value(value)) => return self.add_value(id, so_far, value),
+                Err(failure) => failure,
+            },
+            _ => match self.evaluate(expression, scope) {
+                Ok(value) => {
+                    self.position = expression.position;
+                    return self.add_value(id, so_far, value);
+                }
+                Err(failure) => failure,
+            },
+        };
+        if failure.is_final() {
+            return Err(failure);
+        }
+        if failure.is_incomplete() {
+            let conjunct = Conjunct::Expression(expression, scope);
+            so_far.pending.push((conjunct, failure));
+        } else {
+            so_far.fail(failure);
+        }
+        Ok(())
+    }
+
+    /// All that another field must be, this one must be, too.
+    fn add_node(&mut self, id: NodeId, so_far: &mut Unification<'a>, node: NodeId) -> Evaluated<()> {
+        if node == id || so_far.seen.contains(&node) {
+            return Ok(());
+        }
+        so_far.seen.push(node);
+        if self.nodes[node.index()].conjuncts.is_empty() {
+            return match self.evaluate_node(node) {
+                Ok(CueValue::Node(list)) => {
+                    let items = self.nodes[list.index()].items.clone();
+                    so_far.lists.push(PendingList::Items(items.unwrap_or_default()));
+                    Ok(())
+                }
+                Ok(value) => self.add_value(id, so_far, value),
+                Err(failure) => Err(failure),
+            };
+        }
+        for index in 0.. {
+            let Some(conjunct) = self.nodes[node.index()].conjuncts.get(index).cloned() else {
+                return Ok(());
+            };
+            self.spending.enter(self.position)?;
+            self.add(id, so_far, conjunct)?;
+            self.spending.leave();
+        }
+        Ok(())
+    }
+
+    fn add_value(&mut self, id: NodeId, so_far: &mut Unification<'a>, value: CueValue<'a>) -> Evaluated<()> {
+        match &value {
+            CueValue::Json(Value::Object(object)) => {
+                so_far.is_struct = true;
+                for (label, value) in object {
+                    self.step()?;
+                    let conjunct = self.json_conjunct(value)?;
+                    self.insert(id, so_far, Shared::Borrowed(label), conjunct)?;
+                }
+                return Ok(());
+            }
+            CueValue::Json(Value::Array(items)) => {
+                let mut places = Vec::with_capacity(items.len());
+                for item in items {
+                    self.step()?;
+                    places.push(Place::Value(self.json(item)?));
+                }
+                so_far.lists.push(PendingList::Items(places));
+                return Ok(());
+            }
+            CueValue::Node(node) => return self.add_node(id, so_far, *node),
+            CueValue::Choice(choice) => {
+                so_far
+                    .choices
+                    .push(PendingChoice::Values(std::rc::Rc::clone(choice)));
+                return Ok(());
+            }
+            CueValue::Kind(kind) => {
+                so_far.has_top |= *kind == KindSet::TOP;
+                so_far.restrict(*kind, self.position);
+                return Ok(());
+            }
+            CueValue::Json(_)
+            | CueValue::Null
+            | CueValue::Bool(_)
+            | CueValue::Number(_)
+            | CueValue::Text(_) => {}
+        }
+        if !so_far.restrict(self.kind(&value), self.position) {
+            return Ok(());
+        }
+        match &so_far.scalar {
+            Some(scalar) if !self.are_equal_scalars(scalar, &value) => {
+                let (left, right) = (self.say(scalar), self.say(&value));
+                let message = format!("it cannot be {left} and {right} at once");
+                so_far.fail(Failure::error(self.position, message));
+            }
+            Some(_) => {}
+            None => {
+                self.nodes[id.index()].scalar = Some(value.clone());
+                so_far.scalar = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_struct(
+        &mut self,
+        id: NodeId,
+        so_far: &mut Unification<'a>,
+        literal: &'a StructLiteral,
+        around: ScopeId,
+    ) -> Evaluated<()> {
+        so_far.may_be_struct = true;
+        // The program itself has the scope that is there from the start.
+        let is_program = id.index() == 0 && around == OUTSIDE;
+        let scope = if is_program {
+            OUTSIDE
+        } else {
+            self.new_scope(around, ScopeNames::Struct(id))?
+        };
+        let mut has_embedding = false;
+        // First the fields, as the rest may name them.
+        for declaration in &literal.declarations {
+            let Declaration::Field(field) = declaration else {
+                has_embedding = true;
+                continue;
+            };
+            self.step()?;
+            let conjunct = Conjunct::Expression(&field.value, scope);
+            if field.is_optional {
+                if let Some(node) = self.nodes[id.index()].field(&field.label)
+                    && let Err(failure) = self.add_to_field(node, conjunct.clone())
+                {
+                    so_far.fail(failure);
+                }
+                self.nodes[id.index()].optional.push((&field.label, conjunct));
+            } else {
+                so_far.is_struct = true;
+                self.insert(id, so_far, Shared::Borrowed(&field.label), conjunct)?;
+            }
+        }
+        so_far.is_struct |= !has_embedding;
+        for declaration in &literal.declarations {
+            match declaration {
+                Declaration::Field(_) => {}
+                Declaration::Comprehension(comprehension) => {
+                    so_far.comprehensions.push((comprehension, scope, None));
+                }
+                Declaration::Embedding(expression) => {
+                    self.spending.enter(expression.position)?;
+                    self.add(id, so_far, Conjunct::Expression(expression, scope))?;
+                    self.spending.leave();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails only with what ends everything.
+    fn insert(
+        &mut self,
+        id: NodeId,
+        so_far: &mut Unification<'a>,
+        label: Shared<'a, str>,
+        conjunct: Conjunct<'a>,
+    ) -> Evaluated<()> {
+        match self.insert_field(id, label, conjunct) {
+            Err(failure) if !failure.is_final() => {
+                so_far.fail(failure);
+                Ok(())
+            }
+            inserted => inserted,
+        }
+    }
+
+    pub(super) fn insert_field(
+        &mut self,
+        id: NodeId,
+        label: Shared<'a, str>,
+        conjunct: Conjunct<'a>,
+    ) -> Evaluated<()> {
+        if let Some(node) = self.nodes[id.index()].field(&label) {
+            return self.add_to_field(node, conjunct);
+        }
+        let node = self.new_node(conjunct)?;
+        for index in 0.. {
+            let Some((name, constraint)) = self.nodes[id.index()].optional.get(index) else {
+                break;
+            };
+            if *name == &*label {
+                let constraint = constraint.clone();
+                self.nodes[node.index()].conjuncts.push(constraint);
+            }
+        }
+        self.nodes[id.index()].fields.push(label, node);
+        Ok(())
+    }
+
+    /// What was found before counts no more.
+    fn add_to_field(&mut self, node: NodeId, conjunct: Conjunct<'a>) -> Evaluated<()> {
+        let node = &mut self.nodes[node.index()];
+        if node.is_decided {
+            let message = "a field gets another value after its default was used; declare it further up";
+            return Err(self.incomplete(message));
+        }
+        node.conjuncts.push(conjunct);
+        if let NodeState::Done(_) = node.state {
+            node.forget();
+        }
+        Ok(())
+    }
+
+    /// Tries what was incomplete again. Whether there was progress.
+    fn expand(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<bool> {
+        let mut progressed = false;
+        let mut index = 0;
+        while let Some((comprehension, scope, _)) = so_far.comprehensions.get(index) {
+            let (comprehension, scope) = (*comprehension, *scope);
+            match self.scopes_of(comprehension, scope) {
+                Ok(scopes) => {
+                    so_far.comprehensions.remove(index);
+                    progressed = true;
+                    for scope in scopes {
+                        let body = Conjunct::Expression(&comprehension.body, scope);
+                        self.spending.enter(comprehension.position)?;
+                        self.add(id, so_far, body)?;
+                        self.spending.leave();
+                    }
+                }
+                Err(failure) if failure.is_final() => return Err(failure),
+                Err(failure) if failure.is_incomplete() => {
+                    so_far.comprehensions[index].2 = Some(failure);
+                    index += 1;
+                }
+                Err(failure) => {
+                    so_far.comprehensions.remove(index);
+                    so_far.fail(failure);
+                }
+            }
+        }
+        if progressed {
+            return Ok(true);
+        }
+        let pending = std::mem::take(&mut so_far.pending);
+        let before = pending.len();
+        for (conjunct, _) in pending {
+            self.add(id, so_far, conjunct)?;
+        }
+        Ok(so_far.pending.len() < before)
+    }
+
+    fn add_lists(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<()> {
+        let mut pending = std::mem::take(&mut so_far.lists);
+        pending.sort_by_key(|list| matches!(list, PendingList::Literal(..)));
+        let mut merged: Option<Vec<Place<'a>>> = None;
+        let mut length = None;
+        for list in pending {
+            let items = match list {
+                PendingList::Items(items) => items,
+                PendingList::Literal(elements, scope) => {
+                    let (items, failure) = self.items(elements, scope, length)?;
+                    if let Some(failure) = failure {
+                        so_far.fail(failure);
+                        // What is there may be an error, too.
+                        merged = Some(self.merged(merged, items)?);
+                        continue;
+                    }
+                    items
+                }
+            };
+            let count = items.len();
+            merged = Some(self.merged(merged, items)?);
+            if !so_far.restrict(KindSet::LIST, self.position) {
+                break;
+            }
+            match length {
+                Some(length) if length != count => {
+                    let message = format!("it cannot have {length} and {count} items at once");
+                    so_far.fail(Failure::error(self.position, message));
+                }
+                _ => length = Some(count),
+            }
+        }
+        self.nodes[id.index()].items = merged;
+        Ok(())
+    }
+
+    /// Two lists item by item.
+    fn merged(&mut self, first: Option<Vec<Place<'a>>>, second: Vec<Place<'a>>) -> Evaluated<Vec<Place<'a>>> {
+        let Some(mut merged) = first else {
+            return Ok(second);
+        };
+        for (index, place) in second.into_iter().enumerate() {
+            match merged.get_mut(index) {
+                Some(item) => {
+                    let node = self.new_node(Conjunct::Place(item.clone()))?;
+                    let conjuncts = &mut self.nodes[node.index()].conjuncts;
+                    conjuncts.push(Conjunct::Place(place));
+                    *item = Place::Node(node);
+                }
+                None => merged.push(place),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// The items that a list literal has, up to the first `if` or `for` that fails, or the first that is too much.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn items(
+        &mut self,
+        elements: &'a [Element],
+        scope: ScopeId,
+        most: Option<usize>,
+    ) -> Evaluated<(Vec<Place<'a>>, Option<SharedFailure>)> {
+        let mut items = Vec::with_capacity(elements.len());
+        for element in elements {
+            match element {
+                Element::Item(item) => {
+                    let node = self.new_node(Conjunct::Expression(item, scope))?;
+                    items.push(Place::Node(node));
+                }
+                Element::Comprehension(comprehension) => match self.scopes_of(comprehension, scope) {
+                    Ok(scopes) => {
+                        for scope in scopes {
+                            let body = Conjunct::Expression(&comprehension.body, scope);
+                            items.push(Place::Node(self.new_node(body)?));
+                        }
+                    }
+                    Err(found) if found.is_final() => return Err(found),
+                    Err(found) => return Ok((items, Some(found))),
+                },
+            }
+            if let Some(most) = most
+                && items.len() > most
+            {
+                let message = format!("it cannot have {} and {most} items at once", items.len());
+                let failure = self.error(message);
+                return Ok((items, Some(failure)));
+            }
+        }
+        Ok((items, None))
+    }
+
+    fn conclude(&mut self, id: NodeId, mut so_far: Unification<'a>) -> Evaluated<CueValue<'a>> {
+        if so_far.is_struct {
+            so_far.restrict(KindSet::STRUCT, self.position);
+        }
+        let incomplete = so_far.incomplete();
+        if let Some(failure) = worse(so_far.error.take(), incomplete)
+            && (so_far.choices.is_empty() || failure.severity != Severity::Cycle)
+        {
+            return Err(failure);
+        }
+        let is_list = self.nodes[id.index()].items.is_some();
+        let is_struct = so_far.is_struct
+            || so_far.may_be_struct && so_far.kind.contains(KindSet::STRUCT) && !so_far.has_top && !is_list;
+        let value = match so_far.scalar.take() {
+            Some(scalar) => scalar,
+            // Beside a choice, a struct that declares nothing is whatever is chosen.
+            None if so_far.is_struct || is_list || is_struct && so_far.choices.is_empty() => {
+                CueValue::Node(id)
+            }
+            None => CueValue::Kind(so_far.kind),
+        };
+        if so_far.choices.is_empty() {
+            return Ok(value);
+        }
+        self.nodes[id.index()].is_decided = true;
+        self.choose(value, so_far.choices)
+    }
+
+    /// A field of an expression's own, such as both sides of `&`.
+    pub(super) fn anonymous(
+        &mut self,
+        expression: &'a Expression,
+        scope: ScopeId,
+    ) -> Evaluated<CueValue<'a>> {
+        let node = self.new_node(Conjunct::Expression(expression, scope))?;
+        let value = self.evaluate_node(node)?;
+        // An operand is evaluated to its last field.
+        self.settle(node)?;
+        Ok(value)
+    }
+
+    /// Looks for errors in all that a field of an expression's own holds.
+    fn settle(&mut self, node: NodeId) -> Evaluated<()> {
+        let fields = self.nodes[node.index()].fields.as_slice().iter();
+        let mut places: Vec<NodeId> = fields.map(|(_, field)| *field).collect();
+        for item in self.nodes[node.index()].items.iter().flatten() {
+            if let Place::Node(item) = item {
+                places.push(*item);
+            }
+        }
+        for place in places {
+            match self.evaluate_node(place) {
+                Err(failure) if !failure.is_incomplete() => return Err(failure),
+                Ok(CueValue::Node(inner)) if inner == place => {
+                    self.enter()?;
+                    let settled = self.settle(inner);
+                    self.leave();
+                    settled?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

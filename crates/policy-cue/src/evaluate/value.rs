@@ -1,0 +1,132 @@
+//! What expressions come to.
+
+use std::{
+    borrow::Borrow,
+    hash::{Hash, Hasher},
+    ops::Deref,
+    rc::Rc,
+};
+
+use serde_json::Value;
+
+use crate::{evaluate::node::NodeId, kind::KindSet, number::CueNumber};
+
+/// Something of the program or its inputs, read in place, or something made.
+pub(crate) enum Shared<'a, T: ?Sized> {
+    Borrowed(&'a T),
+    Made(Rc<T>),
+}
+
+/// A value, perhaps not a concrete one.
+#[derive(Clone)]
+pub(crate) enum CueValue<'a> {
+    Null,
+    Bool(bool),
+    Number(Shared<'a, CueNumber>),
+    Text(Shared<'a, str>),
+    /// Any value of these kinds.
+    Kind(KindSet),
+    /// One of several, not decided.
+    Choice(Rc<Choice<'a>>),
+    /// An object or array of an input.
+    Json(&'a Value),
+    /// A struct or list, evaluated.
+    Node(NodeId),
+}
+
+/// The values that are left of a disjunction, the defaults first. Never less than two.
+pub(crate) struct Choice<'a> {
+    pub(crate) values: Vec<CueValue<'a>>,
+    pub(crate) defaults: usize,
+    pub(crate) has_marks: bool,
+}
+
+/// Where a value is found.
+#[derive(Clone)]
+pub(crate) enum Place<'a> {
+    Node(NodeId),
+    Value(CueValue<'a>),
+}
+
+// === impl Shared ===
+
+impl<T: ?Sized> Clone for Shared<'_, T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Borrowed(value) => Self::Borrowed(value),
+            Self::Made(value) => Self::Made(Rc::clone(value)),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for Shared<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Self::Borrowed(value) => value,
+            Self::Made(value) => value,
+        }
+    }
+}
+
+impl PartialEq for Shared<'_, str> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Shared<'_, str> {}
+
+impl Hash for Shared<'_, str> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Borrow<str> for Shared<'_, str> {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+// === impl CueValue ===
+
+impl<'a> CueValue<'a> {
+    pub(crate) fn number(number: CueNumber) -> Self {
+        Self::Number(Shared::Made(Rc::new(number)))
+    }
+
+    pub(crate) fn integer(number: i64) -> Self {
+        Self::number(CueNumber::integer(number.into()))
+    }
+
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(Shared::Made(text.into()))
+    }
+
+    /// `None` for a number out of the range of decimals.
+    pub(crate) fn from_json(value: &'a Value) -> Option<Self> {
+        Some(match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => Self::number(CueNumber::from_json(number)?),
+            Value::String(text) => Self::Text(Shared::Borrowed(text)),
+            Value::Array(_) | Value::Object(_) => Self::Json(value),
+        })
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_number(&self) -> Option<&CueNumber> {
+        match self {
+            Self::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Takes digits away.
+
+use num_bigint::BigUint;
+
+use super::{
+    arithmetic::ArithmeticError,
+    decimal::{Decimal, MOST_DIGITS, count_digits, power_of_ten},
+};
+
+/// What becomes of the digits that go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoundingMode {
+    /// To the nearest, halves away from zero.
+    HalfUp,
+    /// To the nearest, halves to the even one.
+    HalfEven,
+    /// Towards zero.
+    Down,
+    /// To the next one below.
+    Floor,
+    /// To the next one above.
+    Ceiling,
+}
+
+/// A coefficient without its last digits.
+fn shortened(coefficient: &BigUint, dropped: u64, is_negative: bool, mode: RoundingMode) -> BigUint {
+    let scale = power_of_ten(dropped);
+    let kept = coefficient / &scale;
+    let rest = coefficient - &kept * &scale;
+    let twice = &rest * 2_u8;
+    let is_up = match mode {
+        RoundingMode::HalfUp => twice >= scale,
+        RoundingMode::HalfEven => twice > scale || twice == scale && kept.bit(0),
+        RoundingMode::Down => false,
+        RoundingMode::Floor => is_negative && rest.bits() > 0,
+        RoundingMode::Ceiling => !is_negative && rest.bits() > 0,
+    };
+    if is_up { kept + 1_u8 } else { kept }
+}
+
+// === impl Decimal ===
+
+impl Decimal {
+    /// With at most so many digits.
+    pub(super) fn rounded(self, digits: i64, mode: RoundingMode) -> Result<Self, ArithmeticError> {
+        let dropped = count_digits(&self.coefficient) - digits;
+        let mut result = self;
+        if dropped > 0 {
+            let kept = shortened(
+                &result.coefficient,
+                dropped.unsigned_abs(),
+                result.is_negative,
+                mode,
+            );
+            result = Self::new(result.is_negative, kept, result.exponent + dropped);
+            if count_digits(&result.coefficient) > digits {
+                result.coefficient /= 10_u8;
+                result.exponent += 1;
+            }
+        }
+        result.in_range().ok_or(ArithmeticError::OutOfRange)
+    }
+
+    /// The whole number that it is rounded to, without an exponent.
+    ///
+    /// # Errors
+    /// If that has too many digits.
+    pub(crate) fn to_integral(&self, mode: RoundingMode) -> Result<Self, ArithmeticError> {
+        if self.exponent >= 0 {
+            if self.adjusted() >= i64::try_from(MOST_DIGITS).unwrap_or(i64::MAX) {
+                return Err(ArithmeticError::OutOfRange);
+            }
+            let scale = power_of_ten(self.exponent.unsigned_abs());
+            return Ok(Self::new(self.is_negative, &self.coefficient * scale, 0));
+        }
+        let dropped = self.exponent.unsigned_abs();
+        // Far below one, all of its digits go.
+        let digits = count_digits(&self.coefficient).unsigned_abs();
+        let dropped = dropped.min(digits + 1);
+        let whole = shortened(&self.coefficient, dropped, self.is_negative, mode);
+        let is_negative = self.is_negative && whole.bits() > 0;
+        Ok(Self::new(is_negative, whole, 0))
+    }
+
+    /// Whether nothing stands behind the point.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.exponent >= 0
+            || self.is_zero()
+            || self
+                .to_integral(RoundingMode::Down)
+                .is_ok_and(|whole| self.compare(&whole).is_eq())
+    }
+}

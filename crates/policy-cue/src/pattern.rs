@@ -1,0 +1,343 @@
+//! Regular expressions as Go reads them, run in linear time.
+
+use std::fmt::Write;
+
+use regex::{Regex, RegexBuilder};
+
+/// How many bytes a compiled pattern may have.
+const LARGEST: usize = 256 << 10;
+
+/// How long a text may be that is matched: what time a match takes is this many times the size of the pattern.
+const LONGEST_TEXT: usize = 64 << 10;
+
+/// How often a part may be repeated, as in Go.
+const MOST_REPETITIONS: u32 = 1000;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(crate) struct Pattern(Regex);
+
+/// What was read last, for what may follow it.
+#[derive(PartialEq, Eq)]
+enum Last {
+    Start,
+    Atom,
+    Repetition,
+    LazyRepetition,
+}
+
+/// Goes through a pattern and writes it as the crate `regex` understands it.
+struct Translation<'p> {
+    rest: std::iter::Peekable<std::str::Chars<'p>>,
+    written: String,
+    last: Last,
+}
+
+// === impl Pattern ===
+
+impl Pattern {
+    /// How many bytes are counted for each of a pattern that is compiled while a program runs.
+    pub(crate) const COST: usize = 256;
+    /// How many bytes of a text are looked at in one step.
+    pub(crate) const BYTES_A_STEP: usize = 64;
+
+    pub(crate) fn new(pattern: &str) -> Result<Self, String> {
+        let translation = Translation {
+            rest: pattern.chars().peekable(),
+            written: String::with_capacity(pattern.len()),
+            last: Last::Start,
+        };
+        RegexBuilder::new(&translation.translate()?)
+            .size_limit(LARGEST)
+            .dfa_size_limit(LARGEST)
+            .nest_limit(64)
+            .build()
+            .map(Self)
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => "the pattern is too large; make it simpler".to_owned(),
+                _ => "it is not a regular expression of RE2".to_owned(),
+            })
+    }
+
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, String> {
+        if text.len() > LONGEST_TEXT {
+            return Err(format!(
+                "the string is longer than the {LONGEST_TEXT} bytes that are matched"
+            ));
+        }
+        Ok(self.0.is_match(text))
+    }
+}
+
+// === impl Translation ===
+
+impl Translation<'_> {
+    fn translate(mut self) -> Result<String, String> {
+        while let Some(character) = self.rest.next() {
+            match character {
+                '\\' => {
+                    self.escape(false)?;
+                    self.last = Last::Atom;
+                }
+                '[' => {
+                    self.class()?;
+                    self.last = Last::Atom;
+                }
+                '(' => {
+                    self.written.push('(');
+                    self.group()?;
+                    self.last = Last::Start;
+                }
+                '*' | '+' | '?' => self.repetition(character)?,
+                '{' => self.counted()?,
+                '|' => {
+                    self.written.push('|');
+                    self.last = Last::Start;
+                }
+                // Go takes it as it is.
+                '}' => {
+                    self.written.push_str("\\}");
+                    self.last = Last::Atom;
+                }
+                _ => {
+                    self.written.push(character);
+                    self.last = Last::Atom;
+                }
+            }
+        }
+        Ok(self.written)
+    }
+
+    fn repetition(&mut self, character: char) -> Result<(), String> {
+        self.last = match (&self.last, character) {
+            (Last::Start, _) => return Err(format!("nothing is before {character:?} to be repeated")),
+            (Last::Atom, _) => Last::Repetition,
+            (Last::Repetition, '?') => Last::LazyRepetition,
+            _ => {
+                return Err(format!(
+                    "{character:?} repeats a repetition; put it in parentheses"
+                ));
+            }
+        };
+        self.written.push(character);
+        Ok(())
+    }
+
+    /// `{2}`, `{2,}`, `{2,5}`; any other brace is a character.
+    fn counted(&mut self) -> Result<(), String> {
+        let ahead: String = self
+            .rest
+            .clone()
+            .take_while(|character| *character != '}')
+            .take(16)
+            .collect();
+        let is_closed = self.rest.clone().nth(ahead.chars().count()) == Some('}');
+        let (least, most) = ahead.split_once(',').unwrap_or((&ahead, &ahead));
+        let is_count = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        if !is_closed || !is_count(least) || !most.is_empty() && !is_count(most) {
+            self.written.push_str("\\{");
+            self.last = Last::Atom;
+            return Ok(());
+        }
+        for count in [least, most].into_iter().filter(|count| !count.is_empty()) {
+            if count
+                .parse::<u32>()
+                .ok()
+                .is_none_or(|count| count > MOST_REPETITIONS)
+            {
+                return Err(format!("a part is repeated at most {MOST_REPETITIONS} times"));
+            }
+        }
+        self.repetition('{')?;
+        self.written.push_str(&ahead);
+        self.written.push('}');
+        for _ in 0..=ahead.len() {
+            self.rest.next();
+        }
+        Ok(())
+    }
+
+    /// Of what may follow `(?`, only what Go knows.
+    fn group(&mut self) -> Result<(), String> {
+        if self.rest.peek() != Some(&'?') {
+            return Ok(());
+        }
+        let flags: String = self
+            .rest
+            .clone()
+            .skip(1)
+            .take_while(|character| !matches!(character, ':' | ')' | '<'))
+            .collect();
+        let is_name = flags == "P";
+        if !is_name && !flags.chars().all(|flag| "imsU-".contains(flag)) {
+            return Err("only the flags i, m, s and U may follow \"(?\"".to_owned());
+        }
+        let is_closed = self.rest.clone().nth(1 + flags.chars().count()) == Some(')');
+        self.written.push('?');
+        self.written.push_str(&flags);
+        for _ in 0..=flags.chars().count() {
+            self.rest.next();
+        }
+        if is_name {
+            for character in self.rest.by_ref() {
+                self.written.push(character);
+                if character == '>' {
+                    break;
+                }
+            }
+        } else if !is_closed && self.rest.next_if_eq(&':').is_some() {
+            self.written.push(':');
+        }
+        Ok(())
+    }
+
+    /// What follows a backslash: Go's classes are of ASCII.
+    fn escape(&mut self, in_class: bool) -> Result<(), String> {
+        let Some(character) = self.rest.next() else {
+            return Err("a backslash ends the pattern; double it".to_owned());
+        };
+        let class = match character {
+            'd' | 'D' => "0-9",
+            'w' | 'W' => "0-9A-Za-z_",
+            's' | 'S' => "\\t\\n\\f\\r ",
+            'b' | 'B' | 'A' | 'z' if !in_class => {
+                let group = match character {
+                    'b' => "(?-u:\\b)",
+                    'B' => "(?-u:\\B)",
+                    'A' => "\\A",
+                    _ => "\\z",
+                };
+                self.written.push_str(group);
+                return Ok(());
+            }
+            'Q' if !in_class => return self.quoted(),
+            'a' | 'f' | 't' | 'n' | 'r' | 'v' | 'p' | 'P' | 'x' => {
+                self.written.push('\\');
+                self.written.push(character);
+                // What is in braces is part of it.
+                if matches!(character, 'p' | 'P' | 'x') && self.rest.next_if_eq(&'{').is_some() {
+                    self.written.push('{');
+                    for character in self.rest.by_ref() {
+                        self.written.push(character);
+                        if character == '}' {
+                            break;
+                        }
+                    }
+                }
+                return Ok(());
+            }
+            punctuation if punctuation.is_ascii_punctuation() => {
+                let _ = write!(self.written, "\\x{{{:x}}}", u32::from(punctuation));
+                return Ok(());
+            }
+            other => {
+                return Err(format!(
+                    "\\{other} is not an escape of regular expressions of RE2"
+                ));
+            }
+        };
+        let negation = if character.is_ascii_uppercase() { "^" } else { "" };
+        match (in_class, negation) {
+            (true, "") => self.written.push_str(class),
+            _ => {
+                let _ = write!(self.written, "[{negation}{class}]");
+            }
+        }
+        Ok(())
+    }
+
+    fn quoted(&mut self) -> Result<(), String> {
+        while let Some(character) = self.rest.next() {
+            if character == '\\' && self.rest.next_if_eq(&'E').is_some() {
+                return Ok(());
+            }
+            self.written
+                .push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
+        }
+        Ok(())
+    }
+
+    /// In brackets: no nested ones but named classes, and no operators on sets.
+    fn class(&mut self) -> Result<(), String> {
+        self.written.push('[');
+        if self.rest.next_if_eq(&'^').is_some() {
+            self.written.push('^');
+        }
+        let mut is_first = true;
+        while let Some(character) = self.rest.next() {
+            match character {
+                ']' if !is_first => {
+                    self.written.push(']');
+                    return Ok(());
+                }
+                '\\' => self.escape(true)?,
+                '[' if self.rest.peek() == Some(&':') => {
+                    self.written.push('[');
+                    for character in self.rest.by_ref() {
+                        self.written.push(character);
+                        if character == ']' {
+                            break;
+                        }
+                    }
+                }
+                '[' | ']' | '&' | '~' => {
+                    self.written.push('\\');
+                    self.written.push(character);
+                }
+                '-' if self.rest.peek() == Some(&'-') => self.written.push_str("\\-"),
+                _ => self.written.push(character),
+            }
+            is_first = false;
+        }
+        Err("a bracket is not closed".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Pattern::new(pattern).unwrap().is_match(text).unwrap()
+    }
+
+    #[test]
+    fn classes_are_of_ascii_as_in_go() {
+        assert!(matches(r"^\d+$", "12"));
+        assert!(!matches(r"^\d$", "٣"));
+        assert!(!matches(r"^\w$", "é"));
+        assert!(matches(r"^[^\W\d]$", "a"));
+        assert!(matches(r"^[\D]$", "é"));
+    }
+
+    #[test]
+    fn brackets_hold_no_operators() {
+        assert!(matches("^[a&&b]$", "&"));
+        assert!(matches("^[[a]$", "["));
+        assert!(matches("^[]a]$", "]"));
+        assert!(matches("^[[:alpha:]]$", "x"));
+        assert!(matches("^[a-z~~]$", "~"));
+    }
+
+    #[test]
+    fn quotes_and_braces_are_as_in_go() {
+        assert!(matches(r"^\Qa.b\E$", "a.b"));
+        assert!(!matches(r"^\Qa.b\E$", "axb"));
+        assert!(matches("^a{2}$", "aa"));
+        assert!(matches("^a{,2}$", "a{,2}"));
+        assert!(matches(r"^\x{41}\x42$", "AB"));
+        assert!(matches(r"(?i)^AbC$", "aBc"));
+        assert!(matches(r"(?i:a)B", "AB"));
+        assert!(matches(r"^(?P<name>a)$", "a"));
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for pattern in [
+            "a**", "*a", "(?x)a", "a{1001}", r"\k", "[a", "(", "(?=a)", r"\", "a{2}{3}",
+        ] {
+            assert!(Pattern::new(pattern).is_err(), "{pattern}");
+        }
+        assert!(Pattern::new("((a{900}){900}){900}").is_err());
+    }
+}

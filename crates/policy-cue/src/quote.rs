@@ -1,0 +1,81 @@
+//! Writes what programs are made of, so that it reads back as it was.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// A string literal, also as a label, that says this text.
+///
+/// ```
+/// assert_eq!(policy_cue::quote("say \"hi\"\n"), r#""say \"hi\"\n""#);
+/// ```
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(character);
+            }
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            // Control characters, and what could hide in a text or be taken for the start of a file.
+            _ if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(character));
+            }
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A literal that says this JSON, in one line.
+///
+/// ```
+/// use serde_json::json;
+///
+/// assert_eq!(policy_cue::literal(&json!({"a": [1, null]})), r#"{"a":[1,null]}"#);
+/// ```
+#[must_use]
+pub fn literal(value: &Value) -> String {
+    let mut written = String::new();
+    write_literal(&mut written, value);
+    written
+}
+
+fn write_literal(written: &mut String, value: &Value) {
+    match value {
+        Value::Null => written.push_str("null"),
+        Value::Bool(value) => written.push_str(if *value { "true" } else { "false" }),
+        Value::Number(number) => {
+            let _ = write!(written, "{number}");
+        }
+        Value::String(text) => written.push_str(&quote(text)),
+        Value::Array(items) => {
+            written.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    written.push(',');
+                }
+                write_literal(written, item);
+            }
+            written.push(']');
+        }
+        Value::Object(object) => {
+            written.push('{');
+            for (index, (label, value)) in object.iter().enumerate() {
+                if index > 0 {
+                    written.push(',');
+                }
+                written.push_str(&quote(label));
+                written.push(':');
+                write_literal(written, value);
+            }
+            written.push('}');
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Evaluating expressions.
+
+use std::sync::LazyLock;
+
+use kube_cel::{
+    KubeCelExt,
+    cel::{Context, Value as CelValue},
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    cost,
+    expression::{CelExpression, VARIABLES},
+    stack::nested,
+    values::{map, to_cel, to_json},
+};
+use crate::engine::{EvaluationBudget, ProgramError, RuleProgram};
+
+/// The most characters of a message: as for an API server.
+const LONGEST_MESSAGE: usize = 5 << 10;
+
+/// All functions.
+static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+
+/// Expressions with what they are for.
+#[derive(Debug)]
+pub(super) struct CelProgram {
+    pub(super) variables: Vec<(String, CelExpression)>,
+    pub(super) purpose: CelPurpose,
+}
+
+#[derive(Debug)]
+pub(super) enum CelPurpose {
+    /// All have to be true; each has a name.
+    Conditions(Vec<(String, CelExpression)>),
+    /// All have to be true, or there is something to say.
+    Validations(Vec<CompiledValidation>),
+    /// It gives operations.
+    Override(CelExpression),
+}
+
+#[derive(Debug)]
+pub(super) struct CompiledValidation {
+    pub(super) expression: CelExpression,
+    pub(super) message: Option<String>,
+    pub(super) message_expression: Option<CelExpression>,
+}
+
+/// What expressions of one evaluation know.
+struct Known<'a> {
+    context: Context<'a>,
+    inputs: Vec<(&'a str, &'a Value)>,
+    budget: &'a EvaluationBudget<'a>,
+    variables: Value,
+    /// Variables that could not be evaluated, and why.
+    failed: Vec<(String, ProgramError)>,
+}
+
+// === impl CelProgram ===
+
+impl RuleProgram for CelProgram {
+    fn evaluate(
+        &self,
+        inputs: &[(&str, &Value)],
+        budget: &EvaluationBudget<'_>,
+    ) -> Result<Option<Value>, ProgramError> {
+        let mut known = Known::new(inputs, budget);
+        for (name, expression) in &self.variables {
+            known.add_variable(name, expression);
+        }
+        match &self.purpose {
+            CelPurpose::Conditions(conditions) => {
+                let mut error = None;
+                for (name, condition) in conditions {
+                    match known.truth(condition) {
+                        // As for an API server: what is excluded is excluded, whatever else fails.
+                        Ok(false) => return Ok(Some(false.into())),
+                        Ok(true) => {}
+                        Err(failure) => {
+                            error.get_or_insert(ProgramError::new(format!("{name}: {failure}")));
+                        }
+                    }
+                }
+                error.map_or(Ok(Some(true.into())), Err)
+            }
+            CelPurpose::Validations(validations) => {
+                let mut reasons = Vec::new();
+                for (index, validation) in validations.iter().enumerate() {
+                    let is_valid = known
+                        .truth(&validation.expression)
+                        .map_err(|error| ProgramError::new(format!("validations[{index}]: {error}")))?;
+                    if !is_valid {
+                        reasons.push(known.message(validation));
+                    }
+                }
+                Ok(Some(
+                    json!({"valid": reasons.is_empty(), "reason": reasons.join("; ")}),
+                ))
+            }
+            CelPurpose::Override(expression) => {
+                let value = known.value(expression)?;
+                to_json(&value).map(Some).map_err(ProgramError::new)
+            }
+        }
+    }
+}
+
+// === impl Known ===
+
+impl<'a> Known<'a> {
+    fn new(inputs: &[(&'a str, &'a Value)], budget: &'a EvaluationBudget<'a>) -> Self {
+        let mut context = FUNCTIONS.new_inner_scope();
+        for (name, value) in inputs {
+            context.add_variable_from_value(*name, to_cel(value));
+        }
+        Self {
+            context,
+            inputs: inputs.to_vec(),
+            budget,
+            variables: Value::Object(Map::new()),
+            failed: Vec::new(),
+        }
+    }
+
+    fn value(&self, expression: &CelExpression) -> Result<CelValue, ProgramError> {
+        if (self.budget.is_over)() {
+            return Err(ProgramError::new("the time for the request has run out"));
+        }
+        let mut inputs = self.inputs.clone();
+        inputs.push((VARIABLES, &self.variables));
+        let value = nested(expression.depth, || {
+            cost::check(&expression.root, &inputs, self.budget)?;
+            Ok(CelValue::resolve(&expression.root, &self.context))
+        });
+        match value.map_err(ProgramError::new)? {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => {
+                let error = error.to_string();
+                let because = self.failed.iter().find(|(name, _)| error.contains(name.as_str()));
+                Err(ProgramError::new(match because {
+                    Some((name, because)) => format!("variables.{name}: {because}"),
+                    None => error,
+                }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn truth(&self, expression: &CelExpression) -> Result<bool, ProgramError> {
+        match self.value(expression)? {
+            CelValue::Bool(truth) => Ok(truth),
+            other => {
+                let message = format!("is {}, not true or false", other.type_of());
+                Err(ProgramError::new(message))
+            }
+        }
+    }
+
+    /// Variables are there for those after them. One that fails is not there, so that it matters only where it is used.
+    fn add_variable(&mut self, name: &str, expression: &CelExpression) {
+        let value = self.value(expression).and_then(|value| {
+            let json = to_json(&value).map_err(ProgramError::new)?;
+            Ok((value, json))
+        });
+        match value {
+            Ok((_, json)) => self.variables[name] = json,
+            Err(error) => self.failed.push((name.to_owned(), error)),
+        }
+        let entries = self.variables.as_object().into_iter().flatten();
+        let variables = map(entries.map(|(name, value)| (name.clone(), to_cel(value))));
+        self.context.add_variable_from_value(VARIABLES, variables);
+    }
+
+    /// What is said where a validation does not hold.
+    fn message(&self, validation: &CompiledValidation) -> String {
+        let computed =
+            validation
+                .message_expression
+                .as_ref()
+                .and_then(|expression| match self.value(expression) {
+                    Ok(CelValue::String(text)) => Some(text.trim().to_owned()),
+                    _ => None,
+                });
+        let is_usable =
+            |text: &String| !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+        computed
+            .filter(is_usable)
+            .or_else(|| validation.message.clone())
+            .unwrap_or_else(|| format!("failed expression: {}", validation.expression.text))
+    }
+}

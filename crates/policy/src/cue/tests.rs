@@ -1,0 +1,150 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    AdmissionAttributes, Answers, CompiledPolicy, Engines, Evaluation, OverrideOutcome, PolicySet,
+    ValidationOutcome,
+    tests::{overriding, validating},
+};
+
+fn overridden(overriders: Value, attributes: &AdmissionAttributes<'_>) -> OverrideOutcome {
+    let compiled = CompiledPolicy::compile(&overriding("a", &[overriders]), &Engines::built_in()).unwrap();
+    assert_eq!(compiled.problems(), []);
+    let set = PolicySet::new([compiled.into()]);
+    match set.override_object(attributes, &Answers::default(), &EvaluationBudget::default()) {
+        Evaluation::Done(outcome) => outcome,
+        Evaluation::Missing(missing) => panic!("{missing:?}"),
+    }
+}
+
+fn validated(rule: Value, attributes: &AdmissionAttributes<'_>) -> ValidationOutcome {
+    let compiled = CompiledPolicy::compile(&validating("a", json!([rule])), &Engines::built_in()).unwrap();
+    assert_eq!(compiled.problems(), []);
+    let set = PolicySet::new([compiled.into()]);
+    match set.validate(attributes, &Answers::default(), &EvaluationBudget::default()) {
+        Evaluation::Done(outcome) => outcome,
+        Evaluation::Missing(missing) => panic!("{missing:?}"),
+    }
+}
+
+fn pod() -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}})
+}
+
+#[test]
+fn f6_a_program_adds_an_annotation_whether_there_are_some_or_not() {
+    let program = r#"
+object: _ @tag(object)
+patches: [
+    if object.metadata.annotations == _|_ {
+        {op: "add", path: "/metadata/annotations", value: {}}
+    },
+    {op: "add", path: "/metadata/annotations/added-by", value: "cue"},
+]"#;
+    let mut pod = pod();
+    for (annotations, expected) in [
+        (None, json!({"added-by": "cue"})),
+        (Some(json!({"a": "b"})), json!({"a": "b", "added-by": "cue"})),
+    ] {
+        if let Some(annotations) = annotations {
+            pod["metadata"]["annotations"] = annotations;
+        }
+        let outcome = overridden(json!({"cue": program}), &AdmissionAttributes::create(&pod));
+        assert_eq!(outcome.refusal, None);
+        assert_eq!(outcome.object["metadata"]["annotations"], expected);
+    }
+}
+
+#[test]
+fn f7_defect_1_a_guard_against_deletion_allows_where_there_is_no_label() {
+    let program = r#"
+object: _ @tag(object)
+reject: object.metadata.labels != _|_ && object.metadata.labels["example.com/no-delete"] == "true"
+validate: {
+    if reject {
+        reason: "operation rejected"
+    }
+    if !reject {
+        reason: ""
+    }
+    valid: !reject
+}"#;
+    let rule = json!({"targetOperations": ["DELETE"], "cue": program});
+    let mut pod = pod();
+    for (labels, allowed) in [
+        (None, true),
+        (Some(json!({"example.com/no-delete": "false"})), true),
+        (Some(json!({"example.com/no-delete": "true"})), false),
+    ] {
+        if let Some(labels) = labels {
+            pod["metadata"]["labels"] = labels;
+        }
+        let request = json!({"operation": "DELETE", "oldObject": pod});
+        let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+        let outcome = validated(rule.clone(), &attributes);
+        assert_eq!(outcome.is_allowed(), allowed, "{outcome:?}");
+        assert_eq!(
+            outcome.message(),
+            (!allowed).then(|| "operation rejected".to_owned())
+        );
+    }
+}
+
+#[test]
+fn f6_who_asks_is_known_to_programs_that_ask_for_it() {
+    let program = r#"
+object: _ @tag(object)
+request: _ @tag(request)
+patches: [{op: "replace", path: "/metadata/labels/by", value: request.userInfo.username}]"#;
+    let request = json!({"operation": "CREATE", "object": pod(), "userInfo": {"username": "me"}});
+    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let outcome = overridden(json!({"cue": program}), &attributes);
+    assert_eq!(outcome.object["metadata"]["labels"], json!({"by": "me"}));
+    // A program of its own time may have a field of that name.
+    let program = r#"
+object: _ @tag(object)
+request: object.metadata.name
+patches: [{op: "replace", path: "/metadata/labels/by", value: request}]"#;
+    let outcome = overridden(json!({"cue": program}), &attributes);
+    assert_eq!(outcome.object["metadata"]["labels"], json!({"by": "a"}));
+}
+
+#[test]
+fn what_is_wrong_with_a_program_is_told_with_line_and_column() {
+    let policy = overriding("a", &[json!({"cue": "#Definition: 1\npatches: missing"})]);
+    let problems = CompiledPolicy::compile(&policy, &Engines::built_in())
+        .unwrap()
+        .problems();
+    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(
+        told[0].starts_with("spec.overrideRules[0].overriders.cue: line 1, column 1: definition: "),
+        "{told:?}"
+    );
+    let pod = pod();
+    let program = "object: _ @tag(object)\npatches: [{op: \"add\", path: \"/a\", value: object.spec.none}]";
+    let outcome = overridden(json!({"cue": program}), &AdmissionAttributes::create(&pod));
+    let refusal = outcome.refusal.unwrap().to_string();
+    assert!(
+        refusal.starts_with("ClusterOverridePolicy a: rule 0: cue: line 2, column "),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_program_that_uses_up_its_budget_is_stopped() {
+    let program = "object: _ @tag(object)\npatches: [for i, t in object.list for j, u in object.list for k, v in object.list {op: \"remove\", path: \"/\\(i)\"}]";
+    let mut pod = pod();
+    pod["list"] = (0..1000).collect();
+    let policy = overriding("a", &[json!({"cue": program})]);
+    let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).unwrap();
+    let set = PolicySet::new([compiled.into()]);
+    let attributes = AdmissionAttributes::create(&pod);
+    let started = std::time::Instant::now();
+    let Evaluation::Done(outcome) =
+        set.override_object(&attributes, &Answers::default(), &EvaluationBudget::default())
+    else {
+        panic!()
+    };
+    assert!(outcome.refusal.is_some());
+    assert!(started.elapsed().as_secs() < 30);
+}

@@ -1,0 +1,139 @@
+//! Which nodes and pods a pod is drawn to or kept from.
+
+use serde_json::{Value, json};
+
+use super::{overridden, pod, workloads};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Each list of terms that an affinity has, with two terms of it.
+fn lists() -> [(&'static str, &'static str, Value, Value); 6] {
+    let node = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
+    let preferred_node = |key: &str| json!({"weight": 1, "preference": node(key)});
+    let pods = |key: &str| json!({"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": key});
+    let preferred_pods = |key: &str| json!({"weight": 1, "podAffinityTerm": pods(key)});
+    [
+        ("nodeAffinity", REQUIRED, node("a"), node("b")),
+        (
+            "nodeAffinity",
+            PREFERRED,
+            preferred_node("a"),
+            preferred_node("b"),
+        ),
+        ("podAffinity", REQUIRED, pods("a"), pods("b")),
+        ("podAffinity", PREFERRED, preferred_pods("a"), preferred_pods("b")),
+        ("podAntiAffinity", REQUIRED, pods("a"), pods("b")),
+        (
+            "podAntiAffinity",
+            PREFERRED,
+            preferred_pods("a"),
+            preferred_pods("b"),
+        ),
+    ]
+}
+
+/// An affinity with these terms in one list.
+fn affinity(sort: &str, level: &str, terms: &[&Value]) -> Value {
+    if sort == "nodeAffinity" && level == REQUIRED {
+        return json!({ sort: { level: { "nodeSelectorTerms": terms } } });
+    }
+    json!({ sort: { level: terms } })
+}
+
+fn template(operation: &str, affinity: &Value) -> Value {
+    json!({"type": "affinity", "operation": operation, "affinity": affinity})
+}
+
+/// What becomes of the affinity of a pod.
+fn becomes(operation: &str, wanted: &Value, before: &Value) -> Value {
+    overridden(&template(operation, wanted), &pod(&json!({"affinity": before})))["spec"]["affinity"].clone()
+}
+
+#[test]
+fn row_affinity_is_made_where_there_is_none() {
+    for (sort, level, a, _) in lists() {
+        let wanted = affinity(sort, level, &[&a]);
+        for operation in ["add", "replace"] {
+            for before in [
+                json!(null),
+                json!({}),
+                json!({ sort: null }),
+                json!({ sort: {} }),
+                json!({ sort: { level: null } }),
+            ] {
+                assert_eq!(becomes(operation, &wanted, &before), wanted, "{before}");
+            }
+            let without = overridden(&template(operation, &wanted), &pod(&json!({})));
+            assert_eq!(without["spec"]["affinity"], wanted);
+        }
+    }
+}
+
+#[test]
+fn row_affinity_of_every_workload_is_overridden() {
+    let (sort, level, a, _) = lists()[5].clone();
+    let wanted = affinity(sort, level, &[&a]);
+    for (object, place) in workloads(&json!({"containers": [{"name": "app"}]})) {
+        let after = overridden(&template("add", &wanted), &object);
+        assert_eq!(after.pointer(&format!("{place}/affinity")), Some(&wanted));
+        let removed = overridden(&template("remove", &wanted), &after);
+        assert_eq!(
+            removed.pointer(&format!("{place}/affinity")),
+            Some(&json!({ sort: {} }))
+        );
+    }
+}
+
+#[test]
+fn d09_required_and_preferred_are_replaced_and_removed_together() {
+    let [(_, _, required, other), (_, _, preferred, another), ..] = lists();
+    let both = |required: &Value, preferred: &Value| json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [required]}, PREFERRED: [preferred]}});
+    let wanted = both(&required, &preferred);
+    let mut before = both(&other, &another);
+    before["podAffinity"] = json!({});
+    let mut after = wanted.clone();
+    after["podAffinity"] = json!({});
+    assert_eq!(becomes("replace", &wanted, &before), after);
+    assert_eq!(
+        becomes("remove", &wanted, &before),
+        json!({"nodeAffinity": {}, "podAffinity": {}})
+    );
+}
+
+#[test]
+fn d10_d11_d12_several_terms_are_added_to_each_list() {
+    for (sort, level, a, b) in lists() {
+        let wanted = affinity(sort, level, &[&a, &b, &a]);
+        let mut old = a.clone();
+        old["matchFields"] = json!([]);
+        assert_eq!(
+            becomes("add", &wanted, &affinity(sort, level, &[&old])),
+            affinity(sort, level, &[&old, &a, &b]),
+            "{sort} {level}"
+        );
+        // An update must not add them again.
+        let there = affinity(sort, level, &[&b, &old, &a]);
+        assert_eq!(becomes("add", &wanted, &there), there);
+    }
+}
+
+#[test]
+fn row_replace_and_remove_act_on_the_list_that_is_named() {
+    for (sort, level, a, b) in lists() {
+        let other = if level == REQUIRED { PREFERRED } else { REQUIRED };
+        let mut before = affinity(sort, level, &[&a]);
+        before[sort][other] = json!(["stays"]);
+        let mut replaced = affinity(sort, level, &[&b]);
+        replaced[sort][other] = json!(["stays"]);
+        let wanted = affinity(sort, level, &[&b]);
+        assert_eq!(becomes("replace", &wanted, &before), replaced);
+        assert_eq!(
+            becomes("remove", &wanted, &before),
+            json!({ sort: { other: ["stays"] } })
+        );
+        for nothing in [json!(null), json!({}), json!({ sort: null })] {
+            assert_eq!(becomes("remove", &wanted, &nothing), nothing);
+        }
+    }
+}

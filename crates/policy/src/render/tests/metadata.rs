@@ -1,0 +1,150 @@
+//! Annotations and labels.
+
+use serde_json::{Value, json};
+
+use super::{overridden, overridden_with, patches};
+
+fn template(operation: &str, more: &Value) -> Value {
+    let mut template = json!({"type": "annotations", "operation": operation});
+    for (name, value) in more.as_object().unwrap() {
+        template[name] = value.clone();
+    }
+    template
+}
+
+fn annotated(annotations: &Value) -> Value {
+    json!({"kind": "ConfigMap", "metadata": {"name": "a", "annotations": annotations}})
+}
+
+/// What becomes of annotations.
+fn becomes(operation: &str, more: &Value, annotations: &Value) -> Value {
+    overridden(&template(operation, more), &annotated(annotations))["metadata"]["annotations"].clone()
+}
+
+#[test]
+fn row_annotations_are_made_where_there_are_none() {
+    let entry = json!({"path": "owner", "value": {"string": "x"}});
+    for operation in ["add", "replace"] {
+        let without = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
+        let object = overridden(&template(operation, &entry), &without);
+        assert_eq!(object["metadata"]["annotations"], json!({"owner": "x"}));
+        for (before, after) in [
+            (json!(null), json!({"owner": "x"})),
+            (json!({}), json!({"owner": "x"})),
+            (json!({"owner": "old", "b": "c"}), json!({"owner": "x", "b": "c"})),
+        ] {
+            assert_eq!(becomes(operation, &entry, &before), after);
+        }
+    }
+}
+
+#[test]
+fn row_labels_are_overridden_as_annotations_are() {
+    let template = json!({"type": "labels", "operation": "add", "path": "tier", "value": {"string": "db"}});
+    let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
+    assert_eq!(
+        overridden(&template, &object)["metadata"]["labels"],
+        json!({"tier": "db"})
+    );
+}
+
+#[test]
+fn row_a_map_writes_an_entry_for_each_key() {
+    let map = json!({"value": {"stringMap": {"a": "1", "b": "2"}}});
+    assert_eq!(
+        becomes("add", &map, &json!({"b": "0", "c": "3"})),
+        json!({"b": "2", "c": "3", "a": "1"})
+    );
+    assert_eq!(
+        becomes("remove", &map, &json!({"b": "0", "c": "3"})),
+        json!({"c": "3"})
+    );
+}
+
+#[test]
+fn row_what_is_removed_need_not_be_there() {
+    let entry = json!({"path": "owner"});
+    assert_eq!(
+        becomes("remove", &entry, &json!({"owner": "x", "b": "c"})),
+        json!({"b": "c"})
+    );
+    for annotations in [json!(null), json!({}), json!({"b": "c"})] {
+        assert_eq!(becomes("remove", &entry, &annotations), annotations);
+    }
+}
+
+#[test]
+fn row_every_value_becomes_text() {
+    for (value, text) in [
+        (json!({"string": ""}), ""),
+        (json!({"integer": -3}), "-3"),
+        (json!({"float": "1.50"}), "1.50"),
+        (json!({"boolean": false}), "false"),
+        (json!({"string": "first", "integer": 1}), "first"),
+        (json!({"integer": 9_007_199_254_740_993_i64}), "9007199254740993"),
+    ] {
+        let entry = json!({"path": "a", "value": value});
+        assert_eq!(becomes("add", &entry, &json!({})), json!({"a": text}), "{value}");
+    }
+}
+
+#[test]
+fn row_a_reference_is_written_where_it_leads_to_something() {
+    let template = |path: &str| {
+        let reference = json!({"from": "owner", "path": path});
+        template("add", &json!({"path": "from", "valueRef": reference}))
+    };
+    let data = json!({
+        "object": {"kind": "Pod", "metadata": {"name": "a"}},
+        "extraParams": {"otherObject": {"spec": {"text": "t", "number": 3, "boolean": true, "null": null}}},
+    });
+    for (path, text) in [
+        ("/spec/text", "t"),
+        ("/spec/number", "3"),
+        ("/spec/boolean", "true"),
+    ] {
+        let object = overridden_with(&template(path), &data);
+        assert_eq!(object["metadata"]["annotations"], json!({"from": text}));
+    }
+    for path in ["/spec/null", "/spec/none", "/spec/text/deeper", "/none/none"] {
+        assert_eq!(patches(&template(path), &data), json!([]), "{path}");
+    }
+}
+
+#[test]
+fn d16_keys_with_slashes_and_tildes_stay_whole() {
+    let before = json!({"a.io/b": "0", "a.io.b": "1"});
+    for path in ["a.io/b", "/a.io/b", "/a.io~1b", "a.io~1b"] {
+        let entry = json!({"path": path, "value": {"string": "x"}});
+        assert_eq!(
+            becomes("replace", &entry, &before),
+            json!({"a.io/b": "x", "a.io.b": "1"})
+        );
+        assert_eq!(
+            becomes("remove", &json!({"path": path}), &before),
+            json!({"a.io.b": "1"})
+        );
+    }
+    let map = json!({"value": {"stringMap": {"a.io/b": "x"}}});
+    assert_eq!(
+        becomes("add", &map, &before),
+        json!({"a.io/b": "x", "a.io.b": "1"})
+    );
+}
+
+#[test]
+fn d17_no_value_becomes_a_part_of_the_program() {
+    for text in [
+        "\"",
+        "\\",
+        "\\(data)",
+        "\"}]\npatches: [",
+        "a\nb\tc\r",
+        "\u{0}\u{7f}\u{2028}\u{feff}",
+        "#\"",
+        "'''",
+    ] {
+        let entry = json!({"path": "a", "value": {"string": text}});
+        assert_eq!(becomes("add", &entry, &json!({})), json!({"a": text}), "{text:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! What containers ask for, and may use.
+
+use serde_json::{Value, json};
+
+use super::{overridden, pod, workloads};
+
+fn template(operation: &str, resources: &Value, containers: &[&str]) -> Value {
+    json!({"type": "resources", "operation": operation, "resources": resources, "containers": containers})
+}
+
+/// What becomes of the resources of the first container.
+fn becomes(operation: &str, resources: &Value, before: &Value) -> Value {
+    let pod = pod(&json!({"containers": [{"name": "app", "resources": before}]}));
+    overridden(&template(operation, resources, &[]), &pod)["spec"]["containers"][0]["resources"].clone()
+}
+
+#[test]
+fn row_resources_are_made_where_there_are_none() {
+    let wanted = json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}});
+    for operation in ["add", "replace"] {
+        for before in [
+            json!(null),
+            json!({}),
+            json!({"limits": null}),
+            json!({"limits": {}, "requests": {"cpu": "9"}}),
+        ] {
+            assert_eq!(becomes(operation, &wanted, &before), wanted, "{before}");
+        }
+        let without = overridden(&template(operation, &wanted, &[]), &pod(&json!({})));
+        assert_eq!(without["spec"]["containers"][0]["resources"], wanted);
+        let others = json!({"limits": {"memory": "3Gi", "cpu": "1"}, "claims": [{"name": "a"}]});
+        assert_eq!(
+            becomes(operation, &json!({"limits": {"cpu": "2"}}), &others),
+            json!({"limits": {"memory": "3Gi", "cpu": "2"}, "claims": [{"name": "a"}]})
+        );
+    }
+}
+
+#[test]
+fn row_resources_are_removed_by_name() {
+    let named = json!({"limits": {"cpu": "0", "nvidia.com/gpu": 0}});
+    let before = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}});
+    assert_eq!(
+        becomes("remove", &named, &before),
+        json!({"limits": {"memory": "1Gi"}, "requests": {"cpu": "1"}})
+    );
+    for before in [json!(null), json!({}), json!({"limits": null})] {
+        assert_eq!(becomes("remove", &named, &before), before);
+    }
+}
+
+#[test]
+fn row_resources_of_every_workload_are_overridden() {
+    let wanted = json!({"limits": {"cpu": "2"}});
+    for (object, place) in workloads(&json!({"containers": [{"name": "app"}]})) {
+        let after = overridden(&template("add", &wanted, &[]), &object);
+        let container = after.pointer(&format!("{place}/containers/0"));
+        assert_eq!(
+            container.unwrap(),
+            &json!({"name": "app", "resources": wanted}),
+            "{object}"
+        );
+    }
+}
+
+#[test]
+fn what_has_no_containers_is_left_alone() {
+    for object in [
+        json!({"kind": "ConfigMap", "data": {}}),
+        json!({"kind": "MachineDeployment", "spec": {"template": {"spec": {"clusterName": "a"}}}}),
+        json!({"kind": "Prometheus", "spec": {"containers": [{"name": "a"}]}}),
+        json!({"kind": "Odd", "spec": "text"}),
+        json!({"kind": "Odd", "spec": null}),
+    ] {
+        let template = template("add", &json!({"limits": {"cpu": "2"}}), &["*"]);
+        assert_eq!(overridden(&template, &object), object);
+    }
+}
+
+/// The names of those containers that get a limit, init containers last.
+fn limited(containers: &[&str]) -> Vec<String> {
+    let pod = pod(&json!({
+        "containers": [{"name": "app"}, {"name": "sidecar"}, {}],
+        "initContainers": [{"name": "setup"}, {"name": "app-setup"}],
+    }));
+    let after = overridden(
+        &template("add", &json!({"limits": {"cpu": "2"}}), containers),
+        &pod,
+    );
+    let all = ["containers", "initContainers"].map(|list| after["spec"][list].as_array().unwrap().clone());
+    let has_limit = |container: &&Value| container["resources"]["limits"]["cpu"] == "2";
+    let name = |container: &Value| container["name"].as_str().unwrap_or_default().to_owned();
+    all.concat().iter().filter(has_limit).map(name).collect()
+}
+
+#[test]
+fn d14_containers_are_chosen_by_name_and_init_containers_too() {
+    assert_eq!(limited(&[]), ["app"]);
+    assert_eq!(limited(&["sidecar", "setup", "none"]), ["sidecar", "setup"]);
+    assert_eq!(limited(&["*"]), ["app", "sidecar", "", "setup", "app-setup"]);
+}
+
+#[test]
+fn d15_amounts_stay_as_they_are_written() {
+    for amount in ["500m", "1.5", "1e3", "0.1Gi", "1"] {
+        let after = becomes("add", &json!({"limits": {"cpu": amount}}), &json!({}));
+        assert_eq!(after, json!({"limits": {"cpu": amount}}));
+    }
+    let after = becomes(
+        "add",
+        &json!({"limits": {"nvidia.com/gpu": 2}}),
+        &json!({"limits": {"cpu": "1"}}),
+    );
+    assert_eq!(after, json!({"limits": {"cpu": "1", "nvidia.com/gpu": "2"}}));
+}

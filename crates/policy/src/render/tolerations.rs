@@ -1,0 +1,129 @@
+//! Taints that pods tolerate.
+
+use serde_json::{Value, json};
+
+use crate::{
+    api::{OverrideOperation, OverrideRuleTemplate, Toleration, TolerationOperator},
+    origin::check_tolerations,
+    problem::PolicyProblems,
+};
+
+use super::{
+    cue_text::{CueElement, CueText, CueValue, each, expression, field},
+    patches::PatchList,
+    pods::list_pods,
+    quote::{literal, quote},
+};
+
+/// The expression for the list of a pod.
+const PATH: &str = r#""\(pod.path)/tolerations""#;
+
+/// Renders a template of the type tolerations.
+pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
+    if template.tolerations.is_empty() {
+        problems.note("tolerations", "is missing: give at least one");
+    }
+    check_tolerations(&template.tolerations, problems);
+    list_pods(program);
+    program.import("list");
+    let mut patches = PatchList::default();
+    if template.operation != OverrideOperation::Remove {
+        declare(&template.tolerations, program);
+    }
+    match template.operation {
+        OverrideOperation::Add => {
+            patches.add(
+                "for pod in pods if len(pod.spec.tolerations) == _|_",
+                PATH.to_owned(),
+                expression("tolerations"),
+            );
+            patches.add(
+                "for pod in pods if len(pod.spec.tolerations) != _|_ for it in tolerations if !list.Contains(pod.spec.tolerations, it)",
+                r#""\(pod.path)/tolerations/-""#.to_owned(),
+                expression("it"),
+            );
+        }
+        OverrideOperation::Replace => {
+            list_known(&template.tolerations, program);
+            patches.add(
+                "for pod in pods if len(pod.spec.tolerations) == _|_",
+                PATH.to_owned(),
+                expression("tolerations"),
+            );
+            let more = each("for one in tolerations", expression("one"));
+            patches.add("for it in known", "it.path".to_owned(), others_and(vec![more]));
+        }
+        OverrideOperation::Remove => {
+            list_known(&template.tolerations, program);
+            patches.add(
+                "for it in known if len(it.meant) > 0",
+                "it.path".to_owned(),
+                others_and(Vec::new()),
+            );
+        }
+    }
+    patches.declare(program);
+}
+
+/// Those that are not meant, and more.
+fn others_and(more: Vec<CueElement>) -> CueValue {
+    let others = each(
+        "for i, one in it.tolerations if !list.Contains(it.meant, i)",
+        expression("one"),
+    );
+    CueValue::List([others].into_iter().chain(more).collect())
+}
+
+/// Has the program name the tolerations of the template, each once.
+fn declare(tolerations: &[Toleration], program: &mut CueText) {
+    let mut known: Vec<Value> = Vec::new();
+    for toleration in tolerations.iter().map(|toleration| json!(toleration)) {
+        if !known.contains(&toleration) {
+            known.push(toleration);
+        }
+    }
+    program.section("", "tolerations", literal(&known.into()));
+}
+
+/// Has the program list the tolerations of pods that have some, and which of them are meant.
+fn list_known(tolerations: &[Toleration], program: &mut CueText) {
+    let meant = tolerations.iter().map(|toleration| {
+        let mut clauses = "for i, one in pod.spec.tolerations".to_owned();
+        for (name, text) in identity(toleration) {
+            clauses.push_str(&match text {
+                Some(text) => format!(" if one.{name} != _|_ if one.{name} == {}", quote(text)),
+                None => format!(" if one.{name} == _|_"),
+            });
+        }
+        each(clauses, expression("i"))
+    });
+    program.section(
+        "The tolerations that are there, and the indexes of those that are meant.",
+        "known",
+        CueValue::List(vec![each(
+            "for pod in pods if len(pod.spec.tolerations) != _|_",
+            CueValue::Struct(vec![
+                field("path", expression(PATH)),
+                field("tolerations", expression("pod.spec.tolerations")),
+                field("meant", CueValue::List(meant.collect())),
+            ]),
+        )]),
+    );
+}
+
+/// What tolerations have in common with one that means them: its key, its value unless any is tolerated, and its effect if it has one.
+/// `None` is what is not there.
+fn identity(toleration: &Toleration) -> Vec<(&'static str, Option<&str>)> {
+    let mut identity = vec![("key", some(&toleration.key))];
+    if toleration.operator != Some(TolerationOperator::Exists) {
+        identity.push(("value", some(&toleration.value)));
+    }
+    if !toleration.effect.is_empty() {
+        identity.push(("effect", some(&toleration.effect)));
+    }
+    identity
+}
+
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}

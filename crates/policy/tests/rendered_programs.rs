@@ -1,0 +1,160 @@
+//! What templates are rendered to, against what CUE v0.4.3 made of it. `vectors/make.js` made the files.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a file that is not as it should be fails the test"
+)]
+
+use std::{collections::BTreeMap, fs};
+
+use policy::{
+    api::{OverrideRuleTemplate, ValidateRuleTemplate},
+    patch::{JsonPatchOperation, apply},
+    render::{render_override, render_validation},
+};
+use policy_cue::{CueBudget, CueInputs, CueProgram};
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+struct KnownTemplate {
+    name: String,
+    template: Template,
+    program: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Template {
+    Override(Box<OverrideRuleTemplate>),
+    Validation(Box<ValidateRuleTemplate>),
+}
+
+/// A template, an input, and what CUE makes of them.
+#[derive(Deserialize)]
+struct Vector {
+    template: String,
+    input: String,
+    /// Not given for a value.
+    outcome: Option<String>,
+    output: Option<Value>,
+}
+
+/// A program and what it gives.
+struct Compiled {
+    program: CueProgram,
+    output: &'static str,
+}
+
+fn read(name: &str) -> String {
+    let path = format!("{}/tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(path).unwrap()
+}
+
+fn lines<T: for<'a> Deserialize<'a>>(name: &str) -> Vec<T> {
+    let text = read(name);
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn compiled() -> BTreeMap<String, Compiled> {
+    let compiled = lines::<KnownTemplate>("templates.jsonl")
+        .into_iter()
+        .map(|known| {
+            let program = CueProgram::compile(&known.program);
+            let program = program.unwrap_or_else(|problems| panic!("{}: {problems}", known.name));
+            let output = match known.template {
+                Template::Override(_) => "patches",
+                Template::Validation(_) => "validate",
+            };
+            (known.name, Compiled { program, output })
+        });
+    compiled.collect()
+}
+
+fn inputs() -> BTreeMap<String, Value> {
+    serde_json::from_str(&read("inputs.json")).unwrap()
+}
+
+impl Compiled {
+    fn output(&self, data: &Value) -> Result<Option<Value>, String> {
+        let inputs = CueInputs::new().with("data", data);
+        let output = self.program.evaluate(&inputs, self.output, &CueBudget::default());
+        output.map_err(|error| error.to_string())
+    }
+}
+
+/// The object as the patches leave it: by a library that keeps to RFC 6902, and by our own.
+fn patched(object: &Value, patches: &Value) -> Value {
+    let mut by_rfc = object.clone();
+    let patch: json_patch::Patch = serde_json::from_value(patches.clone()).unwrap();
+    json_patch::patch(&mut by_rfc, &patch).unwrap();
+    let mut by_us = object.clone();
+    apply(&mut by_us, &JsonPatchOperation::read(patches).unwrap()).unwrap();
+    assert_eq!(by_rfc, by_us);
+    by_us
+}
+
+#[test]
+fn templates_are_rendered_to_the_programs_that_cue_was_asked_about() {
+    let known = lines::<KnownTemplate>("templates.jsonl");
+    assert!(known.len() > 200);
+    for known in known {
+        let program = match &known.template {
+            Template::Override(template) => render_override(template),
+            Template::Validation(template) => render_validation(template),
+        };
+        assert_eq!(program.as_ref(), Ok(&known.program), "{}", known.name);
+    }
+}
+
+#[test]
+fn policy_cue_answers_as_cue_does() {
+    let (compiled, inputs) = (compiled(), inputs());
+    let vectors = lines::<Vector>("vectors.jsonl");
+    assert!(vectors.len() > 3000);
+    let mut wrong = Vec::new();
+    for vector in &vectors {
+        let given = compiled[&vector.template].output(&inputs[&vector.input]);
+        let is_right = match (&given, vector.outcome.as_deref()) {
+            (Ok(given), None) => *given == vector.output,
+            (Err(_), Some("incomplete" | "error")) => true,
+            _ => false,
+        };
+        if !is_right {
+            let Vector { template, input, .. } = vector;
+            wrong.push(format!("{template} {input}: {given:?}, not {:?}", vector.output));
+        }
+    }
+    let count = wrong.len();
+    wrong.truncate(20);
+    assert!(wrong.is_empty(), "{count} differ\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn patches_apply_by_the_rfc_and_a_second_time_change_nothing() {
+    let (compiled, inputs) = (compiled(), inputs());
+    let mut changed = 0;
+    for vector in lines::<Vector>("vectors.jsonl") {
+        let compiled = &compiled[&vector.template];
+        let Some(patches) = vector.output.filter(|_| compiled.output == "patches") else {
+            continue;
+        };
+        let data = &inputs[&vector.input];
+        let once = patched(&data["object"], &patches);
+        changed += usize::from(once != data["object"]);
+        let mut again = data.clone();
+        again["object"] = once.clone();
+        let patches = compiled.output(&again).unwrap().unwrap();
+        assert_eq!(
+            patched(&once, &patches),
+            once,
+            "{} {}",
+            vector.template,
+            vector.input
+        );
+    }
+    assert!(changed > 500, "{changed}");
+}
