@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions of Rust types.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::object;
@@ -70,6 +70,42 @@ pub fn crd(
                 ResourceScope::Cluster => "Cluster",
             },
             "versions": [version],
+        },
+    })
+}
+
+/// The schema of a field that holds a LabelSelector (`meta/v1`), for `schema_with` of schemars.
+pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "nullable": true,
+        "properties": {
+            "matchLabels": {
+                "description": "Labels that they have.",
+                "type": "object",
+                "additionalProperties": { "type": "string" },
+            },
+            "matchExpressions": {
+                "description": "Expressions that hold for their labels.",
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["key", "operator"],
+                    "properties": {
+                        "key": { "description": "The name of a label.", "type": "string" },
+                        "operator": {
+                            "description": "In, NotIn, Exists or DoesNotExist.",
+                            "type": "string",
+                            "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
+                        },
+                        "values": {
+                            "description": "Values of the label, for In and NotIn.",
+                            "type": "array",
+                            "items": { "type": "string" },
+                        },
+                    },
+                },
+            },
         },
     })
 }

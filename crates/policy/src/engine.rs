@@ -17,6 +17,8 @@ pub enum RuleSource<'a> {
     CueOverride(&'a str),
     /// CUE whose field `validate` has `valid` and `reason`.
     CueValidation(&'a str),
+    /// CUE whose field `processing` describes a request.
+    CueProcessing(&'a str),
     /// CEL that gives a list of operations.
     CelOverride(&'a CelOverride),
     /// CEL that gives what `validate` is in CUE.
@@ -142,7 +144,9 @@ impl Engines {
     /// With all that is wrong; that there is no engine for its language.
     pub(crate) fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>> {
         let (engine, language) = match source {
-            RuleSource::CueOverride(_) | RuleSource::CueValidation(_) => (&self.cue, "CUE"),
+            RuleSource::CueOverride(_) | RuleSource::CueValidation(_) | RuleSource::CueProcessing(_) => {
+                (&self.cue, "CUE")
+            }
             _ => (&self.cel, "CEL"),
         };
         match engine {

@@ -3,7 +3,45 @@
 //! The kinds are those of `policy.kcloudlabs.io/v1alpha1`: OverridePolicy for the objects of its namespace, ClusterOverridePolicy and
 //! ClusterValidatePolicy for all.
 //!
-//! It is pure: what a rule needs from elsewhere, other objects and answers of servers, comes as an argument.
+//! ```text
+//! policy object -> CompiledPolicy -> PolicySet -> override_object, validate -> a patch, or reasons
+//!                                        |  ^
+//!                      DataReferences <--+  +-- Answers
+//! ```
+//!
+//! It is pure: what a rule needs from elsewhere, other objects and answers of servers, comes as an argument. An evaluation that lacks
+//! something says what, and is asked again.
+//!
+//! ```
+//! use policy::{AdmissionAttributes, Answers, CompiledPolicy, Engines, EvaluationBudget, PolicyEvaluation, PolicySet, patch::JsonPatchOperation};
+//! use serde_json::json;
+//!
+//! let engines = Engines::built_in();
+//! let policy = CompiledPolicy::compile(&json!({
+//!     "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy", "metadata": {"name": "added-by"},
+//!     "spec": {
+//!         "resourceSelectors": [{"apiVersion": "v1", "kind": "Pod"}],
+//!         "overrideRules": [{
+//!             "targetOperations": ["CREATE"],
+//!             "overriders": {"plaintext": [{"op": "add", "path": "/metadata/annotations/added-by", "value": "op"}]},
+//!         }],
+//!     },
+//! }), &engines).unwrap();
+//! let policies = PolicySet::new([policy.into()]);
+//!
+//! let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}});
+//! let attributes = AdmissionAttributes::create(&pod);
+//! let answers = Answers::default();
+//! let outcome = match policies.override_object(&attributes, &answers, &EvaluationBudget::default()) {
+//!     PolicyEvaluation::Done(outcome) => outcome,
+//!     // Fetch them, insert what came of it into the answers, and ask again.
+//!     PolicyEvaluation::Missing(references) => unreachable!("this policy refers to nothing: {references:?}"),
+//! };
+//! let patch: Vec<_> = outcome.patch.iter().map(JsonPatchOperation::to_json).collect();
+//! assert_eq!(json!(patch), json!([{"op": "add", "path": "/metadata/annotations", "value": {"added-by": "op"}}]));
+//! ```
+//!
+//! Rules in CUE and CEL need the features `cue` and `cel`.
 
 mod admission;
 pub mod api;
@@ -34,12 +72,12 @@ pub use self::{
     crds::crds,
     engine::{Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
     evaluation::{
-        AppliedStep, Evaluation, ExplainedPart, FailureReason, Finding, OverrideOutcome, PolicyExplanation,
-        PolicyFailure, PolicySet, ValidationOutcome,
+        AppliedStep, ExplainedPart, FailureReason, OverrideOutcome, PolicyEvaluation, PolicyExplanation,
+        PolicyFailure, PolicyFinding, PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, ProgramPosition},
-    reference::{Answer, Answers, DataReference, HttpRequest},
+    reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
     rehearsal::{KnownData, KnownResponse, Rehearsal},
     review::{admit, check, rendering, rule_statuses},
     selection::SelectionError,

@@ -20,6 +20,7 @@ impl RuleEngine for JsonEngine {
         let (text, output) = match source {
             RuleSource::CueOverride(text) => (text.to_owned(), "patches"),
             RuleSource::CueValidation(text) => (text.to_owned(), "validate"),
+            RuleSource::CueProcessing(text) => (text.to_owned(), "processing"),
             RuleSource::CelOverride(cel) => (cel.expression.clone(), "patches"),
             RuleSource::CelValidation(cel) => (cel.validations[0].expression.clone(), "validate"),
             RuleSource::CelConditions(conditions) => (conditions[0].expression.clone(), "met"),

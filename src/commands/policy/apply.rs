@@ -4,7 +4,7 @@ use std::{collections::HashSet, path::PathBuf};
 
 use clap::ValueEnum;
 use policy::{
-    Answer, Engines, EvaluationBudget, Finding, Rehearsal,
+    Engines, EvaluationBudget, FetchedAnswer, PolicyFinding, Rehearsal,
     api::ValidationAction,
     patch::{JsonPatch, JsonPatchOperation},
 };
@@ -124,9 +124,9 @@ fn after(rehearsal: &Rehearsal) -> &Value {
 /// Which rule did what, and what that comes to.
 fn report(heading: &str, rehearsal: &Rehearsal) -> String {
     let fetched = rehearsal.fetched.iter().map(|(reference, answer)| match answer {
-        Answer::Found(_) => format!("fetched {reference}"),
-        Answer::NotFound => format!("fetched {reference}: not found; give it with --data"),
-        Answer::Failed(error) => format!("fetched {reference}: {error}; give it with --data"),
+        FetchedAnswer::Found(_) => format!("fetched {reference}"),
+        FetchedAnswer::NotFound => format!("fetched {reference}: not found; give it with --data"),
+        FetchedAnswer::Failed(error) => format!("fetched {reference}: {error}; give it with --data"),
     });
     let steps = rehearsal.overriding.steps.iter().map(|step| {
         let operations = operations(&step.patch);
@@ -148,8 +148,8 @@ fn report(heading: &str, rehearsal: &Rehearsal) -> String {
 }
 
 /// What a rule objects to, once for each thing that follows.
-fn found(finding: &Finding) -> impl Iterator<Item = String> {
-    let Finding {
+fn found(finding: &PolicyFinding) -> impl Iterator<Item = String> {
+    let PolicyFinding {
         policy,
         rule,
         step,

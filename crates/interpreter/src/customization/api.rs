@@ -1,8 +1,9 @@
 //! The two kinds of objects that hold customizations.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_object::custom_resource::label_selector;
 
 use super::CustomizationRules;
 
@@ -84,41 +85,4 @@ pub enum InterpretationMode {
     Replace,
     /// Whoever counts less is asked before: other customizations, webhooks, what is known of Kubernetes' own kinds.
     Chain,
-}
-
-/// A LabelSelector (`meta/v1`).
-fn label_selector(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "What their labels fit.",
-        "type": "object",
-        "nullable": true,
-        "properties": {
-            "matchLabels": {
-                "description": "Labels that they have.",
-                "type": "object",
-                "additionalProperties": { "type": "string" },
-            },
-            "matchExpressions": {
-                "description": "Expressions that hold for their labels.",
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "required": ["key", "operator"],
-                    "properties": {
-                        "key": { "description": "The name of a label.", "type": "string" },
-                        "operator": {
-                            "description": "In, NotIn, Exists or DoesNotExist.",
-                            "type": "string",
-                            "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
-                        },
-                        "values": {
-                            "description": "Values of the label, for In and NotIn.",
-                            "type": "array",
-                            "items": { "type": "string" },
-                        },
-                    },
-                },
-            },
-        },
-    })
 }

@@ -2,41 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
-
-/// A LabelSelector (`meta/v1`).
-pub(super) fn label_selector(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "properties": {
-            "matchLabels": {
-                "description": "Labels that they have.",
-                "type": "object",
-                "additionalProperties": { "type": "string" },
-            },
-            "matchExpressions": {
-                "description": "Expressions that hold for their labels.",
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "required": ["key", "operator"],
-                    "properties": {
-                        "key": { "description": "The name of a label.", "type": "string" },
-                        "operator": {
-                            "description": "In, NotIn, Exists or DoesNotExist.",
-                            "type": "string",
-                            "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
-                        },
-                        "values": {
-                            "description": "Values of the label, for In and NotIn.",
-                            "type": "array",
-                            "items": { "type": "string" },
-                        },
-                    },
-                },
-            },
-        },
-    })
-}
+pub(super) use windlass_object::custom_resource::label_selector;
 
 /// Rules in CEL, each with what is said where it does not hold.
 pub(super) fn rules(rules: &[(&str, &str)]) -> Value {

@@ -17,7 +17,7 @@ use super::{
     },
 };
 use crate::{
-    AdmissionOperation, Answer, KnownData, KnownResponse, PolicyProblem, api::HttpMethod,
+    AdmissionOperation, FetchedAnswer, KnownData, KnownResponse, PolicyProblem, api::HttpMethod,
     problem::PolicyProblems,
 };
 
@@ -208,8 +208,8 @@ fn read_data(data: WrittenData, problems: &mut PolicyProblems) -> KnownData {
 
 fn read_response(response: WrittenResponse, problems: &mut PolicyProblems) -> Option<KnownResponse> {
     let answer = match (response.body, response.error) {
-        (Some(body), None) => Answer::Found(body),
-        (None, Some(error)) => Answer::Failed(error),
+        (Some(body), None) => FetchedAnswer::Found(body),
+        (None, Some(error)) => FetchedAnswer::Failed(error),
         _ => {
             problems.note("", "must have either body or error");
             return None;

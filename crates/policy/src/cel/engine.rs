@@ -24,7 +24,7 @@ impl RuleEngine for CelEngine {
             RuleSource::CelConditions(conditions) => Some(of_conditions(conditions, &mut problems)),
             RuleSource::CelValidation(rule) => Some(of_validation(rule, &mut problems)),
             RuleSource::CelOverride(rule) => of_override(rule, &mut problems),
-            RuleSource::CueOverride(_) | RuleSource::CueValidation(_) => {
+            RuleSource::CueOverride(_) | RuleSource::CueValidation(_) | RuleSource::CueProcessing(_) => {
                 problems.note("", "is CUE, not CEL");
                 None
             }

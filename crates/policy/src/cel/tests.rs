@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    AdmissionAttributes, Answers, CompiledPolicy, Engines, Evaluation, EvaluationBudget, PolicySet,
+    AdmissionAttributes, Answers, CompiledPolicy, Engines, EvaluationBudget, PolicyEvaluation, PolicySet,
     RuleEngine, RuleSource,
     api::{CelOverride, CelValidationRule, MatchCondition},
     tests::policy,
@@ -244,7 +244,7 @@ fn f6_a_policy_in_cel_is_evaluated_end_to_end() {
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
     let evaluation = set.override_object(&attributes, &Answers::default(), &EvaluationBudget::default());
-    let Evaluation::Done(outcome) = evaluation else {
+    let PolicyEvaluation::Done(outcome) = evaluation else {
         panic!()
     };
     assert_eq!(outcome.refusal, None);
@@ -265,7 +265,7 @@ fn a_deleted_object_is_null_as_for_a_validating_admission_policy() {
         let request = json!({"operation": "DELETE", "oldObject": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}});
         let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
         let evaluation = set.validate(&attributes, &Answers::default(), &EvaluationBudget::default());
-        let Evaluation::Done(outcome) = evaluation else {
+        let PolicyEvaluation::Done(outcome) = evaluation else {
             panic!()
         };
         assert_eq!(outcome.is_allowed(), allowed, "{outcome:?}");

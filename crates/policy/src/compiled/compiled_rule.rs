@@ -45,7 +45,7 @@ impl CompiledRule {
             );
         }
         if !overriders.cue.is_empty() {
-            let inputs = InputKind::of_cue(&overriders.cue, false);
+            let inputs = InputKind::of_cue(&overriders.cue, false, engines);
             let source = RuleSource::CueOverride(&overriders.cue);
             compiled.add_program(RuleStep::Cue, "cue", source, inputs, engines, &mut problems);
         }
@@ -97,7 +97,7 @@ impl CompiledRule {
             );
         }
         if !rule.cue.is_empty() {
-            let inputs = InputKind::of_cue(&rule.cue, true);
+            let inputs = InputKind::of_cue(&rule.cue, true, engines);
             let source = RuleSource::CueValidation(&rule.cue);
             compiled.add_program(RuleStep::Cue, "cue", source, inputs, engines, &mut problems);
         }

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use crate::{api::OriginOverrider, engine::RuleProgram, patch::JsonPatch};
+use crate::{
+    api::OriginOverrider,
+    engine::{Engines, RuleProgram, RuleSource},
+    patch::JsonPatch,
+};
 
 /// A way in which a rule says what is done, in the order in which they are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +32,7 @@ pub(crate) enum StepAction {
 }
 
 /// What a program gets.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum InputKind {
     /// `data`.
     Rendered,
@@ -38,6 +42,8 @@ pub(crate) enum InputKind {
         has_old_object: bool,
         has_request: bool,
         has_namespace_object: bool,
+        /// What gives the request that the program describes itself.
+        processing: Option<Box<dyn RuleProgram>>,
     },
     /// What ValidatingAdmissionPolicy gives.
     Cel,
@@ -62,12 +68,16 @@ impl fmt::Display for RuleStep {
 
 impl InputKind {
     /// What a program in CUE asks for by attributes: `request: _ @tag(request)`.
-    pub(crate) fn of_cue(source: &str, is_validation: bool) -> Self {
+    pub(crate) fn of_cue(source: &str, is_validation: bool, engines: &Engines) -> Self {
         let asks_for = |name: &str| source.contains(&format!("@tag({name}"));
         Self::Cue {
             has_old_object: is_validation || asks_for("oldObject"),
             has_request: asks_for("request"),
             has_namespace_object: asks_for("namespaceObject"),
+            processing: source
+                .contains("processing")
+                .then(|| engines.compile(RuleSource::CueProcessing(source)).ok())
+                .flatten(),
         }
     }
 }

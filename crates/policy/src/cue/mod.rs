@@ -29,6 +29,7 @@ impl RuleEngine for CueEngine {
         let (text, output) = match source {
             RuleSource::CueOverride(text) => (text, "patches"),
             RuleSource::CueValidation(text) => (text, "validate"),
+            RuleSource::CueProcessing(text) => (text, "processing"),
             _ => return Err(vec![PolicyProblem::new("", "is CEL, not CUE")]),
         };
         let problem = |problem: policy_cue::CueProblem| PolicyProblem {

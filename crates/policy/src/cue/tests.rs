@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    AdmissionAttributes, Answers, CompiledPolicy, Engines, Evaluation, OverrideOutcome, PolicySet,
-    ValidationOutcome,
+    AdmissionAttributes, Answers, CompiledPolicy, Engines, FetchedAnswer, OverrideOutcome, PolicyEvaluation,
+    PolicySet, ValidationOutcome,
     tests::{overriding, validating},
 };
 
@@ -12,8 +12,8 @@ fn overridden(overriders: Value, attributes: &AdmissionAttributes<'_>) -> Overri
     assert_eq!(compiled.problems(), []);
     let set = PolicySet::new([compiled.into()]);
     match set.override_object(attributes, &Answers::default(), &EvaluationBudget::default()) {
-        Evaluation::Done(outcome) => outcome,
-        Evaluation::Missing(missing) => panic!("{missing:?}"),
+        PolicyEvaluation::Done(outcome) => outcome,
+        PolicyEvaluation::Missing(missing) => panic!("{missing:?}"),
     }
 }
 
@@ -22,8 +22,8 @@ fn validated(rule: Value, attributes: &AdmissionAttributes<'_>) -> ValidationOut
     assert_eq!(compiled.problems(), []);
     let set = PolicySet::new([compiled.into()]);
     match set.validate(attributes, &Answers::default(), &EvaluationBudget::default()) {
-        Evaluation::Done(outcome) => outcome,
-        Evaluation::Missing(missing) => panic!("{missing:?}"),
+        PolicyEvaluation::Done(outcome) => outcome,
+        PolicyEvaluation::Missing(missing) => panic!("{missing:?}"),
     }
 }
 
@@ -140,11 +140,74 @@ fn a_program_that_uses_up_its_budget_is_stopped() {
     let set = PolicySet::new([compiled.into()]);
     let attributes = AdmissionAttributes::create(&pod);
     let started = std::time::Instant::now();
-    let Evaluation::Done(outcome) =
+    let PolicyEvaluation::Done(outcome) =
         set.override_object(&attributes, &Answers::default(), &EvaluationBudget::default())
     else {
         panic!()
     };
     assert!(outcome.refusal.is_some());
     assert!(started.elapsed().as_secs() < 30);
+}
+
+#[test]
+fn f13_a_program_may_describe_a_request_itself() {
+    let program = r#"
+object: _ @tag(object)
+processing: {
+    output: {
+        team?: string
+    }
+    http: {
+        method: *"GET" | string
+        url:    "https://teams.example.com/\(object.metadata.namespace)"
+        request: {
+            header: {"Accept": "application/json"}
+        }
+    }
+}
+patches: [
+    if processing.output.team != _|_ {
+        {op: "replace", path: "/metadata/labels/team", value: processing.output.team}
+    },
+]"#;
+    let policy = overriding("a", &[json!({"cue": program})]);
+    let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).unwrap();
+    assert_eq!(compiled.problems(), []);
+    let set = PolicySet::new([compiled.into()]);
+    let pod = pod();
+    let attributes = AdmissionAttributes::create(&pod);
+    let budget = EvaluationBudget::default();
+    let PolicyEvaluation::Missing(missing) = set.override_object(&attributes, &Answers::default(), &budget)
+    else {
+        panic!("nothing is fetched")
+    };
+    assert_eq!(missing[0].to_string(), "GET https://teams.example.com/n");
+    for (answer, expected) in [
+        (
+            FetchedAnswer::Found(json!({"team": "data"})),
+            Ok(json!({"team": "data"})),
+        ),
+        (FetchedAnswer::Found(json!({})), Ok(Value::Null)),
+        (
+            FetchedAnswer::Found(json!([])),
+            Err("rule 0: cue: GET https://teams.example.com/n: the answer is not an object"),
+        ),
+        (
+            FetchedAnswer::Failed("status 500".into()),
+            Err("rule 0: cue: GET https://teams.example.com/n: status 500"),
+        ),
+    ] {
+        let answers = [(missing[0].clone(), answer)].into_iter().collect();
+        let PolicyEvaluation::Done(outcome) = set.override_object(&attributes, &answers, &budget) else {
+            panic!("it is fetched")
+        };
+        let refusal = outcome.refusal.map(|refusal| refusal.to_string());
+        match expected {
+            Ok(labels) => {
+                assert_eq!(refusal, None);
+                assert_eq!(outcome.object["metadata"]["labels"], labels);
+            }
+            Err(error) => assert_eq!(refusal, Some(format!("ClusterOverridePolicy a: {error}"))),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{failure::RuleStop, subject::Subject};
+use super::{failure::RuleStop, subject::RuleSubject};
 use crate::{
     AdmissionAttributes, AdmissionOperation, CompiledPolicy, Engines, EvaluationBudget, PolicyKey,
     PolicyObject, PolicySpec,
@@ -119,7 +119,7 @@ fn unmet(
     if let Some(problem) = policy.outer_problem() {
         return Some(format!("{name}: {}", problem.message));
     }
-    match Subject::new(attributes).meets_conditions(policy, budget) {
+    match RuleSubject::new(attributes).meets_conditions(policy, budget) {
         Ok(true) => None,
         Ok(false) => Some(format!("{name}: is false")),
         Err(RuleStop::Failed(_, message)) => Some(format!("{name}: {message}")),

@@ -4,6 +4,7 @@ mod explanation;
 mod failure;
 mod overriding;
 mod policy_set;
+mod processing;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,6 @@ pub use self::{
     explanation::{ExplainedPart, PolicyExplanation},
     failure::{FailureReason, PolicyFailure},
     overriding::{AppliedStep, OverrideOutcome},
-    policy_set::{Evaluation, PolicySet},
-    validation::{Finding, ValidationOutcome},
+    policy_set::{PolicyEvaluation, PolicySet},
+    validation::{PolicyFinding, ValidationOutcome},
 };

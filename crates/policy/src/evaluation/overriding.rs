@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     failure::{FailureReason, PolicyFailure, RuleStop},
-    policy_set::Evaluation,
-    subject::Subject,
+    policy_set::PolicyEvaluation,
+    subject::RuleSubject,
 };
 use crate::{
     AdmissionAttributes, AdmissionOperation, Answers, CompiledPolicy, EvaluationBudget, PolicyKey,
@@ -51,7 +51,7 @@ pub(super) fn override_object<'p>(
     attributes: &AdmissionAttributes<'_>,
     answers: &Answers,
     budget: &EvaluationBudget<'_>,
-) -> Evaluation<OverrideOutcome> {
+) -> PolicyEvaluation<OverrideOutcome> {
     let mut outcome = OverrideOutcome {
         patch: JsonPatch::new(),
         object: Value::Null,
@@ -62,9 +62,9 @@ pub(super) fn override_object<'p>(
     };
     if attributes.operation == AdmissionOperation::Delete {
         attributes.subject().clone_into(&mut outcome.object);
-        return Evaluation::Done(outcome);
+        return PolicyEvaluation::Done(outcome);
     }
-    let mut subject = Subject::new(attributes);
+    let mut subject = RuleSubject::new(attributes);
     for policy in policies {
         let failure = match policy {
             Ok(policy) => {
@@ -78,7 +78,7 @@ pub(super) fn override_object<'p>(
                     &mut outcome.steps,
                 ) {
                     Ok(()) => continue,
-                    Err((_, RuleStop::Missing(missing))) => return Evaluation::Missing(missing),
+                    Err((_, RuleStop::Missing(missing))) => return PolicyEvaluation::Missing(missing),
                     Err((rule, RuleStop::Failed(reason, message))) => {
                         PolicyFailure::new(policy, rule, reason, message)
                     }
@@ -96,14 +96,14 @@ pub(super) fn override_object<'p>(
     if outcome.refusal.is_none() {
         outcome.patch = patch::difference(attributes.subject(), &outcome.object);
     }
-    Evaluation::Done(outcome)
+    PolicyEvaluation::Done(outcome)
 }
 
 /// Asks a policy. Nothing is left of what it did where it fails.
 fn ask(
     policy: &CompiledPolicy,
     operation: AdmissionOperation,
-    subject: &mut Subject<'_>,
+    subject: &mut RuleSubject<'_>,
     answers: &Answers,
     budget: &EvaluationBudget<'_>,
     steps: &mut Vec<AppliedStep>,
@@ -147,7 +147,7 @@ fn ask(
 /// Applies the steps of a rule.
 fn apply(
     rule: &CompiledRule,
-    subject: &mut Subject<'_>,
+    subject: &mut RuleSubject<'_>,
     answers: &Answers,
     budget: &EvaluationBudget<'_>,
     mut note: impl FnMut(RuleStep, JsonPatch),
@@ -166,7 +166,7 @@ fn apply(
         }
         match action {
             StepAction::Program(program, inputs) => {
-                let given = subject.run(*step, &**program, inputs, budget)?;
+                let given = subject.run(*step, &**program, inputs, answers, budget)?;
                 let patch = JsonPatchOperation::read(&given).map_err(|error| failed(error.to_string()))?;
                 change(subject, patch, *step, &mut note)?;
             }
@@ -185,7 +185,7 @@ fn apply(
 }
 
 fn change(
-    subject: &mut Subject<'_>,
+    subject: &mut RuleSubject<'_>,
     patch: JsonPatch,
     step: RuleStep,
     note: &mut impl FnMut(RuleStep, JsonPatch),

@@ -28,7 +28,7 @@ struct OrderedPolicies {
 
 /// What an evaluation comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Evaluation<T> {
+pub enum PolicyEvaluation<T> {
     /// These have to be fetched; then it is asked again with their answers. They are none that an answer was given for.
     Missing(Vec<DataReference>),
     /// This.
@@ -73,7 +73,7 @@ impl PolicySet {
         attributes: &AdmissionAttributes<'_>,
         answers: &Answers,
         budget: &EvaluationBudget<'_>,
-    ) -> Evaluation<OverrideOutcome> {
+    ) -> PolicyEvaluation<OverrideOutcome> {
         overriding::override_object(self.overrides.matching(attributes), attributes, answers, budget)
     }
 
@@ -83,7 +83,7 @@ impl PolicySet {
         attributes: &AdmissionAttributes<'_>,
         answers: &Answers,
         budget: &EvaluationBudget<'_>,
-    ) -> Evaluation<ValidationOutcome> {
+    ) -> PolicyEvaluation<ValidationOutcome> {
         validation::validate(self.validations.matching(attributes), attributes, answers, budget)
     }
 

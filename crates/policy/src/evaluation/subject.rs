@@ -5,7 +5,10 @@ use std::cell::OnceCell;
 use serde_json::{Map, Value, json};
 use windlass_object::object;
 
-use super::failure::{FailureReason, RuleStop};
+use super::{
+    failure::{FailureReason, RuleStop},
+    processing,
+};
 use crate::{
     AdmissionAttributes, AdmissionOperation, Answers, CompiledPolicy, EvaluationBudget,
     compiled::{CompiledRule, InputKind, RuleStep},
@@ -17,16 +20,16 @@ use crate::{
 const LARGE: [&str; 3] = ["object", "oldObject", "options"];
 
 /// The object that rules are asked about, with everything that their programs may get.
-pub(super) struct Subject<'a> {
+pub(super) struct RuleSubject<'a> {
     attributes: &'a AdmissionAttributes<'a>,
     /// `object`, `oldObject` and `extraParams`: what rendered programs get as a whole.
     data: Value,
     request: OnceCell<Value>,
 }
 
-// === impl Subject ===
+// === impl RuleSubject ===
 
-impl<'a> Subject<'a> {
+impl<'a> RuleSubject<'a> {
     pub(super) fn new(attributes: &'a AdmissionAttributes<'a>) -> Self {
         let is_update = attributes.operation == AdmissionOperation::Update;
         let old_object = attributes.old_object.filter(|_| is_update);
@@ -93,10 +96,24 @@ impl<'a> Subject<'a> {
         step: RuleStep,
         program: &dyn RuleProgram,
         inputs: &InputKind,
+        answers: &Answers,
         budget: &EvaluationBudget<'_>,
     ) -> Result<Value, RuleStop> {
         let failed = |message| RuleStop::Failed(FailureReason::Step(step), message);
-        let given = program.evaluate(&self.inputs(inputs), budget);
+        let mut given = self.inputs(inputs);
+        let processed = match inputs {
+            InputKind::Cue {
+                processing: Some(processing),
+                ..
+            } => {
+                let processing = processing.evaluate(&given, budget);
+                let processing = processing.map_err(|error| failed(error.to_string()))?;
+                processing::answered(&processing.unwrap_or_default(), answers)?
+            }
+            _ => None,
+        };
+        given.extend(processed.as_ref().map(|processed| ("processing", processed)));
+        let given = program.evaluate(&given, budget);
         given
             .map_err(|error| failed(error.to_string()))?
             .ok_or_else(|| failed("the program does not have what it is for: patches, or validate".into()))
@@ -112,6 +129,7 @@ impl<'a> Subject<'a> {
                 has_old_object,
                 has_request,
                 has_namespace_object,
+                ..
             } => {
                 let inputs = [
                     (true, "object", self.object()),

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{
     failure::{FailureReason, PolicyFailure, RuleStop},
-    policy_set::Evaluation,
-    subject::Subject,
+    policy_set::PolicyEvaluation,
+    subject::RuleSubject,
 };
 use crate::{
     AdmissionAttributes, Answers, CompiledPolicy, EvaluationBudget, PolicyKey,
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationOutcome {
     /// What rules object to, in the order of policies and rules.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PolicyFinding>,
     /// The policies that were asked, in order.
     pub asked: Vec<PolicyKey>,
     /// The failures that do not matter, as their policies say.
@@ -28,7 +28,7 @@ pub struct ValidationOutcome {
 
 /// What a rule objects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct PolicyFinding {
     /// The policy.
     pub policy: PolicyKey,
     /// Which of its rules, counted from 0.
@@ -50,8 +50,8 @@ impl ValidationOutcome {
     }
 
     /// What is objected to with this action.
-    pub fn of(&self, action: ValidationAction) -> impl Iterator<Item = &Finding> {
-        let has = move |finding: &&Finding| finding.actions.contains(&action);
+    pub fn of(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
+        let has = move |finding: &&PolicyFinding| finding.actions.contains(&action);
         self.findings.iter().filter(has)
     }
 
@@ -83,10 +83,10 @@ pub(super) fn validate<'p>(
     attributes: &AdmissionAttributes<'_>,
     answers: &Answers,
     budget: &EvaluationBudget<'_>,
-) -> Evaluation<ValidationOutcome> {
+) -> PolicyEvaluation<ValidationOutcome> {
     let mut outcome = ValidationOutcome::default();
     let mut missing = Vec::new();
-    let mut subject = Subject::new(attributes);
+    let mut subject = RuleSubject::new(attributes);
     for policy in policies {
         let policy = match policy {
             Ok(policy) => policy,
@@ -123,7 +123,7 @@ pub(super) fn validate<'p>(
             }
             match ask(policy, rule, &mut subject, answers, budget) {
                 Ok(None) => {}
-                Ok(Some((step, reason))) => outcome.findings.push(Finding {
+                Ok(Some((step, reason))) => outcome.findings.push(PolicyFinding {
                     policy: policy.key.clone(),
                     rule: index,
                     step,
@@ -135,9 +135,9 @@ pub(super) fn validate<'p>(
         }
     }
     if missing.is_empty() {
-        Evaluation::Done(outcome)
+        PolicyEvaluation::Done(outcome)
     } else {
-        Evaluation::Missing(missing)
+        PolicyEvaluation::Missing(missing)
     }
 }
 
@@ -171,7 +171,7 @@ impl ValidationOutcome {
 fn ask(
     policy: &CompiledPolicy,
     rule: &CompiledRule,
-    subject: &mut Subject<'_>,
+    subject: &mut RuleSubject<'_>,
     answers: &Answers,
     budget: &EvaluationBudget<'_>,
 ) -> Result<Option<(RuleStep, String)>, RuleStop> {
@@ -190,7 +190,7 @@ fn ask(
         let StepAction::Program(program, inputs) = action else {
             continue;
         };
-        let verdict = subject.run(*step, &**program, inputs, budget)?;
+        let verdict = subject.run(*step, &**program, inputs, answers, budget)?;
         let fields = verdict
             .as_object()
             .ok_or_else(|| failed("validate is not an object"))?;

@@ -59,7 +59,7 @@ pub struct HttpRequest {
 
 /// What came of fetching something.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum FetchedAnswer {
     /// It is this.
     Found(Value),
     /// There is no such object.
@@ -70,7 +70,7 @@ pub enum Answer {
 
 /// What was fetched.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answers(HashMap<DataReference, Answer>);
+pub struct Answers(HashMap<DataReference, FetchedAnswer>);
 
 // === impl DataReference ===
 
@@ -109,18 +109,18 @@ impl fmt::Display for DataReference {
 
 impl Answers {
     /// Adds what came of fetching something.
-    pub fn insert(&mut self, reference: DataReference, answer: Answer) {
+    pub fn insert(&mut self, reference: DataReference, answer: FetchedAnswer) {
         self.0.insert(reference, answer);
     }
 
     /// What came of it, if it was fetched.
-    pub fn get(&self, reference: &DataReference) -> Option<&Answer> {
+    pub fn get(&self, reference: &DataReference) -> Option<&FetchedAnswer> {
         self.0.get(reference)
     }
 }
 
-impl FromIterator<(DataReference, Answer)> for Answers {
-    fn from_iter<T: IntoIterator<Item = (DataReference, Answer)>>(answers: T) -> Self {
+impl FromIterator<(DataReference, FetchedAnswer)> for Answers {
+    fn from_iter<T: IntoIterator<Item = (DataReference, FetchedAnswer)>>(answers: T) -> Self {
         Self(answers.into_iter().collect())
     }
 }

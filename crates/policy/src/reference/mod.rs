@@ -10,5 +10,6 @@ mod rule_references;
 #[cfg(test)]
 mod tests;
 
-pub use self::data_reference::{Answer, Answers, DataReference, HttpRequest};
+pub use self::data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest};
+pub(crate) use self::read::check_url;
 pub(crate) use self::rule_references::{ReferenceResolution, RuleReferences};

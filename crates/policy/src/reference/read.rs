@@ -49,7 +49,7 @@ pub(super) fn object(
 /// A reference to the answer of a server.
 pub(super) fn http(key: &PolicyKey, http: &HttpReference, problems: &mut PolicyProblems) -> FetchedReference {
     let url = placeholders("url", &http.url, problems);
-    check_url("url", url.leading_text(), url.is_plain(), problems);
+    check_start("url", &url, problems);
     let mut params = Vec::new();
     for (name, value) in &http.params {
         let value = placeholders(&format!("params.{name}"), value, problems);
@@ -79,29 +79,41 @@ pub(super) fn http(key: &PolicyKey, http: &HttpReference, problems: &mut PolicyP
 }
 
 /// The host has to end before the first value: an object must not say which server is asked.
-fn check_url(name: &str, text: &str, is_whole: bool, problems: &mut PolicyProblems) {
-    let rest = ["https://", "http://"]
-        .iter()
-        .find_map(|scheme| text.strip_prefix(scheme));
-    let Some(rest) = rest else {
-        return problems.note(name, "must begin with https:// or http://");
-    };
-    let end = rest.find(['/', '?', '#']);
-    let host = &rest[..end.unwrap_or(rest.len())];
-    if end.is_none() && !is_whole {
-        problems.note(name, "the host must end before the first {{");
-    } else if host.is_empty() {
-        problems.note(name, "the host is missing");
-    } else if host.contains('@') {
-        problems.note(name, "must have no user name or password: use auth");
-    } else if text.contains(|character: char| character.is_control() || character.is_whitespace()) {
-        problems.note(name, "must have no spaces");
+fn check_start(name: &str, url: &PlaceholderText, problems: &mut PolicyProblems) {
+    let text = url.leading_text();
+    let is_open = |rest: &str| !rest.contains(['/', '?', '#']);
+    let is_early = text.split_once("://").is_some_and(|(_, rest)| is_open(rest));
+    match check_url(text) {
+        _ if is_early && !url.is_plain() => problems.note(name, "the host must end before the first {{"),
+        Ok(()) => {}
+        Err(error) => problems.note(name, error),
     }
 }
 
+/// What is wrong with the beginning of a URL.
+pub(crate) fn check_url(text: &str) -> Result<(), &'static str> {
+    let rest = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+        .ok_or("must begin with https:// or http://")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() {
+        return Err("the host is missing");
+    }
+    if host.contains('@') {
+        return Err("must have no user name or password: use auth");
+    }
+    if text.contains(|character: char| character.is_control() || character.is_whitespace()) {
+        return Err("must have no spaces");
+    }
+    Ok(())
+}
+
 fn check_auth(key: &PolicyKey, auth: &mut HttpAuth, problems: &mut PolicyProblems) {
-    if !auth.auth_url.is_empty() {
-        check_url("authUrl", &auth.auth_url, true, problems);
+    if !auth.auth_url.is_empty()
+        && let Err(error) = check_url(&auth.auth_url)
+    {
+        problems.note("authUrl", error);
     }
     if !auth.expire_duration.is_empty() && auth.expire_duration.parse::<GoDuration>().is_err() {
         problems.note("expireDuration", "is not a duration: use for example 10m");

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_object::object;
 
 use super::{
-    data_reference::{Answer, Answers, DataReference, HttpRequest},
+    data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
     placeholder::{PlaceholderError, PlaceholderText, percent_encoded, plain},
     read,
 };
@@ -27,6 +27,8 @@ pub(crate) struct RuleReferences(Vec<(&'static str, FetchedReference)>);
 pub(super) enum FetchedReference {
     Owner {
         is_confined: bool,
+        /// Whether only that there is one is of interest.
+        may_be_missing: bool,
     },
     Object {
         selector: Box<ResourceSelector>,
@@ -98,7 +100,10 @@ impl RuleReferences {
         let is_confined = !key.namespace.is_empty();
         let found = problems.within(field, |problems| match reference.from {
             ValueSource::Current | ValueSource::Old => None,
-            ValueSource::Owner => Some(FetchedReference::Owner { is_confined }),
+            ValueSource::Owner => Some(FetchedReference::Owner {
+                is_confined,
+                may_be_missing: reference.path.is_empty(),
+            }),
             ValueSource::K8s => {
                 let Some(selector) = &reference.k8s else {
                     problems.note("k8s", "must be given where from is k8s");
@@ -147,6 +152,7 @@ impl RuleReferences {
                 Err(error) => return ReferenceResolution::Failed(error),
             };
             let value = match meaning {
+                None if matches!(reference, FetchedReference::Owner { .. }) => Value::Null,
                 None => json!({}),
                 Some(wanted) => match answers.get(&wanted) {
                     None => {
@@ -175,7 +181,8 @@ impl FetchedReference {
     /// What it means for an object; nothing where it depends on a value that the object does not have.
     fn meaning(&self, object: &Value, namespace: &str) -> Result<Option<DataReference>, String> {
         let wanted = match self {
-            Self::Owner { is_confined } => owner(object, namespace, *is_confined),
+            Self::Owner { may_be_missing, .. } if *may_be_missing && !has_owner(object) => return Ok(None),
+            Self::Owner { is_confined, .. } => owner(object, namespace, *is_confined),
             Self::Object {
                 selector,
                 namespace: of_namespace,
@@ -204,11 +211,11 @@ impl FetchedReference {
     }
 
     /// What an answer means for the rule.
-    fn value(&self, wanted: &DataReference, answer: &Answer, object: &Value) -> Result<Value, String> {
+    fn value(&self, wanted: &DataReference, answer: &FetchedAnswer, object: &Value) -> Result<Value, String> {
         let found = match answer {
-            Answer::Found(found) => found,
-            Answer::NotFound => return Err(format!("{wanted} not found")),
-            Answer::Failed(error) => return Err(format!("{wanted}: {error}")),
+            FetchedAnswer::Found(found) => found,
+            FetchedAnswer::NotFound => return Err(format!("{wanted} not found")),
+            FetchedAnswer::Failed(error) => return Err(format!("{wanted}: {error}")),
         };
         match self {
             Self::Http(_) => Ok(json!({ "body": found })),
@@ -248,6 +255,10 @@ fn nothing_or(error: PlaceholderError) -> Result<Option<DataReference>, String> 
         PlaceholderError::Missing(_) => Ok(None),
         PlaceholderError::NoText(_) => Err(error.to_string()),
     }
+}
+
+fn has_owner(object: &Value) -> bool {
+    !object::items(object, "/metadata/ownerReferences").is_empty()
 }
 
 fn owner(object: &Value, namespace: &str, is_confined: bool) -> Result<DataReference, Unresolved> {

@@ -114,7 +114,9 @@ fn f11_of_several_objects_the_first_by_name_is_meant_and_of_none_null() {
         (json!([object("a", "y")]), Value::Null),
         (json!([]), Value::Null),
     ] {
-        let answers = [(need.clone(), Answer::Found(found))].into_iter().collect();
+        let answers = [(need.clone(), FetchedAnswer::Found(found))]
+            .into_iter()
+            .collect();
         assert_eq!(
             references.resolve(&pod(), "n", &answers),
             ReferenceResolution::Ready(json!({"otherObject": expected}))
@@ -150,10 +152,27 @@ fn f11_the_answer_of_a_server_is_the_body() {
         json!({"from": "http", "path": "body.a", "http": {"url": "https://a", "method": "GET"}}),
     );
     let need = references.needs(&pod(), "n").remove(0);
-    let answers = [(need, Answer::Found(json!({"a": 1})))].into_iter().collect();
+    let answers = [(need, FetchedAnswer::Found(json!({"a": 1})))]
+        .into_iter()
+        .collect();
     assert_eq!(
         references.resolve(&pod(), "n", &answers),
         ReferenceResolution::Ready(json!({"http": {"body": {"a": 1}}}))
+    );
+}
+
+#[test]
+fn defect_18_whether_there_is_an_owner_is_no_error() {
+    let (references, _) = read("", json!({"from": "owner"}));
+    assert_eq!(
+        references.resolve(&pod(), "n", &Answers::default()),
+        ReferenceResolution::Ready(json!({"otherObject": null}))
+    );
+    let (references, _) = read("", json!({"from": "owner", "path": "/a"}));
+    let told = references.resolve(&pod(), "n", &Answers::default());
+    assert_eq!(
+        told,
+        ReferenceResolution::Failed("the object has no owner: metadata.ownerReferences is empty".into())
     );
 }
 

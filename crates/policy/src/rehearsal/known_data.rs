@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use windlass_object::{label_selector, object};
 
-use crate::{Answer, DataReference, HttpRequest, api::HttpMethod};
+use crate::{DataReference, FetchedAnswer, HttpRequest, api::HttpMethod};
 
 /// Objects of a cluster, and what servers answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +24,7 @@ pub struct KnownResponse {
     /// The whole URL, with its parameters.
     pub url: String,
     /// What comes of it.
-    pub answer: Answer,
+    pub answer: FetchedAnswer,
 }
 
 /// Which object is looked for.
@@ -40,7 +40,7 @@ struct Wanted<'a> {
 impl KnownData {
     /// What comes of fetching something, where these are all there is; what an earlier one knows counts before the same in a later
     /// one.
-    pub fn answer(known: &[&Self], reference: &DataReference) -> Answer {
+    pub fn answer(known: &[&Self], reference: &DataReference) -> FetchedAnswer {
         match reference {
             DataReference::Object {
                 api_version,
@@ -57,7 +57,9 @@ impl KnownData {
                 };
                 let mut objects = known.iter().flat_map(|known| &known.objects);
                 let found = objects.find(|object| wanted.is_met_by(object) && text(object, "name") == name);
-                found.map_or(Answer::NotFound, |object| Answer::Found(object.clone()))
+                found.map_or(FetchedAnswer::NotFound, |object| {
+                    FetchedAnswer::Found(object.clone())
+                })
             }
             DataReference::Objects {
                 api_version,
@@ -72,7 +74,7 @@ impl KnownData {
                     namespace,
                     is_confined: *is_confined,
                 };
-                Answer::Found(wanted.with_labels(known, label_selector).into())
+                FetchedAnswer::Found(wanted.with_labels(known, label_selector).into())
             }
             DataReference::Http(request) => response(known, request),
         }
@@ -94,11 +96,11 @@ fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     field.and_then(Value::as_str).unwrap_or_default()
 }
 
-fn response(known: &[&KnownData], request: &HttpRequest) -> Answer {
+fn response(known: &[&KnownData], request: &HttpRequest) -> FetchedAnswer {
     let mut responses = known.iter().flat_map(|known| &known.responses);
     let found = responses.find(|response| response.method == request.method && response.url == request.url);
     found.map_or_else(
-        || Answer::Failed("it is not known what the server answers".into()),
+        || FetchedAnswer::Failed("it is not known what the server answers".into()),
         |response| response.answer.clone(),
     )
 }
@@ -181,7 +183,7 @@ mod tests {
             (object("n", "c", false), false),
         ] {
             let answer = KnownData::answer(&[&known], &reference);
-            assert_eq!(answer != Answer::NotFound, is_found, "{reference}");
+            assert_eq!(answer != FetchedAnswer::NotFound, is_found, "{reference}");
         }
     }
 
@@ -204,7 +206,7 @@ mod tests {
                 label_selector: json!({"matchLabels": {"app": app}}),
                 is_confined,
             };
-            let Answer::Found(found) = KnownData::answer(&known, &reference) else {
+            let FetchedAnswer::Found(found) = KnownData::answer(&known, &reference) else {
                 panic!()
             };
             found.as_array().unwrap().clone()
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(labelled("old", "", true), [Value::Null; 0]);
         assert_eq!(labelled("old", "m", false), [Value::Null; 0]);
         let found = KnownData::answer(&known, &object("n", "a", false));
-        assert_eq!(found, Answer::Found(config_map("n", "a", "new")));
+        assert_eq!(found, FetchedAnswer::Found(config_map("n", "a", "new")));
     }
 
     #[test]
@@ -224,7 +226,7 @@ mod tests {
             responses: vec![KnownResponse {
                 method: HttpMethod::Get,
                 url: "https://a/?b=c".into(),
-                answer: Answer::Found(json!({"d": 1})),
+                answer: FetchedAnswer::Found(json!({"d": 1})),
             }],
         };
         let answer = |method, url: &str| {
@@ -239,13 +241,13 @@ mod tests {
         };
         assert_eq!(
             answer(HttpMethod::Get, "https://a/?b=c"),
-            Answer::Found(json!({"d": 1}))
+            FetchedAnswer::Found(json!({"d": 1}))
         );
         for (method, url) in [
             (HttpMethod::Get, "https://a/"),
             (HttpMethod::Post, "https://a/?b=c"),
         ] {
-            assert!(matches!(answer(method, url), Answer::Failed(_)), "{url}");
+            assert!(matches!(answer(method, url), FetchedAnswer::Failed(_)), "{url}");
         }
     }
 }

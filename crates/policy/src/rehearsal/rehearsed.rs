@@ -1,8 +1,8 @@
 //! What becomes of a request: first it is overridden, then validated.
 
 use crate::{
-    AdmissionAttributes, Answer, Answers, DataReference, Evaluation, EvaluationBudget, Finding, KnownData,
-    OverrideOutcome, PolicyFailure, PolicySet, ValidationOutcome, api::ValidationAction,
+    AdmissionAttributes, Answers, DataReference, EvaluationBudget, FetchedAnswer, KnownData, OverrideOutcome,
+    PolicyEvaluation, PolicyFailure, PolicyFinding, PolicySet, ValidationOutcome, api::ValidationAction,
 };
 
 /// What becomes of a request, as an API server would have it: what override policies make of the object is validated.
@@ -13,7 +13,7 @@ pub struct Rehearsal {
     /// What validate policies say to that; `None` where an override policy has refused already.
     pub validation: Option<ValidationOutcome>,
     /// What was fetched for it, in the order in which it was needed.
-    pub fetched: Vec<(DataReference, Answer)>,
+    pub fetched: Vec<(DataReference, FetchedAnswer)>,
 }
 
 // === impl Rehearsal ===
@@ -54,7 +54,7 @@ impl Rehearsal {
     }
 
     /// What is objected to with this action, in the order of policies and rules.
-    pub fn findings(&self, action: ValidationAction) -> impl Iterator<Item = &Finding> {
+    pub fn findings(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
         self.validation
             .iter()
             .flat_map(move |validation| validation.of(action))
@@ -77,14 +77,14 @@ impl Rehearsal {
 /// once.
 fn answered<T>(
     known: &[&KnownData],
-    fetched: &mut Vec<(DataReference, Answer)>,
-    evaluate: impl Fn(&Answers) -> Evaluation<T>,
+    fetched: &mut Vec<(DataReference, FetchedAnswer)>,
+    evaluate: impl Fn(&Answers) -> PolicyEvaluation<T>,
 ) -> T {
     let mut answers: Answers = fetched.iter().cloned().collect();
     loop {
         let missing = match evaluate(&answers) {
-            Evaluation::Missing(missing) => missing,
-            Evaluation::Done(outcome) => return outcome,
+            PolicyEvaluation::Missing(missing) => missing,
+            PolicyEvaluation::Done(outcome) => return outcome,
         };
         for reference in missing {
             if answers.get(&reference).is_none() {
@@ -112,7 +112,7 @@ mod tests {
 
     fn label_of(config_map: &str) -> Value {
         let reference = json!({
-            "from": "k8s", "path": "otherObject/data/key",
+            "from": "k8s", "path": "/data/key",
             "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": config_map},
         });
         let template = json!({"type": "labels", "operation": "replace", "path": "l", "valueRef": reference});

@@ -24,10 +24,10 @@ fn pod() -> Value {
 }
 
 #[track_caller]
-fn done<T>(evaluation: Evaluation<T>) -> T {
+fn done<T>(evaluation: PolicyEvaluation<T>) -> T {
     match evaluation {
-        Evaluation::Done(outcome) => outcome,
-        Evaluation::Missing(missing) => panic!("{missing:?}"),
+        PolicyEvaluation::Done(outcome) => outcome,
+        PolicyEvaluation::Missing(missing) => panic!("{missing:?}"),
     }
 }
 

@@ -56,7 +56,12 @@ fn f14_defect_5_steps_of_a_rule_come_in_their_order_and_none_is_skipped() {
     let needs = set.override_needs(&attributes);
     let answers = needs
         .into_iter()
-        .map(|need| (need, crate::Answer::Found(json!({"metadata": {"name": "owner"}}))))
+        .map(|need| {
+            (
+                need,
+                crate::FetchedAnswer::Found(json!({"metadata": {"name": "owner"}})),
+            )
+        })
         .collect();
     let outcome = done(set.override_object(&attributes, &answers, &EvaluationBudget::default()));
     let steps: Vec<_> = outcome.steps.iter().map(|step| step.step).collect();

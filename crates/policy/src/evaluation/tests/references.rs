@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Answer, DataReference, tests::validating};
+use crate::{DataReference, FetchedAnswer, tests::validating};
 
 fn label_from(name: &str, reference: Value) -> Value {
     overriding(
@@ -18,7 +18,7 @@ fn config_map(name: &str) -> Value {
 fn with_answers(
     policies: &[Value],
     object: &Value,
-    answer: impl Fn(&DataReference) -> Answer,
+    answer: impl Fn(&DataReference) -> FetchedAnswer,
 ) -> OverrideOutcome {
     let set = set(policies);
     let attributes = AdmissionAttributes::create(object);
@@ -30,8 +30,8 @@ fn with_answers(
         .collect();
     for _ in 0..10 {
         match set.override_object(&attributes, &answers, &budget) {
-            Evaluation::Done(outcome) => return outcome,
-            Evaluation::Missing(missing) => {
+            PolicyEvaluation::Done(outcome) => return outcome,
+            PolicyEvaluation::Missing(missing) => {
                 for need in missing {
                     assert_eq!(answers.get(&need), None);
                     let fetched = answer(&need);
@@ -59,7 +59,7 @@ fn f11_what_is_referred_to_is_fetched_and_used() {
         }]
     );
     let outcome = with_answers(&policies, &pod, |_| {
-        Answer::Found(json!({"data": {"key": "value"}}))
+        FetchedAnswer::Found(json!({"data": {"key": "value"}}))
     });
     assert_eq!(outcome.object["metadata"]["labels"], json!({"l": "value"}));
 }
@@ -71,8 +71,8 @@ fn f11_a_reference_follows_what_earlier_rules_have_done() {
         label_from("b", config_map("of-{{spec.nodeName}}")),
     ];
     let outcome = with_answers(&policies, &pod(), |need| match need {
-        DataReference::Object { name, .. } => Answer::Found(json!({"data": {"key": name}})),
-        _ => Answer::NotFound,
+        DataReference::Object { name, .. } => FetchedAnswer::Found(json!({"data": {"key": name}})),
+        _ => FetchedAnswer::NotFound,
     });
     assert_eq!(outcome.object["metadata"]["labels"], json!({"l": "of-changed"}));
 }
@@ -81,25 +81,29 @@ fn f11_a_reference_follows_what_earlier_rules_have_done() {
 fn f11_what_is_missing_is_one_clear_error() {
     let owner = json!({"from": "owner", "path": "/metadata/name"});
     for (reference, answer, expected) in [
-        (config_map("c"), Answer::NotFound, "ConfigMap n/c not found"),
         (
             config_map("c"),
-            Answer::Failed("timed out".into()),
+            FetchedAnswer::NotFound,
+            "ConfigMap n/c not found",
+        ),
+        (
+            config_map("c"),
+            FetchedAnswer::Failed("timed out".into()),
             "ConfigMap n/c: timed out",
         ),
         (
             config_map("{{spec}}"),
-            Answer::NotFound,
+            FetchedAnswer::NotFound,
             "{{spec}} is neither a string nor a number nor a boolean",
         ),
         (
             config_map("a/{{spec.nodeName}}"),
-            Answer::NotFound,
+            FetchedAnswer::NotFound,
             "\"a/x\" is not a name of an object",
         ),
         (
             owner,
-            Answer::NotFound,
+            FetchedAnswer::NotFound,
             "the object has no owner: metadata.ownerReferences is empty",
         ),
     ] {
@@ -132,10 +136,10 @@ fn an_object_that_owns_itself_or_a_circle_is_no_loop() {
         json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "1"}]);
     let owner = json!({"from": "owner", "path": "/metadata/name"});
     let policies = [label_from("a", owner)];
-    let outcome = with_answers(&policies, &pod, |_| Answer::Found(pod.clone()));
+    let outcome = with_answers(&policies, &pod, |_| FetchedAnswer::Found(pod.clone()));
     assert_eq!(outcome.object["metadata"]["labels"], json!({"l": "a"}));
     let outcome = with_answers(&policies, &pod, |_| {
-        Answer::Found(json!({"metadata": {"uid": "2"}}))
+        FetchedAnswer::Found(json!({"metadata": {"uid": "2"}}))
     });
     assert_eq!(
         outcome.refusal.unwrap().message,
@@ -159,7 +163,7 @@ fn f11_conditions_know_their_data_and_their_value_apart() {
     let attributes = AdmissionAttributes::create(&pod);
     let needs = set.validation_needs(&attributes);
     assert_eq!(needs.len(), 2);
-    let Evaluation::Missing(missing) =
+    let PolicyEvaluation::Missing(missing) =
         set.validate(&attributes, &Answers::default(), &EvaluationBudget::default())
     else {
         panic!("nothing is fetched");
@@ -167,7 +171,12 @@ fn f11_conditions_know_their_data_and_their_value_apart() {
     assert_eq!(missing, needs);
     let answers = needs
         .into_iter()
-        .map(|need| (need.clone(), Answer::Found(json!({"data": {"key": "same"}}))))
+        .map(|need| {
+            (
+                need.clone(),
+                FetchedAnswer::Found(json!({"data": {"key": "same"}})),
+            )
+        })
         .collect();
     let outcome = done(set.validate(&attributes, &answers, &EvaluationBudget::default()));
     assert_eq!(outcome.message().unwrap(), "m");

@@ -1,0 +1,114 @@
+//! The request that a program in CUE describes itself: `processing.http`, whose answer becomes `processing.output`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::failure::{FailureReason, RuleStop};
+use crate::{
+    Answers, DataReference, FetchedAnswer, HttpRequest, RuleStep, api::HttpMethod, reference::check_url,
+};
+
+/// What `processing` of a program is, with what was fetched for it; nothing where it describes no request.
+pub(super) fn answered(processing: &Value, answers: &Answers) -> Result<Option<Value>, RuleStop> {
+    let failed = |message: String| RuleStop::Failed(FailureReason::Step(RuleStep::Cue), message);
+    let Some(http) = processing.get("http").filter(|http| !http.is_null()) else {
+        return Ok(None);
+    };
+    let reference = request(http)
+        .map(DataReference::Http)
+        .map_err(|error| failed(format!("processing.http{error}")))?;
+    match answers.get(&reference) {
+        None => Err(RuleStop::Missing(vec![reference])),
+        Some(FetchedAnswer::Found(body @ Value::Object(_))) => Ok(Some(json!({ "output": body }))),
+        Some(FetchedAnswer::Found(_)) => Err(failed(format!("{reference}: the answer is not an object"))),
+        Some(FetchedAnswer::NotFound) => Err(failed(format!("{reference} not found"))),
+        Some(FetchedAnswer::Failed(error)) => Err(failed(format!("{reference}: {error}"))),
+    }
+}
+
+fn request(http: &Value) -> Result<HttpRequest, String> {
+    let text = |name: &str| http.get(name).and_then(Value::as_str).unwrap_or_default();
+    let method = match text("method") {
+        "" | "GET" => HttpMethod::Get,
+        "POST" => HttpMethod::Post,
+        _ => return Err(".method: must be GET or POST".into()),
+    };
+    let url = text("url");
+    check_url(url).map_err(|error| format!(".url: {error}"))?;
+    if http.get("tls_config").is_some() {
+        return Err(".tls_config: is not supported; servers are trusted as this program is told to".into());
+    }
+    let mut headers = BTreeMap::new();
+    let request = http.get("request").unwrap_or(&Value::Null);
+    for (name, value) in request
+        .get("header")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let Value::String(value) = value else {
+            return Err(format!(".request.header.{name}: must be a string"));
+        };
+        headers.insert(name.clone(), value.clone());
+    }
+    let body = match request.get("body") {
+        None | Some(Value::Null) => None,
+        // What is JSON is sent as that.
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(body) => Some(body),
+            Err(_) => return Err(".request.body: must be JSON".into()),
+        },
+        Some(body) => Some(body.clone()),
+    };
+    if body.is_some() && method == HttpMethod::Get {
+        return Err(".request.body: must not be given where method is GET".into());
+    }
+    Ok(HttpRequest {
+        method,
+        url: url.to_owned(),
+        headers,
+        body,
+        auth: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f13_requests_that_cannot_be_sent_are_told() {
+        for (http, expected) in [
+            (json!({}), ".url: must begin with https:// or http://"),
+            (
+                json!({"url": "https://a", "method": "PUT"}),
+                ".method: must be GET or POST",
+            ),
+            (
+                json!({"url": "https://a", "tls_config": {}}),
+                ".tls_config: is not supported; servers are trusted as this program is told to",
+            ),
+            (
+                json!({"url": "https://a", "request": {"header": {"a": 1}}}),
+                ".request.header.a: must be a string",
+            ),
+            (
+                json!({"url": "https://a", "method": "POST", "request": {"body": "{"}}),
+                ".request.body: must be JSON",
+            ),
+            (
+                json!({"url": "https://a", "request": {"body": "{}"}}),
+                ".request.body: must not be given where method is GET",
+            ),
+        ] {
+            assert_eq!(request(&http).unwrap_err(), expected);
+        }
+        let http = json!({"url": "https://a/b", "method": "POST", "request": {"body": "{\"a\": 1}", "header": {"x": "y"}}});
+        let request = request(&http).unwrap();
+        assert_eq!(
+            (request.body, request.headers["x"].as_str()),
+            (Some(json!({"a": 1})), "y")
+        );
+    }
+}
