@@ -15,6 +15,7 @@ const PURE: &[&str] = &[
     "interpreter",
     "json-path",
     "policy",
+    "policy-cue",
     "runtime-hooks",
     "structural-schema",
 ];

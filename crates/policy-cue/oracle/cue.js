@@ -51,7 +51,10 @@ async function ask(source) {
   return error ? { error: String(error).slice(0, LONGEST_MESSAGE) } : { value };
 }
 
-/** `{outcome: "value", output}`, or `absent`, `incomplete` or `error`. The output stays the text that CUE writes, for its numbers. */
+/**
+ * `{outcome: "value", output}`, or `absent`, `incomplete` or `error`; `unknown` where a guard at the top level is incomplete. The output
+ * stays the text that CUE writes, for its numbers.
+ */
 export async function evaluate({ program, inputs = {}, outputPath }) {
   const source = wrap(program, inputs);
   const built = await ask(source);
@@ -60,5 +63,8 @@ export async function evaluate({ program, inputs = {}, outputPath }) {
   if (!output.error) return { outcome: "value", output: output.value.slice(`{"${OUTPUT}":`.length, -1) };
   const names = await ask(`${source}${OUTPUT}: [for name, _ in ${PROGRAM} if name == ${JSON.stringify(outputPath)} {name}]\n`);
   if (names.value === `{"${OUTPUT}":[]}`) return { outcome: "absent" };
-  return { outcome: "incomplete", message: output.error };
+  // Then CUE lets nothing be selected from it. Whoever looks the output up through Go finds it all the same.
+  const whole = await ask(`${source}${OUTPUT}: ${PROGRAM} != _|_\n`);
+  const outcome = whole.value === `{"${OUTPUT}":true}` ? "incomplete" : "unknown";
+  return { outcome, message: output.error };
 }

@@ -25,6 +25,7 @@ for (const [family, questions] of Object.entries(families)) {
     seen.add(key);
     const given = typeof inputs === "string" ? shared[inputs] : inputs;
     const { outcome, output, message } = await evaluate({ program, inputs: given, outputPath });
+    if (outcome === "unknown") continue;
     const path = outputPath === "patches" ? {} : { outputPath };
     const head = JSON.stringify({ program, inputs, ...path, outcome, message });
     // As CUE writes it: JSON.parse would round its numbers.

@@ -9,8 +9,9 @@ use crate::{
     position::SourcePosition,
     problem::{CueProblem, CueProblems},
     syntax::{
-        Alternative, BinaryOperator, Clause, Comprehension, Declaration, Element, Expression, ExpressionKind,
-        Fragment, ImportSpecification, Operation, PathStepKind, SourceFile, StructLiteral, Target,
+        Alternative, BinaryOperation, BinaryOperator, Clause, Comprehension, Declaration, Element,
+        Expression, ExpressionKind, Fragment, ImportSpecification, NameTarget, SelectorStepKind, SourceFile,
+        StructLiteral,
     },
 };
 
@@ -157,14 +158,14 @@ impl Resolver {
             }
             ExpressionKind::Path(base, steps) => {
                 if let ExpressionKind::Name(name, _) = &base.kind
-                    && let Some(Target::Package(package)) = self.target(name)
+                    && let Some(NameTarget::Package(package)) = self.target(name)
                 {
                     let message = format!("a function of {package:?} must be called: add parentheses");
                     return self.problem(position, "function value", message);
                 }
                 self.expression(base);
                 for step in steps {
-                    if let PathStepKind::Index(index) = &mut step.kind {
+                    if let SelectorStepKind::Index(index) = &mut step.kind {
                         self.expression(index);
                     }
                 }
@@ -203,7 +204,7 @@ impl Resolver {
     }
 
     /// A regular expression that is written down is compiled once.
-    fn pattern(&mut self, operation: &mut Operation) {
+    fn pattern(&mut self, operation: &mut BinaryOperation) {
         if let ExpressionKind::Text(text) = &operation.right.kind
             && matches!(
                 operation.operator,
@@ -229,16 +230,18 @@ impl Resolver {
     }
 
     /// What a name leads to, in the scopes around it or among imports.
-    fn target(&self, name: &str) -> Option<Target> {
+    fn target(&self, name: &str) -> Option<NameTarget> {
         for (up, scope) in (0..).zip(self.scopes.iter().rev()) {
             match scope {
-                Scope::Struct(names) if names.contains(name) => return Some(Target::Field { up }),
-                Scope::For { item: Some(item), .. } if item == name => return Some(Target::Item { up }),
-                Scope::For { key: Some(key), .. } if key == name => return Some(Target::Key { up }),
+                Scope::Struct(names) if names.contains(name) => return Some(NameTarget::Field { up }),
+                Scope::For { item: Some(item), .. } if item == name => return Some(NameTarget::Item { up }),
+                Scope::For { key: Some(key), .. } if key == name => return Some(NameTarget::Key { up }),
                 _ => {}
             }
         }
-        self.packages.get(name).map(|package| Target::Package(package))
+        self.packages
+            .get(name)
+            .map(|package| NameTarget::Package(package))
     }
 
     fn name(&mut self, expression: &mut Expression) {
@@ -247,7 +250,7 @@ impl Resolver {
             return;
         };
         match self.target(name) {
-            Some(Target::Package(package)) => {
+            Some(NameTarget::Package(package)) => {
                 let message = format!("{package:?} is a package, not a value; call one of its functions");
                 self.problem(position, "package", message);
             }
@@ -314,13 +317,14 @@ impl Resolver {
                     self.problem(position, "call", "only functions of packages can be called");
                     return None;
                 };
-                let (Some(Target::Package(package)), [step]) = (self.target(name), steps.as_slice()) else {
+                let (Some(NameTarget::Package(package)), [step]) = (self.target(name), steps.as_slice())
+                else {
                     let message =
                         format!("{name:?} is not an imported package; import it, as in import \"strings\"");
                     self.problem(position, "call", message);
                     return None;
                 };
-                let PathStepKind::Field(name) = &step.kind else {
+                let SelectorStepKind::Field(name) = &step.kind else {
                     self.problem(position, "call", "only functions of packages can be called");
                     return None;
                 };

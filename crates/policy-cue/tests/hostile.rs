@@ -1,5 +1,7 @@
 //! What programs may do to those who run them: nothing but fail.
 
+#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+
 use std::{cell::Cell, time::Instant};
 
 use policy_cue::{CueBudget, CueInputs, CueProblems, CueProgram, EvaluationError};
@@ -85,7 +87,7 @@ fn what_stands_in_a_row_may_be_long() {
 #[test]
 fn large_literals_are_read() {
     let text = "x".repeat(1 << 20);
-    let source = format!("patches: [{:?}]", text);
+    let source = format!("patches: [{text:?}]");
     assert_eq!(run(&source, &json!({})).unwrap(), Some(json!([text])));
     let fields: String = (0..50_000).map(|index| format!("f{index}: {index}\n")).collect();
     let source = format!("{fields}patches: [f49999]");

@@ -155,7 +155,7 @@ ${["Gi 1024*1024*1024", "G 1000*1000*1000", "Mi 1024*1024", "M 1000*1000", "Ki 1
         memory: strconv.Atoi(limits.memory) * memoryFactor
     }
 }
-if cpu == 0 {
+if limits.cpu == _|_ {
     isZeroCpuRequest: true
 }
 unFlattenPatches: [

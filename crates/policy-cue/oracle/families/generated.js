@@ -109,9 +109,11 @@ class Generator {
   sure() {
     return this.one(() => `(${this.path(this.pick(KINDS))} ${this.pick(["==", "!="])} _|_)`, () => this.pick(["true", "false"]), () => `(${this.pick(["1", "2.5"])} < ${this.pick(["2", "0"])})`);
   }
+  /** 0.4.3 takes a list or struct that is incomplete for no. */
+  condition(depth) { return this.chance(this.wildness) ? this.one(() => this.number(depth), () => this.text(depth), () => this.path(this.pick(KINDS))) : this.bool(depth); }
   /** A comprehension with one of its bodies. */
   guard(depth, body) {
-    if (this.chance(0.6)) return `if ${this.value("bool", depth)} {${body()}}`;
+    if (this.chance(0.6)) return `if ${this.condition(depth)} {${body()}}`;
     const [source, kinds] = this.pick([
       ["object.spec.containers", ["number", "struct"]], ["object.spec.tolerations", ["number", "struct"]], ["object.metadata.labels", ["text", "text"]],
       ["[1, 2]", ["number", "number"]], ['["a", "b"]', ["number", "text"]], ["object.spec.missing", ["number", "text"]],
@@ -119,7 +121,7 @@ class Generator {
     const level = this.loops.length;
     const [key, item] = [`k${level}`, `t${level}`];
     this.loops.push({ name: item, kind: kinds[1] }, { name: key, kind: kinds[0] });
-    const filter = this.chance(0.3) ? ` if ${this.value("bool", depth)}` : "";
+    const filter = this.chance(0.3) ? ` if ${this.condition(depth)}` : "";
     const text = `for ${key}, ${item} in ${source}${filter} {${body()}}`;
     this.loops.length = level;
     return text;
@@ -170,7 +172,7 @@ class Generator {
       const literal = { number: "0", text: '"none"', bool: "false" }[kind];
       lines.push(`${name}: ${guarded && literal ? `*${literal} | ${type}` : this.value(kind, 2)}`);
       if (this.chance(0.15)) lines.push(`${name}: ${this.chance(0.8) ? type : this.value(kind, 1)}`);
-      if (guarded) lines.push(`if ${this.value("bool", 1)} {${name}: ${this.value(kind, 1)}}`);
+      if (guarded) lines.push(`if ${this.condition(1)} {${name}: ${this.value(kind, 1)}}`);
       this.fields.push({ name, kind });
     }
     lines.push(`patches: ${this.value("list", 3)}`);

@@ -3,4 +3,4 @@ import { expressions } from "./expressions.js";
 import { generate } from "./generated.js";
 import { programs } from "./programs.js";
 
-export const families = { documents, expressions, generated: generate(2000, 1), programs };
+export const families = { documents, expressions, generated: generate(2200, 1), programs };

@@ -104,6 +104,7 @@ export const programs = [
     "len: 5\npatches: [len]",
     "\"quoted\": 1\npatches: [quoted]",
     "a: 1, b: 2\npatches: [a, b],",
+    "$a: 1\n$: 2\npatches: [$a, $, object.$x == _|_]",
     "a: 1; b: 2",
     "{patches: [1]}",
     "{a: 1}\npatches: [a]",

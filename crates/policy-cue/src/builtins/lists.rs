@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::{
     builtins::{Arguments, BuiltinFunction, detected},
-    evaluate::{CueValue, Evaluated, Place},
+    evaluate::{CueValue, Evaluated, ValuePlace},
     kind::KindSet,
     number::CueNumber,
 };
@@ -72,7 +72,7 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
         let length = items.len().saturating_mul(count);
         arguments
             .evaluation
-            .take(length.saturating_mul(size_of::<Place<'_>>()))?;
+            .take(length.saturating_mul(size_of::<ValuePlace<'_>>()))?;
         let mut all = Vec::with_capacity(length);
         if !items.is_empty() {
             for _ in 0..count {
@@ -103,7 +103,9 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
             }
         }
         texts.sort_by(|left, right| left.as_bytes().cmp(right.as_bytes()));
-        let items = texts.into_iter().map(|text| Place::Value(CueValue::Text(text)));
+        let items = texts
+            .into_iter()
+            .map(|text| ValuePlace::Value(CueValue::Text(text)));
         let items = items.collect();
         arguments.evaluation.new_list(items)
     }),
@@ -127,9 +129,9 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
 /// A negative depth has no end.
 fn flatten<'a>(
     arguments: &mut Arguments<'_, 'a, '_>,
-    items: Vec<Place<'a>>,
+    items: Vec<ValuePlace<'a>>,
     depth: i64,
-    flat: &mut Vec<Place<'a>>,
+    flat: &mut Vec<ValuePlace<'a>>,
 ) -> Evaluated<()> {
     for item in items {
         arguments.evaluation.step()?;

@@ -9,7 +9,7 @@ mod strings;
 use std::fmt;
 
 use crate::{
-    evaluate::{CueValue, Evaluated, Evaluation, Failure, SharedFailure},
+    evaluate::{CueValue, Evaluated, Evaluation, EvaluationFailure, SharedFailure},
     kind::KindSet,
     number::{CueNumber, Decimal},
 };
@@ -112,9 +112,9 @@ impl BuiltinFunction {
         })
     }
 
-    fn explain(&self, failure: &Failure) -> SharedFailure {
+    fn explain(&self, failure: &EvaluationFailure) -> SharedFailure {
         let message = format!("{self}: {}", failure.message);
-        Failure::new(failure.severity, failure.position, message)
+        EvaluationFailure::new(failure.severity, failure.position, message)
     }
 }
 
@@ -162,7 +162,7 @@ impl<'a> Arguments<'_, 'a, '_> {
         usize::try_from(number).map_err(|_| self.error(format!("{number} is negative")))
     }
 
-    fn list(&mut self, index: usize) -> Evaluated<Vec<crate::evaluate::Place<'a>>> {
+    fn list(&mut self, index: usize) -> Evaluated<Vec<crate::evaluate::ValuePlace<'a>>> {
         let list = match self.values.get(index) {
             Some(value) => self.evaluation.list(value)?,
             None => None,

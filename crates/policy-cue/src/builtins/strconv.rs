@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 
 use crate::{
     builtins::{Arguments, BuiltinFunction},
-    evaluate::{CueValue, Evaluated, Failure, Severity},
+    evaluate::{CueValue, Evaluated, EvaluationFailure, Severity},
     kind::KindSet,
     number::{CueNumber, Decimal},
 };
@@ -104,7 +104,7 @@ fn parse_int<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<'a
     };
     if digits.contains('_') && arguments.integer(1)? == 0 {
         let message = "strconv.ParseInt with underscores between digits";
-        return Err(Failure::new(
+        return Err(EvaluationFailure::new(
             Severity::Unsupported,
             arguments.evaluation.position(),
             message,
@@ -136,7 +136,7 @@ fn parse_float<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<
     if lower.starts_with("0x") || lower.contains('_') || matches!(lower.as_str(), "inf" | "infinity" | "nan")
     {
         let message = "strconv.ParseFloat of what is not a decimal number";
-        return Err(Failure::new(
+        return Err(EvaluationFailure::new(
             Severity::Unsupported,
             arguments.evaluation.position(),
             message,

@@ -2,7 +2,7 @@
 
 use crate::{
     builtins::{Arguments, BuiltinFunction},
-    evaluate::{CueValue, Evaluated, Place},
+    evaluate::{CueValue, Evaluated, ValuePlace},
     kind::KindSet,
 };
 
@@ -148,7 +148,7 @@ fn texts<'a>(arguments: &mut Arguments<'_, 'a, '_>, parts: &[String]) -> Evaluat
     let mut items = Vec::with_capacity(parts.len());
     for part in parts {
         arguments.evaluation.step()?;
-        items.push(Place::Value(arguments.new_text(part)?));
+        items.push(ValuePlace::Value(arguments.new_text(part)?));
     }
     arguments.evaluation.new_list(items)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     budget::CueBudget,
-    evaluate::failure::{Evaluated, Failure, Severity},
+    evaluate::failure::{Evaluated, EvaluationFailure, Severity},
     position::SourcePosition,
 };
 
@@ -65,6 +65,6 @@ impl<'b> Spending<'b> {
     }
 }
 
-fn exhausted(position: SourcePosition, message: &str) -> std::rc::Rc<Failure> {
-    Failure::new(Severity::Exhausted, position, message)
+fn exhausted(position: SourcePosition, message: &str) -> std::rc::Rc<EvaluationFailure> {
+    EvaluationFailure::new(Severity::Exhausted, position, message)
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, Failure, Severity, SharedFailure, worse},
+        failure::{Evaluated, EvaluationFailure, Severity, SharedFailure},
         node::ScopeId,
         value::{Choice, CueValue},
     },
@@ -67,8 +67,8 @@ impl<'a> Evaluation<'a, '_> {
             modes: Vec::new(),
         }];
         for choice in pending {
-            let (alternatives, has_marks) = self.alternatives(choice, &mut failure)?;
-            marks.push((has_marks, false));
+            let (alternatives, has_marks, is_used) = self.alternatives(choice, &mut failure)?;
+            marks.push((has_marks, is_used));
             let mut left: Vec<Candidate<'a>> = Vec::new();
             for candidate in &candidates {
                 for (value, outer, inner) in &alternatives {
@@ -80,14 +80,14 @@ impl<'a> Evaluation<'a, '_> {
                             self.keep(&mut left, Candidate { value, modes })?;
                         }
                         Err(found) if found.is_final() => return Err(found),
-                        Err(found) => failure = worse(failure, Some(found)),
+                        Err(found) => failure = softer(failure, found),
                     }
                 }
             }
             candidates = left;
         }
         for (index, mark) in marks.iter_mut().enumerate() {
-            mark.1 = candidates
+            mark.1 |= candidates
                 .iter()
                 .any(|candidate| candidate.modes[index].0 == DefaultMode::Is);
         }
@@ -112,13 +112,14 @@ impl<'a> Evaluation<'a, '_> {
         )
     }
 
-    /// The values of alternatives with their marks; what cannot be evaluated is left out.
+    /// The values of alternatives with their marks, whether there are marks, and whether one is on what is incomplete. What cannot be
+    /// evaluated is left out.
     #[expect(clippy::type_complexity, reason = "used once")]
     fn alternatives(
         &mut self,
         choice: PendingChoice<'a>,
         failure: &mut Option<SharedFailure>,
-    ) -> Evaluated<(Vec<(CueValue<'a>, DefaultMode, DefaultMode)>, bool)> {
+    ) -> Evaluated<(Vec<(CueValue<'a>, DefaultMode, DefaultMode)>, bool, bool)> {
         let mark = |has_marks: bool, is_default: bool| match (has_marks, is_default) {
             (false, _) => DefaultMode::Maybe,
             (true, true) => DefaultMode::Is,
@@ -131,9 +132,10 @@ impl<'a> Evaluation<'a, '_> {
                     let mode = mark(choice.has_marks, index < choice.defaults);
                     values.push((value.clone(), mode, mode));
                 }
-                Ok((values, choice.has_marks))
+                Ok((values, choice.has_marks, false))
             }
             PendingChoice::Alternatives(alternatives, scope) => {
+                let mut is_used = false;
                 let has_marks = alternatives.iter().any(|alternative| alternative.is_default);
                 for alternative in alternatives {
                     let outer = mark(has_marks, alternative.is_default);
@@ -146,10 +148,13 @@ impl<'a> Evaluation<'a, '_> {
                         }
                         Ok(value) => values.push((value, outer, outer)),
                         Err(found) if found.is_final() => return Err(found),
-                        Err(found) => *failure = worse(failure.take(), Some(found)),
+                        Err(found) => {
+                            is_used |= alternative.is_default && found.is_incomplete();
+                            *failure = softer(failure.take(), found);
+                        }
                     }
                 }
-                Ok((values, has_marks))
+                Ok((values, has_marks, is_used))
             }
         }
     }
@@ -197,7 +202,11 @@ impl<'a> Evaluation<'a, '_> {
                 if is_composed {
                     let message = "an alternative that is a struct or list cannot be unified with another; \
                         use \"if\" instead";
-                    return Err(Failure::new(Severity::Unsupported, self.position, message));
+                    return Err(EvaluationFailure::new(
+                        Severity::Unsupported,
+                        self.position,
+                        message,
+                    ));
                 }
                 if self.are_equal_scalars(left, right) {
                     return Ok(left.clone());
@@ -210,5 +219,13 @@ impl<'a> Evaluation<'a, '_> {
     fn apart(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> SharedFailure {
         let (left, right) = (self.say(left), self.say(right));
         self.error(format!("it cannot be {left} and {right} at once"))
+    }
+}
+
+/// Why no alternative is left: incomplete if one of them is.
+fn softer(first: Option<SharedFailure>, second: SharedFailure) -> Option<SharedFailure> {
+    match first {
+        Some(first) if second.severity <= first.severity => Some(first),
+        _ => Some(second),
     }
 }

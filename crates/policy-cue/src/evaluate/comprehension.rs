@@ -7,7 +7,7 @@ use crate::{
         Evaluation,
         failure::Evaluated,
         node::{ScopeId, ScopeNames},
-        value::{CueValue, Place, Shared},
+        value::{CueValue, SharedRef, ValuePlace},
     },
     kind::KindSet,
     syntax::{Clause, Comprehension, Expression},
@@ -59,7 +59,11 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The keys and items that a `for` goes through.
-    fn pairs(&mut self, source: &'a Expression, scope: ScopeId) -> Evaluated<Vec<(CueValue<'a>, Place<'a>)>> {
+    fn pairs(
+        &mut self,
+        source: &'a Expression,
+        scope: ScopeId,
+    ) -> Evaluated<Vec<(CueValue<'a>, ValuePlace<'a>)>> {
         let value = self.decided(source, scope)?;
         self.position = source.position;
         let mut pairs = Vec::new();
@@ -67,14 +71,14 @@ impl<'a> Evaluation<'a, '_> {
             CueValue::Json(Value::Object(object)) => {
                 for (key, item) in object {
                     self.step()?;
-                    let item = Place::Value(self.json(item)?);
-                    pairs.push((CueValue::Text(Shared::Borrowed(key.as_str())), item));
+                    let item = ValuePlace::Value(self.json(item)?);
+                    pairs.push((CueValue::Text(SharedRef::Borrowed(key.as_str())), item));
                 }
             }
             CueValue::Node(node) if self.nodes[node.index()].items.is_none() => {
                 for (label, field) in self.nodes[node.index()].fields.as_slice().to_vec() {
                     self.step()?;
-                    pairs.push((CueValue::Text(label), Place::Node(field)));
+                    pairs.push((CueValue::Text(label), ValuePlace::Node(field)));
                 }
             }
             value => {

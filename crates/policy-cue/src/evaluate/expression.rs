@@ -7,7 +7,7 @@ use crate::{
         Evaluation,
         failure::{Evaluated, SharedFailure, worse},
         node::ScopeId,
-        value::{CueValue, Place, Shared},
+        value::{CueValue, SharedRef, ValuePlace},
     },
     kind::KindSet,
     syntax::{Expression, ExpressionKind, Fragment, UnaryOperator},
@@ -23,8 +23,8 @@ impl<'a> Evaluation<'a, '_> {
         match &expression.kind {
             ExpressionKind::Null => Ok(CueValue::Null),
             ExpressionKind::Bool(value) => Ok(CueValue::Bool(*value)),
-            ExpressionKind::Number(number) => Ok(CueValue::Number(Shared::Borrowed(number))),
-            ExpressionKind::Text(text) => Ok(CueValue::Text(Shared::Borrowed(text))),
+            ExpressionKind::Number(number) => Ok(CueValue::Number(SharedRef::Borrowed(number))),
+            ExpressionKind::Text(text) => Ok(CueValue::Text(SharedRef::Borrowed(text))),
             ExpressionKind::Top => Ok(CueValue::Kind(KindSet::TOP)),
             ExpressionKind::Kind(kind) => Ok(CueValue::Kind(*kind)),
             ExpressionKind::Bottom => Err(self.error("the program says that this is an error: _|_")),
@@ -66,10 +66,10 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// What is found at a place.
-    pub(crate) fn value_of(&mut self, place: &Place<'a>) -> Evaluated<CueValue<'a>> {
+    pub(crate) fn value_of(&mut self, place: &ValuePlace<'a>) -> Evaluated<CueValue<'a>> {
         match place {
-            Place::Node(node) => self.evaluate_node(*node),
-            Place::Value(value) => Ok(value.clone()),
+            ValuePlace::Node(node) => self.evaluate_node(*node),
+            ValuePlace::Value(value) => Ok(value.clone()),
         }
     }
 
@@ -174,7 +174,7 @@ impl<'a> Evaluation<'a, '_> {
         }
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(CueValue::Text(Shared::Made(text.into()))),
+            None => Ok(CueValue::Text(SharedRef::Made(text.into()))),
         }
     }
 
@@ -185,17 +185,17 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The items of a list, if a value is one.
-    pub(crate) fn list(&mut self, value: &CueValue<'a>) -> Evaluated<Option<Vec<Place<'a>>>> {
+    pub(crate) fn list(&mut self, value: &CueValue<'a>) -> Evaluated<Option<Vec<ValuePlace<'a>>>> {
         match value {
             CueValue::Json(Value::Array(items)) => {
-                self.take(items.len() * size_of::<Place<'_>>())?;
-                let places = items.iter().map(|item| self.json(item).map(Place::Value));
+                self.take(items.len() * size_of::<ValuePlace<'_>>())?;
+                let places = items.iter().map(|item| self.json(item).map(ValuePlace::Value));
                 places.collect::<Evaluated<_>>().map(Some)
             }
             CueValue::Node(node) => {
                 let items = self.nodes[node.index()].items.clone();
                 if let Some(items) = &items {
-                    self.take(items.len() * size_of::<Place<'_>>())?;
+                    self.take(items.len() * size_of::<ValuePlace<'_>>())?;
                 }
                 Ok(items)
             }

@@ -19,21 +19,21 @@ pub(crate) enum Severity {
 
 /// Why, and where in the program.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct EvaluationFailure {
     pub(crate) severity: Severity,
     pub(crate) position: SourcePosition,
     pub(crate) message: String,
 }
 
 /// Many refer to one.
-pub(crate) type SharedFailure = Rc<Failure>;
+pub(crate) type SharedFailure = Rc<EvaluationFailure>;
 
 /// A value or why there is none.
 pub(crate) type Evaluated<T> = Result<T, SharedFailure>;
 
-// === impl Failure ===
+// === impl EvaluationFailure ===
 
-impl Failure {
+impl EvaluationFailure {
     pub(crate) fn new(
         severity: Severity,
         position: SourcePosition,

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::evaluate::{node::NodeId, value::Shared};
+use crate::evaluate::{node::NodeId, value::SharedRef};
 
 /// Up to so many fields, looking at each is faster.
 const FEW: usize = 16;
 
 #[derive(Default)]
 pub(super) struct FieldTable<'a> {
-    fields: Vec<(Shared<'a, str>, NodeId)>,
+    fields: Vec<(SharedRef<'a, str>, NodeId)>,
     /// Once there are many.
-    index: Option<HashMap<Shared<'a, str>, NodeId>>,
+    index: Option<HashMap<SharedRef<'a, str>, NodeId>>,
 }
 
 // === impl FieldTable ===
@@ -28,7 +28,7 @@ impl<'a> FieldTable<'a> {
     }
 
     /// Adds a field that is not there.
-    pub(super) fn push(&mut self, label: Shared<'a, str>, node: NodeId) {
+    pub(super) fn push(&mut self, label: SharedRef<'a, str>, node: NodeId) {
         if let Some(index) = &mut self.index {
             index.insert(label.clone(), node);
         } else if self.fields.len() == FEW {
@@ -39,7 +39,7 @@ impl<'a> FieldTable<'a> {
         self.fields.push((label, node));
     }
 
-    pub(super) fn as_slice(&self) -> &[(Shared<'a, str>, NodeId)] {
+    pub(super) fn as_slice(&self) -> &[(SharedRef<'a, str>, NodeId)] {
         &self.fields
     }
 

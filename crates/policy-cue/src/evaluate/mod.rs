@@ -6,10 +6,13 @@ mod comprehension;
 mod expression;
 mod failure;
 mod field_table;
+mod fields;
+mod lists;
 mod node;
 mod operator;
 mod output;
 mod path;
+mod unification;
 mod unify;
 mod value;
 
@@ -23,9 +26,9 @@ use crate::{
     syntax::{Expression, ExpressionKind},
 };
 use budget::Spending;
-pub(crate) use failure::{Evaluated, Failure, Severity, SharedFailure};
+pub(crate) use failure::{Evaluated, EvaluationFailure, Severity, SharedFailure};
 use node::{Conjunct, Node, NodeId, NodeState, ScopeFrame, ScopeId, ScopeNames};
-pub(crate) use value::{CueValue, Place, Shared};
+pub(crate) use value::{CueValue, SharedRef, ValuePlace};
 
 /// One run of one program.
 pub(crate) struct Evaluation<'a, 'b> {
@@ -76,12 +79,15 @@ impl<'a> Evaluation<'a, '_> {
         let evaluated = self.evaluate_node(root);
         // An error anywhere is one, whatever the output is.
         self.check(root)?;
-        if let Err(failure) = evaluated {
-            return Err(output::error(&failure, "the program"));
+        if let Err(failure) = &evaluated
+            && !failure.is_incomplete()
+        {
+            return Err(output::error(failure, "the program"));
         }
         match self.nodes[root.index()].field(output) {
             Some(node) => self.output(node, output).map(Some),
-            None => Ok(None),
+            // What is incomplete might have brought it.
+            None => evaluated.map(|_| None).map_err(whole),
         }
     }
 
@@ -89,7 +95,7 @@ impl<'a> Evaluation<'a, '_> {
     fn input(&mut self, root: NodeId, inputs: &[(&'a str, &'a Value)]) -> Evaluated<()> {
         for (name, value) in inputs {
             let conjunct = self.json_conjunct(value)?;
-            self.insert_field(root, Shared::Borrowed(name), conjunct)?;
+            self.insert_field(root, SharedRef::Borrowed(name), conjunct)?;
         }
         Ok(())
     }
@@ -123,10 +129,10 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// A list of values that an expression makes.
-    pub(crate) fn new_list(&mut self, items: Vec<Place<'a>>) -> Evaluated<CueValue<'a>> {
+    pub(crate) fn new_list(&mut self, items: Vec<ValuePlace<'a>>) -> Evaluated<CueValue<'a>> {
         self.spending
-            .take(self.position, items.len() * size_of::<Place<'_>>())?;
-        let id = self.new_node(Conjunct::Place(Place::Value(CueValue::Kind(KindSet::LIST))))?;
+            .take(self.position, items.len() * size_of::<ValuePlace<'_>>())?;
+        let id = self.new_node(Conjunct::Place(ValuePlace::Value(CueValue::Kind(KindSet::LIST))))?;
         let node = &mut self.nodes[id.index()];
         node.conjuncts.clear();
         node.items = Some(items);
@@ -164,15 +170,15 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     pub(crate) fn error(&self, message: impl Into<String>) -> SharedFailure {
-        Failure::error(self.position, message)
+        EvaluationFailure::error(self.position, message)
     }
 
     pub(crate) fn incomplete(&self, message: impl Into<String>) -> SharedFailure {
-        Failure::incomplete(self.position, message)
+        EvaluationFailure::incomplete(self.position, message)
     }
 
     fn json_conjunct(&self, value: &'a Value) -> Evaluated<Conjunct<'a>> {
-        Ok(Conjunct::Place(Place::Value(self.json(value)?)))
+        Ok(Conjunct::Place(ValuePlace::Value(self.json(value)?)))
     }
 
     /// The value that JSON says.

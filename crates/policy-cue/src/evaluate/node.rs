@@ -4,7 +4,7 @@ use crate::{
     evaluate::{
         failure::Evaluated,
         field_table::FieldTable,
-        value::{CueValue, Place},
+        value::{CueValue, ValuePlace},
     },
     syntax::Expression,
 };
@@ -21,7 +21,7 @@ pub(crate) struct ScopeId(pub(super) u32);
 #[derive(Clone)]
 pub(crate) enum Conjunct<'a> {
     Expression(&'a Expression, ScopeId),
-    Place(Place<'a>),
+    Place(ValuePlace<'a>),
 }
 
 pub(super) enum NodeState<'a> {
@@ -38,7 +38,7 @@ pub(super) struct Node<'a> {
     pub(super) fields: FieldTable<'a>,
     pub(super) optional: Vec<(&'a str, Conjunct<'a>)>,
     /// Of a list.
-    pub(super) items: Option<Vec<Place<'a>>>,
+    pub(super) items: Option<Vec<ValuePlace<'a>>>,
     /// A choice was made for it: nothing can be added any more.
     pub(super) is_decided: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct ScopeFrame<'a> {
 
 pub(super) enum ScopeNames<'a> {
     Struct(NodeId),
-    For { key: CueValue<'a>, item: Place<'a> },
+    For { key: CueValue<'a>, item: ValuePlace<'a> },
 }
 
 // === impl Node ===

@@ -7,12 +7,12 @@ use crate::{
         Evaluation,
         failure::{Evaluated, Severity, SharedFailure, both},
         node::ScopeId,
-        value::{CueValue, Place},
+        value::{CueValue, ValuePlace},
     },
     kind::KindSet,
     number::{ArithmeticError, CueNumber},
     pattern::Pattern,
-    syntax::{BinaryOperator, Expression, ExpressionKind, Operation},
+    syntax::{BinaryOperation, BinaryOperator, Expression, ExpressionKind},
 };
 
 // === impl Evaluation ===
@@ -22,7 +22,7 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn operations(
         &mut self,
         first: &'a Expression,
-        rest: &'a [Operation],
+        rest: &'a [BinaryOperation],
         scope: ScopeId,
     ) -> Evaluated<CueValue<'a>> {
         let is_bottom = |expression: &Expression| matches!(expression.kind, ExpressionKind::Bottom);
@@ -90,7 +90,7 @@ impl<'a> Evaluation<'a, '_> {
     fn operation(
         &mut self,
         left: Evaluated<CueValue<'a>>,
-        operation: &'a Operation,
+        operation: &'a BinaryOperation,
         scope: ScopeId,
     ) -> Evaluated<CueValue<'a>> {
         // The right side counts only where the left one does not decide.
@@ -158,7 +158,7 @@ impl<'a> Evaluation<'a, '_> {
         are_equal
     }
 
-    fn equal_items(&mut self, left: &[Place<'a>], right: &[Place<'a>]) -> Evaluated<bool> {
+    fn equal_items(&mut self, left: &[ValuePlace<'a>], right: &[ValuePlace<'a>]) -> Evaluated<bool> {
         for (left, right) in left.iter().zip(right) {
             self.step()?;
             let is_equal = both(self.concrete_at(left), self.concrete_at(right))
@@ -173,7 +173,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(true)
     }
 
-    fn concrete_at(&mut self, place: &Place<'a>) -> Evaluated<CueValue<'a>> {
+    fn concrete_at(&mut self, place: &ValuePlace<'a>) -> Evaluated<CueValue<'a>> {
         let value = self.value_of(place)?;
         let value = self.decide(value)?;
         self.made_concrete(value)
@@ -183,7 +183,7 @@ impl<'a> Evaluation<'a, '_> {
         &self,
         left: &CueValue<'a>,
         right: &CueValue<'a>,
-        operation: &Operation,
+        operation: &BinaryOperation,
         is_so: fn(Ordering) -> bool,
     ) -> Evaluated<CueValue<'a>> {
         let order = match (left, right) {
@@ -198,7 +198,7 @@ impl<'a> Evaluation<'a, '_> {
         &mut self,
         left: &CueValue<'a>,
         right: &CueValue<'a>,
-        operation: &'a Operation,
+        operation: &'a BinaryOperation,
     ) -> Evaluated<CueValue<'a>> {
         let wanted = operation.operator == BinaryOperator::Match;
         let (CueValue::Text(text), CueValue::Text(pattern)) = (left, right) else {
@@ -269,7 +269,7 @@ impl<'a> Evaluation<'a, '_> {
             return Err(self.mismatched(left, right, "*"));
         };
         let length = items.len().saturating_mul(times);
-        self.take(length.saturating_mul(size_of::<Place<'_>>()))?;
+        self.take(length.saturating_mul(size_of::<ValuePlace<'_>>()))?;
         let mut all = Vec::with_capacity(length);
         if !items.is_empty() {
             for _ in 0..times {
@@ -331,7 +331,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(true)
     }
 
-    fn are_equal_at(&mut self, left: &Place<'a>, right: &Place<'a>) -> Evaluated<bool> {
+    fn are_equal_at(&mut self, left: &ValuePlace<'a>, right: &ValuePlace<'a>) -> Evaluated<bool> {
         let (left, right) = both(self.value_of(left), self.value_of(right))?;
         self.spending.enter(self.position)?;
         let is_equal = self.are_equal(&left, &right);

@@ -6,9 +6,9 @@ use crate::{
     error::EvaluationError,
     evaluate::{
         Evaluation,
-        failure::{Evaluated, Failure, Severity, SharedFailure},
+        failure::{Evaluated, EvaluationFailure, Severity, SharedFailure},
         node::NodeId,
-        value::{CueValue, Place, Shared},
+        value::{CueValue, SharedRef, ValuePlace},
     },
 };
 
@@ -32,7 +32,7 @@ enum TrailPart<'t> {
 }
 
 /// What a failure is for those who asked.
-pub(super) fn error(failure: &Failure, path: &str) -> EvaluationError {
+pub(super) fn error(failure: &EvaluationFailure, path: &str) -> EvaluationError {
     let (path, position, message) = (path.to_owned(), failure.position, failure.message.clone());
     match failure.severity {
         Severity::Exhausted => EvaluationError::Exhausted { position, message },
@@ -87,19 +87,22 @@ impl Trail<'_> {
 
 impl<'a> Evaluation<'a, '_> {
     /// The fields of a struct.
-    pub(super) fn fields(&self, value: &CueValue<'a>) -> Evaluated<Vec<(Shared<'a, str>, Place<'a>)>> {
+    pub(super) fn fields(
+        &self,
+        value: &CueValue<'a>,
+    ) -> Evaluated<Vec<(SharedRef<'a, str>, ValuePlace<'a>)>> {
         match value {
             CueValue::Json(Value::Object(object)) => object
                 .iter()
                 .map(|(label, value)| {
-                    let value = Place::Value(self.json(value)?);
-                    Ok((Shared::Borrowed(label.as_str()), value))
+                    let value = ValuePlace::Value(self.json(value)?);
+                    Ok((SharedRef::Borrowed(label.as_str()), value))
                 })
                 .collect(),
             CueValue::Node(node) => {
                 let fields = self.nodes[node.index()].fields.as_slice().iter();
                 Ok(fields
-                    .map(|(label, field)| (label.clone(), Place::Node(*field)))
+                    .map(|(label, field)| (label.clone(), ValuePlace::Node(*field)))
                     .collect())
             }
             _ => Ok(Vec::new()),
@@ -114,11 +117,11 @@ impl<'a> Evaluation<'a, '_> {
 
     fn check_place(
         &mut self,
-        place: &Place<'a>,
+        place: &ValuePlace<'a>,
         visits: &mut Vec<Visit>,
         trail: &Trail<'_>,
     ) -> Result<(), EvaluationError> {
-        let Place::Node(node) = place else {
+        let ValuePlace::Node(node) = place else {
             return Ok(());
         };
         let value = match self.evaluate_node(*node) {
@@ -144,7 +147,7 @@ impl<'a> Evaluation<'a, '_> {
             Visit::Done => return Ok(()),
             Visit::Within => {
                 let message = "a struct or list contains itself";
-                let failure = Failure::error(self.position, message);
+                let failure = EvaluationFailure::error(self.position, message);
                 return Err(
                     trail.map_or_else(|| error(&failure, "the program"), |trail| trail.error(&failure))
                 );
@@ -172,7 +175,7 @@ impl<'a> Evaluation<'a, '_> {
             if let Some((label, field)) = field {
                 let part = TrailPart::Field(&label);
                 let trail = Trail { before: trail, part };
-                self.check_place(&Place::Node(field), visits, &trail)?;
+                self.check_place(&ValuePlace::Node(field), visits, &trail)?;
             }
         }
         self.spending.leave();
@@ -184,10 +187,10 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn output(&mut self, node: NodeId, label: &str) -> Result<Value, EvaluationError> {
         let part = TrailPart::Field(label);
         let trail = Trail { before: None, part };
-        self.json_of(&Place::Node(node), &trail)
+        self.json_of(&ValuePlace::Node(node), &trail)
     }
 
-    fn json_of(&mut self, place: &Place<'a>, trail: &Trail<'_>) -> Result<Value, EvaluationError> {
+    fn json_of(&mut self, place: &ValuePlace<'a>, trail: &Trail<'_>) -> Result<Value, EvaluationError> {
         let at = |failure: SharedFailure| trail.error(&failure);
         self.step().map_err(at)?;
         self.take(size_of::<Value>()).map_err(at)?;

@@ -7,11 +7,11 @@ use crate::{
         Evaluation,
         failure::{Evaluated, SharedFailure, both},
         node::{NodeId, NodeState, ScopeId, ScopeNames},
-        value::{CueValue, Place},
+        value::{CueValue, ValuePlace},
     },
     kind::KindSet,
     position::SourcePosition,
-    syntax::{Expression, ExpressionKind, PathStep, PathStepKind, Target},
+    syntax::{Expression, ExpressionKind, NameTarget, SelectorStep, SelectorStepKind},
 };
 
 /// A field or an index, once it is known.
@@ -26,7 +26,7 @@ enum Selector<'s> {
 
 impl<'a> Evaluation<'a, '_> {
     /// The place that a reference leads to, or the value of any other expression.
-    pub(super) fn place(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<Place<'a>> {
+    pub(super) fn place(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
         self.position = expression.position;
         match &expression.kind {
             ExpressionKind::Name(name, target) => self.named(name, *target, scope),
@@ -36,7 +36,7 @@ impl<'a> Evaluation<'a, '_> {
                     place = match (place, &step.kind) {
                         (Ok(place), _) => self.select(&place, step, scope),
                         // An index counts even where there is nothing to select from.
-                        (Err(failure), PathStepKind::Index(index)) if !failure.is_final() => {
+                        (Err(failure), SelectorStepKind::Index(index)) if !failure.is_final() => {
                             both(Err(failure), self.decided(index, scope)).map(|(place, _)| place)
                         }
                         (failure, _) => failure,
@@ -44,33 +44,38 @@ impl<'a> Evaluation<'a, '_> {
                 }
                 place
             }
-            _ => self.evaluate(expression, scope).map(Place::Value),
+            _ => self.evaluate(expression, scope).map(ValuePlace::Value),
         }
     }
 
-    fn named(&mut self, name: &str, target: Target, scope: ScopeId) -> Evaluated<Place<'a>> {
+    fn named(&mut self, name: &str, target: NameTarget, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
         let up = match target {
-            Target::Field { up } | Target::Key { up } | Target::Item { up } => up,
-            Target::Unresolved | Target::Package(_) => 0,
+            NameTarget::Field { up } | NameTarget::Key { up } | NameTarget::Item { up } => up,
+            NameTarget::Unresolved | NameTarget::Package(_) => 0,
         };
         match self.names(scope, up) {
             ScopeNames::For { key, item } => Ok(match target {
-                Target::Key { .. } => Place::Value(key.clone()),
+                NameTarget::Key { .. } => ValuePlace::Value(key.clone()),
                 _ => item.clone(),
             }),
             ScopeNames::Struct(node) => match self.nodes[node.index()].field(name) {
-                Some(field) => Ok(Place::Node(field)),
+                Some(field) => Ok(ValuePlace::Node(field)),
                 None => Err(self.incomplete(format!("the optional field {name} is not there"))),
             },
         }
     }
 
-    fn select(&mut self, place: &Place<'a>, step: &'a PathStep, scope: ScopeId) -> Evaluated<Place<'a>> {
+    fn select(
+        &mut self,
+        place: &ValuePlace<'a>,
+        step: &'a SelectorStep,
+        scope: ScopeId,
+    ) -> Evaluated<ValuePlace<'a>> {
         let container = self.container(place, step.position);
         let index;
         let selector = match &step.kind {
-            PathStepKind::Field(field) => Selector::Field(field),
-            PathStepKind::Index(expression) => {
+            SelectorStepKind::Field(field) => Selector::Field(field),
+            SelectorStepKind::Index(expression) => {
                 let (found, value) = both(container, self.decided(expression, scope))?;
                 self.position = step.position;
                 index = value;
@@ -96,10 +101,10 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// What something is selected from.
-    fn container(&mut self, place: &Place<'a>, position: SourcePosition) -> Evaluated<CueValue<'a>> {
+    fn container(&mut self, place: &ValuePlace<'a>, position: SourcePosition) -> Evaluated<CueValue<'a>> {
         let value = match place {
-            Place::Value(value) => value.clone(),
-            Place::Node(node) => match &self.nodes[node.index()].state {
+            ValuePlace::Value(value) => value.clone(),
+            ValuePlace::Node(node) => match &self.nodes[node.index()].state {
                 // Its fields are known so far.
                 NodeState::Evaluating if self.nodes[node.index()].scalar.is_none() => CueValue::Node(*node),
                 _ => self.evaluate_node(*node)?,
@@ -109,18 +114,18 @@ impl<'a> Evaluation<'a, '_> {
         self.decide(value)
     }
 
-    fn selected(&mut self, container: &CueValue<'a>, selector: &Selector<'_>) -> Evaluated<Place<'a>> {
+    fn selected(&mut self, container: &CueValue<'a>, selector: &Selector<'_>) -> Evaluated<ValuePlace<'a>> {
         match (container, selector) {
             (CueValue::Json(Value::Object(object)), Selector::Field(field) | Selector::Computed(field)) => {
                 match object.get(*field) {
-                    Some(value) => self.json(value).map(Place::Value),
+                    Some(value) => self.json(value).map(ValuePlace::Value),
                     None => Err(self.missing(selector)),
                 }
             }
             (CueValue::Json(Value::Array(items)), Selector::Index(index)) => {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
                 match item {
-                    Some(value) => self.json(value).map(Place::Value),
+                    Some(value) => self.json(value).map(ValuePlace::Value),
                     None => Err(self.beyond(*index, items.len())),
                 }
             }
@@ -130,7 +135,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    fn selected_of_node(&mut self, node: NodeId, selector: &Selector<'_>) -> Evaluated<Place<'a>> {
+    fn selected_of_node(&mut self, node: NodeId, selector: &Selector<'_>) -> Evaluated<ValuePlace<'a>> {
         let found = &self.nodes[node.index()];
         match (&found.items, selector) {
             (Some(items), Selector::Index(index)) => {
@@ -141,7 +146,7 @@ impl<'a> Evaluation<'a, '_> {
                 }
             }
             (None, Selector::Field(field) | Selector::Computed(field)) => match found.field(field) {
-                Some(field) => Ok(Place::Node(field)),
+                Some(field) => Ok(ValuePlace::Node(field)),
                 None => Err(self.missing(selector)),
             },
             _ => Err(self.wrong_selector(&CueValue::Node(node), selector)),

@@ -1,96 +1,22 @@
 //! Makes one value of all that a field must be at once.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use crate::{
     evaluate::{
         Evaluation, OUTSIDE,
         choice::PendingChoice,
-        failure::{Evaluated, Failure, Severity, SharedFailure, worse},
+        failure::{Evaluated, EvaluationFailure, Severity, worse},
         is_reference,
         node::{Conjunct, NodeId, NodeState, ScopeId, ScopeNames},
-        value::{CueValue, Place, Shared},
+        unification::{PendingList, Unification},
+        value::{CueValue, SharedRef, ValuePlace},
     },
     kind::KindSet,
-    position::SourcePosition,
-    syntax::{Comprehension, Declaration, Element, Expression, ExpressionKind, StructLiteral},
+    syntax::{Declaration, ExpressionKind, StructLiteral},
 };
-
-/// What is known of a field so far.
-pub(super) struct Unification<'a> {
-    pub(super) kind: KindSet,
-    pub(super) scalar: Option<CueValue<'a>>,
-    /// Something in it makes it a struct for sure.
-    is_struct: bool,
-    /// Something in it makes it a struct if nothing makes it something else.
-    may_be_struct: bool,
-    has_top: bool,
-    lists: Vec<PendingList<'a>>,
-    pub(super) choices: Vec<PendingChoice<'a>>,
-    comprehensions: Vec<(&'a Comprehension, ScopeId, Option<SharedFailure>)>,
-    /// What was incomplete at the last attempt.
-    pending: Vec<(Conjunct<'a>, SharedFailure)>,
-    error: Option<SharedFailure>,
-    /// Whose conjuncts were added already.
-    seen: Vec<NodeId>,
-}
-
-/// One of the lists that a field must be at once.
-enum PendingList<'a> {
-    Literal(&'a [Element], ScopeId),
-    Items(Vec<Place<'a>>),
-}
-
-// === impl Unification ===
-
-impl Unification<'_> {
-    fn new() -> Self {
-        Self {
-            kind: KindSet::TOP,
-            scalar: None,
-            is_struct: false,
-            may_be_struct: false,
-            has_top: false,
-            lists: Vec::new(),
-            choices: Vec::new(),
-            comprehensions: Vec::new(),
-            pending: Vec::new(),
-            error: None,
-            seen: Vec::new(),
-        }
-    }
-
-    fn fail(&mut self, failure: SharedFailure) {
-        self.error = worse(self.error.take(), Some(failure));
-    }
-
-    /// Keeps to these kinds. Whether something is left.
-    fn restrict(&mut self, kind: KindSet, position: SourcePosition) -> bool {
-        let left = self.kind & kind;
-        if left.is_empty() {
-            if !self.kind.is_empty() {
-                let message = format!("it cannot be {} and {} at once", self.kind, kind);
-                self.fail(Failure::error(position, message));
-            }
-            self.kind = left;
-            return false;
-        }
-        self.kind = left;
-        true
-    }
-
-    /// The worst of what is incomplete.
-    fn incomplete(&self) -> Option<SharedFailure> {
-        let comprehensions = self
-            .comprehensions
-            .iter()
-            .filter_map(|(_, _, failure)| failure.clone());
-        let pending = self.pending.iter().map(|(_, failure)| failure.clone());
-        comprehensions
-            .chain(pending)
-            .fold(None, |worst, failure| worse(worst, Some(failure)))
-    }
-}
 
 // === impl Evaluation ===
 
@@ -105,7 +31,7 @@ impl<'a> Evaluation<'a, '_> {
                     Some(scalar) => Ok(scalar.clone()),
                     None => {
                         let message = "it needs itself: a cycle of references";
-                        Err(Failure::new(Severity::Cycle, self.position, message))
+                        Err(EvaluationFailure::new(Severity::Cycle, self.position, message))
                     }
                 };
             }
@@ -144,14 +70,14 @@ impl<'a> Evaluation<'a, '_> {
             return None;
         };
         match conjunct {
-            Conjunct::Place(Place::Value(value @ (CueValue::Json(_) | CueValue::Kind(_)))) => {
+            Conjunct::Place(ValuePlace::Value(value @ (CueValue::Json(_) | CueValue::Kind(_)))) => {
                 Some(Ok(value.clone()))
             }
             Conjunct::Expression(expression, scope) if is_reference(expression) => {
                 let (expression, scope) = (*expression, *scope);
                 match self.place(expression, scope) {
-                    Ok(Place::Value(value)) => Some(Ok(value)),
-                    Ok(Place::Node(target)) => {
+                    Ok(ValuePlace::Value(value)) => Some(Ok(value)),
+                    Ok(ValuePlace::Node(target)) => {
                         if matches!(self.nodes[target.index()].state, NodeState::Evaluating) {
                             return None;
                         }
@@ -183,8 +109,8 @@ impl<'a> Evaluation<'a, '_> {
     fn add(&mut self, id: NodeId, so_far: &mut Unification<'a>, conjunct: Conjunct<'a>) -> Evaluated<()> {
         self.step()?;
         let (expression, scope) = match conjunct {
-            Conjunct::Place(Place::Value(value)) => return self.add_value(id, so_far, value),
-            Conjunct::Place(Place::Node(node)) => return self.add_node(id, so_far, node),
+            Conjunct::Place(ValuePlace::Value(value)) => return self.add_value(id, so_far, value),
+            Conjunct::Place(ValuePlace::Node(node)) => return self.add_node(id, so_far, node),
             Conjunct::Expression(expression, scope) => (expression, scope),
         };
         self.position = expression.position;
@@ -211,8 +137,8 @@ impl<'a> Evaluation<'a, '_> {
                 return Ok(());
             }
             ExpressionKind::Name(..) | ExpressionKind::Path(..) => match self.place(expression, scope) {
-                Ok(Place::Node(node)) => return self.add_node(id, so_far, node),
-                Ok(Place::Value(value)) => return self.add_value(id, so_far, value),
+                Ok(ValuePlace::Node(node)) => return self.add_node(id, so_far, node),
+                Ok(ValuePlace::Value(value)) => return self.add_value(id, so_far, value),
                 Err(failure) => failure,
             },
             _ => match self.evaluate(expression, scope) {
@@ -270,7 +196,7 @@ impl<'a> Evaluation<'a, '_> {
                 for (label, value) in object {
                     self.step()?;
                     let conjunct = self.json_conjunct(value)?;
-                    self.insert(id, so_far, Shared::Borrowed(label), conjunct)?;
+                    self.insert(id, so_far, SharedRef::Borrowed(label), conjunct)?;
                 }
                 return Ok(());
             }
@@ -278,16 +204,14 @@ impl<'a> Evaluation<'a, '_> {
                 let mut places = Vec::with_capacity(items.len());
                 for item in items {
                     self.step()?;
-                    places.push(Place::Value(self.json(item)?));
+                    places.push(ValuePlace::Value(self.json(item)?));
                 }
                 so_far.lists.push(PendingList::Items(places));
                 return Ok(());
             }
             CueValue::Node(node) => return self.add_node(id, so_far, *node),
             CueValue::Choice(choice) => {
-                so_far
-                    .choices
-                    .push(PendingChoice::Values(std::rc::Rc::clone(choice)));
+                so_far.choices.push(PendingChoice::Values(Rc::clone(choice)));
                 return Ok(());
             }
             CueValue::Kind(kind) => {
@@ -308,7 +232,7 @@ impl<'a> Evaluation<'a, '_> {
             Some(scalar) if !self.are_equal_scalars(scalar, &value) => {
                 let (left, right) = (self.say(scalar), self.say(&value));
                 let message = format!("it cannot be {left} and {right} at once");
-                so_far.fail(Failure::error(self.position, message));
+                so_far.fail(EvaluationFailure::error(self.position, message));
             }
             Some(_) => {}
             None => {
@@ -352,7 +276,7 @@ impl<'a> Evaluation<'a, '_> {
                 self.nodes[id.index()].optional.push((&field.label, conjunct));
             } else {
                 so_far.is_struct = true;
-                self.insert(id, so_far, Shared::Borrowed(&field.label), conjunct)?;
+                self.insert(id, so_far, SharedRef::Borrowed(&field.label), conjunct)?;
             }
         }
         so_far.is_struct |= !has_embedding;
@@ -368,60 +292,6 @@ impl<'a> Evaluation<'a, '_> {
                     self.spending.leave();
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// Fails only with what ends everything.
-    fn insert(
-        &mut self,
-        id: NodeId,
-        so_far: &mut Unification<'a>,
-        label: Shared<'a, str>,
-        conjunct: Conjunct<'a>,
-    ) -> Evaluated<()> {
-        match self.insert_field(id, label, conjunct) {
-            Err(failure) if !failure.is_final() => {
-                so_far.fail(failure);
-                Ok(())
-            }
-            inserted => inserted,
-        }
-    }
-
-    pub(super) fn insert_field(
-        &mut self,
-        id: NodeId,
-        label: Shared<'a, str>,
-        conjunct: Conjunct<'a>,
-    ) -> Evaluated<()> {
-        if let Some(node) = self.nodes[id.index()].field(&label) {
-            return self.add_to_field(node, conjunct);
-        }
-        let node = self.new_node(conjunct)?;
-        for index in 0.. {
-            let Some((name, constraint)) = self.nodes[id.index()].optional.get(index) else {
-                break;
-            };
-            if *name == &*label {
-                let constraint = constraint.clone();
-                self.nodes[node.index()].conjuncts.push(constraint);
-            }
-        }
-        self.nodes[id.index()].fields.push(label, node);
-        Ok(())
-    }
-
-    /// What was found before counts no more.
-    fn add_to_field(&mut self, node: NodeId, conjunct: Conjunct<'a>) -> Evaluated<()> {
-        let node = &mut self.nodes[node.index()];
-        if node.is_decided {
-            let message = "a field gets another value after its default was used; declare it further up";
-            return Err(self.incomplete(message));
-        }
-        node.conjuncts.push(conjunct);
-        if let NodeState::Done(_) = node.state {
-            node.forget();
         }
         Ok(())
     }
@@ -465,106 +335,23 @@ impl<'a> Evaluation<'a, '_> {
         Ok(so_far.pending.len() < before)
     }
 
-    fn add_lists(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<()> {
-        let mut pending = std::mem::take(&mut so_far.lists);
-        pending.sort_by_key(|list| matches!(list, PendingList::Literal(..)));
-        let mut merged: Option<Vec<Place<'a>>> = None;
-        let mut length = None;
-        for list in pending {
-            let items = match list {
-                PendingList::Items(items) => items,
-                PendingList::Literal(elements, scope) => {
-                    let (items, failure) = self.items(elements, scope, length)?;
-                    if let Some(failure) = failure {
-                        so_far.fail(failure);
-                        // What is there may be an error, too.
-                        merged = Some(self.merged(merged, items)?);
-                        continue;
-                    }
-                    items
-                }
-            };
-            let count = items.len();
-            merged = Some(self.merged(merged, items)?);
-            if !so_far.restrict(KindSet::LIST, self.position) {
-                break;
-            }
-            match length {
-                Some(length) if length != count => {
-                    let message = format!("it cannot have {length} and {count} items at once");
-                    so_far.fail(Failure::error(self.position, message));
-                }
-                _ => length = Some(count),
-            }
-        }
-        self.nodes[id.index()].items = merged;
-        Ok(())
-    }
-
-    /// Two lists item by item.
-    fn merged(&mut self, first: Option<Vec<Place<'a>>>, second: Vec<Place<'a>>) -> Evaluated<Vec<Place<'a>>> {
-        let Some(mut merged) = first else {
-            return Ok(second);
-        };
-        for (index, place) in second.into_iter().enumerate() {
-            match merged.get_mut(index) {
-                Some(item) => {
-                    let node = self.new_node(Conjunct::Place(item.clone()))?;
-                    let conjuncts = &mut self.nodes[node.index()].conjuncts;
-                    conjuncts.push(Conjunct::Place(place));
-                    *item = Place::Node(node);
-                }
-                None => merged.push(place),
-            }
-        }
-        Ok(merged)
-    }
-
-    /// The items that a list literal has, up to the first `if` or `for` that fails, or the first that is too much.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    fn items(
-        &mut self,
-        elements: &'a [Element],
-        scope: ScopeId,
-        most: Option<usize>,
-    ) -> Evaluated<(Vec<Place<'a>>, Option<SharedFailure>)> {
-        let mut items = Vec::with_capacity(elements.len());
-        for element in elements {
-            match element {
-                Element::Item(item) => {
-                    let node = self.new_node(Conjunct::Expression(item, scope))?;
-                    items.push(Place::Node(node));
-                }
-                Element::Comprehension(comprehension) => match self.scopes_of(comprehension, scope) {
-                    Ok(scopes) => {
-                        for scope in scopes {
-                            let body = Conjunct::Expression(&comprehension.body, scope);
-                            items.push(Place::Node(self.new_node(body)?));
-                        }
-                    }
-                    Err(found) if found.is_final() => return Err(found),
-                    Err(found) => return Ok((items, Some(found))),
-                },
-            }
-            if let Some(most) = most
-                && items.len() > most
-            {
-                let message = format!("it cannot have {} and {most} items at once", items.len());
-                let failure = self.error(message);
-                return Ok((items, Some(failure)));
-            }
-        }
-        Ok((items, None))
-    }
-
     fn conclude(&mut self, id: NodeId, mut so_far: Unification<'a>) -> Evaluated<CueValue<'a>> {
         if so_far.is_struct {
             so_far.restrict(KindSet::STRUCT, self.position);
         }
         let incomplete = so_far.incomplete();
-        if let Some(failure) = worse(so_far.error.take(), incomplete)
-            && (so_far.choices.is_empty() || failure.severity != Severity::Cycle)
+        // 0.4.3 does not look at a choice before all else is known.
+        if let Some(failure) = &incomplete
+            && !so_far.choices.is_empty()
+            && so_far.scalar.is_none()
         {
+            return Err(Rc::clone(failure));
+        }
+        if so_far.choices.is_empty() {
+            if let Some(failure) = worse(so_far.error.take(), incomplete.clone()) {
+                return Err(failure);
+            }
+        } else if let Some(failure) = so_far.error.take() {
             return Err(failure);
         }
         let is_list = self.nodes[id.index()].items.is_some();
@@ -582,43 +369,10 @@ impl<'a> Evaluation<'a, '_> {
             return Ok(value);
         }
         self.nodes[id.index()].is_decided = true;
-        self.choose(value, so_far.choices)
-    }
-
-    /// A field of an expression's own, such as both sides of `&`.
-    pub(super) fn anonymous(
-        &mut self,
-        expression: &'a Expression,
-        scope: ScopeId,
-    ) -> Evaluated<CueValue<'a>> {
-        let node = self.new_node(Conjunct::Expression(expression, scope))?;
-        let value = self.evaluate_node(node)?;
-        // An operand is evaluated to its last field.
-        self.settle(node)?;
-        Ok(value)
-    }
-
-    /// Looks for errors in all that a field of an expression's own holds.
-    fn settle(&mut self, node: NodeId) -> Evaluated<()> {
-        let fields = self.nodes[node.index()].fields.as_slice().iter();
-        let mut places: Vec<NodeId> = fields.map(|(_, field)| *field).collect();
-        for item in self.nodes[node.index()].items.iter().flatten() {
-            if let Place::Node(item) = item {
-                places.push(*item);
-            }
+        let chosen = self.choose(value, so_far.choices);
+        match (chosen, incomplete) {
+            (Ok(_), Some(failure)) if failure.severity != Severity::Cycle => Err(failure),
+            (chosen, _) => chosen,
         }
-        for place in places {
-            match self.evaluate_node(place) {
-                Err(failure) if !failure.is_incomplete() => return Err(failure),
-                Ok(CueValue::Node(inner)) if inner == place => {
-                    self.enter()?;
-                    let settled = self.settle(inner);
-                    self.leave();
-                    settled?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{evaluate::node::NodeId, kind::KindSet, number::CueNumber};
 
 /// Something of the program or its inputs, read in place, or something made.
-pub(crate) enum Shared<'a, T: ?Sized> {
+pub(crate) enum SharedRef<'a, T: ?Sized> {
     Borrowed(&'a T),
     Made(Rc<T>),
 }
@@ -22,8 +22,8 @@ pub(crate) enum Shared<'a, T: ?Sized> {
 pub(crate) enum CueValue<'a> {
     Null,
     Bool(bool),
-    Number(Shared<'a, CueNumber>),
-    Text(Shared<'a, str>),
+    Number(SharedRef<'a, CueNumber>),
+    Text(SharedRef<'a, str>),
     /// Any value of these kinds.
     Kind(KindSet),
     /// One of several, not decided.
@@ -43,14 +43,14 @@ pub(crate) struct Choice<'a> {
 
 /// Where a value is found.
 #[derive(Clone)]
-pub(crate) enum Place<'a> {
+pub(crate) enum ValuePlace<'a> {
     Node(NodeId),
     Value(CueValue<'a>),
 }
 
-// === impl Shared ===
+// === impl SharedRef ===
 
-impl<T: ?Sized> Clone for Shared<'_, T> {
+impl<T: ?Sized> Clone for SharedRef<'_, T> {
     fn clone(&self) -> Self {
         match self {
             Self::Borrowed(value) => Self::Borrowed(value),
@@ -59,7 +59,7 @@ impl<T: ?Sized> Clone for Shared<'_, T> {
     }
 }
 
-impl<T: ?Sized> Deref for Shared<'_, T> {
+impl<T: ?Sized> Deref for SharedRef<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -70,21 +70,21 @@ impl<T: ?Sized> Deref for Shared<'_, T> {
     }
 }
 
-impl PartialEq for Shared<'_, str> {
+impl PartialEq for SharedRef<'_, str> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Shared<'_, str> {}
+impl Eq for SharedRef<'_, str> {}
 
-impl Hash for Shared<'_, str> {
+impl Hash for SharedRef<'_, str> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);
     }
 }
 
-impl Borrow<str> for Shared<'_, str> {
+impl Borrow<str> for SharedRef<'_, str> {
     fn borrow(&self) -> &str {
         self
     }
@@ -94,7 +94,7 @@ impl Borrow<str> for Shared<'_, str> {
 
 impl<'a> CueValue<'a> {
     pub(crate) fn number(number: CueNumber) -> Self {
-        Self::Number(Shared::Made(Rc::new(number)))
+        Self::Number(SharedRef::Made(Rc::new(number)))
     }
 
     pub(crate) fn integer(number: i64) -> Self {
@@ -102,7 +102,7 @@ impl<'a> CueValue<'a> {
     }
 
     pub(crate) fn text(text: &str) -> Self {
-        Self::Text(Shared::Made(text.into()))
+        Self::Text(SharedRef::Made(text.into()))
     }
 
     /// `None` for a number out of the range of decimals.
@@ -111,7 +111,7 @@ impl<'a> CueValue<'a> {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
             Value::Number(number) => Self::number(CueNumber::from_json(number)?),
-            Value::String(text) => Self::Text(Shared::Borrowed(text)),
+            Value::String(text) => Self::Text(SharedRef::Borrowed(text)),
             Value::Array(_) | Value::Object(_) => Self::Json(value),
         })
     }

@@ -10,8 +10,8 @@ use crate::{
         text::unescape,
         token::TokenKind,
         tree::{
-            Alternative, BinaryOperator, Element, Expression, ExpressionKind, Fragment, Operation, PathStep,
-            PathStepKind, Target, UnaryOperator,
+            Alternative, BinaryOperation, BinaryOperator, Element, Expression, ExpressionKind, Fragment,
+            NameTarget, SelectorStep, SelectorStepKind, UnaryOperator,
         },
     },
 };
@@ -93,7 +93,7 @@ impl<'s> Parser<'s> {
                 return Ok(left);
             }
             let position = self.advance()?.position;
-            let operation = Operation {
+            let operation = BinaryOperation {
                 operator,
                 position,
                 right: self.operations(precedence + 1)?,
@@ -186,7 +186,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn selector(&mut self) -> Parsed<PathStep> {
+    fn selector(&mut self) -> Parsed<SelectorStep> {
         let position = self.token.position;
         let field = match self.token.kind {
             TokenKind::Identifier => {
@@ -209,12 +209,12 @@ impl<'s> Parser<'s> {
             TokenKind::Text if self.token.text.starts_with('"') => self.text_literal()?,
             _ => return Err(self.unexpected("a name or a string in quotes")),
         };
-        let kind = PathStepKind::Field(field);
-        Ok(PathStep { position, kind })
+        let kind = SelectorStepKind::Field(field);
+        Ok(SelectorStep { position, kind })
     }
 
     /// `None` for a slice, which is refused.
-    fn index(&mut self) -> Parsed<Option<PathStep>> {
+    fn index(&mut self) -> Parsed<Option<SelectorStep>> {
         let position = self.advance()?.position;
         let mut index = None;
         let mut is_slice = false;
@@ -244,10 +244,10 @@ impl<'s> Parser<'s> {
         };
         let kind = match index.kind {
             // What a string says is a field, however it is written.
-            ExpressionKind::Text(text) => PathStepKind::Field(text),
-            kind => PathStepKind::Index(Expression { kind, ..index }),
+            ExpressionKind::Text(text) => SelectorStepKind::Field(text),
+            kind => SelectorStepKind::Index(Expression { kind, ..index }),
         };
-        Ok(Some(PathStep { position, kind }))
+        Ok(Some(SelectorStep { position, kind }))
     }
 
     fn arguments(&mut self) -> Parsed<Vec<Expression>> {
@@ -307,7 +307,7 @@ impl<'s> Parser<'s> {
             "null" => ExpressionKind::Null,
             "true" => ExpressionKind::Bool(true),
             "false" => ExpressionKind::Bool(false),
-            name => ExpressionKind::Name(name.to_owned(), Target::Unresolved),
+            name => ExpressionKind::Name(name.to_owned(), NameTarget::Unresolved),
         })
     }
 
@@ -435,7 +435,7 @@ fn alternative(expression: Expression) -> Alternative {
     }
 }
 
-fn add_step(expression: &mut Expression, step: PathStep) {
+fn add_step(expression: &mut Expression, step: SelectorStep) {
     if let ExpressionKind::Path(_, steps) = &mut expression.kind {
         steps.push(step);
         return;

@@ -4,11 +4,10 @@ use crate::{
     position::SourcePosition,
     problem::{CueProblem, CueProblems, MOST_PROBLEMS},
     syntax::{
+        import::ImportSpecification,
         lexer::{Lexer, Token},
         token::TokenKind,
-        tree::{
-            Clause, Comprehension, Declaration, Expression, ExpressionKind, FieldDeclaration, StructLiteral,
-        },
+        tree::{Declaration, Expression, ExpressionKind, FieldDeclaration, StructLiteral},
     },
 };
 
@@ -20,14 +19,6 @@ pub(super) const DEEPEST: usize = 64;
 pub(crate) struct SourceFile {
     pub(crate) imports: Vec<ImportSpecification>,
     pub(crate) body: StructLiteral,
-}
-
-/// One package that is imported.
-#[derive(Debug)]
-pub(crate) struct ImportSpecification {
-    pub(crate) position: SourcePosition,
-    pub(crate) name: Option<String>,
-    pub(crate) path: String,
 }
 
 pub(super) struct Parser<'s> {
@@ -141,7 +132,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Goes to what follows the declaration that cannot be read.
-    fn recover_to_declaration(&mut self) {
+    pub(super) fn recover_to_declaration(&mut self) {
         let mut open = 0_usize;
         loop {
             match self.token.kind {
@@ -158,59 +149,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn imports(&mut self) -> Vec<ImportSpecification> {
-        let mut imports = Vec::new();
-        while self.is(TokenKind::Identifier) && matches!(self.token.text, "import" | "package")
-            || self.is(TokenKind::Attribute)
-        {
-            if let Err(problem) = self.import(&mut imports) {
-                self.problems.push(problem);
-                self.recover_to_declaration();
-            }
-        }
-        imports
-    }
-
-    fn import(&mut self, imports: &mut Vec<ImportSpecification>) -> Parsed<()> {
-        let start = self.advance()?;
-        if start.text == "package" {
-            self.refuse(start.position, "package clause", "remove it");
-            self.expect(TokenKind::Identifier)?;
-        } else if start.text == "import" {
-            if self.is(TokenKind::OpenParenthesis) {
-                self.advance()?;
-                while !self.is(TokenKind::CloseParenthesis) {
-                    imports.push(self.import_specification()?);
-                    if self.is_comma() {
-                        self.advance()?;
-                    } else if !self.is(TokenKind::CloseParenthesis) {
-                        return Err(self.unexpected("\",\" or \")\""));
-                    }
-                }
-                self.advance()?;
-            } else {
-                imports.push(self.import_specification()?);
-            }
-        }
-        self.end_declaration()
-    }
-
-    fn import_specification(&mut self) -> Parsed<ImportSpecification> {
-        let position = self.token.position;
-        let name = if self.is(TokenKind::Identifier) {
-            Some(self.advance()?.text.to_owned())
-        } else {
-            None
-        };
-        if !self.is(TokenKind::Text) {
-            return Err(self.unexpected("a package in quotes"));
-        }
-        let path = self.text_literal()?;
-        Ok(ImportSpecification { position, name, path })
-    }
-
     /// After a declaration comes a comma, or the end of what it is in.
-    fn end_declaration(&mut self) -> Parsed<()> {
+    pub(super) fn end_declaration(&mut self) -> Parsed<()> {
         if self.is_comma() {
             self.advance()?;
             return Ok(());
@@ -362,12 +302,8 @@ impl<'s> Parser<'s> {
         if is_name && label.starts_with("__") {
             let message = "names that start with \"__\" are reserved; choose another one";
             self.problems.push(CueProblem::syntax(position, message));
-        } else if is_name && label.starts_with(['#', '$']) || is_name && label.starts_with("_#") {
-            self.refuse(
-                position,
-                "definition",
-                "write a field whose name has no \"#\" or \"$\"",
-            );
+        } else if is_name && (label.starts_with('#') || label.starts_with("_#")) {
+            self.refuse(position, "definition", "write a field whose name has no \"#\"");
         } else if is_name && label.starts_with('_') {
             self.refuse(
                 position,
@@ -412,66 +348,10 @@ impl<'s> Parser<'s> {
         let literal = ExpressionKind::Struct(StructLiteral { declarations });
         Ok(Expression::new(start.position, literal))
     }
-
-    /// What follows the first `if` or `for`.
-    pub(super) fn comprehension(&mut self, keyword: Token<'s>) -> Parsed<Comprehension> {
-        let position = keyword.position;
-        let mut clauses = vec![self.clause(keyword)?];
-        loop {
-            if self.is_comma() {
-                self.advance()?;
-            }
-            if self.is_keyword("if") || self.is_keyword("for") {
-                let keyword = self.advance()?;
-                clauses.push(self.clause(keyword)?);
-            } else if self.is_keyword("let") {
-                self.refuse(
-                    self.token.position,
-                    "let clause",
-                    "write its expression where it is used",
-                );
-                self.advance()?;
-                self.expect(TokenKind::Identifier)?;
-                self.expect(TokenKind::Assign)?;
-                self.expression()?;
-            } else {
-                break;
-            }
-        }
-        if !self.is(TokenKind::OpenBrace) {
-            return Err(self.unexpected("\"{\""));
-        }
-        let body = self.struct_literal()?;
-        Ok(Comprehension {
-            position,
-            clauses,
-            body,
-        })
-    }
-
-    fn clause(&mut self, keyword: Token<'s>) -> Parsed<Clause> {
-        if keyword.text == "if" {
-            return Ok(Clause::If(self.expression()?));
-        }
-        let named = |name: &str| (name != "_").then(|| name.to_owned());
-        let first = self.expect(TokenKind::Identifier)?.text;
-        let (key, item) = if self.is_comma() {
-            self.advance()?;
-            (named(first), named(self.expect(TokenKind::Identifier)?.text))
-        } else {
-            (None, named(first))
-        };
-        if !self.is_keyword("in") {
-            return Err(self.unexpected("\"in\""));
-        }
-        self.advance()?;
-        let source = self.expression()?;
-        Ok(Clause::For { key, item, source })
-    }
 }
 
 fn name(token: Token<'_>) -> Expression {
-    let kind = ExpressionKind::Name(token.text.to_owned(), super::tree::Target::Unresolved);
+    let kind = ExpressionKind::Name(token.text.to_owned(), super::tree::NameTarget::Unresolved);
     Expression::new(token.position, kind)
 }
 

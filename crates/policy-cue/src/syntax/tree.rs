@@ -25,12 +25,12 @@ pub(crate) enum ExpressionKind {
     /// `int`, `string` and the like.
     Kind(KindSet),
     /// A name, and what it leads to once it is resolved.
-    Name(String, Target),
+    Name(String, NameTarget),
     /// What selectors and indexes lead to, in one row however many there are.
-    Path(Box<Expression>, Vec<PathStep>),
+    Path(Box<Expression>, Vec<SelectorStep>),
     Unary(UnaryOperator, Box<Expression>),
     /// Operators of one precedence in a row, done from left to right.
-    Operations(Box<Expression>, Vec<Operation>),
+    Operations(Box<Expression>, Vec<BinaryOperation>),
     /// `a & b`.
     Conjunction(Vec<Expression>),
     /// `*a | b`.
@@ -46,7 +46,7 @@ pub(crate) enum ExpressionKind {
 
 /// What a name leads to: so many scopes further out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum NameTarget {
     Unresolved,
     /// The field of that name in the struct there.
     Field {
@@ -70,19 +70,19 @@ pub(crate) enum Fragment {
 }
 
 #[derive(Debug)]
-pub(crate) struct PathStep {
+pub(crate) struct SelectorStep {
     pub(crate) position: SourcePosition,
-    pub(crate) kind: PathStepKind,
+    pub(crate) kind: SelectorStepKind,
 }
 
 #[derive(Debug)]
-pub(crate) enum PathStepKind {
+pub(crate) enum SelectorStepKind {
     Field(String),
     Index(Expression),
 }
 
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct BinaryOperation {
     pub(crate) operator: BinaryOperator,
     pub(crate) position: SourcePosition,
     pub(crate) right: Expression,

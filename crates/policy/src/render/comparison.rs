@@ -3,7 +3,7 @@
 use crate::api::ConditionOperator;
 
 use super::{
-    cue_text::{CueElement, CueText, CueValue, each, expression},
+    cue_text::{CueElement, CueText, ValueText, each, expression},
     quote::quote,
     reference::list_value,
 };
@@ -14,8 +14,30 @@ pub(super) enum Wanted {
     Texts(Vec<String>),
     /// Literals of numbers, or expressions of these.
     Numbers(Vec<String>),
+    /// The literal of a regular expression. It is compiled once, since it stands in the comparison.
+    Pattern(String),
     /// An expression that leads to it, and what is done with the number that is there.
     Reference(String, Option<String>),
+}
+
+/// The two that are compared.
+#[derive(Clone, Copy)]
+enum Side {
+    Found,
+    Wanted,
+}
+
+/// As what a value is compared.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As a number, where it is one or text that is one.
+    Numbers,
+    /// As a number, where it is one.
+    PlainNumbers,
+    /// As text, where it is text.
+    Strings,
+    /// As text, where it is text, a number or a boolean.
+    Texts,
 }
 
 /// Whole numbers in text.
@@ -24,117 +46,126 @@ const INTEGER: &str = "^[+-]?[0-9]{1,18}$";
 /// Other numbers in text.
 const DECIMAL: &str = "^[+-]?[0-9]{1,18}[.][0-9]{1,18}$";
 
-/// What the list is called of values for which the condition holds, or for those with Not its contrary.
-pub(super) fn result_of(operator: ConditionOperator) -> &'static str {
+/// Has the program compare what is `found` with something, and gives the expression that tells whether the condition holds.
+pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut CueText) -> String {
+    let (result, symbol) = words(operator);
+    let mut presence = "len(found) > 0";
+    let pairs = match wanted {
+        Wanted::Texts(literals) => {
+            let form = if is_ordered(operator) {
+                Form::Strings
+            } else {
+                Form::Texts
+            };
+            let found = list_as(form, Side::Found, program);
+            list_wanted(literals, program);
+            vec![pair(found, symbol, "wanted")]
+        }
+        Wanted::Numbers(literals) => {
+            let found = list_as(Form::Numbers, Side::Found, program);
+            list_wanted(literals, program);
+            vec![pair(found, symbol, "wanted")]
+        }
+        Wanted::Pattern(literal) => {
+            let texts = list_as(Form::Texts, Side::Found, program);
+            vec![each(
+                format!("for it in {texts} if it {symbol} {literal}"),
+                expression("it"),
+            )]
+        }
+        Wanted::Reference(from, process) => {
+            if is_of_list(operator) {
+                list_items(&from, program);
+                presence = "len(found) > 0 && len(lists) > 0";
+            } else {
+                let comment = "What it is compared with: nothing where it is missing or null.";
+                list_value(comment, "wanted", &from, program);
+                presence = "len(found) > 0 && len(wanted) > 0";
+            }
+            compare_referred(operator, process, program)
+        }
+    };
+    program.section("", result, ValueText::List(pairs));
     match operator {
-        ConditionOperator::Gt => "greater",
-        ConditionOperator::Gte => "greaterOrEqual",
-        ConditionOperator::Lt => "less",
-        ConditionOperator::Lte => "lessOrEqual",
-        ConditionOperator::Regex => "fitting",
-        _ => "equal",
+        ConditionOperator::NotEqual | ConditionOperator::NotIn => format!("{presence} && len({result}) == 0"),
+        _ => format!("len({result}) > 0"),
     }
 }
 
-/// The operator between what is found and what it is compared with.
-fn symbol_of(operator: ConditionOperator) -> &'static str {
-    match operator {
-        ConditionOperator::Gt => ">",
-        ConditionOperator::Gte => ">=",
-        ConditionOperator::Lt => "<",
-        ConditionOperator::Lte => "<=",
-        ConditionOperator::Regex => "=~",
-        _ => "==",
-    }
+/// Whether something is compared with each item of a list.
+pub(super) fn is_of_list(operator: ConditionOperator) -> bool {
+    matches!(operator, ConditionOperator::In | ConditionOperator::NotIn)
 }
 
+/// Whether it is asked which of the two is greater.
 pub(super) fn is_ordered(operator: ConditionOperator) -> bool {
     use ConditionOperator::{Gt, Gte, Lt, Lte};
     matches!(operator, Gt | Gte | Lt | Lte)
 }
 
-/// Has the program list the values for which the comparison holds; for NotEqual and NotIn those for which it does not.
-pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut CueText) {
-    let symbol = symbol_of(operator);
-    let pair = |found: &str, wanted: &str| {
-        each(
-            format!("for it in {found} for one in {wanted} if it {symbol} one"),
-            expression("it"),
-        )
-    };
-    let pairs = match wanted {
-        Wanted::Texts(literals) => {
-            let found = if is_ordered(operator) { "strings" } else { "texts" };
-            list_found(found, "found", program);
-            list_wanted(literals, program);
-            vec![pair(found, "wanted")]
-        }
-        Wanted::Numbers(literals) => {
-            list_found("numbers", "found", program);
-            list_wanted(literals, program);
-            vec![pair("numbers", "wanted")]
-        }
-        Wanted::Reference(from, process) => {
-            let is_list = matches!(operator, ConditionOperator::In | ConditionOperator::NotIn);
-            list_referred(&from, is_list, program);
-            compare_referred(operator, process, &pair, program)
-        }
-    };
-    program.section("", result_of(operator), CueValue::List(pairs));
+/// What the list is called of those values for which the comparison holds, and the operator of it.
+fn words(operator: ConditionOperator) -> (&'static str, &'static str) {
+    match operator {
+        ConditionOperator::Gt => ("greater", ">"),
+        ConditionOperator::Gte => ("greaterOrEqual", ">="),
+        ConditionOperator::Lt => ("less", "<"),
+        ConditionOperator::Lte => ("lessOrEqual", "<="),
+        ConditionOperator::Regex => ("fitting", "=~"),
+        _ => ("equal", "=="),
+    }
 }
 
-/// Has the program list what is compared, and gives the pairs, where the other value comes from elsewhere and may be of any kind.
+/// Where the other value comes from elsewhere, and may be of any kind.
 fn compare_referred(
     operator: ConditionOperator,
     process: Option<String>,
-    pair: &dyn Fn(&str, &str) -> CueElement,
     program: &mut CueText,
 ) -> Vec<CueElement> {
+    let (_, symbol) = words(operator);
     if operator == ConditionOperator::Regex {
-        list_found("texts", "found", program);
-        list_found("strings", "wanted", program);
-        return vec![pair("texts", "wantedStrings")];
+        let texts = list_as(Form::Texts, Side::Found, program);
+        let patterns = list_as(Form::Strings, Side::Wanted, program);
+        return vec![pair(texts, symbol, patterns)];
     }
-    list_found("numbers", "found", program);
-    list_found("numbers", "wanted", program);
+    let [numbers, wanted_numbers] = list_both(Form::Numbers, program);
     if let Some(process) = process {
-        program.section(
-            "",
-            "results",
-            CueValue::List(vec![each(
-                "for it in wantedNumbers",
-                expression(format!("it{process}")),
-            )]),
+        let result = each(
+            format!("for it in {wanted_numbers}"),
+            expression(format!("it{process}")),
         );
-        return vec![pair("numbers", "results")];
+        program.section("", "results", ValueText::List(vec![result]));
+        return vec![pair(numbers, symbol, "results")];
     }
     if is_ordered(operator) {
-        list_found("strings", "found", program);
-        list_found("strings", "wanted", program);
-        let symbol = symbol_of(operator);
+        let [strings, wanted_strings] = list_both(Form::Strings, program);
         let of_text = each(
             format!(
-                "if len(numbers) == 0 || len(wantedNumbers) == 0 for it in strings for one in wantedStrings if it {symbol} one"
+                "if len({numbers}) == 0 || len({wanted_numbers}) == 0 for it in {strings} for one in {wanted_strings} if it {symbol} one"
             ),
             expression("it"),
         );
-        return vec![pair("numbers", "wantedNumbers"), of_text];
+        return vec![pair(numbers, symbol, wanted_numbers), of_text];
     }
-    list_found("texts", "found", program);
-    list_found("texts", "wanted", program);
-    let number_beside = |found: &str, is_number: &str| {
-        each(
-            format!("for it in {found} for one in {is_number} if it == one"),
-            expression("it"),
-        )
-    };
-    list_found("plainNumbers", "found", program);
-    list_found("plainNumbers", "wanted", program);
+    let [texts, wanted_texts] = list_both(Form::Texts, program);
+    let [plain_numbers, wanted_plain_numbers] = list_both(Form::PlainNumbers, program);
     vec![
-        pair("texts", "wantedTexts"),
-        number_beside("numbers", "wantedPlainNumbers"),
-        number_beside("plainNumbers", "wantedNumbers"),
+        pair(texts, symbol, wanted_texts),
+        pair(numbers, symbol, wanted_plain_numbers),
+        pair(plain_numbers, symbol, wanted_numbers),
     ]
+}
+
+/// Has the program list what both values are in a form.
+fn list_both(form: Form, program: &mut CueText) -> [&'static str; 2] {
+    [Side::Found, Side::Wanted].map(|side| list_as(form, side, program))
+}
+
+/// Those of one list for which the comparison with one of another holds.
+fn pair(found: &str, symbol: &str, wanted: &str) -> CueElement {
+    each(
+        format!("for it in {found} for one in {wanted} if it {symbol} one"),
+        expression("it"),
+    )
 }
 
 fn list_wanted(literals: Vec<String>, program: &mut CueText) {
@@ -144,81 +175,74 @@ fn list_wanted(literals: Vec<String>, program: &mut CueText) {
     program.section(
         "What it is compared with.",
         "wanted",
-        CueValue::List(items.collect()),
+        ValueText::List(items.collect()),
     );
 }
 
-/// Has the program list what something is compared with that comes from elsewhere: the items of it where it is a list that is meant.
-fn list_referred(from: &str, is_list: bool, program: &mut CueText) {
-    if !is_list {
-        list_value(
-            "What it is compared with: nothing where it is missing or null.",
-            "wanted",
-            from,
-            program,
-        );
-        return;
-    }
+/// Has the program list the items of what is referred to. A list that is empty is there nevertheless.
+fn list_items(from: &str, program: &mut CueText) {
     program.section(
-        "The list that it is compared with: empty where it is missing or not a list.",
+        "The list that it is compared with: nothing where it is missing or text.",
+        "lists",
+        ValueText::List(vec![each(
+            format!("if len({from}) != _|_ if ({from} & string) == _|_"),
+            expression(from),
+        )]),
+    );
+    program.section(
+        "",
         "wanted",
-        CueValue::List(vec![each(
-            format!("if len({from}) != _|_ if ({from} & string) == _|_ for it in {from} if it != null"),
+        ValueText::List(vec![each(
+            "for list in lists for it in list if it != null",
             expression("it"),
         )]),
     );
 }
 
-/// Has the program list those of the values that are of a kind, or what they are as one.
-fn list_found(kind: &'static str, source: &'static str, program: &mut CueText) {
-    let name = match source {
-        "found" => kind.to_owned(),
-        source => {
-            let (first, rest) = kind.split_at(1);
-            format!("{source}{}{rest}", first.to_uppercase())
-        }
+/// Has the program list what a value is in a form, if it has that; what the list is called.
+fn list_as(form: Form, side: Side, program: &mut CueText) -> &'static str {
+    let source = match side {
+        Side::Found => "found",
+        Side::Wanted => "wanted",
     };
-    let number = each(
-        format!("for it in {source} if (it & number) != _|_"),
-        expression("it"),
-    );
-    let parsed = |pattern: &str, function: &str| {
-        each(
-            format!(
-                "for it in {source} if (it & string) != _|_ if it =~ {}",
-                quote(pattern)
-            ),
-            expression(function),
+    let name = match (side, form) {
+        (Side::Found, Form::Numbers) => "numbers",
+        (Side::Found, Form::PlainNumbers) => "plainNumbers",
+        (Side::Found, Form::Strings) => "strings",
+        (Side::Found, Form::Texts) => "texts",
+        (Side::Wanted, Form::Numbers) => "wantedNumbers",
+        (Side::Wanted, Form::PlainNumbers) => "wantedPlainNumbers",
+        (Side::Wanted, Form::Strings) => "wantedStrings",
+        (Side::Wanted, Form::Texts) => "wantedTexts",
+    };
+    let of = |clauses: &str, item: &str| each(format!("for it in {source} {clauses}"), expression(item));
+    let is_number = of("if (it & number) != _|_", "it");
+    let parsed = |pattern: &str, item: &str| {
+        of(
+            &format!("if (it & string) != _|_ if it =~ {}", quote(pattern)),
+            item,
         )
     };
-    let (comment, items) = match kind {
-        "numbers" => {
+    let (comment, items) = match form {
+        Form::Numbers => {
             program.import("strconv");
             let items = vec![
-                number,
+                is_number,
                 parsed(INTEGER, "strconv.Atoi(it)"),
                 parsed(DECIMAL, "strconv.ParseFloat(it, 64)"),
             ];
             ("As a number: text that is one counts, too.", items)
         }
-        "plainNumbers" => ("If it is a number.", vec![number]),
-        "strings" => {
-            let text = each(
-                format!("for it in {source} if (it & string) != _|_"),
-                expression("it"),
-            );
-            ("If it is text.", vec![text])
-        }
-        _ => {
-            let written = each(
-                format!("for it in {source} if \"\\(it)\" != _|_"),
-                expression("\"\\(it)\""),
-            );
+        Form::PlainNumbers => ("If it is a number.", vec![is_number]),
+        Form::Strings => ("If it is text.", vec![of("if (it & string) != _|_", "it")]),
+        Form::Texts => {
+            let written = of("if \"\\(it)\" != _|_", "\"\\(it)\"");
             (
                 "As text: numbers and booleans as they are written.",
                 vec![written],
             )
         }
     };
-    program.section(comment, &name, CueValue::List(items));
+    program.section(comment, name, ValueText::List(items));
+    name
 }

@@ -1,16 +1,14 @@
 //! Conditions: what is refused, and why.
 
-use regex::Regex;
-
 use crate::{
     api::{AffectMode, ConditionOperator, IntOrString, ProcessOperation, ValidateCondition, ValueProcess},
     problem::PolicyProblems,
 };
 
 use super::{
-    comparison::{Wanted, compare, is_ordered, result_of},
+    comparison::{Wanted, compare, is_of_list, is_ordered},
     constant::Constant,
-    cue_text::{CueDeclaration, CueText, CueValue, expression, field},
+    cue_text::{CueDeclaration, CueText, ValueText, expression, field},
     decimal::DecimalText,
     quote::quote,
     reference::{ReferenceRole, expression_of, list_value},
@@ -40,17 +38,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
             let Some(wanted) = wanted(condition, program, problems) else {
                 return;
             };
-            let is_referred = matches!(wanted, Wanted::Reference(..));
-            compare(operator, wanted, program);
-            match operator {
-                ConditionOperator::NotEqual | ConditionOperator::NotIn if is_referred => {
-                    "len(found) > 0 && len(wanted) > 0 && len(equal) == 0".to_owned()
-                }
-                ConditionOperator::NotEqual | ConditionOperator::NotIn => {
-                    "len(found) > 0 && len(equal) == 0".to_owned()
-                }
-                operator => format!("len({}) > 0", result_of(operator)),
-            }
+            compare(operator, wanted, program)
         }
     };
     program.section("", "holds", expression(holds));
@@ -61,7 +49,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
     program.section(
         "",
         "validate",
-        CueValue::Struct(vec![
+        ValueText::Struct(vec![
             field("valid", expression(valid)),
             CueDeclaration::Guard(
                 format!("if {refused}"),
@@ -125,7 +113,7 @@ fn compared_with(
     process: Option<String>,
     problems: &mut PolicyProblems,
 ) -> Option<Wanted> {
-    let is_list = matches!(operator, ConditionOperator::In | ConditionOperator::NotIn);
+    let is_list = is_of_list(operator);
     let processed =
         |number: &DecimalText| format!("{}{}", number.literal(), process.as_deref().unwrap_or_default());
     match constant {
@@ -142,14 +130,7 @@ fn compared_with(
             );
             None
         }
-        Constant::Text(text) if operator == ConditionOperator::Regex => {
-            if let Err(error) = Regex::new(text) {
-                let error = error.to_string();
-                let last = error.lines().last().unwrap_or_default();
-                problems.note("string", format!("{text:?} is not a regular expression: {last}"));
-            }
-            Some(Wanted::Texts(vec![quote(text)]))
-        }
+        Constant::Text(text) if operator == ConditionOperator::Regex => Some(Wanted::Pattern(quote(text))),
         _ if operator == ConditionOperator::Regex => {
             problems.note("", "is not text: cond: Regex needs string");
             None

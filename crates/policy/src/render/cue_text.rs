@@ -32,14 +32,14 @@ struct CueSection {
 #[derive(Debug)]
 pub(super) enum CueDeclaration {
     /// A label as it is written, and its value.
-    Field(String, CueValue),
+    Field(String, ValueText),
     /// `if` clauses, and what there is where they hold.
     Guard(String, Vec<Self>),
 }
 
 /// What a field or an item of a list is.
 #[derive(Debug)]
-pub(super) enum CueValue {
+pub(super) enum ValueText {
     Expression(String),
     /// A struct or a list on one line: unlike an expression it is not aligned.
     Composite(String),
@@ -50,9 +50,9 @@ pub(super) enum CueValue {
 /// What stands in a list.
 #[derive(Debug)]
 pub(super) enum CueElement {
-    Item(CueValue),
+    Item(ValueText),
     /// `for` and `if` clauses, and the items that they give.
-    Each(String, CueValue),
+    Each(String, ValueText),
 }
 
 /// How wide one level is.
@@ -73,7 +73,7 @@ impl CueText {
     }
 
     /// Adds a field at the end.
-    pub(super) fn section(&mut self, comment: &'static str, label: &str, value: CueValue) {
+    pub(super) fn section(&mut self, comment: &'static str, label: &str, value: ValueText) {
         self.sections.push(CueSection {
             comment,
             declarations: vec![field(label, value)],
@@ -118,17 +118,17 @@ impl CueText {
 }
 
 /// A field, its label as it is written.
-pub(super) fn field(label: &str, value: CueValue) -> CueDeclaration {
+pub(super) fn field(label: &str, value: ValueText) -> CueDeclaration {
     CueDeclaration::Field(label.to_owned(), value)
 }
 
 /// An expression.
-pub(super) fn expression(text: impl Into<String>) -> CueValue {
-    CueValue::Expression(text.into())
+pub(super) fn expression(text: impl Into<String>) -> ValueText {
+    ValueText::Expression(text.into())
 }
 
 /// An item for each time that the clauses let one through.
-pub(super) fn each(clauses: impl Into<String>, value: CueValue) -> CueElement {
+pub(super) fn each(clauses: impl Into<String>, value: ValueText) -> CueElement {
     CueElement::Each(clauses.into(), value)
 }
 
@@ -137,7 +137,7 @@ fn write_declarations(text: &mut String, depth: usize, declarations: &[CueDeclar
     for (place, declaration) in declarations.iter().enumerate() {
         text.push_str(&INDENT.repeat(depth));
         match declaration {
-            CueDeclaration::Field(label, CueValue::Expression(value)) => {
+            CueDeclaration::Field(label, ValueText::Expression(value)) => {
                 if aligned == 0 {
                     aligned = widest(&declarations[place..]);
                 }
@@ -164,7 +164,7 @@ fn write_declarations(text: &mut String, depth: usize, declarations: &[CueDeclar
 /// How wide the labels of the fields are that are aligned with the first: those with expressions that follow each other.
 fn widest(declarations: &[CueDeclaration]) -> usize {
     let labels = declarations.iter().map_while(|declaration| match declaration {
-        CueDeclaration::Field(label, CueValue::Expression(_)) => Some(width(label)),
+        CueDeclaration::Field(label, ValueText::Expression(_)) => Some(width(label)),
         _ => None,
     });
     labels.max().unwrap_or(0)
@@ -174,12 +174,12 @@ fn width(label: &str) -> usize {
     label.chars().count()
 }
 
-fn write_value(text: &mut String, depth: usize, value: &CueValue) {
+fn write_value(text: &mut String, depth: usize, value: &ValueText) {
     match value {
-        CueValue::Expression(line) | CueValue::Composite(line) => text.push_str(line),
-        CueValue::Struct(declarations) => write_struct(text, depth, declarations),
-        CueValue::List(elements) if elements.is_empty() => text.push_str("[]"),
-        CueValue::List(elements) => {
+        ValueText::Expression(line) | ValueText::Composite(line) => text.push_str(line),
+        ValueText::Struct(declarations) => write_struct(text, depth, declarations),
+        ValueText::List(elements) if elements.is_empty() => text.push_str("[]"),
+        ValueText::List(elements) => {
             text.push_str("[\n");
             for element in elements {
                 text.push_str(&INDENT.repeat(depth + 1));
@@ -199,11 +199,11 @@ fn write_element(text: &mut String, depth: usize, element: &CueElement) {
             text.push_str(clauses);
             text.push(' ');
             match value {
-                CueValue::Expression(line) | CueValue::Composite(line) => {
+                ValueText::Expression(line) | ValueText::Composite(line) => {
                     text.push_str(&format!("{{{line}}}"));
                 }
-                CueValue::Struct(declarations) => write_struct(text, depth, declarations),
-                CueValue::List(_) => {
+                ValueText::Struct(declarations) => write_struct(text, depth, declarations),
+                ValueText::List(_) => {
                     text.push_str("{\n");
                     text.push_str(&INDENT.repeat(depth + 1));
                     write_value(text, depth + 1, value);

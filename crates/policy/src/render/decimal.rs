@@ -16,34 +16,50 @@ const MOST_DIGITS: usize = 30;
 // === impl DecimalText ===
 
 impl DecimalText {
-    /// Reads a number such as `-3`, `0.5`, `.5` or `+2.50`. Exponents are not read.
+    /// Reads a number such as `-3`, `0.5`, `.5`, `+2.50` or `1e3`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-        let is_digits =
-            |digits: &str| digits.len() <= MOST_DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
-        if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 {
+        let (digits, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let are_digits = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+        if !are_digits(whole) || !are_digits(fraction) || whole.len() + fraction.len() == 0 {
             return None;
         }
-        let whole = whole.trim_start_matches('0').to_owned();
-        let fraction = fraction.trim_end_matches('0').to_owned();
-        Some(Self {
-            is_negative: text.starts_with('-') && !(whole.is_empty() && fraction.is_empty()),
-            whole,
-            fraction,
-        })
+        let number = Self::of(text.starts_with('-'), whole, fraction).shifted(exponent.parse().ok()?);
+        (number.whole.len() <= MOST_DIGITS && number.fraction.len() <= MOST_DIGITS).then_some(number)
     }
 
     /// So many hundredths of it: 0.5 of 50.
     pub(super) fn percent(self) -> Self {
-        let digits = format!("{:0>2}", self.whole);
-        let (whole, hundredths) = digits.split_at(digits.len() - 2);
-        let fraction = format!("{hundredths}{}", self.fraction);
+        self.shifted(-2)
+    }
+
+    /// The digits without those that say nothing.
+    fn of(is_negative: bool, whole: &str, fraction: &str) -> Self {
+        let whole = whole.trim_start_matches('0').to_owned();
+        let fraction = fraction.trim_end_matches('0').to_owned();
         Self {
-            is_negative: self.is_negative,
-            whole: whole.to_owned(),
-            fraction: fraction.trim_end_matches('0').to_owned(),
+            is_negative: is_negative && !(whole.is_empty() && fraction.is_empty()),
+            whole,
+            fraction,
         }
+    }
+
+    /// The same times a power of ten.
+    pub(super) fn shifted(self, power: i8) -> Self {
+        let zeros = "0".repeat(power.unsigned_abs().into());
+        let digits = if power < 0 {
+            format!("{zeros}{}{}", self.whole, self.fraction)
+        } else {
+            format!("{}{}{zeros}", self.whole, self.fraction)
+        };
+        let point = if power < 0 {
+            self.whole.len()
+        } else {
+            self.whole.len() + zeros.len()
+        };
+        let (whole, fraction) = digits.split_at(point);
+        Self::of(self.is_negative, whole, fraction)
     }
 
     pub(super) fn is_zero(&self) -> bool {
@@ -81,11 +97,16 @@ mod tests {
             (".5", "0.5"),
             ("5.", "5"),
             ("-3", "-3"),
+            ("1e3", "1000"),
+            ("-1.25E+1", "-12.5"),
+            ("15e-3", "0.015"),
+            ("0e99", "0"),
         ] {
             assert_eq!(literal(text).as_deref(), Some(written), "{text}");
         }
         for text in [
-            "", ".", "-", "1e3", "0x1", "1_000", "inf", "NaN", " 1", "1,5", "1.2.3", "--1",
+            "", ".", "-", "e3", "1e", "1e1.5", "1e99", "1e999", "0x1", "1_000", "inf", "NaN", " 1", "1,5",
+            "1.2.3", "--1",
         ] {
             assert_eq!(literal(text), None, "{text}");
         }

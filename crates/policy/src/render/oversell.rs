@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueElement, CueText, CueValue, each, expression, field},
+    cue_text::{CueDeclaration, CueElement, CueText, ValueText, each, expression, field},
     decimal::DecimalText,
     patches::PatchList,
     pods::list_containers,
@@ -54,11 +54,12 @@ const OVERSOLD: [Oversold; 3] = [
 const QUANTITY: &str =
     r"^[+]?([0-9]{1,30}[.]?[0-9]{0,30}|[.][0-9]{1,30})([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
 
-/// The letters of units.
-const UNIT_LETTERS: &str = "numkKMGTPEi";
+/// What the number of a quantity may have, without an exponent.
+const NUMBER_LETTERS: &str = "+.0123456789";
 
 /// The units of quantities, and how much they are.
-const UNITS: [(&str, &str); 15] = [
+const UNITS: [(&str, &str); 16] = [
+    ("", "1"),
     ("n", "0.000000001"),
     ("u", "0.000001"),
     ("m", "0.001"),
@@ -100,7 +101,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     for package in ["math", "strconv", "strings"] {
         program.import(package);
     }
-    list_limits(program, &factors);
+    list_resources(program, &factors);
     list_requests(program);
     let has_limit = factors.iter().map(|(oversold, _)| {
         let name = label(oversold.resource);
@@ -160,64 +161,59 @@ fn factors(
     factors
 }
 
-/// Has the program list the limits that requests are made of.
-fn list_limits(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
-    let limit = |(oversold, factor): &(&Oversold, DecimalText)| {
-        let limit = format!("it.container.resources.limits.{}", label(oversold.resource));
+/// Has the program list what is oversold.
+fn list_resources(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
+    let resource = |(oversold, factor): &(&Oversold, DecimalText)| {
         let (factor, unit) = match oversold.scale {
-            Scale::Thousandths => (format!("{} * 1000", factor.literal()), "m"),
-            Scale::Whole => (factor.literal(), ""),
+            Scale::Thousandths => (factor.clone().shifted(3), "m"),
+            Scale::Whole => (factor.clone(), ""),
         };
-        let request = Pointer::of(["resources", "requests", oversold.resource]);
-        each(
-            format!(
-                "for it in containers if {limit} != _|_ for limit in [{limit}] if \"\\(limit)\" != _|_ if \"\\(limit)\" =~ quantity"
-            ),
-            CueValue::Struct(vec![
-                field("path", expression(below_container(&request))),
-                field("text", expression("\"\\(limit)\"")),
-                field("factor", expression(factor)),
-                field("unit", expression(quote(unit))),
-            ]),
-        )
+        CueElement::Item(ValueText::Struct(vec![
+            field("name", expression(quote(oversold.resource))),
+            field("factor", expression(factor.literal())),
+            field("unit", expression(quote(unit))),
+        ]))
     };
     program.section(
-        "How quantities are written.",
-        "quantity",
-        expression(quote(QUANTITY)),
-    );
-    program.section(
-        "Their limits, as they are written, and what they are multiplied by.",
-        "limits",
-        CueValue::List(factors.iter().map(limit).collect()),
+        "What limits are multiplied by, in thousandths where the unit is m.",
+        "resources",
+        ValueText::List(factors.iter().map(resource).collect()),
     );
 }
 
 /// Has the program list the requests that come of limits.
 fn list_requests(program: &mut CueText) {
-    let mut units: Vec<_> = UNITS
-        .iter()
-        .map(|(unit, amount)| {
-            each(
-                format!("if strings.HasSuffix(it.text, {})", quote(unit)),
-                expression(*amount),
-            )
-        })
-        .collect();
-    units.push(CueElement::Item(expression("1")));
-    let digits = format!("strings.TrimRight(it.text, {})", quote(UNIT_LETTERS));
-    let number = format!("strconv.ParseFloat({digits}, 64)");
+    let units = UNITS.map(|(unit, amount)| field(&label(unit), expression(amount)));
+    program.section("How much units are.", "units", ValueText::Struct(units.into()));
+    let limit = "\"\\(it.container.resources.limits[resource.name])\"";
+    let amount = |number: &str| {
+        let amount = format!("math.Round({number} * resource.factor)");
+        vec![field("amount", expression(amount))]
+    };
     program.section(
-        "What their containers ask for.",
+        "What their containers ask for. What follows a number is a unit, or an exponent.",
         "requests",
-        CueValue::List(vec![each(
-            "for it in limits",
-            CueValue::Struct(vec![
-                field("path", expression("it.path")),
-                field("number", expression(number)),
-                field("units", CueValue::List(units)),
-                field("amount", expression("math.Round(number * units[0] * it.factor)")),
-                field("unit", expression("it.unit")),
+        ValueText::List(vec![each(
+            format!(
+                "for it in containers for resource in resources if {limit} != _|_ for text in [{limit}] if text =~ {}",
+                quote(QUANTITY)
+            ),
+            ValueText::Struct(vec![
+                // The names of these resources need no escape.
+                field("path", expression("\"\\(it.path)/resources/requests/\\(resource.name)\"")),
+                field("unit", expression("resource.unit")),
+                field(
+                    "suffix",
+                    expression(format!("strings.TrimLeft(text, {})", quote(NUMBER_LETTERS))),
+                ),
+                CueDeclaration::Guard(
+                    "if units[suffix] != _|_".to_owned(),
+                    amount("strconv.ParseFloat(strings.TrimSuffix(text, suffix), 64) * units[suffix]"),
+                ),
+                CueDeclaration::Guard(
+                    "if units[suffix] == _|_".to_owned(),
+                    amount("strconv.ParseFloat(text, 64)"),
+                ),
             ]),
         )]),
     );

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    cue_text::{CueElement, CueText, CueValue, each, expression, field},
+    cue_text::{CueElement, CueText, ValueText, each, expression, field},
     quote::{literal, quote},
 };
 
@@ -17,7 +17,7 @@ impl PatchList {
     /// Puts a value at a path, both as expressions, each time that the clauses let through; once where there are none.
     ///
     /// `add` also replaces, whatever library applies it.
-    pub(super) fn add(&mut self, clauses: &str, path: String, value: CueValue) {
+    pub(super) fn add(&mut self, clauses: &str, path: String, value: ValueText) {
         self.push(
             clauses,
             vec![
@@ -46,11 +46,11 @@ impl PatchList {
 
     /// Has the program give them.
     pub(super) fn declare(self, program: &mut CueText) {
-        program.section("", "patches", CueValue::List(self.0));
+        program.section("", "patches", ValueText::List(self.0));
     }
 
     fn push(&mut self, clauses: &str, operation: Vec<super::cue_text::CueDeclaration>) {
-        let operation = CueValue::Struct(operation);
+        let operation = ValueText::Struct(operation);
         self.0.push(if clauses.is_empty() {
             CueElement::Item(operation)
         } else {

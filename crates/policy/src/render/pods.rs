@@ -1,7 +1,7 @@
 //! Where pods and their containers are in objects of any kind.
 
 use super::{
-    cue_text::{CueElement, CueInput, CueText, CueValue, each, expression, field},
+    cue_text::{CueElement, CueInput, CueText, ValueText, each, expression, field},
     quote::quote,
 };
 
@@ -15,7 +15,7 @@ pub(super) fn list_pods(program: &mut CueText) {
         let path = format!("/{}", place.replace('.', "/"));
         each(
             format!("if len({object}.{place}.containers) != _|_{clauses}"),
-            CueValue::Struct(vec![
+            ValueText::Struct(vec![
                 field("path", expression(quote(&path))),
                 field("spec", expression(format!("{object}.{place}"))),
             ]),
@@ -26,7 +26,7 @@ pub(super) fn list_pods(program: &mut CueText) {
     program.section(
         "The pod, or the pods that the object makes.",
         "pods",
-        CueValue::List(pods),
+        ValueText::List(pods),
     );
 }
 
@@ -41,7 +41,7 @@ pub(super) fn list_containers(program: &mut CueText, names: &[String]) {
         };
         each(
             format!("for pod in pods {guard}for i, it in pod.spec.{list}{clauses}"),
-            CueValue::Struct(vec![
+            ValueText::Struct(vec![
                 field("path", expression(format!("\"\\(pod.path)/{list}/\\(i)\""))),
                 field("container", expression("it")),
             ]),
@@ -75,5 +75,5 @@ pub(super) fn list_containers(program: &mut CueText, names: &[String]) {
             (comment, both.into())
         }
     };
-    program.section(comment, "containers", CueValue::List(selected));
+    program.section(comment, "containers", ValueText::List(selected));
 }

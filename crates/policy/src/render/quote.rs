@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use windlass_object::text::is_hostile;
 
-use super::cue_text::{CueDeclaration, CueElement, CueValue};
+use super::cue_text::{CueDeclaration, CueElement, ValueText};
 
 /// What CUE reads as something else where a label or a name could stand.
 const KEYWORDS: [&str; 9] = [
@@ -50,28 +50,28 @@ pub(super) fn label(name: &str) -> String {
 }
 
 /// JSON.
-pub(super) fn literal(value: &Value) -> CueValue {
+pub(super) fn literal(value: &Value) -> ValueText {
     match value {
-        Value::String(text) => CueValue::Expression(quote(text)),
+        Value::String(text) => ValueText::Expression(quote(text)),
         Value::Array(items) => {
             let row = scalar_row(items);
             row.map_or_else(
-                || CueValue::List(items.iter().map(|item| CueElement::Item(literal(item))).collect()),
-                CueValue::Composite,
+                || ValueText::List(items.iter().map(|item| CueElement::Item(literal(item))).collect()),
+                ValueText::Composite,
             )
         }
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| CueDeclaration::Field(label(name), literal(value));
-            CueValue::Struct(fields.iter().map(field).collect())
+            ValueText::Struct(fields.iter().map(field).collect())
         }
-        plain => CueValue::Expression(plain.to_string()),
+        plain => ValueText::Expression(plain.to_string()),
     }
 }
 
 /// A list on one line, where it has neither lists nor objects and is short.
 fn scalar_row(items: &[Value]) -> Option<String> {
     let item = |item: &Value| match literal(item) {
-        CueValue::Expression(text) => Some(text),
+        ValueText::Expression(text) => Some(text),
         _ => None,
     };
     let items = items.iter().map(item).collect::<Option<Vec<_>>>()?;

