@@ -47,6 +47,7 @@ pub(super) struct WrittenResponse {
     /// GET or POST; left out for GET.
     pub(super) method: Option<HttpMethod>,
     /// Any JSON.
+    #[serde(default)]
     #[schemars(schema_with = "any")]
     pub(super) body: Option<Value>,
     /// Why there is no answer.
