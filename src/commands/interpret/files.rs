@@ -1,12 +1,11 @@
 //! Customizations and objects from files.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use interpreter::customization::{
     ConfiguredRetention, CustomizationProblem, CustomizationState, Customizations,
 };
@@ -22,12 +21,6 @@ pub(super) struct Customization {
     /// What it is of a Config, where it is from one.
     retention: Option<ConfiguredRetention>,
 }
-
-/// The most bytes of a file.
-const LARGEST: u64 = 20 << 20;
-
-/// The endings of files in folders that are read, as kubectl's.
-const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 // === impl Customization ===
 
@@ -71,30 +64,16 @@ impl Customization {
     }
 }
 
-/// The documents of a file.
-pub(super) fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
-    documents::read(path, LARGEST)
-}
-
-/// The one object of a file.
-pub(super) fn object(path: &Path) -> anyhow::Result<Value> {
-    match <[Value; 1]>::try_from(documents(path)?) {
-        Ok([object]) if object.is_object() => Ok(object),
-        Ok(_) => bail!("{} must hold an object", path.display()),
-        Err(documents) => bail!("{} must hold one object, not {}", path.display(), documents.len()),
-    }
-}
-
 /// The customizations of files, and of the files in folders.
 pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Result<Vec<Customization>> {
     let mut found = Vec::new();
     for path in paths {
         let files = match path.is_dir() {
-            true => below(path, recursive)?,
+            true => documents::below(path, recursive)?,
             false => vec![path.clone()],
         };
         for file in files {
-            for object in documents(&file)? {
+            for object in documents::read(&file, documents::LARGEST)? {
                 found.extend(Customization::all_of(&file, object)?);
             }
         }
@@ -132,29 +111,10 @@ pub(super) fn source(customizations: &[Customization]) -> anyhow::Result<Arc<Cus
     Ok(Arc::new(source))
 }
 
-/// The files of YAML or JSON in a folder, in the order of their names.
-pub(super) fn below(folder: &Path, recursive: bool) -> anyhow::Result<Vec<PathBuf>> {
-    let shown = folder.display();
-    let mut files = Vec::new();
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {shown}"))?;
-    let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut paths = paths.with_context(|| format!("cannot read {shown}"))?;
-    paths.sort();
-    for path in paths {
-        // A link may lead back to a folder that it is in.
-        let is_folder = path.is_dir() && !path.is_symlink();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if is_folder && recursive {
-            files.extend(below(&path, recursive)?);
-        } else if path.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-            files.push(path);
-        }
-    }
-    Ok(files)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tempfile::TempDir;
 
     use super::*;
