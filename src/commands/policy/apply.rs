@@ -4,7 +4,7 @@ use std::{collections::HashSet, path::PathBuf};
 
 use clap::ValueEnum;
 use policy::{
-    Engines, EvaluationBudget, FetchedAnswer, PolicyFinding, Rehearsal,
+    Engines, EvaluationBudget, FetchedAnswer, PolicyFinding, Rehearsal, ValidationOutcome,
     api::ValidationAction,
     patch::{JsonPatch, JsonPatchOperation},
 };
@@ -205,10 +205,7 @@ fn verdict(rehearsal: &Rehearsal) -> String {
             false => "allowed, with changes".to_owned(),
         };
     }
-    let of_validation = rehearsal
-        .validation
-        .as_ref()
-        .and_then(|validation| validation.message());
+    let of_validation = rehearsal.validation.as_ref().and_then(ValidationOutcome::message);
     let of_overriding = rehearsal.overriding.refusal.as_ref().map(ToString::to_string);
     let message = of_overriding.or(of_validation).unwrap_or_default();
     format!("denied: {message}")

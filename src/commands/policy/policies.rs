@@ -70,8 +70,10 @@ impl PolicyFiles {
             Ok(documents) => documents,
             Err(error) => {
                 let message = format!("{error:#}");
-                let shown = format!("{}: ", file.display());
-                let message = message.strip_prefix(&shown).unwrap_or(&message);
+                // The file is named already.
+                let message = message
+                    .strip_prefix(&file.display().to_string())
+                    .map_or(&*message, |rest| rest.trim_start_matches([':', ' ']));
                 return self.problems.push(PolicyFileProblem::of_file(file, message));
             }
         };

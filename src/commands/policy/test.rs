@@ -30,8 +30,7 @@ use crate::{
 ///   cases:
 ///   - name: an image comes from the mirror
 ///     object: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: nginx}]}}
-///     expect:
-///       change: {spec: {containers: [{name: c, image: mirror.example.com/nginx}]}}
+///     expect: {change: {spec: {containers: [{name: c, image: mirror.example.com/nginx}]}}}
 ///
 /// docs/policy-command.md has all fields.
 ///

@@ -8,7 +8,7 @@ use super::{
     policy_case::{ExpectedObject, ExpectedOutcome},
     read::merged,
 };
-use crate::{Rehearsal, api::ValidationAction, patch::JsonPatchOperation};
+use crate::{Rehearsal, ValidationOutcome, api::ValidationAction, patch::JsonPatchOperation};
 
 /// What became of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,10 +84,7 @@ pub(super) fn differences(
             }
         }
     }
-    let warnings = rehearsal
-        .validation
-        .iter()
-        .flat_map(|validation| validation.warnings());
+    let warnings = rehearsal.validation.iter().flat_map(ValidationOutcome::warnings);
     compare(
         "warnings",
         json!(expected.warnings),

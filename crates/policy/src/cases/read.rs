@@ -54,7 +54,7 @@ impl PolicyCases {
             .collect();
         for (name, object) in &objects {
             problems.within(format!("objects.{name}"), |problems| {
-                check_object(object, problems)
+                check_object(object, problems);
             });
         }
         let data = problems.within("data", |problems| read_data(written.data, problems));

@@ -75,7 +75,7 @@ pub(crate) fn label_mismatch(selector: &Value, object: &Value) -> Option<String>
 
 fn field_mismatch(selector: &FieldSelector, object: &Value) -> Option<String> {
     let found = |path: &str| {
-        field(object, path).map(|value| written(value).map_or_else(|| value.to_string().into(), |text| text))
+        field(object, path).map(|value| written(value).unwrap_or_else(|| value.to_string().into()))
     };
     for (path, value) in &selector.match_fields {
         let alone = FieldSelector {
