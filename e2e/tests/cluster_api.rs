@@ -1,9 +1,11 @@
 //! Our runtime hooks against Cluster API's own server, client and registry, which `e2e/runtime-hooks` runs. Where there is no Go to
 //! build that with, nothing is tested, and that is said.
 
+mod go_program;
+
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -11,7 +13,6 @@ use std::{
 
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use runtime_hooks::{
     Catalog, Hook, HookReference, Registry,
     client::{CallOptions, HookClient},
@@ -21,6 +22,7 @@ use runtime_hooks::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_authority::TestAuthority;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::TcpListener,
@@ -213,33 +215,17 @@ fn untyped(mut value: Value) -> Value {
 impl ClusterApi {
     /// Builds the program; [`None`] without Go.
     fn build() -> anyhow::Result<Option<Self>> {
-        let go = Command::new("go").arg("version").stdout(Stdio::null()).status();
-        if go.is_err() {
-            eprintln!(
-                "skipped: there is no Go to build Cluster API's server and client with: https://go.dev/dl"
-            );
+        let Some(program) = go_program::build("runtime-hooks", "Cluster API's server and client")? else {
             return Ok(None);
-        }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("go-program");
-        let built = Command::new(script)
-            .arg("runtime-hooks")
-            .stderr(Stdio::inherit())
-            .output()?;
-        anyhow::ensure!(built.status.success(), "e2e/runtime-hooks cannot be built");
-        let program = String::from_utf8(built.stdout)?.trim_end().into();
+        };
         let directory = TempDir::new()?;
-        let mut ca = CertificateParams::default();
-        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
-        let key = KeyPair::generate()?;
-        let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
-            .signed_by(&key, &ca)?;
-        std::fs::write(directory.path().join("tls.crt"), leaf.pem())?;
-        std::fs::write(directory.path().join("tls.key"), key.serialize_pem())?;
+        let authority = TestAuthority::new("test");
+        let certificate = authority.server(&["127.0.0.1", "localhost"]);
+        certificate.write(directory.path());
         Ok(Some(Self {
             program,
             directory,
-            ca_bundle: STANDARD.encode(ca.pem()),
+            ca_bundle: STANDARD.encode(authority.pem()),
         }))
     }
 

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use super::{
-    certs, check, history, hooks, install, interpret, manifests, render, rollback, rotate, run, status,
-    uninstall,
+    certs, check, history, hooks, install, interpret, manifests, policy, render, rollback, rotate, run,
+    status, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -33,6 +33,7 @@ enum Command {
     Rotate(rotate::Args),
     Hooks(hooks::Args),
     Interpret(Box<interpret::Args>),
+    Policy(Box<policy::Args>),
 }
 
 impl Cli {
@@ -58,6 +59,7 @@ impl Cli {
                 Command::Rotate(args) => args.run().await,
                 Command::Hooks(args) => args.run().await,
                 Command::Interpret(args) => args.run().await,
+                Command::Policy(args) => args.run().await,
             }
         })
     }

@@ -3,12 +3,18 @@
 use std::{
     fs,
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use windlass_object::yaml;
+
+/// The most bytes of a file with objects.
+pub(super) const LARGEST: u64 = 20 << 20;
+
+/// The endings of files in folders that are read, as kubectl's.
+const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// The documents of a file; `-` is standard input.
 ///
@@ -28,4 +34,42 @@ pub(super) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<Value>> {
         bail!("{shown} is larger than {most} bytes");
     }
     yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))
+}
+
+/// The one object of a file; `-` is standard input.
+///
+/// # Errors
+///
+/// When it cannot be read, or holds something else.
+pub(super) fn object(path: &Path) -> anyhow::Result<Value> {
+    match <[Value; 1]>::try_from(read(path, LARGEST)?) {
+        Ok([object]) if object.is_object() => Ok(object),
+        Ok(_) => bail!("{} must hold an object", path.display()),
+        Err(documents) => bail!("{} must hold one object, not {}", path.display(), documents.len()),
+    }
+}
+
+/// The files of YAML or JSON in a folder, in the order of their names.
+///
+/// # Errors
+///
+/// When a folder cannot be read.
+pub(super) fn below(folder: &Path, recursive: bool) -> anyhow::Result<Vec<PathBuf>> {
+    let shown = folder.display();
+    let mut files = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {shown}"))?;
+    let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.with_context(|| format!("cannot read {shown}"))?;
+    paths.sort();
+    for path in paths {
+        // A link may lead back to a folder that it is in.
+        let is_folder = path.is_dir() && !path.is_symlink();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if is_folder && recursive {
+            files.extend(below(&path, recursive)?);
+        } else if path.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }

@@ -16,6 +16,7 @@ mod install;
 mod interpret;
 pub mod leader_election;
 pub mod manifests;
+mod policy;
 mod render;
 mod rollback;
 mod rotate;

@@ -86,6 +86,11 @@ pub mod kinds {
     /// Karmada's customizations of how objects are interpreted.
     pub const RESOURCE_INTERPRETER_CUSTOMIZATION: Kind =
         Kind::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization");
+    /// Karmada's configurations of webhooks that interpret objects.
+    pub const RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION: Kind = Kind::new(
+        "config.karmada.io/v1alpha1",
+        "ResourceInterpreterWebhookConfiguration",
+    );
     /// Our own.
     pub const RESOURCE_INTERPRETATION: Kind =
         Kind::new("interpretation.windlass.dev/v1alpha1", "ResourceInterpretation");

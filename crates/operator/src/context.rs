@@ -62,7 +62,7 @@ impl Context {
         let namespace = "windlass-system";
         let served = windlass_cluster::kinds::SECRET.object(Some(namespace), "windlass-cert");
         let (watches, _) = Watches::new(cluster.clone(), index.clone(), served);
-        let interpretation = Arc::new(Interpretation::new(index.clone()));
+        let interpretation = Arc::new(Interpretation::reading(index.clone()));
         Self {
             leadership: Leadership::always(),
             watches,
@@ -79,7 +79,7 @@ impl Context {
                 clock: clock.clone(),
             },
             clock,
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::default(),
             namespace: namespace.to_owned(),
             bundle_directory: None,
         }

@@ -14,11 +14,16 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use interpreter::{
+    in_cluster::ClusterServices,
+    webhook::{InterpreterClient, WebhookCaller},
+};
 use kube::Client;
 use policy::Engines;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
+use webhook_transport::client::{Transport, TransportOptions};
 use windlass_cluster::{
     ApiServerClock, Clock, Cluster, Index, Kind, WritePace,
     apply::Applier,
@@ -192,8 +197,9 @@ impl Operator {
         let index = Arc::new(Index::answering(self.options.answered.clone()));
         let opponents = Arc::<Opponents>::default();
         let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served());
-        let interpretation = Arc::new(Interpretation::new(index.clone()));
         let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
+        let caller = interpreter_client(&self.client);
+        let interpretation = Arc::new(Interpretation::new(index.clone(), caller, metrics.clone()));
         let context = |cluster: Cluster, leadership: &Leadership| Context {
             applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
             interpretation: interpretation.clone(),
@@ -359,6 +365,16 @@ impl Operator {
             tasks.start("health", health::serve(bind, health, stop.clone()));
         }
     }
+}
+
+/// Calls webhooks that interpret objects: by the Services of the cluster of `client`, which only reads.
+fn interpreter_client(client: &Client) -> Arc<dyn WebhookCaller> {
+    let transport = Transport::new(TransportOptions {
+        resolver: Arc::new(ClusterServices::new(client.clone())),
+        user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).to_owned(),
+        ..InterpreterClient::transport_options()
+    });
+    Arc::new(InterpreterClient::new(transport))
 }
 
 /// The metrics, with the size of the index, what cannot be listed, which events were dropped, who leads, the clock,

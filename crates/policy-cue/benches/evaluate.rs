@@ -33,7 +33,7 @@ fn main() {
 }
 
 fn pod() -> Value {
-    let environment: Vec<Value> = (0..12)
+    let environment: Vec<Value> = (0..17)
         .map(|index| json!({"name": format!("VARIABLE_{index}"), "value": format!("the value of number {index}")}))
         .collect();
     json!({

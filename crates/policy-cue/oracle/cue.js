@@ -35,30 +35,38 @@ function wrap(program, inputs) {
 /** Incomplete, unless an error before has changed what this instance thinks of all cycles, as 0.4.3 does in `AddChildError`. */
 const CYCLE = "_cycle: {a: b + 1, b: a + 1}";
 
+/** What the instance answers; nothing if it panics, or has before. */
+function call(source) {
+  try {
+    return cue.toJSONImpl(source);
+  } catch {
+    return undefined;
+  }
+}
+
 /** An instance that no earlier question has changed. */
 async function renew() {
-  if (cue.toJSONImpl(CYCLE).value === "{}") return;
+  if (call(CYCLE)?.value === "{}") return;
   delete globalThis.CueWasmAPI.full;
   cue = await init();
 }
 
 async function ask(source) {
   await renew();
-  const answer = cue.toJSONImpl(source);
-  // Nothing can be asked any more after that.
-  if (!answer) throw new Error(`CUE itself panicked over:\n${source}`);
+  const answer = call(source);
+  if (!answer) return { panicked: true, error: "CUE itself panicked" };
   const { value, error } = answer;
   return error ? { error: String(error).slice(0, LONGEST_MESSAGE) } : { value };
 }
 
 /**
- * `{outcome: "value", output}`, or `absent`, `incomplete` or `error`; `unknown` where a guard at the top level is incomplete. The output
- * stays the text that CUE writes, for its numbers.
+ * `{outcome: "value", output}`, or `absent`, `incomplete` or `error`; `unknown` where a guard at the top level is incomplete, or CUE panics.
+ * The output stays the text that CUE writes, for its numbers.
  */
 export async function evaluate({ program, inputs = {}, outputPath }) {
   const source = wrap(program, inputs);
   const built = await ask(source);
-  if (built.error) return { outcome: "error", message: built.error };
+  if (built.error) return { outcome: built.panicked ? "unknown" : "error", message: built.error };
   const output = await ask(`${source}${OUTPUT}: ${PROGRAM}.${outputPath}\n`);
   if (!output.error) return { outcome: "value", output: output.value.slice(`{"${OUTPUT}":`.length, -1) };
   const names = await ask(`${source}${OUTPUT}: [for name, _ in ${PROGRAM} if name == ${JSON.stringify(outputPath)} {name}]\n`);

@@ -11,7 +11,7 @@ import { shared } from "./families/inputs.js";
 
 const [target, count, seed] = process.argv.slice(2);
 const folder = target ? pathToFileURL(`${resolve(target)}/`) : new URL("../tests/vectors/", import.meta.url);
-const families = target ? { generated: generate(Number(count), Number(seed)) } : kept;
+const families = target  ? { generated: generate(Number(count), Number(seed)) } : kept;
 
 mkdirSync(folder, { recursive: true });
 writeFileSync(new URL("inputs.json", folder), `${JSON.stringify(shared)}\n`);

@@ -173,8 +173,12 @@ impl Resolver {
             ExpressionKind::Unary(_, operand) => self.expression(operand),
             ExpressionKind::Operations(first, rest) => {
                 self.expression(first);
+                if let Some(operation) = rest.first() {
+                    self.operand(first, operation.operator.symbol());
+                }
                 for operation in rest {
                     self.expression(&mut operation.right);
+                    self.operand(&operation.right, operation.operator.symbol());
                     self.pattern(operation);
                 }
             }
@@ -200,6 +204,14 @@ impl Resolver {
                     }
                 }
             }
+        }
+    }
+
+    /// A kind that is written down is no operand.
+    fn operand(&mut self, operand: &Expression, symbol: &str) {
+        if matches!(operand.kind, ExpressionKind::Kind(_) | ExpressionKind::Top) {
+            let message = format!("{symbol:?} needs a value, not a kind");
+            self.problem(operand.position, "operand", message);
         }
     }
 

@@ -73,6 +73,50 @@ fn deep_brackets_are_refused() {
 }
 
 #[test]
+fn nesting_within_the_limits_runs_on_the_stack_of_a_thread() {
+    for (open, close, depth) in [
+        ("[", "]", 60),
+        ("{a: ", "}", 30),
+        ("(", ")", 60),
+        ("-", "", 60),
+        ("len([", "])", 30),
+        ("\"\\(", ")\"", 30),
+        ("[if true {", "}]", 20),
+        ("[for x in [1] {", "}]", 20),
+        ("[1][", "]", 30),
+        ("(1 & ", ")", 60),
+        ("(*2 | ", ")", 1),
+    ] {
+        let source = format!("patches: [{}0{}]", open.repeat(depth), close.repeat(depth));
+        let program = CueProgram::compile(&source);
+        let program = program.unwrap_or_else(|problems| panic!("{open}: {problems}"));
+        let output = program.evaluate(&CueInputs::new(), "patches", &CueBudget::default());
+        assert!(
+            output
+                .as_ref()
+                .err()
+                .is_none_or(|error| error.category() == "error"),
+            "{open}: {output:?}"
+        );
+    }
+    // What leads furthest into each other for one level of the budget.
+    for link in [
+        "[NEXT]",
+        "{a: NEXT}",
+        "[if true {NEXT}]",
+        "NEXT & NEXT",
+        "(NEXT | *NEXT)",
+        "\"\\(NEXT)\"",
+    ] {
+        let chain: String = (0..500)
+            .map(|index| format!("f{index}: {}\n", link.replace("NEXT", &format!("f{}", index + 1))))
+            .collect();
+        let output = run(&format!("{chain}f500: 1\npatches: [f0]"), &json!({}));
+        assert!(output.is_err(), "{link}");
+    }
+}
+
+#[test]
 fn what_stands_in_a_row_may_be_long() {
     let sum = format!("patches: [1{}]", " + 1".repeat(50_000));
     assert_eq!(run(&sum, &json!({})).unwrap(), Some(json!([50_001])));

@@ -222,6 +222,14 @@ mod tests {
     }
 
     #[test]
+    fn f11_a_request_needs_no_body() {
+        let http = json!({"url": "https://a", "method": "GET"});
+        let reference = json!({"from": "http", "path": "body.a", "http": http});
+        let template = json!({"type": "labels", "operation": "add", "path": "a", "valueRef": reference});
+        assert_eq!(of_override(json!({ "template": template })), [""; 0]);
+    }
+
+    #[test]
     fn f1_fields_that_need_each_other_are_refused_apart() {
         let invalid =
             |path: &str, message: &str| vec![format!("{path}: Invalid value: \"object\": {message}")];

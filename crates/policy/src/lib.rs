@@ -45,6 +45,7 @@
 
 mod admission;
 pub mod api;
+pub mod cases;
 #[cfg(feature = "cel")]
 pub mod cel;
 mod compiled;
@@ -58,6 +59,7 @@ pub mod patch;
 mod policy_object;
 mod problem;
 mod reference;
+mod rehearsal;
 pub mod render;
 mod review;
 mod selection;
@@ -70,12 +72,13 @@ pub use self::{
     crds::crds,
     engine::{Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
     evaluation::{
-        AppliedStep, FailureReason, OverrideOutcome, PolicyEvaluation, PolicyFailure, PolicyFinding,
-        PolicySet, ValidationOutcome,
+        AppliedStep, ExplainedPart, FailureReason, OverrideOutcome, PolicyEvaluation, PolicyExplanation,
+        PolicyFailure, PolicyFinding, PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, ProgramPosition},
     reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
+    rehearsal::{KnownData, KnownResponse, Rehearsal},
     review::{admit, check, rendering, rule_statuses},
     selection::SelectionError,
 };

@@ -1,4 +1,5 @@
-//! What Karmada asks about workloads, as its own example answers it (`examples/customresourceinterpreter`).
+//! What Karmada asks about workloads, as its own example answers it (`examples/customresourceinterpreter`); and what they say themselves
+//! that they depend on.
 
 use interpreter::{
     Answer, Operation,
@@ -12,12 +13,13 @@ use serde_json::{Value, json};
 /// Where Karmada asks about workloads.
 pub(crate) const WORKLOADS: &str = "/interpreter-workload";
 
-const OPERATIONS: [Operation; 5] = [
+const OPERATIONS: [Operation; 6] = [
     Operation::InterpretReplica,
     Operation::ReviseReplica,
     Operation::Retain,
     Operation::AggregateStatus,
     Operation::InterpretHealth,
+    Operation::InterpretDependency,
 ];
 
 /// Answers about workloads.
@@ -54,6 +56,11 @@ fn answer(request: ResourceInterpreterRequest<'static>) -> Result<Answer, String
             Answer::Object(object)
         }
         Operation::InterpretHealth => Answer::Health(ready(object.get("status")) == replicas),
+        Operation::InterpretDependency => {
+            let needs = object.pointer("/spec/dependencies").cloned();
+            let needs = serde_json::from_value(needs.unwrap_or_else(|| json!([])));
+            Answer::Dependency(needs.map_err(|error| format!("spec.dependencies: {error}"))?)
+        }
         other => return Err(format!("{other} is not answered")),
     })
 }
@@ -98,6 +105,7 @@ mod tests {
             (Operation::Retain, Answer::Object(retained)),
             (Operation::AggregateStatus, Answer::Object(workload(2, 5))),
             (Operation::InterpretHealth, Answer::Health(false)),
+            (Operation::InterpretDependency, Answer::Dependency(vec![])),
         ] {
             let question = Question::new(operation, &object, &observed, 3, Some(&items));
             assert_eq!(server.ask_directly(WORKLOADS, question).await.unwrap(), expected);

@@ -8,6 +8,7 @@ use windlass_cluster::telemetry::chain;
 use windlass_object::text::OneLine;
 
 use super::files;
+use crate::commands::documents;
 
 /// The name of files with customizations that have cases.
 const CUSTOMIZATIONS: &str = "customizations.yaml";
@@ -24,7 +25,7 @@ struct Count {
 
 /// Runs all cases below a folder, prints those that do not pass, and returns whether all do.
 pub(super) async fn run(folder: &Path) -> anyhow::Result<bool> {
-    let files = files::below(folder, true)?;
+    let files = documents::below(folder, true)?;
     let mut count = Count::default();
     for file in files.iter().filter(|file| is_customizations(file)) {
         if let Err(error) = run_beside(file, &mut count).await {
@@ -55,7 +56,7 @@ async fn run_beside(file: &Path, count: &mut Count) -> anyhow::Result<()> {
     let interpreter = ResourceInterpreter::new(vec![files::source(&customizations)?]);
     let folder = file.parent().unwrap_or(Path::new(".")).join(TESTDATA);
     let cases = match folder.is_dir() {
-        true => files::below(&folder, true)?,
+        true => documents::below(&folder, true)?,
         false => Vec::new(),
     };
     for path in cases {
@@ -66,7 +67,7 @@ async fn run_beside(file: &Path, count: &mut Count) -> anyhow::Result<()> {
 
 async fn run_file(path: &Path, interpreter: &ResourceInterpreter, count: &mut Count) -> anyhow::Result<()> {
     let shown = path.display();
-    for (index, document) in files::documents(path)?.iter().enumerate() {
+    for (index, document) in documents::read(path, documents::LARGEST)?.iter().enumerate() {
         count.all += 1;
         let case = match InterpretationCase::read(document) {
             Ok(case) => case,

@@ -47,7 +47,8 @@ fn shown(customization: &Customization, problems: &[CustomizationProblem]) -> St
     let is_elsewhere =
         |problem: &&CustomizationProblem| !Operation::ALL.iter().any(|operation| is_of(problem, *operation));
     for problem in problems.iter().filter(is_elsewhere) {
-        text.push_str(&format!("ERROR: {}\n", OneLine(&problem.to_string())));
+        let problem = customization.problem(problem).to_string();
+        text.push_str(&format!("ERROR: {}\n", OneLine(&problem)));
     }
     text.push_str("RULERS:\n");
     for operation in Operation::ALL {
@@ -103,10 +104,7 @@ mod tests {
             "spec": {"target": {"apiVersion": "example.com/v1", "kind": "Thing"}, "customizations": customizations},
         });
         let problems = admit(&object, None, &[]).err().unwrap_or_default();
-        let customization = Customization {
-            file: "c.yaml".into(),
-            object,
-        };
+        let customization = Customization::new("c.yaml".as_ref(), object);
         shown(&customization, &problems)
     }
 

@@ -16,7 +16,10 @@ use super::{
     files::{self, Customization},
     trace,
 };
-use crate::terminal::{Format, print};
+use crate::{
+    commands::documents,
+    terminal::{Format, print},
+};
 
 /// What a rule is asked about.
 #[derive(Debug, clap::Args)]
@@ -77,7 +80,7 @@ impl ObjectArgs {
     }
 
     fn case(&self, operation: Operation) -> anyhow::Result<InterpretationCase> {
-        let object = |path: &Option<PathBuf>| path.as_deref().map(files::object).transpose();
+        let object = |path: &Option<PathBuf>| path.as_deref().map(documents::object).transpose();
         Ok(InterpretationCase {
             operation: operation.to_string(),
             desired_obj: object(&self.desired_file)?,
@@ -92,12 +95,13 @@ impl ObjectArgs {
         let Some(path) = &self.status_file else {
             return Ok(None);
         };
-        let items = files::documents(path)?
-            .into_iter()
-            .flat_map(|document| match document {
-                Value::Array(items) => items,
-                item => vec![item],
-            });
+        let items =
+            documents::read(path, documents::LARGEST)?
+                .into_iter()
+                .flat_map(|document| match document {
+                    Value::Array(items) => items,
+                    item => vec![item],
+                });
         let items = items.map(serde_json::from_value).collect::<Result<_, _>>();
         let items = items.with_context(|| format!("{} must hold AggregatedStatusItems", path.display()))?;
         Ok(Some(items))

@@ -1,13 +1,14 @@
 //! Customizations and objects from files.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use anyhow::{Context, bail};
-use interpreter::customization::{CustomizationState, Customizations};
+use anyhow::bail;
+use interpreter::customization::{
+    ConfiguredRetention, CustomizationProblem, CustomizationState, Customizations,
+};
 use serde_json::Value;
 
 use crate::commands::documents;
@@ -17,25 +18,49 @@ use crate::commands::documents;
 pub(super) struct Customization {
     pub(super) file: PathBuf,
     pub(super) object: Value,
+    /// What it is of a Config, where it is from one.
+    retention: Option<ConfiguredRetention>,
 }
 
-/// The most bytes of a file.
-const LARGEST: u64 = 20 << 20;
+// === impl Customization ===
 
-/// The endings of files in folders that are read, as kubectl's.
-const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+impl Customization {
+    pub(super) fn new(file: &Path, object: Value) -> Self {
+        Self {
+            file: file.to_owned(),
+            object,
+            retention: None,
+        }
+    }
 
-/// The documents of a file.
-pub(super) fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
-    documents::read(path, LARGEST)
-}
+    /// An object of a file; of a Config each of its retentions.
+    fn all_of(file: &Path, object: Value) -> anyhow::Result<Vec<Self>> {
+        match ConfiguredRetention::of(&object) {
+            None => Ok(vec![Self::new(file, object)]),
+            Some(Ok(retentions)) => Ok(retentions
+                .into_iter()
+                .map(|retention| Self {
+                    file: file.to_owned(),
+                    object: retention.customization.clone(),
+                    retention: Some(retention),
+                })
+                .collect()),
+            Some(Err(problems)) => {
+                let wrong: Vec<_> = problems
+                    .iter()
+                    .map(|problem| format!("{}: {problem}", file.display()))
+                    .collect();
+                bail!(wrong.join("\n"));
+            }
+        }
+    }
 
-/// The one object of a file.
-pub(super) fn object(path: &Path) -> anyhow::Result<Value> {
-    match <[Value; 1]>::try_from(documents(path)?) {
-        Ok([object]) if object.is_object() => Ok(object),
-        Ok(_) => bail!("{} must hold an object", path.display()),
-        Err(documents) => bail!("{} must hold one object, not {}", path.display(), documents.len()),
+    /// What is wrong with it, by the field where that stands in the file.
+    pub(super) fn problem(&self, problem: &CustomizationProblem) -> CustomizationProblem {
+        match &self.retention {
+            Some(retention) => retention.problem(problem),
+            None => problem.clone(),
+        }
     }
 }
 
@@ -44,15 +69,13 @@ pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Resu
     let mut found = Vec::new();
     for path in paths {
         let files = match path.is_dir() {
-            true => below(path, recursive)?,
+            true => documents::below(path, recursive)?,
             false => vec![path.clone()],
         };
         for file in files {
-            let objects = documents(&file)?;
-            found.extend(objects.into_iter().map(|object| Customization {
-                file: file.clone(),
-                object,
-            }));
+            for object in documents::read(&file, documents::LARGEST)? {
+                found.extend(Customization::all_of(&file, object)?);
+            }
         }
     }
     if found.is_empty() {
@@ -79,7 +102,8 @@ pub(super) fn source(customizations: &[Customization]) -> anyhow::Result<Arc<Cus
             continue;
         };
         let file = customization.file.display();
-        wrong.extend(problems.iter().map(|problem| format!("{file}: {problem}")));
+        let problems = problems.iter().map(|problem| customization.problem(problem));
+        wrong.extend(problems.map(|problem| format!("{file}: {problem}")));
     }
     if !wrong.is_empty() {
         bail!(wrong.join("\n"));
@@ -87,23 +111,50 @@ pub(super) fn source(customizations: &[Customization]) -> anyhow::Result<Arc<Cus
     Ok(Arc::new(source))
 }
 
-/// The files of YAML or JSON in a folder, in the order of their names.
-pub(super) fn below(folder: &Path, recursive: bool) -> anyhow::Result<Vec<PathBuf>> {
-    let shown = folder.display();
-    let mut files = Vec::new();
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {shown}"))?;
-    let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut paths = paths.with_context(|| format!("cannot read {shown}"))?;
-    paths.sort();
-    for path in paths {
-        // A link may lead back to a folder that it is in.
-        let is_folder = path.is_dir() && !path.is_symlink();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if is_folder && recursive {
-            files.extend(below(&path, recursive)?);
-        } else if path.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-            files.push(path);
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Customization>, String> {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("config.yaml");
+        fs::write(&file, text).unwrap();
+        let read = customizations(std::slice::from_ref(&file), false).and_then(|customizations| {
+            source(&customizations)?;
+            Ok(customizations)
+        });
+        read.map_err(|error| error.to_string().replace(&format!("{}: ", file.display()), ""))
+    }
+
+    #[test]
+    fn each_retention_of_a_config_is_a_customization() {
+        let config = "
+            apiVersion: config.karmada.io/v1alpha1
+            kind: Config
+            metadata: {name: c}
+            spec:
+              retentions:
+              - {apiVersion: v1, kind: Service, fields: [.spec.clusterIP]}
+              - {apiVersion: v1, kind: KIND, retentionLua: return desiredObj}
+        ";
+        let names: Vec<_> = read(&config.replace("KIND", "Pod"))
+            .unwrap()
+            .into_iter()
+            .map(|customization| customization.object["metadata"]["name"].clone())
+            .collect();
+        assert_eq!(names, ["c/retentions[0]", "c/retentions[1]"]);
+        for (kind, expected) in [
+            ("''", "spec.retentions[1].kind: must not be empty"),
+            (
+                "Service",
+                "spec.retentions[1]: is for the kind that retentions[0] is for",
+            ),
+        ] {
+            assert_eq!(read(&config.replace("KIND", kind)).unwrap_err(), expected);
         }
     }
-    Ok(files)
 }

@@ -129,6 +129,10 @@ fn optional_files() -> [File; 5] {
             documents: interpretations::documents_of_karmada(),
         },
         File {
+            name: "resource-interpreter-webhook-configurations.yaml",
+            documents: interpretations::documents_of_webhooks(),
+        },
+        File {
             name: "operator-conditions.yaml",
             documents: operator_conditions::documents(),
         },

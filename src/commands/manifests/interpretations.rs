@@ -1,6 +1,9 @@
-//! The CustomResourceDefinitions of customizations of how objects are interpreted.
+//! The CustomResourceDefinitions of customizations of how objects are interpreted, and of webhooks that interpret them.
 
-use interpreter::customization::{self, KARMADA_API_VERSION};
+use interpreter::{
+    customization::{self, KARMADA_API_VERSION},
+    webhook::webhook_configuration_crd,
+};
 use serde_json::Value;
 use windlass_object::object;
 
@@ -11,6 +14,9 @@ depend on. The operator watches them as soon as this file is applied.";
 
 const KARMADAS: &str = "Optional: ResourceInterpreterCustomizations say the same as ResourceInterpretations. They come with Karmada;
 apply this file only where Karmada is not installed.";
+
+const WEBHOOKS: &str = "Optional: ResourceInterpreterWebhookConfigurations lead to servers that say the same. They come with Karmada;
+apply this file only where Karmada is not installed. Its definition has failurePolicy, too.";
 
 /// The definition of our own kind.
 pub(super) fn documents() -> Vec<Document> {
@@ -24,7 +30,12 @@ pub(super) fn documents_of_karmada() -> Vec<Document> {
     karmadas.map(|crd| Document::commented(KARMADAS, crd)).collect()
 }
 
-/// Both.
+/// The definition of configurations of webhooks.
+pub(super) fn documents_of_webhooks() -> Vec<Document> {
+    vec![Document::commented(WEBHOOKS, webhook_configuration_crd())]
+}
+
+/// Both definitions of customizations.
 pub(super) fn definitions() -> Vec<Value> {
     customization::crds()
 }

@@ -20,6 +20,7 @@ pub struct Metrics {
     probes: Family<Probe, Counter>,
     repairs: Family<Target, Counter>,
     discoveries: Family<Discovery, Counter>,
+    interpretations: Family<InterpreterCall, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,6 +52,12 @@ struct Discovery {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InterpreterCall {
+    configuration: String,
+    outcome: &'static str,
+}
+
 /// A gauge that is read when it is scraped: its value for each set of labels.
 pub type Reading = (Vec<(&'static str, String)>, i64);
 
@@ -78,6 +85,7 @@ impl Metrics {
             probes: Family::default(),
             repairs: Family::default(),
             discoveries: Family::default(),
+            interpretations: Family::default(),
         };
         let mut all = metrics.registry.lock();
         all.register(
@@ -105,6 +113,11 @@ impl Metrics {
             "target_repairs",
             "Trust bundles restored in targets after another client had overwritten them",
             metrics.repairs.clone(),
+        );
+        registry.register(
+            "interpreter_calls",
+            "Calls of interpreter webhooks by ResourceInterpreterWebhookConfiguration and outcome",
+            metrics.interpretations.clone(),
         );
         drop(all);
         metrics
@@ -155,6 +168,20 @@ impl Metrics {
         }
     }
 
+    /// A webhook of a ResourceInterpreterWebhookConfiguration was called.
+    pub fn interpreted(&self, configuration: &str, succeeded: bool) {
+        let labels = InterpreterCall::of(configuration, succeeded);
+        self.interpretations.get_or_create(&labels).inc();
+    }
+
+    /// A ResourceInterpreterWebhookConfiguration is gone: there are no more series than of those.
+    pub fn forget_interpreter(&self, configuration: &str) {
+        for succeeded in [true, false] {
+            self.interpretations
+                .remove(&InterpreterCall::of(configuration, succeeded));
+        }
+    }
+
     /// Reports a gauge, by asking `read` at each scrape.
     pub fn report(
         &self,
@@ -189,6 +216,17 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+// === impl InterpreterCall ===
+
+impl InterpreterCall {
+    fn of(configuration: &str, succeeded: bool) -> Self {
+        Self {
+            configuration: configuration.to_owned(),
+            outcome: outcome(succeeded),
+        }
     }
 }
 
@@ -252,6 +290,9 @@ mod tests {
         metrics.repaired(&service);
         metrics.repaired(&service.in_cluster(InCluster::Remote));
         metrics.discovered("hooks", false);
+        metrics.interpreted("widgets", true);
+        metrics.interpreted("gone", true);
+        metrics.forget_interpreter("gone");
         let of = |kind: &str, value| (vec![("kind", kind.to_owned())], value);
         metrics.report("index_objects", "Objects", move || {
             vec![of("v1, Kind=Secret", 3), of("v1, Kind=Pod", 0)]
@@ -267,11 +308,15 @@ mod tests {
             "windlass_index_objects{kind=\"v1, Kind=Secret\"} 3",
             "windlass_index_objects{kind=\"v1, Kind=Pod\"} 0",
             "windlass_leader 1",
+            "windlass_interpreter_calls_total{configuration=\"widgets\",outcome=\"success\"} 1",
             "\ncapi_runtime_sdk_discoveries_total{extension_config=\"hooks\",result=\"Failure\"} 1",
         ] {
             assert!(text.contains(line), "{text}");
         }
-        assert!(!text.contains("unlisted_kinds"), "{text}");
+        assert!(
+            !text.contains("unlisted_kinds") && !text.contains("gone"),
+            "{text}"
+        );
     }
 
     #[test]

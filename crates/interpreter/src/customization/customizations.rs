@@ -12,9 +12,10 @@ use serde_json::Value;
 use windlass_object::object;
 
 use super::{
-    CustomizationProblem, FieldProblems,
+    CustomizationProblem, FieldProblems, OverruledCustomization,
     compile::{CompiledCustomization, CustomizationInterpreter},
     dependencies::united,
+    overruled::overruled,
     read::{CustomizationKey, CustomizationObject},
     target::TargetSpecificity,
 };
@@ -83,6 +84,12 @@ impl Customizations {
         let old = mem::replace(&mut *self.set.write(), new);
         drop(old);
         states
+    }
+
+    /// Those that are not asked about some objects, since another one counts more that is as specific.
+    pub fn overruled(&self) -> Vec<OverruledCustomization> {
+        let set = self.set.read().clone();
+        overruled(set.known.values().map(|known| &*known.compiled))
     }
 }
 

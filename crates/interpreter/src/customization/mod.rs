@@ -33,11 +33,13 @@
 mod admission;
 mod api;
 mod compile;
+mod config;
 mod crds;
 mod customizations;
 mod dependencies;
 #[cfg(feature = "lua")]
 mod dry_run;
+mod overruled;
 mod problem;
 mod read;
 mod rules;
@@ -53,9 +55,11 @@ pub use self::{
         CustomizationTarget, INTERPRETATION_API_VERSION, InterpretationMode, InterpretationTarget,
         KARMADA_API_VERSION, ResourceInterpretationSpec, ResourceInterpreterCustomizationSpec,
     },
+    config::ConfiguredRetention,
     crds::crds,
     customizations::{CustomizationState, Customizations},
     dependencies::{InvalidDependencyError, united},
+    overruled::OverruledCustomization,
     problem::CustomizationProblem,
     rules::{
         ComponentResourceRequirement, CustomizationRules, DependencyInterpretation, HealthInterpretation,

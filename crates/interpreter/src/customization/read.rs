@@ -123,7 +123,12 @@ impl CustomizationObject {
     }
 }
 
-fn typed<T: DeserializeOwned>(spec: Value) -> Result<T, Vec<CustomizationProblem>> {
+/// The fields of a spec.
+///
+/// # Errors
+///
+/// When one is of another type.
+pub(super) fn typed<T: DeserializeOwned>(spec: Value) -> Result<T, Vec<CustomizationProblem>> {
     let problem = |error: serde_path_to_error::Error<serde_json::Error>| {
         let path = error.path().to_string();
         let mut problems = FieldProblems::below("spec");

@@ -1,7 +1,7 @@
 //! The library `os`: the time, and how it is written. That of C is not made for several threads.
 
 use jiff::{
-    Timestamp, ToSpan, Zoned, civil,
+    Span, Timestamp, Zoned, civil,
     fmt::strtime::{BrokenDownTime, Config, PosixCustom},
     tz::TimeZone,
 };
@@ -63,9 +63,20 @@ fn local([year, month, day, hour, minute, second]: [i64; 6]) -> Option<Zoned> {
     let year = i16::try_from(months.div_euclid(12)).ok()?;
     let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
     let first = civil::DateTime::new(year, month, 1, 0, 0, 0, 0).ok()?;
-    let span = 0.days().try_days(day.checked_sub(1)?).ok()?;
-    let span = span.try_hours(hour).ok()?.try_minutes(minute).ok()?;
-    let time = first.checked_add(span.try_seconds(second).ok()?).ok()?;
+    // One after the other: a span of several units has one sign for all of them.
+    let parts: [fn(i64) -> Result<Span, jiff::Error>; 4] = [
+        |days| Span::new().try_days(days),
+        |hours| Span::new().try_hours(hours),
+        |minutes| Span::new().try_minutes(minutes),
+        |seconds| Span::new().try_seconds(seconds),
+    ];
+    let amounts = [day.checked_sub(1)?, hour, minute, second];
+    let time = parts
+        .iter()
+        .zip(amounts)
+        .try_fold(first, |time, (span, amount)| {
+            time.checked_add(span(amount).ok()?).ok()
+        })?;
     time.to_zoned(TimeZone::system()).ok()
 }
 

@@ -53,7 +53,7 @@ impl Conversion {
                 number_of(*number).ok_or_else(|| self.wrong("is not a finite number"))
             }
             LuaValue::String(text) => {
-                let text = text.to_string_lossy();
+                let text = utf8(&text.as_bytes());
                 self.take(text.len())?;
                 Ok(Value::String(text))
             }
@@ -78,7 +78,7 @@ impl Conversion {
             let (key, value) = pair.map_err(|error| self.wrong(&error.to_string()))?;
             match &key {
                 LuaValue::String(name) => {
-                    let name = name.to_string_lossy();
+                    let name = utf8(&name.as_bytes());
                     self.take(name.len() + FIELD)?;
                     self.path.push('.');
                     self.path.push_str(&name);
@@ -120,6 +120,16 @@ impl Conversion {
             path => format!("{path}: {problem}"),
         }
     }
+}
+
+/// Bytes as text, with a mark in place of each that is none, as Go has it: scripts cut texts anywhere.
+fn utf8(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
 }
 
 /// What is whole is an integer, as far as fields of 64 bits have them: no server reads one of a float.

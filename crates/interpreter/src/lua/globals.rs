@@ -2,7 +2,9 @@
 
 use mlua::{Function, Lua, LuaString, Table};
 
-use super::{arguments::raise, budget::Budget, clock, kube_library, strings, tables};
+use super::{
+    arguments::raise, budget::Budget, clock, kube_library, number_text::number_text, strings, tables,
+};
 
 /// What makes the environment of each call, in Lua.
 const SANDBOX: &str = include_str!("sandbox.lua");
@@ -57,6 +59,8 @@ pub(super) fn prepare(lua: &Lua, budget: &Budget) -> mlua::Result<(Function, Fun
     native.raw_set("raise", lua.create_function(raise)?)?;
     let shared = SHARED.into_iter().chain(["unpack"]);
     native.raw_set("shared", lua.create_sequence_from(shared)?)?;
+    let text = |lua: &Lua, number: f64| lua.create_string(number_text(number));
+    native.raw_set("number_text", lua.create_function(text)?)?;
     native.raw_set("missing", lua.create_sequence_from(MISSING)?)?;
     let sandbox = lua.load(SANDBOX).set_name(format!("={SANDBOX_NAME}"));
     sandbox.call(native)

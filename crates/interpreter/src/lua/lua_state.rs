@@ -48,8 +48,8 @@ const TRACED_PERIOD: u32 = 10;
 
 impl LuaState {
     /// Compiles a script into a new state.
-    pub(super) fn new(name: &str, script: &str) -> Result<Self, LuaError> {
-        compilable(script).map_err(|problem| LuaError::Syntax(format!("{name}: {problem}")))?;
+    pub(super) fn new(name: &str, source: &str) -> Result<Self, LuaError> {
+        compilable(source).map_err(|problem| LuaError::Syntax(format!("{name}: {problem}")))?;
         let start = |error: mlua::Error| LuaError::Start(error.to_string());
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let options = LuaOptions::new().catch_rust_panics(false);
@@ -62,11 +62,15 @@ impl LuaState {
         let limits = LuaLimits::default();
         lua.set_memory_limit(lua.used_memory() + limits.memory)
             .map_err(start)?;
-        let chunk = lua.load(script).set_name(format!("={short_name}"));
+        let chunk = lua.load(source).set_name(format!("={short_name}"));
         // Text only: what is compiled already may do anything.
         let script = chunk.set_mode(ChunkMode::Text).into_function();
         let script = script.map_err(|error| match LuaError::from(&error) {
             LuaError::OutOfMemory(_) => LuaError::OutOfMemory(limits.memory),
+            LuaError::Syntax(problem) if words(source).any(|word| word == "goto") => {
+                let problem = format!("{problem}; Lua 5.1 has no goto: use if, or a function that returns");
+                LuaError::Syntax(problem).shortened().named(&short_name, name)
+            }
             error => error.shortened().named(&short_name, name),
         })?;
         lua.set_memory_limit(0).map_err(start)?;
@@ -208,7 +212,7 @@ fn compilable(script: &str) -> Result<(), String> {
     if script.len() > LONGEST_SCRIPT {
         return Err(format!("the script is longer than {LONGEST_SCRIPT} bytes"));
     }
-    let words = script.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    let words = words(script);
     let branches = words.filter(|word| BRANCHES.contains(word)).count();
     match branches > MOST_BRANCHES {
         true => Err(format!(
@@ -217,6 +221,11 @@ fn compilable(script: &str) -> Result<(), String> {
         )),
         false => Ok(()),
     }
+}
+
+/// What may be names or keywords, comments and texts among them.
+fn words(script: &str) -> impl Iterator<Item = &str> {
+    script.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
 }
 
 fn global(environment: &Table, name: &str) -> Result<LuaValue, LuaError> {

@@ -14,6 +14,8 @@
 //! - A table may stand in a result twice, as long as it is not within itself.
 //! - `kube.getPodDependencies` returns an empty list where there are none: scripts return it unguarded.
 //! - `pairs` visits fields in the order of PUC Lua, not in that of their insertion. No script may count on either.
+//! - `goto` is not there, which Lua 5.1 does not have.
+//! - `..` writes the first 14 digits of a number, as C does. `tostring`, `string.format` and `table.concat` write it as Karmada's do.
 //! - `print` prints nothing.
 
 mod answers;
@@ -26,6 +28,7 @@ mod from_lua;
 mod globals;
 mod kube_library;
 mod lua_state;
+mod number_text;
 mod pattern;
 mod program;
 mod strings;

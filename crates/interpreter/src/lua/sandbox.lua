@@ -6,6 +6,7 @@ local pcall, select, setmetatable, tonumber, type, unpack =
 -- `raise` names the place in the script that called.
 local raise = native.raise
 local caught, floor, format = native.caught, native.math.floor, native.format
+local number_text, tostring = native.number_text, native.tostring
 
 local function bad_argument(index, name, problem)
   raise(format("bad argument #%d to '%s' (%s)", index, name, problem))
@@ -62,6 +63,31 @@ local base = {
 }
 for _, name in native.ipairs(native.shared) do
   base[name] = native[name]
+end
+
+-- C writes so many digits of a number, and Karmada's Lua all.
+local digits = 1e14
+
+function base.tostring(...)
+  local value = ...
+  if value == nil and select("#", ...) == 0 then
+    bad_argument(1, "tostring", "value expected")
+  elseif type(value) ~= "number" or floor(value) == value and -digits < value and value < digits and value ~= 0 then
+    return tostring(...)
+  end
+  return number_text(value)
+end
+
+-- C reads `inf` and `nan`, and what is too large, which nobody can write again.
+function base.tonumber(...)
+  if select("#", ...) == 0 then
+    bad_argument(1, "tonumber", "value expected")
+  end
+  local number = tonumber(...)
+  if number and number - number ~= 0 and type((...)) == "string" then
+    return nil
+  end
+  return number
 end
 
 -- `table` in Lua: what C does with the indexes and the orders of others does not end when it should.
@@ -191,16 +217,6 @@ function math.randomseed(number)
   end
 end
 
-local kube
-local kube_shadow = { __index = native.kube }
-
-function base.require(name)
-  if name ~= "kube" then
-    raise(format("module %s not found", native.tostring(name)))
-  end
-  kube = kube or setmetatable({}, kube_shadow)
-  return kube
-end
 
 local function missing(name)
   return function()
@@ -223,6 +239,20 @@ local shadows = {
   string = { __index = native.string },
   table = { __index = table },
 }
+
+local kube
+local kube_shadow = { __index = native.kube }
+local is_library = { math = true, os = true, string = true, table = true }
+
+function base.require(name)
+  if is_library[name] then
+    return setmetatable({}, shadows[name])
+  elseif name ~= "kube" then
+    raise(format("module %s not found", tostring(name)))
+  end
+  kube = kube or setmetatable({}, kube_shadow)
+  return kube
+end
 
 local function environment()
   kube, seed = nil, first_seed

@@ -6,13 +6,12 @@ use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue, Varia
 use super::{
     arguments::{Arguments, LONGEST, raise},
     budget::Budget,
+    number_text::number_text,
     pattern::{self, Capture, Match, PatternError},
 };
 
 /// Those of the C library that are as good as they are, but for the length of what they take.
-const BOUNDED: [&str; 8] = [
-    "byte", "char", "format", "len", "lower", "reverse", "sub", "upper",
-];
+const BOUNDED: [&str; 7] = ["byte", "char", "len", "lower", "reverse", "sub", "upper"];
 
 /// The library, of that which `lua` was made with.
 pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
@@ -20,9 +19,21 @@ pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     for name in BOUNDED {
         let function: Function = plain.raw_get(name)?;
-        library.raw_set(name, bounded(lua, name, function)?)?;
+        library.raw_set(name, bounded(lua, name, function, |_, _| Ok(()))?)?;
     }
-    let searching: [(&'static str, Searching); 3] = [("find", find), ("match", first), ("gmatch", each)];
+    let tostring: Function = lua.globals().raw_get("tostring")?;
+    let to_text = move |lua: &Lua, values: &mut [LuaValue]| texts_of_values(lua, &tostring, values);
+    library.raw_set(
+        "format",
+        bounded(lua, "format", plain.raw_get("format")?, to_text)?,
+    )?;
+    let searching: [(&'static str, Searching); 4] = [
+        ("find", find),
+        ("match", first),
+        ("gmatch", each),
+        // Its name in Lua 5.0.
+        ("gfind", each),
+    ];
     for (function, search) in searching {
         let budget = budget.clone();
         let search = move |lua: &Lua, values: Variadic<LuaValue>| {
@@ -42,8 +53,13 @@ pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
 
 type Searching = fn(&Budget, &Arguments<'_>) -> mlua::Result<MultiValue>;
 
-/// A function that takes text up to the longest.
-fn bounded(lua: &Lua, name: &'static str, function: Function) -> mlua::Result<Function> {
+/// A function that takes text up to the longest, after `prepare` has seen its arguments.
+fn bounded(
+    lua: &Lua,
+    name: &'static str,
+    function: Function,
+    prepare: impl Fn(&Lua, &mut [LuaValue]) -> mlua::Result<()> + Send + 'static,
+) -> mlua::Result<Function> {
     lua.create_function(move |lua, values: Variadic<LuaValue>| {
         let arguments = Arguments {
             lua,
@@ -55,7 +71,8 @@ fn bounded(lua: &Lua, name: &'static str, function: Function) -> mlua::Result<Fu
                 arguments.check_length(index + 1, text, LONGEST)?;
             }
         }
-        let values = arguments.values.clone();
+        let mut values = arguments.values;
+        prepare(lua, &mut values)?;
         function.call::<MultiValue>(values).map_err(|error| match error {
             // C says neither where it was called nor what as, since a script has not called it.
             mlua::Error::RuntimeError(text) => {
@@ -64,6 +81,41 @@ fn bounded(lua: &Lua, name: &'static str, function: Function) -> mlua::Result<Fu
             }
             error => error,
         })
+    })
+}
+
+/// Makes texts of the values of a format that it wants as texts (`%s`), whatever they are: Karmada's does so, and C refuses `nil`.
+fn texts_of_values(lua: &Lua, tostring: &Function, values: &mut [LuaValue]) -> mlua::Result<()> {
+    let Some((LuaValue::String(format), values)) = values.split_first_mut() else {
+        return Ok(());
+    };
+    let is_text: Vec<bool> = conversions(&format.as_bytes())
+        .map(|conversion| conversion == b's')
+        .collect();
+    let texts = values.iter_mut().zip(is_text).filter(|(_, is_text)| *is_text);
+    for (value, _) in texts {
+        *value = match &*value {
+            LuaValue::String(_) => continue,
+            LuaValue::Number(number) => LuaValue::String(lua.create_string(number_text(*number))?),
+            LuaValue::Integer(number) => LuaValue::String(lua.create_string(number.to_string())?),
+            other => tostring.call(other)?,
+        };
+    }
+    Ok(())
+}
+
+/// The letter of each conversion of a format but `%%`.
+fn conversions(format: &[u8]) -> impl Iterator<Item = u8> {
+    let mut rest = format.iter().copied();
+    std::iter::from_fn(move || {
+        loop {
+            rest.find(|byte| *byte == b'%')?;
+            let is_amount = |byte: &u8| byte.is_ascii_digit() || b"-+ #.".contains(byte);
+            match rest.find(|byte| !is_amount(byte))? {
+                b'%' => {}
+                letter => return Some(letter),
+            }
+        }
     })
 }
 

@@ -5,6 +5,7 @@ use mlua::{Function, Lua, LuaString, Value as LuaValue, Variadic};
 use super::{
     arguments::{Arguments, raise, type_name},
     budget::Budget,
+    number_text::number_text,
 };
 
 /// How many items are joined between two looks at the budget.
@@ -48,9 +49,9 @@ fn joined(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaString>
         let item: LuaValue = list.raw_get(index)?;
         let found = type_name(&item);
         let item = match item {
-            item @ (LuaValue::String(_) | LuaValue::Integer(_) | LuaValue::Number(_)) => {
-                lua.coerce_string(item)?
-            }
+            LuaValue::String(text) => Some(text),
+            LuaValue::Number(number) => Some(lua.create_string(number_text(number))?),
+            LuaValue::Integer(number) => Some(lua.create_string(number.to_string())?),
             _ => None,
         };
         let Some(item) = item else {

@@ -42,6 +42,6 @@ pub use self::{
     request::WebhookRequestError,
     response::WebhookAnswerError,
     shadowing::ShadowedWebhook,
-    webhook_interpreter::WebhookError,
+    webhook_interpreter::{WebhookError, WebhookInterpreter},
     webhooks::{WebhookConfigurationState, WebhookUsage, Webhooks},
 };

@@ -87,6 +87,9 @@ pub fn patched(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> 
         if weight.depth > DEEPEST {
             return Err(PatchObjectError::TooDeep { number });
         }
+        if is_test_for_nothing(&patched, operation) {
+            continue;
+        }
         patch_unsafe(&mut patched, std::slice::from_ref(operation)).map_err(|error| {
             PatchObjectError::Operation {
                 number,
@@ -104,6 +107,20 @@ pub fn patched(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> 
         Some((_, field)) => Err(PatchObjectError::OtherObject(field)),
         None => Ok(patched),
     }
+}
+
+/// Whether an operation tests that a field is not there, by `null`. RFC 6902 has no such test, but Kubernetes' library for patches has.
+fn is_test_for_nothing(document: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else {
+        return false;
+    };
+    let parent = test
+        .path
+        .parent()
+        .and_then(|parent| document.pointer(parent.as_str()));
+    test.value.is_null()
+        && parent.is_some_and(Value::is_object)
+        && document.pointer(test.path.as_str()).is_none()
 }
 
 /// What an operation takes, and how deep it makes what it changes.

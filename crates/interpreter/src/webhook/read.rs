@@ -48,6 +48,8 @@ pub(crate) struct ConfiguredWebhook {
     pub(crate) name: String,
     pub(crate) rules: Vec<RuleMatcher>,
     pub(crate) policy: InterpreterFailurePolicy,
+    /// The Service that its configuration names.
+    pub(crate) service: Option<InterpreterService>,
     /// How it is called, or why it cannot be.
     pub(crate) called: Result<WebhookCall, Vec<CustomizationProblem>>,
 }
@@ -144,6 +146,7 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
             name,
             rules: rules.iter().map(RuleMatcher::of).collect(),
             policy: InterpreterFailurePolicy::Fail,
+            service: None,
             called: Err(Vec::new()),
         });
     };
@@ -172,6 +175,7 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
         name,
         rules: webhook.rules.iter().map(RuleMatcher::of).collect(),
         policy: webhook.failure_policy,
+        service: webhook.client_config.service,
         called: server
             .map(|server| WebhookCall { server, timeout })
             .ok_or_else(Vec::new),

@@ -1,8 +1,11 @@
 //! Which webhooks are not asked, since another one counts more.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
 
-use super::read::SharedWebhook;
+use super::{read::SharedWebhook, rule::RuleMatcher};
 use crate::Operation;
 
 /// A webhook that is not asked about some objects that its rules are for, or only where another one's failure is ignored.
@@ -14,6 +17,28 @@ pub struct ShadowedWebhook {
     pub by: String,
     /// What it is not asked.
     pub operations: Vec<Operation>,
+}
+
+/// Webhooks, added in the order in which they count.
+#[derive(Default)]
+pub(super) struct Shadowing<'a> {
+    by_operation: BTreeMap<Operation, EarlierRules<'a>>,
+}
+
+/// The rules for one operation of webhooks that were added.
+#[derive(Default)]
+struct EarlierRules<'a> {
+    all: Vec<EarlierRule<'a>>,
+    by_kind: HashMap<&'a str, Vec<EarlierRule<'a>>>,
+    any_kind: Vec<EarlierRule<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct EarlierRule<'a> {
+    /// Among all.
+    place: usize,
+    webhook: &'a SharedWebhook,
+    rule: &'a RuleMatcher,
 }
 
 // === impl ShadowedWebhook ===
@@ -31,27 +56,75 @@ impl fmt::Display for ShadowedWebhook {
     }
 }
 
-/// What is shadowed of `webhook` by those before it, of each operation by the first.
-pub(super) fn shadowed(webhook: &SharedWebhook, earlier: &[SharedWebhook]) -> Vec<ShadowedWebhook> {
-    let mut shadowed: Vec<ShadowedWebhook> = Vec::new();
-    for operation in Operation::ALL {
-        let own = webhook.rules.iter().filter(|rule| rule.has_operation(operation));
-        let own: Vec<_> = own.collect();
-        let overlaps = |other: &&SharedWebhook| {
-            let mut rules = other.rules.iter().filter(|rule| rule.has_operation(operation));
-            rules.any(|rule| own.iter().any(|own| own.overlaps(rule)))
+// === impl Shadowing ===
+
+impl<'a> Shadowing<'a> {
+    /// What is shadowed of a webhook by those that were added before, which count more: of each operation by the first.
+    pub(super) fn add(&mut self, webhook: &'a SharedWebhook) -> Vec<ShadowedWebhook> {
+        let mut shadowed: Vec<ShadowedWebhook> = Vec::new();
+        for operation in Operation::ALL {
+            let own = webhook.rules.iter().filter(|rule| rule.has_operation(operation));
+            let own: Vec<_> = own.collect();
+            let known = self.by_operation.entry(operation).or_default();
+            if let Some(by) = known.first_that_overlaps(&own) {
+                let by = by.uid.clone();
+                match shadowed.iter_mut().find(|known| known.by == by) {
+                    Some(known) => known.operations.push(operation),
+                    None => shadowed.push(ShadowedWebhook {
+                        webhook: webhook.name.clone(),
+                        by,
+                        operations: vec![operation],
+                    }),
+                }
+            }
+            known.add(webhook, &own);
+        }
+        shadowed
+    }
+}
+
+// === impl EarlierRules ===
+
+impl<'a> EarlierRules<'a> {
+    /// The first webhook with a rule that overlaps one of these. Only rules are compared that have a kind in common.
+    fn first_that_overlaps(&self, own: &[&RuleMatcher]) -> Option<&'a SharedWebhook> {
+        let first = |earlier: &'_ [EarlierRule<'a>], own: &RuleMatcher| {
+            let overlapping = earlier.iter().find(|earlier| earlier.rule.overlaps(own));
+            overlapping.map(|earlier| (earlier.place, earlier.webhook))
         };
-        let Some(by) = earlier.iter().find(overlaps).map(|other| other.uid.clone()) else {
-            continue;
-        };
-        match shadowed.iter_mut().find(|known| known.by == by) {
-            Some(known) => known.operations.push(operation),
-            None => shadowed.push(ShadowedWebhook {
-                webhook: webhook.name.clone(),
-                by,
-                operations: vec![operation],
-            }),
+        let found = own.iter().flat_map(|own| {
+            let of_kinds: Vec<_> = match &own.kinds {
+                Some(kinds) => kinds
+                    .iter()
+                    .filter_map(|kind| self.by_kind.get(&**kind))
+                    .collect(),
+                None => vec![&self.all],
+            };
+            let any_kind = own.kinds.is_some().then_some(&self.any_kind);
+            of_kinds
+                .into_iter()
+                .chain(any_kind)
+                .filter_map(|earlier| first(earlier, own))
+        });
+        found.min_by_key(|(place, _)| *place).map(|(_, webhook)| webhook)
+    }
+
+    fn add(&mut self, webhook: &'a SharedWebhook, own: &[&'a RuleMatcher]) {
+        for rule in own {
+            let earlier = EarlierRule {
+                place: self.all.len(),
+                webhook,
+                rule,
+            };
+            self.all.push(earlier);
+            match &rule.kinds {
+                None => self.any_kind.push(earlier),
+                Some(kinds) => {
+                    for kind in kinds {
+                        self.by_kind.entry(kind).or_default().push(earlier);
+                    }
+                }
+            }
         }
     }
-    shadowed
 }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use super::{
-    InterpreterFailurePolicy, ResourceInterpreterContext, ResourceInterpreterRequest, WebhookAnswerError,
-    WebhookCallError, WebhookCaller, WebhookRequestError,
+    InterpreterFailurePolicy, InterpreterService, ResourceInterpreterContext, ResourceInterpreterRequest,
+    WebhookAnswerError, WebhookCallError, WebhookCaller, WebhookRequestError,
     read::{CONFIGURATION_KIND, SharedWebhook},
 };
 use crate::{
@@ -43,8 +43,11 @@ pub enum WebhookError {
 pub(super) struct UnlistedWebhooks;
 
 /// Asks one webhook.
-pub(super) struct WebhookInterpreter {
+#[derive(Clone)]
+pub struct WebhookInterpreter {
     pub(super) webhook: SharedWebhook,
+    pub(super) revision: u64,
+    pub(super) reading: u64,
     pub(super) caller: Arc<dyn WebhookCaller>,
 }
 
@@ -77,6 +80,32 @@ impl Interpreter for UnlistedWebhooks {
 // === impl WebhookInterpreter ===
 
 impl WebhookInterpreter {
+    /// `<configuration>/<webhook>`, which tells it from all others of a cluster.
+    pub fn uid(&self) -> &str {
+        &self.webhook.uid
+    }
+
+    /// The name of its configuration.
+    pub fn configuration(&self) -> &str {
+        &self.webhook.configuration
+    }
+
+    /// As long as this is the same, what it answered to a question may be taken for what it would answer to the same one again: nothing
+    /// of its configuration has changed but whom it trusts.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// As long as this is the same, a call that failed may be expected to fail again: nothing of its configuration has changed at all.
+    pub fn reading(&self) -> u64 {
+        self.reading
+    }
+
+    /// The Service that it is called by, if it is one.
+    pub fn service(&self) -> Option<&InterpreterService> {
+        self.webhook.service.as_ref()
+    }
+
     async fn ask(&self, question: Question<'_>) -> Result<Answer, WebhookError> {
         let call = self.webhook.called.as_ref();
         let call = call.map_err(|problems| WebhookError::Configuration(problems.clone()))?;

@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::RwLock;
@@ -11,10 +14,10 @@ use serde_json::Value;
 use windlass_object::object;
 
 use super::{
-    ShadowedWebhook, WebhookCaller,
+    ShadowedWebhook, WebhookCaller, WebhookInterpreter,
     read::{SharedWebhook, WebhookConfiguration},
-    shadowing::shadowed,
-    webhook_interpreter::{UnlistedWebhooks, WebhookInterpreter},
+    shadowing::Shadowing,
+    webhook_interpreter::UnlistedWebhooks,
 };
 use crate::{
     Interpreter, InterpreterSource, Operation,
@@ -35,6 +38,8 @@ pub struct Webhooks {
     caller: Arc<dyn WebhookCaller>,
     /// None until they are given.
     set: RwLock<Option<Arc<WebhookSet>>>,
+    /// How many objects were read.
+    read: AtomicU64,
 }
 
 /// What has become of an object.
@@ -72,6 +77,10 @@ struct WebhookSet {
 struct KnownConfiguration {
     /// What they were read of.
     written: Value,
+    /// Which reading that was.
+    reading: u64,
+    /// The first reading of the same, whatever is trusted.
+    revision: u64,
     webhooks: Vec<SharedWebhook>,
     problems: Vec<CustomizationProblem>,
 }
@@ -84,7 +93,24 @@ impl Webhooks {
         Self {
             caller,
             set: RwLock::default(),
+            read: AtomicU64::default(),
         }
+    }
+
+    /// Those that are asked an operation of an object, the one that counts most first; `None` until they are given.
+    pub fn asked(&self, operation: Operation, object: &Value) -> Option<Vec<WebhookInterpreter>> {
+        let set = self.set.read().clone()?;
+        let found = set.candidates(operation, object).into_iter();
+        let interpreters = found.map(|webhook| {
+            let known = set.known.get(&webhook.configuration);
+            WebhookInterpreter {
+                revision: known.map_or(0, |known| known.revision),
+                reading: known.map_or(0, |known| known.reading),
+                webhook,
+                caller: self.caller.clone(),
+            }
+        });
+        Some(interpreters.collect())
     }
 
     /// Takes ResourceInterpreterWebhookConfigurations in place of those that were there, and tells what has become of each, in their
@@ -94,7 +120,10 @@ impl Webhooks {
         let mut known = BTreeMap::new();
         let usages: Vec<_> = objects
             .iter()
-            .map(|object| take_in(object, &old, &mut known))
+            .map(|object| {
+                let reading = self.read.fetch_add(1, Ordering::Relaxed);
+                take_in(object, reading, &old, &mut known)
+            })
             .collect();
         let new = WebhookSet::new(known);
         let mut shadowed = new.shadowed();
@@ -112,17 +141,13 @@ impl Webhooks {
 
 impl InterpreterSource for Webhooks {
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
-        let Some(set) = self.set.read().clone() else {
+        let Some(asked) = self.asked(operation, object) else {
             return vec![Arc::new(UnlistedWebhooks)];
         };
-        let found = set.candidates(operation, object).into_iter();
-        let interpreters = found.map(|webhook| -> Arc<dyn Interpreter> {
-            Arc::new(WebhookInterpreter {
-                webhook,
-                caller: self.caller.clone(),
-            })
-        });
-        interpreters.collect()
+        let interpreters = asked.into_iter();
+        interpreters
+            .map(|webhook| -> Arc<dyn Interpreter> { Arc::new(webhook) })
+            .collect()
     }
 }
 
@@ -135,9 +160,10 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Adds an object to what is known, or what it was before.
+/// Adds an object to what is known, or what it was before. `reading` is what this one is told by.
 fn take_in(
     object: &Value,
+    reading: u64,
     old: &WebhookSet,
     known: &mut BTreeMap<String, KnownConfiguration>,
 ) -> (Option<String>, WebhookUsage) {
@@ -160,6 +186,8 @@ fn take_in(
         };
         return (Some(name), usage);
     }
+    let same = before.filter(|before| without_trust(&before.written) == without_trust(written));
+    let revision = same.map_or(reading, |before| before.revision);
     let WebhookConfiguration { webhooks, problems } = WebhookConfiguration::read(&name, object);
     // What never answered is not worth keeping.
     let before = before.filter(|before| before.problems.is_empty() && !problems.is_empty());
@@ -173,11 +201,24 @@ fn take_in(
     };
     let read = KnownConfiguration {
         written: written.clone(),
+        reading,
+        revision,
         webhooks: webhooks.into_iter().map(Arc::new).collect(),
         problems,
     };
     known.insert(name.clone(), read);
     (Some(name), usage)
+}
+
+/// Webhooks as they are written, without what tells whom to trust: that changes while they stay the same.
+fn without_trust(written: &Value) -> Value {
+    let mut written = written.clone();
+    for webhook in written.as_array_mut().into_iter().flatten() {
+        if let Some(Value::Object(config)) = webhook.get_mut("clientConfig") {
+            config.remove("caBundle");
+        }
+    }
+    written
 }
 
 // === impl WebhookSet ===
@@ -219,21 +260,15 @@ impl WebhookSet {
 
     /// Those that others are asked instead of, by the name of their object.
     fn shadowed(&self) -> HashMap<String, Vec<ShadowedWebhook>> {
-        let mut webhooks: Vec<_> = self
-            .known
-            .values()
-            .flat_map(|known| &known.webhooks)
-            .cloned()
-            .collect();
+        let mut webhooks: Vec<_> = self.known.values().flat_map(|known| &known.webhooks).collect();
         webhooks.sort_by(|left, right| left.uid.cmp(&right.uid));
+        let mut shadowing = Shadowing::default();
         let mut found = HashMap::<String, Vec<_>>::new();
-        for (index, webhook) in webhooks.iter().enumerate() {
-            let shadowed = shadowed(webhook, &webhooks[..index]);
+        for webhook in webhooks {
+            let shadowed = shadowing.add(webhook);
             if !shadowed.is_empty() {
-                found
-                    .entry(webhook.configuration.clone())
-                    .or_default()
-                    .extend(shadowed);
+                let of_object = found.entry(webhook.configuration.clone()).or_default();
+                of_object.extend(shadowed);
             }
         }
         found

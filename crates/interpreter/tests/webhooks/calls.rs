@@ -13,11 +13,9 @@ use interpreter::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use test_authority::TestAuthority;
 
-use crate::{
-    authority::Authority,
-    served::{Served, ask, health, replace, webhook, workload},
-};
+use crate::served::{Served, ask, health, replace, webhook, workload};
 
 /// The example of Karmada (`examples/customresourceinterpreter`), and what it does not have.
 fn example() -> InterpreterServer {
@@ -65,7 +63,7 @@ fn example() -> InterpreterServer {
 
 #[tokio::test]
 async fn every_operation_is_answered_over_tls() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let server = Served::start(&authority, example()).await;
     let interpreter = server.interpreter(&authority.pem(), "/interpreter-workload");
     let object = workload();
@@ -100,7 +98,7 @@ async fn every_operation_is_answered_over_tls() {
 
 #[tokio::test]
 async fn who_is_trusted_is_said_by_the_bundle() {
-    let [authority, other] = ["first", "second"].map(Authority::new);
+    let [authority, other] = ["first", "second"].map(TestAuthority::new);
     let server = Served::start(&authority, example()).await;
     let path = "/interpreter-workload";
     let both = format!("{}{}", other.pem(), authority.pem());
@@ -142,7 +140,7 @@ async fn who_is_trusted_is_said_by_the_bundle() {
 
 #[tokio::test]
 async fn a_connection_is_used_for_all_paths_of_a_server_and_one_bundle() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let seen = Arc::new(Mutex::new(BTreeSet::<SocketAddr>::new()));
     let mut server = InterpreterServer::new();
     for path in ["/a", "/b"] {
@@ -167,7 +165,7 @@ async fn a_connection_is_used_for_all_paths_of_a_server_and_one_bundle() {
     }
     assert_eq!(seen.lock().len(), 1);
     // Another bundle is another trust, whatever it trusts.
-    let another = format!("{bundle}{}", Authority::new("second").pem());
+    let another = format!("{bundle}{}", TestAuthority::new("second").pem());
     replace(&webhooks, &[webhook("a.example.com", &another, "/a")]);
     assert_eq!(health(&interpreter).await, Ok(true));
     assert_eq!(seen.lock().len(), 2);
@@ -175,7 +173,7 @@ async fn a_connection_is_used_for_all_paths_of_a_server_and_one_bundle() {
 
 #[tokio::test]
 async fn customizations_are_served_to_whoever_asks() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let customizations = interpreter::customization::Customizations::default();
     customizations.replace(&[json!({
         "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
@@ -201,7 +199,7 @@ async fn customizations_are_served_to_whoever_asks() {
 #[tokio::test]
 async fn what_is_sent_is_what_karmada_sends() {
     type Sent = (Method, Uri, HeaderMap, Value);
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let sent = Arc::new(Mutex::new(Vec::<Sent>::new()));
     let noted = sent.clone();
     let server = Served::start_raw(&authority, move |request| {

@@ -17,11 +17,9 @@ use http::{
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame};
 use serde_json::Value;
+use test_authority::TestAuthority;
 
-use crate::{
-    authority::Authority,
-    served::{RawResponse, Served, health},
-};
+use crate::served::{RawResponse, Served, health};
 
 fn whole(status: StatusCode, body: impl Into<Bytes>) -> RawResponse {
     let mut response = Response::new(Full::new(body.into()).boxed_unsync());
@@ -42,7 +40,7 @@ async fn healthy(request: http::Request<hyper::body::Incoming>) -> RawResponse {
 
 #[tokio::test]
 async fn what_is_no_answer_is_told_and_not_read_for_ever() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let server = Served::start_raw(&authority, async |request| match request.uri().path() {
         "/redirect" => {
             let mut response = whole(StatusCode::FOUND, "");
@@ -91,7 +89,7 @@ async fn what_is_no_answer_is_told_and_not_read_for_ever() {
 
 #[tokio::test]
 async fn a_server_may_put_a_call_off_but_not_beyond_its_time() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
     let server = Served::start_raw(&authority, move |request| {
@@ -131,7 +129,7 @@ async fn a_server_may_put_a_call_off_but_not_beyond_its_time() {
 
 #[tokio::test]
 async fn a_connection_that_ends_is_made_again() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
     let server = Served::start_raw(&authority, move |request| {

@@ -9,16 +9,14 @@ use std::{
 };
 
 use interpreter::{Answer, Operation, webhook::server::InterpreterServer};
+use test_authority::TestAuthority;
 use tokio::task::JoinSet;
 
-use crate::{
-    authority::Authority,
-    served::{PERIOD, Served, ask, health, issue, replace, webhook},
-};
+use crate::served::{PERIOD, Served, ask, health, issue, replace, webhook};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_question_fails_while_ca_and_leaf_are_replaced() {
-    let [first, second] = ["first", "second"].map(Authority::new);
+    let [first, second] = ["first", "second"].map(TestAuthority::new);
     let answers = InterpreterServer::new()
         .handle("/", &[Operation::InterpretHealth], async |_, _| {
             Ok::<_, String>(Answer::Health(true))

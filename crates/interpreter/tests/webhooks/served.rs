@@ -28,13 +28,11 @@ use interpreter::{
         },
     },
 };
-use rcgen::ExtendedKeyUsagePurpose;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_authority::TestAuthority;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tower::service_fn;
-
-use crate::authority::Authority;
 
 /// How often the server reads its files.
 pub(crate) const PERIOD: Duration = Duration::from_millis(10);
@@ -57,13 +55,13 @@ pub(crate) type RawResponse = http::Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 impl Served {
     /// A server of handlers with a certificate of `authority`.
-    pub(crate) async fn start(authority: &Authority, server: InterpreterServer) -> Self {
+    pub(crate) async fn start(authority: &TestAuthority, server: InterpreterServer) -> Self {
         Self::start_service(authority, server).await
     }
 
     /// A server that answers as it likes.
     pub(crate) async fn start_raw<F>(
-        authority: &Authority,
+        authority: &TestAuthority,
         answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
     ) -> Self
     where
@@ -76,7 +74,7 @@ impl Served {
         Self::start_service(authority, service).await
     }
 
-    async fn start_service(authority: &Authority, service: impl WebhookService) -> Self {
+    async fn start_service(authority: &TestAuthority, service: impl WebhookService) -> Self {
         let folder = TempDir::new().unwrap();
         issue(authority, folder.path());
         let files = CertificateFiles::in_folder(folder.path());
@@ -135,10 +133,8 @@ pub(crate) fn ask(webhooks: Arc<Webhooks>) -> ResourceInterpreter {
 }
 
 /// Writes a certificate for the server.
-pub(crate) fn issue(authority: &Authority, folder: &Path) {
-    authority
-        .issue(NAME, ExtendedKeyUsagePurpose::ServerAuth)
-        .write(folder);
+pub(crate) fn issue(authority: &TestAuthority, folder: &Path) {
+    authority.server(&[NAME]).write(folder);
 }
 
 /// A webhook of the Service that is called [`NAME`], for any kind of objects.

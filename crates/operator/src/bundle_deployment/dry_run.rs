@@ -142,7 +142,12 @@ impl BundleReconciler {
                     Ok(_) => {}
                     Err(ApplyError::Request(error)) => refusals.extend(refusal(error)?),
                     // It stays as it is.
-                    Err(ApplyError::Retention { .. }) if self.was_applied(owner, body) => {}
+                    Err(ApplyError::Retention { .. })
+                        if self.was_applied(owner, body)
+                            || self
+                                .context
+                                .interpretation
+                                .may_be_left(&owner.bundle_deployment, body) => {}
                     Err(error @ ApplyError::Retention { .. }) => {
                         return Err(retention_failed(Milestone::Accepted, &error));
                     }

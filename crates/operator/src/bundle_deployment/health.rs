@@ -15,11 +15,11 @@ use crate::{
         plan::{Phase, Plan},
         status::{Ailment, BundleHealth, Milestone},
     },
-    interpretation::CUSTOMIZATION_KINDS,
+    interpretation::INTERPRETATION_KINDS,
 };
 
-/// What is said while customizations are not known.
-const UNLISTED: &str = "waiting until customizations of how objects are interpreted can be listed; see what keeps the API server from listing";
+/// What is said while it is not known who says how objects are interpreted.
+const UNLISTED: &str = "waiting until it can be listed who says how objects are interpreted; see what keeps the API server from listing";
 
 /// What is known of the health of a plan.
 pub(super) struct PlanHealth {
@@ -42,16 +42,22 @@ struct ObservedObjects {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Reads what has changed of customizations, and tells what is wrong with them.
-    pub(super) async fn learn_customizations(&self) -> Result<(), Halt> {
+    /// Reads what has changed of customizations and webhooks, and tells what is wrong with them. All of a walk goes by the same ones.
+    pub(super) async fn learn_rules(&self) -> Result<(), Halt> {
         let mut unlisted = self.context.watches.unlisted();
-        unlisted.retain(|kind| CUSTOMIZATION_KINDS.contains(kind));
+        unlisted.retain(|kind| INTERPRETATION_KINDS.contains(kind));
         let unlisted = unlisted.into_iter().collect();
         for news in self.context.interpretation.learn(unlisted).await? {
             let name = object::text(&news.object, "/metadata/name");
-            tracing::warn!(name, problem = news.message, "A customization cannot be used");
+            let reason = news.problem.reason();
+            tracing::warn!(
+                name,
+                reason,
+                problem = news.message,
+                "Objects are not interpreted as it says"
+            );
             let events = &self.context.events;
-            events.warn(&news.object, "Interpret", "CustomizationUnusable", &news.message);
+            events.warn(&news.object, "Interpret", reason, &news.message);
         }
         Ok(())
     }
@@ -100,15 +106,15 @@ impl BundleReconciler {
                 is_customized: false,
             });
         }
-        self.learn_customizations().await?;
         let ObservedObjects {
             asked,
             mut ailments,
             is_customized,
         } = self.observe_objects(owner, plan, walked).await;
-        ailments.extend(self.context.interpretation.ailments(asked).await?);
+        let name = &owner.bundle_deployment;
+        ailments.extend(self.context.interpretation.ailments(name, asked).await?);
         let mut health = BundleHealth::of(&ailments);
-        for why in self.unretained.reasons(&owner.bundle_deployment) {
+        for why in self.unretained.reasons(name) {
             health = health.and_unknown(why);
         }
         let unlisted = self.context.interpretation.unlisted();
@@ -124,14 +130,14 @@ impl BundleReconciler {
 
     async fn observe_objects(&self, owner: &Applicant, plan: &Plan, walked: bool) -> ObservedObjects {
         let interpretation = &self.context.interpretation;
-        let has_customizations = interpretation.has_customizations();
+        let has_rules = interpretation.has_rules();
         let mut observed = ObservedObjects::default();
         for desired in plan.phases.all() {
             let Some(key) = ObjectKey::of(desired) else {
                 continue;
             };
-            // Without any customization most are asked about by nobody, whatever they are like.
-            if !has_customizations && !interpretation.judges(desired) {
+            // Without any rule most are asked about by nobody, whatever they are like.
+            if !has_rules && !interpretation.judges(desired) {
                 continue;
             }
             if let Some(why) = interpretation.why_unknown(desired) {
@@ -145,13 +151,14 @@ impl BundleReconciler {
             }
             let customized =
                 |object: &Value| interpretation.is_customized(Operation::InterpretHealth, object);
-            let is_customized = customized(desired) || seen.as_deref().is_some_and(customized);
-            observed.is_customized |= is_customized;
+            let ruled = |object: &Value| interpretation.has_rule(Operation::InterpretHealth, object);
+            let has_rule = ruled(desired) || seen.as_deref().is_some_and(ruled);
+            observed.is_customized |= customized(desired) || seen.as_deref().is_some_and(customized);
             let is_current = |seen: &Value| !walked || self.is_current(owner, desired, seen);
             let is_enough = |seen: &Arc<Value>| {
                 let is_whole = self.context.index.find_whole(&key).is_some();
                 // Of a definition the index lacks the schemas only, of which nothing is known natively.
-                let is_definition = Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION && !is_customized;
+                let is_definition = Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION && !has_rule;
                 (is_whole || is_definition) && is_current(seen)
             };
             match self.read_unless(seen, is_enough, &key).await {
@@ -264,6 +271,7 @@ pub(super) mod tests {
         }
 
         async fn health_of(&self, plan: &Plan) -> BundleHealth {
+            self.reconciler.learn_rules().await.ok().unwrap();
             let health = self
                 .reconciler
                 .health(&self.deployment, &self.owner, plan, true)
@@ -369,7 +377,7 @@ pub(super) mod tests {
         broken["spec"]["customizations"] = json!({"retention": {"luaScript": "no script"}});
         bed.customize(broken);
         bed.show(&scaler(), json!({}));
-        assert!(bed.reconciler.learn_customizations().await.is_ok());
+        assert!(bed.reconciler.learn_rules().await.is_ok());
         assert!(bed.reconciler.ensure(&scaler(), &bed.owner).await.is_ok());
         let BundleHealth::Unknown { message } = bed.health_of(&plan([scaler()])).await else {
             panic!("it is known");
@@ -391,6 +399,7 @@ pub(super) mod tests {
     async fn health_is_looked_at_when_deployments_are_available_and_looked_at_again() {
         let bed = HealthBed::new().await;
         bed.customize(interpretation("1", "Ready"));
+        assert!(bed.reconciler.learn_rules().await.is_ok());
         bed.show(&scaler(), ready("False"));
         let plan = plan([scaler()]);
         let gate = |at| Err(Halt::Gate(InstallOutcome::waiting(at, "Waiting", "")));

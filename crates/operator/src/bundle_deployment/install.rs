@@ -84,12 +84,13 @@ impl BundleReconciler {
         }
         self.settle(owner, plan, &armament, report).await?;
         report.finish();
-        self.note_inventory(deployment, plan, report).await?;
+        // As it is recorded before anybody is asked: the order in which it is applied may change, and is no news.
+        self.note_inventory(deployment, &loaded.plan, report).await?;
 
         report.at = Milestone::Migrated;
         self.migrate_storage(owner, plan, &traffic, report).await?;
         self.remove_dropped(deployment, owner, plan, &traffic).await?;
-        self.settle_records(deployment, plan, report).await?;
+        self.settle_records(deployment, &loaded.plan, report).await?;
         Ok(Action::AwaitChange)
     }
 

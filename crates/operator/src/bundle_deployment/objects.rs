@@ -78,14 +78,14 @@ impl BundleReconciler {
     }
 
     /// What becomes of an object that was not applied: one of which it is not known what must be kept stays as it is, if it was
-    /// applied before as it is to be. Only that is said of it then.
+    /// applied before as it is to be, or if who would know comes up by this install. Only that is said of it then.
     fn leave(&self, object: &Value, owner: &Applicant, error: ApplyError) -> Result<(), Halt> {
         let key = ObjectKey::of(object).filter(|_| matches!(error, ApplyError::Retention { .. }));
         let seen = key.as_ref().and_then(|key| self.context.index.find(key));
         let was_applied = seen.is_some_and(|seen| self.context.applier.was_applied(object, &seen, owner));
+        let name = &owner.bundle_deployment;
         match key {
-            Some(key) if was_applied => {
-                let name = &owner.bundle_deployment;
+            Some(key) if was_applied || self.context.interpretation.may_be_left(name, object) => {
                 self.unretained.note(name, key, error.to_string());
                 Ok(())
             }

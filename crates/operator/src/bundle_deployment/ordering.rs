@@ -18,8 +18,8 @@ const LONGEST: usize = 512;
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// The plan with the objects of each phase after those that they depend on, as customizations say. What Kubernetes' own
-    /// kinds depend on is in earlier phases. Where a customization fails, an object stays where it is, and the report says so.
+    /// The plan with the objects of each phase after those that they depend on, as customizations and webhooks say. What Kubernetes'
+    /// own kinds depend on is in earlier phases. Where one fails, an object stays where it is, and the report says so.
     pub(super) async fn in_order<'a>(
         &self,
         deployment: &BundleDeployment,
@@ -33,13 +33,14 @@ impl BundleReconciler {
         let asked = plan
             .phases
             .all()
-            .filter(|object| interpretation.is_customized(Operation::InterpretDependency, object));
+            .filter(|object| interpretation.has_rule(Operation::InterpretDependency, object));
         let asked: Vec<_> = asked.cloned().collect();
         if asked.is_empty() {
             return Ok(Cow::Borrowed(plan));
         }
         let keys: Vec<_> = asked.iter().map(ObjectKey::of).collect();
-        let answers = interpretation.dependencies(asked).await?;
+        let name = deployment.metadata.name.as_deref().unwrap_or_default();
+        let answers = interpretation.dependencies(name, asked).await?;
         let mut dependencies: HashMap<ObjectKey, Vec<DependentObjectReference>> = HashMap::new();
         for (key, answer) in keys.into_iter().zip(answers) {
             let Some(key) = key else { continue };
@@ -91,7 +92,7 @@ mod tests {
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "settings"}});
         let plan = plan([scaler(), settings]);
         let mut report = InstallReport::new(&bed.deployment);
-        assert!(bed.reconciler.learn_customizations().await.is_ok());
+        assert!(bed.reconciler.learn_rules().await.is_ok());
         let ordered = bed.reconciler.in_order(&bed.deployment, &plan, &mut report).await;
         let ordered = ordered.ok().unwrap();
         let kinds = ordered

@@ -112,6 +112,7 @@ impl BundleReconciler {
             self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
             self.unretained.forget(&name);
+            self.context.interpretation.forget(&name);
             self.reported.forget(&name);
             self.announced.forget(&key);
             return Ok(Action::AwaitChange);
@@ -185,9 +186,10 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
         finalizer::ensure(&self.context, object).await?;
-        self.learn_customizations().await?;
+        self.learn_rules().await?;
         if let Some(name) = &deployment.metadata.name {
             self.unretained.forget(name);
+            self.context.interpretation.begin_look(name);
         }
         self.install(deployment, report).await
     }

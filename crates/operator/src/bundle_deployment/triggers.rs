@@ -25,7 +25,7 @@ use super::{
     report::{NOTICES, WARNINGS},
 };
 use crate::{
-    context::Context, injection::REPAIRED, install::status::Milestone, interpretation::CUSTOMIZATION_KINDS,
+    context::Context, injection::REPAIRED, install::status::Milestone, interpretation::INTERPRETATION_KINDS,
 };
 
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
@@ -69,7 +69,7 @@ pub(super) fn watch_everything(context: &Context) {
     for kind in OWNED_KINDS.iter().filter(|kind| !WHOLE_KINDS.contains(kind)) {
         context.watches.want(owned(kind.clone()));
     }
-    for kind in CUSTOMIZATION_KINDS {
+    for kind in INTERPRETATION_KINDS {
         context.watches.want(Watch::all(kind));
     }
     for label in RECORDS {
@@ -226,7 +226,7 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         }
     }
     // Its targets may be objects of any bundle, as they were and as they are.
-    if CUSTOMIZATION_KINDS.contains(&kind) {
+    if INTERPRETATION_KINDS.contains(&kind) {
         names.extend(named(index, |_| true));
     }
     if kind == kinds::NAMESPACE {

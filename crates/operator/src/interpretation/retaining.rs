@@ -1,8 +1,11 @@
 //! What an apply keeps of what others have set in objects of bundles.
 
-use interpreter::{InterpreterSource, Operation};
+use std::collections::HashSet;
+
+use interpreter::{InterpretError, InterpreterSource, Operation, interpreter::InterpreterFailure};
 use serde_json::Value;
 use thiserror::Error;
+use tokio::time::Instant;
 use windlass_api::ObjectInterpretation;
 use windlass_cluster::{
     apply::{Retaining, Retention},
@@ -10,19 +13,22 @@ use windlass_cluster::{
 };
 use windlass_object::{names, object};
 
-use super::object_interpretation::{Interpretation, beside};
+use super::{
+    look_times::LookWait,
+    object_interpretation::{Interpretation, beside},
+};
 
 /// Why it is not known what must be kept.
 #[derive(Debug, Error)]
 enum UnknownRetentionError {
-    #[error("customizations of how objects are interpreted cannot be listed")]
+    #[error("who says how objects are interpreted cannot be listed")]
     Unlisted,
     #[error("{0}")]
     Unusable(String),
 }
 
 /// Who is asked while it is not known who there is.
-const ANYBODY: &str = "a customization that is not known";
+const ANYBODY: &str = "whoever is asked, which is not known,";
 
 /// Who is asked while one that may answer cannot be used.
 const UNUSABLE: &str = "a customization that cannot be used";
@@ -43,6 +49,20 @@ impl Interpretation {
             _ => false,
         };
         is_at_stake && !self.native.interpreters(Operation::Retain, desired).is_empty()
+    }
+
+    /// Whether any webhook is asked what to keep of `desired`, of those that are not `spared`.
+    fn asks_any(&self, desired: &Value, spared: &HashSet<String>) -> bool {
+        let mut asked = self.webhooks.asked(Operation::Retain, desired).into_iter();
+        asked.any(|webhook| !spared.contains(webhook.uid()))
+    }
+
+    /// Why it is not known what to keep of `desired`: who failed is said already where it is who answers, as is the object.
+    fn why(&self, error: InterpretError, desired: &Value) -> InterpreterFailure {
+        match self.first_rule(Operation::Retain, desired) {
+            Some(by) if by == error.interpreter => error.source,
+            _ => error.into(),
+        }
     }
 
     /// Whether the BundleDeployment of an object wants none of this.
@@ -69,9 +89,8 @@ impl Retention for Interpretation {
         if learned.unusable_for(Operation::Retain, desired).is_some() {
             return Some(UNUSABLE.to_owned());
         }
-        let asked = self.customizations.interpreters(Operation::Retain, desired);
-        let customized = asked.first().map(|interpreter| interpreter.name());
-        customized.or_else(|| self.keeps_natively(desired).then(|| "Windlass".to_owned()))
+        let rule = self.first_rule(Operation::Retain, desired);
+        rule.or_else(|| self.keeps_natively(desired).then(|| "Windlass".to_owned()))
     }
 
     fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> Retaining<'a> {
@@ -86,13 +105,24 @@ impl Retention for Interpretation {
             if let Some(unusable) = learned.unusable_for(Operation::Retain, desired) {
                 return Err(UnknownRetentionError::Unusable(unusable.message.clone()).into());
             }
-            let interpreter = self.interpreter.clone();
-            if !self.is_customized(Operation::Retain, desired) {
-                return Ok(Some(interpreter.retain(desired, observed).await?));
+            let spared = self.spared(desired);
+            let is_customized = self.is_customized(Operation::Retain, desired);
+            let asks_webhook = self.asks_any(desired, &spared);
+            if !is_customized && !asks_webhook && !self.keeps_natively(desired) {
+                return Ok(None);
             }
-            let (desired, observed) = (desired.clone(), observed.clone());
-            let kept = beside(async move { interpreter.retain(&desired, &observed).await }).await;
-            Ok(Some(kept??))
+            let deployment = object::label(desired, names::BUNDLE_DEPLOYMENT).unwrap_or_default();
+            // Who asks scripts only waits for nobody.
+            let wait = asks_webhook.then(|| self.times.wait(deployment));
+            let until = wait.as_ref().map_or_else(Instant::now, LookWait::until);
+            let interpreter = self.interpreter(until, spared);
+            if !is_customized {
+                let kept = interpreter.retain(desired, observed).await;
+                return kept.map(Some).map_err(|error| self.why(error, desired));
+            }
+            let (asked, observed) = (desired.clone(), observed.clone());
+            let kept = beside(async move { interpreter.retain(&asked, &observed).await }).await?;
+            kept.map(Some).map_err(|error| self.why(error, desired))
         })
     }
 }
@@ -130,7 +160,7 @@ mod tests {
         let index = Arc::new(Index::new());
         let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
         index.apply(&watch, interpretation(retention));
-        let interpretation = Arc::new(Interpretation::new(index.clone()));
+        let interpretation = Arc::new(Interpretation::reading(index.clone()));
         interpretation.learn(Vec::new()).await.unwrap();
         (interpretation, index)
     }
@@ -200,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn natively_only_what_an_apply_would_take_away_is_asked_about() {
-        let interpretation = Interpretation::new(Arc::new(Index::new()));
+        let interpretation = Interpretation::reading(Arc::new(Index::new()));
         let account = |field: &str| {
             let mut account =
                 json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});

@@ -1,15 +1,6 @@
 // Programs that a seeded generator makes: guards, arithmetic, selections, what is missing, kinds that do not fit.
 
-/** A generator of numbers between 0 and 1 that is the same everywhere (mulberry32). */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
+import { random } from "./random.js";
 
 /** What is there of each kind in most of the objects. */
 const PATHS = {

@@ -112,7 +112,9 @@ impl<'a> Evaluation<'a, '_> {
         operand: &'a Expression,
         scope: ScopeId,
     ) -> Evaluated<CueValue<'a>> {
-        self.needs_a_value(operand, operator.symbol())?;
+        if matches!(operand.kind, ExpressionKind::Kind(_) | ExpressionKind::Top) {
+            return Err(self.error(format!("{:?} needs a value, not a kind", operator.symbol())));
+        }
         let value = self.decided(operand, scope)?;
         self.position = operand.position;
         match (operator, &value) {
@@ -125,16 +127,6 @@ impl<'a> Evaluation<'a, '_> {
             (UnaryOperator::Not, CueValue::Bool(value)) => Ok(CueValue::Bool(!value)),
             (UnaryOperator::Not, _) => Err(self.wrong_kind(&value, KindSet::BOOL)),
             _ => Err(self.wrong_kind(&value, KindSet::NUMBER)),
-        }
-    }
-
-    /// A kind that is written down is no operand.
-    pub(super) fn needs_a_value(&self, operand: &Expression, symbol: &str) -> Evaluated<()> {
-        match operand.kind {
-            ExpressionKind::Kind(_) | ExpressionKind::Top => {
-                Err(self.error(format!("{symbol:?} needs a value, not a kind")))
-            }
-            _ => Ok(()),
         }
     }
 

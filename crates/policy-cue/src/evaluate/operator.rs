@@ -30,11 +30,6 @@ impl<'a> Evaluation<'a, '_> {
         for operation in rest {
             self.step()?;
             self.position = operation.position;
-            let symbol = operation.operator.symbol();
-            if left.is_none() {
-                self.needs_a_value(first, symbol)?;
-            }
-            self.needs_a_value(&operation.right, symbol)?;
             let is_equality = matches!(
                 operation.operator,
                 BinaryOperator::Equal | BinaryOperator::NotEqual

@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// Names that select nothing unless they are in quotes.
+const KEYWORDS: &[&str] = &["false", "for", "if", "in", "let", "null", "true"];
+
 /// From the loosest to the tightest: `||`, `&&`, comparisons, sums, products.
 const PRECEDENCES: &[&[(TokenKind, BinaryOperator)]] = &[
     &[(TokenKind::Or, BinaryOperator::Or)],
@@ -191,7 +194,10 @@ impl<'s> Parser<'s> {
         let field = match self.token.kind {
             TokenKind::Identifier => {
                 let name = self.advance()?.text;
-                if name.starts_with('#') || name.starts_with("_#") {
+                if KEYWORDS.contains(&name) {
+                    let message = format!("{name:?} is a word of CUE; put it in quotes to select a field");
+                    self.problems.push(CueProblem::syntax(position, message));
+                } else if name.starts_with('#') || name.starts_with("_#") {
                     self.refuse(
                         position,
                         "definition",

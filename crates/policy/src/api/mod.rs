@@ -19,7 +19,7 @@ mod origin;
 mod override_policy;
 mod pod;
 mod reference;
-mod schemas;
+pub(crate) mod schemas;
 mod selector;
 mod status;
 mod template;

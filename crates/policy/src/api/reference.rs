@@ -67,7 +67,7 @@ pub struct HttpReference {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
     /// The body of a POST, any JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub body: Option<Value>,
     /// Who asks.

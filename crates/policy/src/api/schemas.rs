@@ -21,6 +21,6 @@ pub(super) fn containers() -> Value {
 }
 
 /// Any JSON.
-pub(super) fn any(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -290,7 +290,8 @@ fn function(name: &str, weights: &[u64], weight: u64, parts: &[&IdedExpr]) -> (u
         }
         "contains" | "containsCIDR" | "containsIP" | "equivalent" | "intersects" | "distinct"
         | "sets.contains" | "sets.equivalent" | "sets.intersects" | "flatten" | "sort" => {
-            (weight.saturating_mul(weight) / 64 + weight, weight)
+            let compared = weight.saturating_mul(weight) / 64;
+            (compared.saturating_add(weight), weight)
         }
         _ => (weight, weight.saturating_mul(2).saturating_add(64)),
     }

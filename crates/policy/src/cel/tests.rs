@@ -353,3 +353,17 @@ fn hostile_expressions_are_not_evaluated_where_they_would_take_too_much() {
         Ok(json!(true))
     );
 }
+
+#[test]
+fn lists_of_any_length_are_reckoned_without_overflow() {
+    for expression in [
+        "lists.range(size(object.spec.containers)).flatten() == []",
+        "lists.range(9223372036854775807).distinct() == []",
+    ] {
+        let error = holds(expression).unwrap_err();
+        assert!(
+            !error.contains("form that is not supported"),
+            "{expression}: {error}"
+        );
+    }
+}

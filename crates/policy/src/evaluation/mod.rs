@@ -1,5 +1,6 @@
 //! What becomes of a request.
 
+mod explanation;
 mod failure;
 mod overriding;
 mod policy_set;
@@ -10,6 +11,7 @@ mod tests;
 mod validation;
 
 pub use self::{
+    explanation::{ExplainedPart, PolicyExplanation},
     failure::{FailureReason, PolicyFailure},
     overriding::{AppliedStep, OverrideOutcome},
     policy_set::{PolicyEvaluation, PolicySet},

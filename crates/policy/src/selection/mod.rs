@@ -1,6 +1,7 @@
 //! Which policies are for an object.
 
 mod field_path;
+mod mismatch;
 mod policy_index;
 mod selector;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 pub use self::selector::SelectionError;
 pub(crate) use self::{
     field_path::{field, written},
+    mismatch::{label_mismatch, mismatch},
     policy_index::PolicyIndex,
     selector::{SubjectMatcher, check, selects_content},
 };

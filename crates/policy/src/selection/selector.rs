@@ -130,7 +130,7 @@ fn check_labels(name: &str, selector: &Value, problems: &mut PolicyProblems) {
     }
 }
 
-fn labels(object: &Value) -> &Value {
+pub(super) fn labels(object: &Value) -> &Value {
     object.pointer("/metadata/labels").unwrap_or(&Value::Null)
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn selects_content(selector: &ResourceSelector, object: &Value) -> bo
             .is_none_or(|selector| fits_fields(selector, object))
 }
 
-fn fits_fields(selector: &FieldSelector, object: &Value) -> bool {
+pub(super) fn fits_fields(selector: &FieldSelector, object: &Value) -> bool {
     let has = |(path, value): (&String, &String)| {
         field(object, path)
             .and_then(written)

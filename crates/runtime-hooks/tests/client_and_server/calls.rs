@@ -4,15 +4,13 @@ use runtime_hooks::{
     client::CallOptions,
     cluster_api::{BeforeClusterUpgrade, BeforeClusterUpgradeRequest},
 };
+use test_authority::TestAuthority;
 
-use crate::{
-    authority::Authority,
-    extension::{Extension, call},
-};
+use crate::extension::{Extension, call};
 
 #[tokio::test]
 async fn handlers_are_discovered_and_called() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let server = Extension::start(&authority, None).await;
     let client = server.client(&authority.pem(), None).await;
     let names = client.handlers::<BeforeClusterUpgrade>("default").await.unwrap();
@@ -39,7 +37,7 @@ async fn handlers_are_discovered_and_called() {
 
 #[tokio::test]
 async fn who_sends_too_much_is_told() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let server = Extension::start(&authority, None).await;
     let client = server.client(&authority.pem(), None).await;
     for (length, expected) in [

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{
-    authority::Authority,
-    extension::{Extension, SLOW, call},
-};
+use test_authority::TestAuthority;
+
+use crate::extension::{Extension, SLOW, call};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_are_under_way_are_answered() {
-    let authority = Authority::new("first");
+    let authority = TestAuthority::new("first");
     let mut server = Extension::start(&authority, None).await;
     let client = server.client(&authority.pem(), None).await;
     let calls: Vec<_> = (0..30)

@@ -6,7 +6,6 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use rcgen::ExtendedKeyUsagePurpose;
 use runtime_hooks::{
     Catalog, Registry,
     client::{CallOptions, HookClient},
@@ -25,9 +24,8 @@ use runtime_hooks::{
 };
 use serde_json::json;
 use tempfile::TempDir;
+use test_authority::TestAuthority;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
-
-use crate::authority::Authority;
 
 /// How often the server reads its files.
 pub(crate) const PERIOD: Duration = Duration::from_millis(10);
@@ -49,7 +47,7 @@ struct At(SocketAddr);
 
 impl Extension {
     /// A server with a certificate of `authority`, which asks clients for one of `clients`.
-    pub(crate) async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
+    pub(crate) async fn start(authority: &TestAuthority, clients: Option<&TestAuthority>) -> Self {
         let folder = TempDir::new().unwrap();
         issue(authority, folder.path());
         let files = CertificateFiles::in_folder(folder.path());
@@ -113,8 +111,8 @@ impl Resolve for At {
 }
 
 /// Writes a certificate for the server.
-pub(crate) fn issue(authority: &Authority, folder: &Path) {
-    let issued = authority.issue("extension.system.svc", ExtendedKeyUsagePurpose::ServerAuth);
+pub(crate) fn issue(authority: &TestAuthority, folder: &Path) {
+    let issued = authority.server(&["extension.system.svc"]);
     issued.write(folder);
 }
 

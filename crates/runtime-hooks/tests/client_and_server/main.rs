@@ -7,7 +7,6 @@
     reason = "a failed test is what they are for"
 )]
 
-mod authority;
 mod calls;
 mod ending;
 mod extension;

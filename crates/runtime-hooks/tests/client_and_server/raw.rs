@@ -7,13 +7,14 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
+use test_authority::TestAuthority;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::{authority::Authority, extension::Extension};
+use crate::extension::Extension;
 
 const PATH: &str = "/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/says";
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Who is called.
 struct Raw {
-    authority: Authority,
+    authority: TestAuthority,
     server: Extension,
 }
 
@@ -29,7 +30,7 @@ struct Raw {
 
 impl Raw {
     async fn new() -> Self {
-        let authority = Authority::new("first");
+        let authority = TestAuthority::new("first");
         let server = Extension::start(&authority, None).await;
         Self { authority, server }
     }

@@ -10,18 +10,15 @@ use std::{
     time::Duration,
 };
 
-use rcgen::ExtendedKeyUsagePurpose;
 use runtime_hooks::{
     client::HookClient,
     server::webhook_transport::{CertificateFiles, LiveCertificate},
 };
 use tempfile::TempDir;
+use test_authority::TestAuthority;
 use tokio::task::JoinSet;
 
-use crate::{
-    authority::Authority,
-    extension::{Extension, PERIOD, call, config, issue},
-};
+use crate::extension::{Extension, PERIOD, call, config, issue};
 
 /// Callers, and how often they have called.
 struct Callers {
@@ -88,7 +85,7 @@ async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_the_servers_ca_is_replaced() {
-    let [first, second] = ["first", "second"].map(Authority::new);
+    let [first, second] = ["first", "second"].map(TestAuthority::new);
     let server = Extension::start(&first, None).await;
     let client = server.client(&first.pem(), None).await;
     let handlers = client.discover(&config(&first.pem())).await.unwrap().handlers;
@@ -115,19 +112,22 @@ async fn no_call_fails_while_the_servers_ca_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_the_clients_ca_is_replaced() {
-    let (authority, [first, second]) = (Authority::new("servers"), ["first", "second"].map(Authority::new));
+    let (authority, [first, second]) = (
+        TestAuthority::new("servers"),
+        ["first", "second"].map(TestAuthority::new),
+    );
     let server = Extension::start(&authority, Some(&first)).await;
     let ca_bundle = authority.pem();
-    let issue_to = |authority: &Authority, folder: &Path| {
-        let issued = authority.issue("client", ExtendedKeyUsagePurpose::ClientAuth);
+    let issue_to = |authority: &TestAuthority, folder: &Path| {
+        let issued = authority.client();
         issued.write(folder);
     };
-    let identity = |authority: &Authority| {
+    let identity = |authority: &TestAuthority| {
         let folder = TempDir::new().unwrap();
         issue_to(authority, folder.path());
         folder
     };
-    let of = |authority: &Authority| {
+    let of = |authority: &TestAuthority| {
         let folder = identity(authority);
         LiveCertificate::load(&CertificateFiles::in_folder(folder.path())).ok()
     };

@@ -4,6 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use rustls::ClientConfig;
 use tempfile::TempDir;
+use test_authority::{TestAuthority, TestCertificate};
 use tokio::sync::oneshot;
 use webhook_transport::{
     CertificateFiles, LiveCertificate,
@@ -11,7 +12,7 @@ use webhook_transport::{
 };
 
 use crate::{
-    authority::{Authority, Issued, client},
+    client::{NAME, client},
     server::{HTTP1, HTTP2, PERIOD, Served, Server, eventually},
 };
 
@@ -52,7 +53,7 @@ async fn requests_are_answered_over_both_versions_of_http() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_replaced_while_calls_go_on() {
     let served = Served::new();
-    let second = Authority::new("second");
+    let second = TestAuthority::new("second");
     let server = Arc::new(Server::start(served.tls(), options()).await);
     let mut callers = Vec::new();
     for version in [HTTP1, HTTP2] {
@@ -78,7 +79,7 @@ async fn certificates_are_replaced_while_calls_go_on() {
     }
     let only = |authority| client(&[authority], None, &[HTTP1]);
     for (version, authority) in (2..).zip([&served.authority, &second, &served.authority, &second]) {
-        authority.server().mount(served.folder.path(), version);
+        authority.server(&[NAME]).mount(served.folder.path(), version);
         eventually("the new certificate is served", async || {
             server.handshake(&only(authority)).await.is_ok()
         })
@@ -95,7 +96,7 @@ async fn certificates_are_replaced_while_calls_go_on() {
 async fn files_that_cannot_be_served_leave_the_certificate_as_it_is() {
     let served = Served::new();
     let server = Server::start(served.tls(), options()).await;
-    let stranger = Authority::new("stranger").server();
+    let stranger = TestAuthority::new("stranger").server(&[NAME]);
     let folder = served.folder.path();
     for (file, content) in [
         ("tls.crt", &stranger.certificate),
@@ -121,7 +122,7 @@ async fn files_that_cannot_be_served_leave_the_certificate_as_it_is() {
 
 #[tokio::test]
 async fn a_certificate_may_come_later() {
-    let (authority, folder) = (Authority::new("first"), TempDir::new().unwrap());
+    let (authority, folder) = (TestAuthority::new("first"), TempDir::new().unwrap());
     let files = CertificateFiles::in_folder(folder.path());
     assert!(LiveCertificate::follow(files.clone(), PERIOD).is_err());
     let certificate = LiveCertificate::wait_for(files, PERIOD);
@@ -129,7 +130,7 @@ async fn a_certificate_may_come_later() {
     let server = Server::start(tls, options()).await;
     let client = client(&[&authority], None, &[HTTP2]);
     assert!(server.handshake(&client).await.is_err());
-    authority.server().mount(folder.path(), 1);
+    authority.server(&[NAME]).mount(folder.path(), 1);
     eventually("the certificate is served", async || {
         server.handshake(&client).await.is_ok()
     })
@@ -138,7 +139,7 @@ async fn a_certificate_may_come_later() {
 }
 
 /// What a client of each kind is answered: without a certificate, and with one of each authority.
-async fn answers(server: &Server, served: &Served, identities: &[Issued]) -> Vec<Option<String>> {
+async fn answers(server: &Server, served: &Served, identities: &[TestCertificate]) -> Vec<Option<String>> {
     let identities = [None].into_iter().chain(identities.iter().map(Some));
     let mut answers = Vec::new();
     for identity in identities {
@@ -154,14 +155,14 @@ async fn answers(server: &Server, served: &Served, identities: &[Issued]) -> Vec
 async fn clients_are_asked_for_a_certificate_of_their_authority() {
     let served = Served::new();
     let file = served.folder.path().join("ca.crt");
-    let [first, second] = ["first clients", "second clients"].map(Authority::new);
+    let [first, second] = ["first clients", "second clients"].map(TestAuthority::new);
     let identities = [first.client(), second.client()];
     let (refused, anonymous, known) = (None, Some("0"), Some("1"));
     for (authority, without) in [
         (ClientAuthority::required(&file), refused),
         (ClientAuthority::optional(&file), anonymous),
     ] {
-        fs::write(&file, &first.pem).unwrap();
+        fs::write(&file, first.pem()).unwrap();
         let tls = ServerTls::with_clients(
             served.certificate(),
             HttpVersions::Http1And2,
@@ -176,8 +177,8 @@ async fn clients_are_asked_for_a_certificate_of_their_authority() {
         };
         assert!(is_answered([without, known, refused]).await, "{authority:?}");
         for (content, clients) in [
-            (format!("{}{}", first.pem, second.pem), [known, known]),
-            (second.pem.clone(), [refused, known]),
+            (format!("{}{}", first.pem(), second.pem()), [known, known]),
+            (second.pem().clone(), [refused, known]),
             (String::new(), [refused, known]),
         ] {
             fs::write(&file, &content).unwrap();
@@ -199,8 +200,8 @@ async fn clients_are_asked_for_a_certificate_of_their_authority() {
 async fn nobody_who_is_not_trusted_any_more_goes_on_with_an_old_session() {
     let served = Served::new();
     let file = served.folder.path().join("ca.crt");
-    let [first, second] = ["first clients", "second clients"].map(Authority::new);
-    fs::write(&file, &first.pem).unwrap();
+    let [first, second] = ["first clients", "second clients"].map(TestAuthority::new);
+    fs::write(&file, first.pem()).unwrap();
     let clients = ClientAuthority::required(&file);
     let tls = ServerTls::with_clients(served.certificate(), HttpVersions::Http1, clients, PERIOD).unwrap();
     let server = Server::start(tls, options()).await;
@@ -208,7 +209,7 @@ async fn nobody_who_is_not_trusted_any_more_goes_on_with_an_old_session() {
     let client = client(&[&served.authority], Some(&first.client()), &[HTTP1]);
     let mut kept = server.connect(&client).await.unwrap();
     kept.ask("/").await.unwrap();
-    fs::write(&file, &second.pem).unwrap();
+    fs::write(&file, second.pem()).unwrap();
     eventually("it is refused", async || {
         answered(&server, &client).await.is_none()
     })

@@ -7,8 +7,8 @@
     reason = "a failed test is what they are for"
 )]
 
-mod authority;
 mod certificates;
+mod client;
 mod connections;
 mod ending;
 mod server;

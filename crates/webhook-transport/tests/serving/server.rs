@@ -11,6 +11,7 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{ClientConfig, pki_types::ServerName};
 use tempfile::TempDir;
+use test_authority::TestAuthority;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
@@ -24,7 +25,7 @@ use webhook_transport::{
     server::{ConnectedClient, Encryption, HttpVersions, ServerOptions, ServerTls, serve},
 };
 
-use crate::authority::{Authority, NAME, client};
+use crate::client::{NAME, client};
 
 /// How long something may take that comes for sure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -55,7 +56,7 @@ pub(crate) enum Sender {
 
 /// What TLS needs, in a folder.
 pub(crate) struct Served {
-    pub(crate) authority: Authority,
+    pub(crate) authority: TestAuthority,
     pub(crate) folder: TempDir,
 }
 
@@ -63,8 +64,8 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Self {
-        let (authority, folder) = (Authority::new("first"), TempDir::new().unwrap());
-        authority.server().mount(folder.path(), 1);
+        let (authority, folder) = (TestAuthority::new("first"), TempDir::new().unwrap());
+        authority.server(&[NAME]).mount(folder.path(), 1);
         Self { authority, folder }
     }
 

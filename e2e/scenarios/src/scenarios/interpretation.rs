@@ -83,7 +83,7 @@ async fn say(cluster: &TestCluster, status: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until Available has that status, for a reason, in these words.
-async fn available(
+pub(super) async fn available(
     cluster: &TestCluster,
     status: &str,
     reason: &str,

@@ -7,6 +7,7 @@ mod absences;
 mod added_kinds;
 mod admission_proof;
 mod adoption;
+mod asked_webhooks;
 mod blocking;
 mod callers;
 mod cert_manager;
@@ -61,6 +62,7 @@ mod secrets;
 mod self_managed;
 mod server_calls;
 mod service;
+mod service_address;
 mod service_endpoints;
 mod stand_in;
 mod target;
@@ -200,6 +202,8 @@ scenarios! {
     upgrade::a_downgrade_never_loses_stored_objects,
     operator_condition::an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_is_overridden,
     interpretation::a_bundle_is_available_when_its_custom_resource_is_healthy,
+    asked_webhooks::a_webhook_interprets_custom_resources_while_it_is_slow_down_and_back,
+    asked_webhooks::a_bundle_mends_an_interpreter_of_its_own_objects,
     retention::what_an_autoscaler_sets_is_kept_across_upgrades,
     retention::what_is_injected_into_pods_is_kept_across_an_upgrade,
     kept::the_installed_revision_is_kept_while_the_next_is_refused,

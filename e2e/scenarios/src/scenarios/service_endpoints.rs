@@ -79,7 +79,7 @@ impl Resolve for ServiceEndpoints {
 }
 
 /// The ready endpoints of the Service that has this name.
-async fn endpoints(client: &Client, host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
+pub(super) async fn endpoints(client: &Client, host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     let mut labels = host.split('.');
     let (name, namespace) = labels.next().zip(labels.next()).context("it is not a Service")?;
     let service = get(client, &format!("/api/v1/namespaces/{namespace}/services/{name}"))

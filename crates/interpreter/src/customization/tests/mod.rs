@@ -1,6 +1,9 @@
 mod admission;
 mod choice;
+#[cfg(feature = "lua")]
+mod config;
 mod crds;
+mod overruled;
 mod properties;
 #[cfg(feature = "lua")]
 mod scripts;

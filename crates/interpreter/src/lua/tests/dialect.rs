@@ -11,7 +11,6 @@ fn the_libraries_are_those_of_lua_5_1() {
         ("return 1 + 1", json!(2)),
         ("return 7 / 2", json!(3.5)),
         ("return tostring(3)", json!("3")),
-        ("return tostring(1e15)", json!("1e+15")),
         ("return 10 % 3", json!(1)),
         ("return #'abc'", json!(3)),
         ("return ('x'):upper()", json!("X")),
@@ -108,7 +107,7 @@ fn what_leads_out_is_not_there() {
             format!("test:1: {name} is not available")
         );
     }
-    assert_eq!(failed("return require('os')"), "test:1: module os not found");
+    assert_eq!(failed("return require('io')"), "test:1: module io not found");
 }
 
 #[test]
@@ -181,6 +180,10 @@ fn errors_name_the_script_and_its_line() {
     );
     assert_eq!(failed("error('own words')"), "test:1: own words");
     assert_eq!(failed("\n\n return ("), "test:3: unexpected symbol near 'end'");
+    assert_eq!(
+        failed("for i = 1, 2 do goto continue ::continue:: end"),
+        "test:1: '=' expected near 'continue'; Lua 5.1 has no goto: use if, or a function that returns"
+    );
     assert_eq!(
         failed("return require('kube').resourceAdd('much')"),
         "test:1: \"much\" is not a quantity: use for example 500m, 2, 1Gi or 1e3"
@@ -307,6 +310,8 @@ fn what_is_called_with_the_wrong_says_where() {
         ("os.time({year = 1})", "field 'month' missing in date table"),
         ("os.date('%c', 1e300)", "bad argument #2 to 'date' (out of range)"),
         ("require()", "module nil not found"),
+        ("tostring()", "bad argument #1 to 'tostring' (value expected)"),
+        ("tonumber()", "bad argument #1 to 'tonumber' (value expected)"),
         (
             "require('kube').resourceAdd({})",
             "bad argument #1 to 'resourceAdd' (string expected, got table)",
@@ -451,6 +456,10 @@ fn the_time_is_told_as_in_c() {
         (
             "return os.time({year = 2024, month = 1, day = 1, hour = 0, min = 0, sec = 90}) - os.time({year = 2024, month = 1, day = 1, hour = 0, min = 1, sec = 30})",
             json!(0),
+        ),
+        (
+            "return os.date('!%F %T', os.time({year = 2020, month = 0, day = 0, hour = 12, min = -1, sec = 61}))",
+            json!("2019-11-30 12:00:01"),
         ),
         (
             "return os.time({year = 1e6, month = 1, day = 1}) == nil",

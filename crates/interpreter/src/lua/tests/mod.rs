@@ -1,5 +1,6 @@
 //! Scripts, as people write them and as nobody should.
 
+mod as_karmada;
 mod attacks;
 mod beyond;
 mod compiling;

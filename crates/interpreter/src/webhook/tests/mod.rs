@@ -4,6 +4,7 @@ mod admission;
 mod answers;
 mod choice;
 mod patches;
+mod shadowing;
 mod wire;
 
 use std::{sync::Arc, time::Duration};

@@ -32,6 +32,15 @@ fn a_patch_is_one_of_rfc_6902() {
 }
 
 #[test]
+fn a_field_that_is_not_there_tests_as_null() {
+    let tested = |path: &str| apply(&json!([{"op": "test", "path": path, "value": null}]));
+    assert_eq!(tested("/spec/none"), Ok(deployment()));
+    for path in ["/spec/replicas", "/none/a", "/kind/a"] {
+        assert!(tested(path).is_err(), "{path}");
+    }
+}
+
+#[test]
 fn what_cannot_be_done_is_told_with_its_operation() {
     for (patch, expected) in [
         (

@@ -1,3 +1,4 @@
+mod explanation;
 mod failures;
 mod hostile;
 mod overriding;

@@ -1,0 +1,411 @@
+//! What is asked of webhooks, and when.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use interpreter::Operation;
+use serde_json::{Value, json};
+use tokio::time::{Instant, advance, sleep};
+use windlass_cluster::{Index, apply::Retention, kinds, telemetry::chain, watch::Watch};
+use windlass_object::{ObjectKey, names};
+
+use super::{
+    Interpretation,
+    testing::{Says, ScriptedWebhooks, configuration, show},
+};
+
+struct Bed {
+    index: Arc<Index>,
+    webhooks: Arc<ScriptedWebhooks>,
+    interpretation: Arc<Interpretation>,
+}
+
+fn widget(name: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"namespace": "n", "name": name, "uid": name, "resourceVersion": version,
+            "labels": {names::BUNDLE_DEPLOYMENT: "a"}},
+    })
+}
+
+fn healthy() -> Says {
+    Says::now(json!({"healthy": true}))
+}
+
+impl Bed {
+    /// With one webhook, at `/hook`, for Widgets.
+    async fn new(says: Says) -> Self {
+        let (index, webhooks) = (Arc::new(Index::new()), ScriptedWebhooks::new(says));
+        let interpretation = Interpretation::new(index.clone(), webhooks.clone(), Arc::default());
+        let bed = Self {
+            index,
+            webhooks,
+            interpretation: Arc::new(interpretation),
+        };
+        bed.configure(configuration("hook", "1", "Widget")).await;
+        bed
+    }
+
+    async fn configure(&self, object: Value) {
+        show(&self.index, object);
+        self.interpretation.learn(Vec::new()).await.unwrap();
+    }
+
+    /// What a look at these objects finds.
+    async fn look_of(&self, deployment: &str, objects: &[Value]) -> Vec<(bool, String)> {
+        self.interpretation.begin_look(deployment);
+        let asked = objects
+            .iter()
+            .map(|object| (ObjectKey::of(object).unwrap(), Arc::new(object.clone())));
+        let ailments = self.interpretation.ailments(deployment, asked.collect());
+        let ailments = ailments.await.unwrap().into_iter();
+        ailments.map(|ailment| (ailment.is_known, ailment.why)).collect()
+    }
+
+    async fn look(&self, objects: &[Value]) -> Vec<(bool, String)> {
+        self.look_of("a", objects).await
+    }
+
+    async fn retain(&self, desired: &Value, observed: &Value) -> Result<Option<Value>, String> {
+        let kept = self.interpretation.retain(desired, observed).await;
+        kept.map_err(|error| chain(&*error))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_asked_once_for_each_change_of_the_object_or_the_rules() {
+    let bed = Bed::new(healthy()).await;
+    assert!(
+        bed.interpretation.judges(&widget("w", "1")) && bed.interpretation.has_rules(),
+        "it is for them"
+    );
+    for _ in 0..3 {
+        assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+    }
+    assert_eq!(bed.webhooks.asked(), ["/hook InterpretHealth w"]);
+    bed.webhooks.say(Says::now(json!({"healthy": false})));
+    assert_eq!(bed.look(&[widget("w", "1")]).await, [], "nothing has changed");
+    let unhealthy = bed.look(&[widget("w", "2")]).await;
+    let [(true, why)] = &unhealthy[..] else {
+        panic!("{unhealthy:?}");
+    };
+    assert!(
+        why.ends_with("(ResourceInterpreterWebhookConfiguration hook, webhook w.example.com)"),
+        "{why}"
+    );
+    bed.look(&[widget("w", "2")]).await;
+    assert_eq!(bed.webhooks.asked().len(), 1);
+    // Another object of that name.
+    let mut other = widget("w", "2");
+    other["metadata"]["uid"] = "other".into();
+    bed.look(&[other]).await;
+    assert_eq!(bed.webhooks.asked().len(), 1);
+    let mut relabelled = configuration("hook", "2", "Widget");
+    relabelled["metadata"]["labels"] = json!({"a": "b"});
+    bed.configure(relabelled).await;
+    bed.look(&[widget("w", "2")]).await;
+    assert_eq!(bed.webhooks.asked(), [""; 0], "its webhooks are the same");
+    let mut changed = configuration("hook", "3", "Widget");
+    changed["webhooks"][0]["timeoutSeconds"] = 3.into();
+    bed.configure(changed).await;
+    bed.webhooks.say(healthy());
+    assert_eq!(bed.look(&[widget("w", "2")]).await, []);
+    assert_eq!(bed.webhooks.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_asked_once_for_each_change_of_either() {
+    let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL3NwZWMiLCJ2YWx1ZSI6eyJwYXVzZWQiOnRydWV9fV0=";
+    let bed = Bed::new(Says::now(json!({"patch": patch, "patchType": "JSONPatch"}))).await;
+    let desired = widget("w", "");
+    let by = bed.interpretation.answered_by(&desired);
+    assert_eq!(
+        by.as_deref(),
+        Some("ResourceInterpreterWebhookConfiguration hook, webhook w.example.com")
+    );
+    for _ in 0..2 {
+        let kept = bed.retain(&desired, &widget("w", "1")).await.unwrap().unwrap();
+        assert_eq!(kept["spec"]["paused"], true);
+    }
+    assert_eq!(bed.webhooks.asked(), ["/hook Retain w"]);
+    bed.retain(&desired, &widget("w", "2")).await.unwrap();
+    let mut changed = desired.clone();
+    changed["spec"] = json!({"size": 1});
+    bed.retain(&changed, &widget("w", "2")).await.unwrap();
+    // A look may go by what is desired and by what is installed, by turns.
+    bed.retain(&desired, &widget("w", "2")).await.unwrap();
+    bed.retain(&changed, &widget("w", "2")).await.unwrap();
+    assert_eq!(bed.webhooks.asked().len(), 2);
+    let disabled = json!({
+        "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
+        "spec": {"interpretation": "Disabled"},
+    });
+    show(&bed.index, disabled);
+    assert_eq!(bed.retain(&desired, &widget("w", "3")).await, Ok(None));
+    assert_eq!(bed.webhooks.asked(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_is_for_all_who_ask_the_same_and_some_are_under_way_at_a_time() {
+    let bed = Bed::new(Says::At(Duration::from_millis(200), json!({"healthy": true}))).await;
+    let widgets: Vec<_> = (0..20).map(|number| widget(&format!("w{number}"), "1")).collect();
+    let (one, other) = tokio::join!(bed.look_of("a", &widgets), bed.look_of("b", &widgets));
+    assert_eq!((one, other), (vec![], vec![]));
+    assert_eq!(bed.webhooks.asked().len(), 20);
+    assert_eq!(bed.webhooks.most_running(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_webhook_keeps_nobody_waiting_but_once() {
+    let bed = Bed::new(healthy()).await;
+    bed.configure(configuration("other", "1", "Gadget")).await;
+    let mut gadget = widget("g", "1");
+    gadget["kind"] = "Gadget".into();
+    bed.look(&[gadget.clone()]).await;
+    bed.webhooks
+        .say(Says::At(Duration::from_secs(9), json!({"healthy": true})));
+    let widgets = [widget("v", "1"), widget("w", "1")];
+    let begun = Instant::now();
+    let waiting = bed.look(&[&widgets[..], &[gadget.clone()]].concat()).await;
+    assert_eq!(waiting.len(), 2, "the gadget does not wait: {waiting:?}");
+    assert!(
+        waiting
+            .iter()
+            .all(|(is_known, why)| !is_known && why.ends_with("waiting for its answer")),
+        "{waiting:?}"
+    );
+    let first = begun.elapsed();
+    assert!(first <= Duration::from_secs(5), "{first:?}");
+    let begun = Instant::now();
+    let strange = [widget("x", "1")];
+    let (one, other) = tokio::join!(bed.look_of("a", &widgets), bed.look_of("b", &strange));
+    assert_eq!((one.len(), other.len()), (2, 1));
+    assert!(
+        begun.elapsed() < Duration::from_millis(50),
+        "it is known to be silent"
+    );
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(bed.look(&widgets).await, [], "it has answered meanwhile");
+    // Who is waited for again.
+    bed.webhooks
+        .say(Says::At(Duration::from_secs(1), json!({"healthy": true})));
+    assert_eq!(bed.look(&[widget("v", "2")]).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_waits_so_long_in_all() {
+    let bed = Bed::new(Says::Silence).await;
+    bed.interpretation.begin_look("a");
+    let begun = Instant::now();
+    for name in ["u", "v", "w", "x"] {
+        let object = widget(name, "1");
+        let said = bed.retain(&object, &object).await.unwrap_err();
+        assert!(said.contains("waiting for its answer"), "{said}");
+    }
+    let took = begun.elapsed();
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_fails_is_asked_again_later_and_later() {
+    let bed = Bed::new(Says::Nothing).await;
+    let mut calls = 0;
+    for second in 0..600 {
+        // Whatever the object is like.
+        let found = bed.look(&[widget("w", &second.to_string())]).await;
+        assert!(found[0].1.ends_with("connection refused"), "{found:?}");
+        calls += bed.webhooks.asked().len();
+        advance(Duration::from_secs(1)).await;
+    }
+    // After 2, 4, 8, 16, 32 seconds, and each 60 from then on.
+    assert!((13..=16).contains(&calls), "{calls}");
+    bed.webhooks.say(healthy());
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(bed.look(&[widget("w", "x")]).await, []);
+    assert_eq!(bed.webhooks.asked().len(), 1);
+    bed.webhooks.say(Says::Nothing);
+    bed.look(&[widget("w", "y")]).await;
+    advance(Duration::from_secs(3)).await;
+    bed.look(&[widget("w", "y")]).await;
+    assert_eq!(bed.webhooks.asked().len(), 2, "it begins anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whom_a_webhook_trusts_changes_nothing_of_its_answers_and_may_end_its_failures() {
+    let bed = Bed::new(healthy()).await;
+    let trusting = |version: &str| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::default().self_signed(&key).unwrap();
+        let mut trusting = configuration("hook", version, "Widget");
+        trusting["webhooks"][0]["clientConfig"]["caBundle"] = STANDARD.encode(certificate.pem()).into();
+        trusting
+    };
+    assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+    bed.configure(trusting("2")).await;
+    bed.webhooks.say(Says::Nothing);
+    assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+    assert_eq!(bed.look(&[widget("w", "2")]).await.len(), 1);
+    bed.webhooks.say(healthy());
+    assert_eq!(bed.look(&[widget("w", "2")]).await.len(), 1);
+    assert_eq!(bed.webhooks.asked().len(), 2);
+    bed.configure(trusting("3")).await;
+    assert_eq!(bed.look(&[widget("w", "2")]).await, []);
+    assert_eq!(bed.webhooks.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_webhook_says_of_an_object_counts_until_that_changes() {
+    let bed = Bed::new(Says::Failed).await;
+    let found = bed.look(&[widget("w", "1")]).await;
+    assert!(found[0].1.contains("not today"), "{found:?}");
+    bed.look(&[widget("w", "1")]).await;
+    assert_eq!(bed.webhooks.asked().len(), 1);
+    bed.webhooks.say(healthy());
+    assert_eq!(
+        bed.look(&[widget("w", "2")]).await,
+        [],
+        "somebody has corrected it"
+    );
+    let mut changed = configuration("hook", "2", "Widget");
+    changed["webhooks"][0]["timeoutSeconds"] = 3.into();
+    bed.configure(changed).await;
+    assert_eq!(
+        bed.look(&[widget("w", "1")]).await,
+        [],
+        "somebody has corrected the webhook"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn customizations_count_before_webhooks_before_what_is_known_and_an_error_is_the_answer() {
+    let bed = Bed::new(Says::now(json!({"healthy": false}))).await;
+    let service = |version: &str| {
+        let metadata = json!({"namespace": "n", "name": "s", "uid": "u", "resourceVersion": version});
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+    };
+    assert_eq!(bed.look(&[service("1")]).await, [], "as it is known natively");
+    bed.configure(configuration("services", "1", "Service")).await;
+    assert_eq!(bed.look(&[service("1")]).await.len(), 1);
+    bed.webhooks.say(Says::Nothing);
+    let unknown = bed.look(&[service("2")]).await;
+    assert!(!unknown[0].0, "{unknown:?}");
+    let mut lenient = configuration("services", "2", "Service");
+    lenient["webhooks"][0]["failurePolicy"] = "Ignore".into();
+    bed.configure(lenient).await;
+    bed.webhooks.asked();
+    for _ in 0..2 {
+        assert_eq!(bed.look(&[service("2")]).await, [], "it gives way");
+    }
+    assert_eq!(
+        bed.webhooks.asked().len(),
+        1,
+        "and is asked no more often for that"
+    );
+    let customization = |version: &str, script: &str| {
+        let script = format!("function InterpretHealth(observedObj)\n  {script}\nend");
+        json!({
+            "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
+            "metadata": {"name": "services", "resourceVersion": version},
+            "spec": {
+                "targets": [{"apiVersion": "v1", "kind": "Service"}],
+                "customizations": {"healthInterpretation": {"luaScript": script}},
+            },
+        })
+    };
+    bed.configure(customization("1", "return false")).await;
+    let found = bed.look(&[service("3")]).await;
+    assert!(
+        found[0].1.ends_with("(ResourceInterpretation services)"),
+        "{found:?}"
+    );
+    bed.configure(customization("2", "error('no script')")).await;
+    let found = bed.look(&[service("4")]).await;
+    assert!(found[0].1.contains("no script"), "{found:?}");
+    assert_eq!(bed.webhooks.asked(), [""; 0], "nobody behind is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_objects_depend_on_is_asked_of_webhooks() {
+    let needs = json!([{"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "s"}]);
+    let bed = Bed::new(Says::now(json!({ "dependencies": needs }))).await;
+    let objects = vec![widget("v", ""), widget("w", "")];
+    for _ in 0..2 {
+        let found = bed.interpretation.dependencies("a", objects.clone());
+        let found = found.await.unwrap();
+        let names: Vec<_> = found
+            .iter()
+            .map(|found| found.as_ref().unwrap()[0].name.as_deref())
+            .collect();
+        assert_eq!(names, [Some("s"), Some("s")]);
+    }
+    assert_eq!(bed.webhooks.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_webhooks_cannot_be_listed_nobody_says_what_is_kept() {
+    let bed = Bed::new(healthy()).await;
+    let unlisted = vec![kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION];
+    bed.interpretation.learn(unlisted.clone()).await.unwrap();
+    assert_eq!(bed.interpretation.unlisted(), unlisted);
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
+    assert!(bed.interpretation.answered_by(&service).is_some());
+    let error = bed.retain(&service, &service).await.unwrap_err();
+    assert!(error.ends_with("cannot be listed"), "{error}");
+    assert!(!bed.interpretation.may_be_left("a", &widget("w", "1")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_the_bundle_itself_does_not_keep_what_mends_it_from_coming() {
+    let bed = Bed::new(Says::Nothing).await;
+    bed.configure(configuration("any", "1", "*")).await;
+    let labelled = |mut object: Value| {
+        object["metadata"]["labels"] = json!({names::BUNDLE_DEPLOYMENT: "a"});
+        object
+    };
+    let deployment = labelled(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "n", "name": "d"},
+    }));
+    let scaler = labelled(json!({
+        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+        "metadata": {"namespace": "n", "name": "sizes"},
+    }));
+    let error = bed.retain(&deployment, &deployment).await.unwrap_err();
+    assert!(
+        error.contains("connection refused"),
+        "it is another's server: {error}"
+    );
+    assert!(!bed.interpretation.may_be_left("a", &scaler));
+    let owner = |namespace: &str| {
+        json!({
+            "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
+            "spec": {"namespace": namespace},
+        })
+    };
+    let service = |owner: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": "served", "name": "any", "labels": {names::BUNDLE_DEPLOYMENT: owner}},
+        })
+    };
+    let gone = kinds::SERVICE.object(Some("served"), "any");
+    for (namespace, of_service, is_own) in [
+        ("elsewhere", Some("a"), true),
+        ("served", Some("b"), false),
+        ("elsewhere", None, false),
+        ("served", None, true),
+    ] {
+        show(&bed.index, owner(namespace));
+        match of_service {
+            Some(owner) => show(&bed.index, service(owner)),
+            None => bed.index.delete(&Watch::all(kinds::SERVICE), &gone),
+        }
+        let kept = bed.retain(&deployment, &deployment).await;
+        assert_eq!(kept.is_ok(), is_own, "{namespace} {of_service:?}: {kept:?}");
+        assert!(bed.retain(&scaler, &scaler).await.is_err(), "it is asked");
+        assert_eq!(bed.interpretation.may_be_left("a", &scaler), is_own);
+        let health = bed.look(std::slice::from_ref(&deployment)).await;
+        assert!(!health[0].0, "{health:?}");
+    }
+    let retain = Operation::Retain;
+    assert!(bed.interpretation.asks_webhook(retain, &deployment));
+}

@@ -1,0 +1,130 @@
+//! Whether what became of a request is what was expected.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::{
+    policy_case::{ExpectedObject, ExpectedOutcome},
+    read::merged,
+};
+use crate::{Rehearsal, ValidationOutcome, api::ValidationAction, patch::JsonPatchOperation};
+
+/// What became of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseOutcome {
+    /// What became of the request.
+    pub rehearsal: Rehearsal,
+    /// Where that is not what was expected; empty where the case passes.
+    pub differences: Vec<CaseDifference>,
+}
+
+/// Where what became of a request is not what was expected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseDifference {
+    /// The field of `expect`.
+    pub field: &'static str,
+    /// What was expected: text, a list or an object; null for nothing.
+    pub expected: Value,
+    /// What there is.
+    pub actual: Value,
+}
+
+// === impl CaseOutcome ===
+
+impl CaseOutcome {
+    /// Whether the case passes.
+    pub fn passes(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// All of it.
+pub(super) fn differences(
+    expected: &ExpectedOutcome,
+    object: &Value,
+    rehearsal: &Rehearsal,
+) -> Vec<CaseDifference> {
+    let mut found = Vec::new();
+    let mut compare = |field, expected: Value, actual: Value| {
+        if expected != actual {
+            found.push(CaseDifference {
+                field,
+                expected,
+                actual,
+            });
+        }
+    };
+    let denials: Vec<_> = rehearsal
+        .findings(ValidationAction::Deny)
+        .map(|finding| finding.reason.as_str())
+        .collect();
+    compare("denied", json!(expected.denied), told(&denials.join("; ")));
+    let failures: Vec<_> = rehearsal.refusals().map(ToString::to_string).collect();
+    let failures = failures.join("; ");
+    let is_expected = |error: &String| failures.contains(error.as_str()) && !failures.is_empty();
+    if !expected.error.as_ref().is_some_and(is_expected) {
+        compare("error", json!(expected.error), told(&failures));
+    }
+    // Whether it is refused is told already.
+    let is_refusal_expected = expected.denied.is_some() || expected.error.is_some();
+    if rehearsal.is_allowed() && !is_refusal_expected {
+        let (before, after) = (object, &rehearsal.overriding.object);
+        match &expected.object {
+            ExpectedObject::Same => compare("object", before.clone(), after.clone()),
+            ExpectedObject::Whole(object) => compare("object", object.object(), after.clone()),
+            ExpectedObject::Change(change) => compare("change", merged(before, change), after.clone()),
+            ExpectedObject::Patch(patch) => {
+                let answer = rehearsal.overriding.patch.iter();
+                compare(
+                    "patch",
+                    patch.clone(),
+                    answer.map(JsonPatchOperation::to_json).collect(),
+                );
+            }
+        }
+    }
+    let warnings = rehearsal.validation.iter().flat_map(ValidationOutcome::warnings);
+    compare(
+        "warnings",
+        json!(expected.warnings),
+        json!(warnings.collect::<Vec<_>>()),
+    );
+    let audits = rehearsal.findings(ValidationAction::Audit);
+    let audits: Vec<_> = audits
+        .map(|finding| format!("{}: {}", finding.policy, finding.reason))
+        .collect();
+    compare("audits", json!(expected.audits), json!(audits));
+    let ignored: Vec<_> = rehearsal.ignored().map(ToString::to_string).collect();
+    let is_ignored = |(expected, actual): (&String, &String)| actual.contains(expected.as_str());
+    if ignored.len() != expected.ignored.len() || !expected.ignored.iter().zip(&ignored).all(is_ignored) {
+        compare("ignored", json!(expected.ignored), json!(ignored));
+    }
+    found
+}
+
+fn told(message: &str) -> Value {
+    match message {
+        "" => Value::Null,
+        message => message.into(),
+    }
+}
+
+// === impl CaseDifference ===
+
+/// On one line. Objects are long: show how they differ instead.
+impl fmt::Display for CaseDifference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |value: &Value| match value {
+            Value::Null => "nothing".to_owned(),
+            value => value.to_string(),
+        };
+        write!(
+            formatter,
+            "{}: expected {}, not {}",
+            self.field,
+            shown(&self.expected),
+            shown(&self.actual)
+        )
+    }
+}

@@ -1,0 +1,253 @@
+//! What is known of a cluster and of servers, where nobody can be asked.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use windlass_object::{label_selector, object};
+
+use crate::{DataReference, FetchedAnswer, HttpRequest, api::HttpMethod};
+
+/// Objects of a cluster, and what servers answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownData {
+    /// The objects. Of several with one name the first counts.
+    pub objects: Vec<Value>,
+    /// The answers of servers. Of several to one request the first counts.
+    pub responses: Vec<KnownResponse>,
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownResponse {
+    /// How it is asked.
+    pub method: HttpMethod,
+    /// The whole URL, with its parameters.
+    pub url: String,
+    /// What comes of it.
+    pub answer: FetchedAnswer,
+}
+
+/// Which object is looked for.
+struct Wanted<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    is_confined: bool,
+}
+
+// === impl KnownData ===
+
+impl KnownData {
+    /// What comes of fetching something, where these are all there is; what an earlier one knows counts before the same in a later
+    /// one.
+    pub fn answer(known: &[&Self], reference: &DataReference) -> FetchedAnswer {
+        match reference {
+            DataReference::Object {
+                api_version,
+                kind,
+                namespace,
+                name,
+                is_confined,
+            } => {
+                let wanted = Wanted {
+                    api_version,
+                    kind,
+                    namespace,
+                    is_confined: *is_confined,
+                };
+                let mut objects = known.iter().flat_map(|known| &known.objects);
+                let found = objects.find(|object| wanted.is_met_by(object) && text(object, "name") == name);
+                found.map_or(FetchedAnswer::NotFound, |object| {
+                    FetchedAnswer::Found(object.clone())
+                })
+            }
+            DataReference::Objects {
+                api_version,
+                kind,
+                namespace,
+                label_selector,
+                is_confined,
+            } => {
+                let wanted = Wanted {
+                    api_version,
+                    kind,
+                    namespace,
+                    is_confined: *is_confined,
+                };
+                FetchedAnswer::Found(wanted.with_labels(known, label_selector).into())
+            }
+            DataReference::Http(request) => response(known, request),
+        }
+    }
+
+    /// The Namespace of that name, if one of these knows it.
+    pub fn namespace<'a>(known: &[&'a Self], name: &str) -> Option<&'a Value> {
+        let mut objects = known.iter().flat_map(|known| &known.objects);
+        objects.find(|object| {
+            let is_kind = ["/apiVersion", "/kind"].map(|pointer| object::text(object, pointer))
+                == [Some("v1"), Some("Namespace")];
+            is_kind && text(object, "name") == name
+        })
+    }
+}
+
+fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    let field = object.get("metadata").and_then(|metadata| metadata.get(name));
+    field.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn response(known: &[&KnownData], request: &HttpRequest) -> FetchedAnswer {
+    let mut responses = known.iter().flat_map(|known| &known.responses);
+    let found = responses.find(|response| response.method == request.method && response.url == request.url);
+    found.map_or_else(
+        || FetchedAnswer::Failed("it is not known what the server answers".into()),
+        |response| response.answer.clone(),
+    )
+}
+
+// === impl Wanted ===
+
+impl Wanted<'_> {
+    /// Whether an object is of the kind, and where it is looked for. Objects without a namespace are everywhere, but not for those
+    /// who see no other namespace.
+    fn is_met_by(&self, object: &Value) -> bool {
+        let has = |pointer, wanted| object::text(object, pointer) == Some(wanted);
+        let namespace = text(object, "namespace");
+        has("/apiVersion", self.api_version)
+            && has("/kind", self.kind)
+            && (namespace == self.namespace || namespace.is_empty() && !self.is_confined)
+    }
+
+    fn with_labels(&self, known: &[&KnownData], selector: &Value) -> Vec<Value> {
+        let is_anywhere = self.namespace.is_empty() && !self.is_confined;
+        let is_there = |object: &&Value| {
+            let namespace = if is_anywhere {
+                text(object, "namespace")
+            } else {
+                self.namespace
+            };
+            Wanted { namespace, ..*self }.is_met_by(object)
+        };
+        let mut places = HashSet::new();
+        let fits = |object: &&Value| {
+            let labels = object.pointer("/metadata/labels").unwrap_or(&Value::Null);
+            label_selector::matches(selector, labels)
+        };
+        let objects = known.iter().flat_map(|known| &known.objects);
+        objects
+            .filter(is_there)
+            .filter(|object| places.insert((text(object, "namespace"), text(object, "name"))))
+            .filter(fits)
+            .cloned()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn config_map(namespace: &str, name: &str, app: &str) -> Value {
+        let metadata = match namespace {
+            "" => json!({"name": name, "labels": {"app": app}}),
+            namespace => json!({"namespace": namespace, "name": name, "labels": {"app": app}}),
+        };
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    }
+
+    fn object(namespace: &str, name: &str, is_confined: bool) -> DataReference {
+        DataReference::Object {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            is_confined,
+        }
+    }
+
+    #[test]
+    fn an_object_is_found_in_its_namespace_or_where_it_has_none() {
+        let known = KnownData {
+            objects: vec![config_map("n", "a", "x"), config_map("", "b", "y")],
+            responses: Vec::new(),
+        };
+        for (reference, is_found) in [
+            (object("n", "a", true), true),
+            (object("m", "a", false), false),
+            (object("n", "b", false), true),
+            (object("n", "b", true), false),
+            (object("n", "c", false), false),
+        ] {
+            let answer = KnownData::answer(&[&known], &reference);
+            assert_eq!(answer != FetchedAnswer::NotFound, is_found, "{reference}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_first_counts() {
+        let one = KnownData {
+            objects: vec![config_map("n", "a", "new")],
+            responses: Vec::new(),
+        };
+        let other = KnownData {
+            objects: vec![config_map("n", "a", "old"), config_map("n", "b", "old")],
+            responses: Vec::new(),
+        };
+        let known = [&one, &other];
+        let labelled = |app: &str, namespace: &str, is_confined| {
+            let reference = DataReference::Objects {
+                api_version: "v1".into(),
+                kind: "ConfigMap".into(),
+                namespace: namespace.into(),
+                label_selector: json!({"matchLabels": {"app": app}}),
+                is_confined,
+            };
+            let FetchedAnswer::Found(found) = KnownData::answer(&known, &reference) else {
+                panic!()
+            };
+            found.as_array().unwrap().clone()
+        };
+        assert_eq!(labelled("new", "n", true), [config_map("n", "a", "new")]);
+        assert_eq!(labelled("old", "", false), [config_map("n", "b", "old")]);
+        assert_eq!(labelled("old", "", true), [Value::Null; 0]);
+        assert_eq!(labelled("old", "m", false), [Value::Null; 0]);
+        let found = KnownData::answer(&known, &object("n", "a", false));
+        assert_eq!(found, FetchedAnswer::Found(config_map("n", "a", "new")));
+    }
+
+    #[test]
+    fn a_server_answers_a_request_by_its_whole_url() {
+        let known = KnownData {
+            objects: Vec::new(),
+            responses: vec![KnownResponse {
+                method: HttpMethod::Get,
+                url: "https://a/?b=c".into(),
+                answer: FetchedAnswer::Found(json!({"d": 1})),
+            }],
+        };
+        let answer = |method, url: &str| {
+            let request = HttpRequest {
+                method,
+                url: url.into(),
+                headers: BTreeMap::new(),
+                body: None,
+                auth: None,
+            };
+            KnownData::answer(&[&known], &DataReference::Http(request))
+        };
+        assert_eq!(
+            answer(HttpMethod::Get, "https://a/?b=c"),
+            FetchedAnswer::Found(json!({"d": 1}))
+        );
+        for (method, url) in [
+            (HttpMethod::Get, "https://a/"),
+            (HttpMethod::Post, "https://a/?b=c"),
+        ] {
+            assert!(matches!(answer(method, url), FetchedAnswer::Failed(_)), "{url}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A CA for tests of webhooks, and what it issues. Whatever cannot be made or written fails the test.
+
+#![expect(clippy::unwrap_used, reason = "a test that has no certificate is to fail")]
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair,
+};
+
+/// A CA with a key of its own.
+pub struct TestAuthority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+pub struct TestCertificate {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+// === impl TestAuthority ===
+
+impl TestAuthority {
+    /// One that is called by its common name.
+    pub fn new(name: &str) -> Self {
+        let mut parameters = CertificateParams::default();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.distinguished_name = DistinguishedName::new();
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        Self(CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Its certificate, in PEM.
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate of a server that is reached by `names`, which may be addresses.
+    pub fn server(&self, names: &[&str]) -> TestCertificate {
+        self.issue(names, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// A certificate of a client.
+    pub fn client(&self) -> TestCertificate {
+        self.issue(&["client"], ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn issue(&self, names: &[&str], usage: ExtendedKeyUsagePurpose) -> TestCertificate {
+        let key = KeyPair::generate().unwrap();
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut parameters = CertificateParams::new(names).unwrap();
+        parameters.extended_key_usages = vec![usage];
+        let certificate = parameters.signed_by(&key, &self.0).unwrap();
+        TestCertificate {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+// === impl TestCertificate ===
+
+impl TestCertificate {
+    /// Writes `tls.crt` and `tls.key`, one after the other: what does not fit together meanwhile is not to be used.
+    pub fn write(&self, folder: &Path) {
+        fs::write(folder.join("tls.crt"), &self.certificate).unwrap();
+        fs::write(folder.join("tls.key"), &self.key).unwrap();
+    }
+
+    /// Writes both as the node does: into a folder of their own, which no `version` before had, to which a symbolic link is swapped.
+    pub fn mount(&self, folder: &Path, version: u32) {
+        let (data, next) = (folder.join("..data"), folder.join("..data_tmp"));
+        let own = folder.join(format!("..{version}"));
+        fs::create_dir(&own).unwrap();
+        self.write(&own);
+        symlink(&own, &next).unwrap();
+        fs::rename(&next, &data).unwrap();
+        for file in ["tls.crt", "tls.key"] {
+            let link = folder.join(file);
+            if fs::symlink_metadata(&link).is_err() {
+                symlink(Path::new("..data").join(file), link).unwrap();
+            }
+        }
+    }
+}

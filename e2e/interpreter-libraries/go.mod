@@ -1,0 +1,17 @@
+module windlass.dev/e2e/interpreter-libraries
+
+go 1.26.0
+
+require (
+	github.com/evanphx/json-patch/v5 v5.9.11
+	github.com/yuin/gopher-lua v1.1.1
+	k8s.io/apimachinery v0.36.3
+	layeh.com/gopher-json v0.0.0-20190114024228-97fed8db8427
+)
+
+require (
+	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
+)

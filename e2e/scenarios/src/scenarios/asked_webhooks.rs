@@ -1,0 +1,376 @@
+//! What a webhook says of custom resources of a bundle, while it is slow, down, and back.
+
+use std::{fs, time::Duration};
+
+use anyhow::Context;
+use interpreter::webhook::webhook_configuration_crd;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    foreign, idle,
+    interpretation::available,
+    rights,
+    service_address::{Reachability, ServiceAddress},
+};
+use crate::{
+    operator::Running,
+    proxy::Proxy,
+    request::text,
+    sample,
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
+    test_cluster::TestCluster,
+};
+
+const NAMESPACE: &str = "sample-interpreter-system";
+const SERVICE: &str = "sample-interpreter";
+const CONFIGURATIONS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations";
+const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
+const INTERPRETER: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/interpreter";
+const SCALERS: &str = "/apis/autoscaling.k8s.io/v1/namespaces/own-system/verticalpodautoscalers";
+
+/// Longer than a look waits for a webhook, and shorter than that has.
+const SLOW: Duration = Duration::from_secs(6);
+
+/// How long nobody may be asked while nothing changes: for some looks.
+const IDLE: Duration = Duration::from_secs(12);
+
+/// How long it may take until a webhook is asked that was down: it is asked each minute, at the least.
+const BACK: Duration = Duration::from_secs(60);
+
+/// How often one question is asked at the most within [`IDLE`]: at once, and after 2, 4 and 8 seconds.
+const ATTEMPTS: u64 = 4;
+
+fn scaler(name: &str, revision: &str, dependencies: &Value) -> Value {
+    json!({
+        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name, "annotations": {"example.com/revision": revision}},
+        "spec": {"replicas": 2, "paused": false, "dependencies": dependencies},
+    })
+}
+
+/// The bundle with two custom resources, of which the first one needs the second.
+fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
+    let bundle = cluster.add_bundle(&sample::bundle("own-namespace"), revision)?;
+    let needs = json!([{
+        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "namespace": "own-system", "name": "needed",
+    }]);
+    let first = scaler("first", revision, &needs);
+    fs::write(bundle.join("manifests/a-first.json"), first.to_string())?;
+    let needed = scaler("needed", revision, &json!([]));
+    fs::write(bundle.join("manifests/b-needed.json"), needed.to_string())?;
+    Ok(())
+}
+
+/// Installs the interpreter, called at an address that this test has, and returns that.
+async fn interpreter(cluster: &TestCluster) -> anyhow::Result<ServiceAddress> {
+    let client = &cluster.client;
+    let scalers = foreign::crd(
+        "autoscaling.k8s.io/v1",
+        "VerticalPodAutoscaler",
+        "verticalpodautoscalers",
+        true,
+    );
+    foreign::define(client, &scalers).await?;
+    foreign::define(client, &webhook_configuration_crd()).await?;
+    let address = ServiceAddress::open(client, NAMESPACE, SERVICE).await?;
+    interpreter_bundle(cluster, &address, "interpreter")?;
+    let object = steps::bundle_deployment("interpreter", NAMESPACE, "interpreter");
+    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(client, "interpreter", PATIENCE).await?;
+    Ok(address)
+}
+
+fn interpreter_bundle(cluster: &TestCluster, address: &ServiceAddress, revision: &str) -> anyhow::Result<()> {
+    let bundle = cluster.add_bundle(&sample::bundle("interpreter"), revision)?;
+    let address = address.address();
+    let (ip, port) = (address.ip(), address.port());
+    let with_address = format!("spec:\n  clusterIP: {ip}\n  selector:");
+    cluster.edit(
+        &bundle,
+        "spec:\n  selector:\n    app",
+        &format!("{with_address}\n    app"),
+    )?;
+    cluster.edit(&bundle, "port: 443", &format!("port: {port}"))
+}
+
+/// Has the webhook asked by these rules, and waits until it is trusted.
+async fn configure(cluster: &TestCluster, address: &ServiceAddress, rules: Value) -> anyhow::Result<()> {
+    let configuration = json!({
+        "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
+        "metadata": {
+            "name": SERVICE, "annotations": {"windlass.dev/inject-ca-from": format!("{NAMESPACE}/{SERVICE}")},
+        },
+        "webhooks": [{
+            "name": "workloads.sample.windlass.dev",
+            "clientConfig": {"service": {
+                "namespace": NAMESPACE, "name": SERVICE, "port": address.address().port(), "path": "/interpreter-workload",
+            }},
+            "rules": rules, "interpreterContextVersions": ["v1alpha1"], "timeoutSeconds": 20,
+        }],
+    });
+    let client = &cluster.client;
+    succeed(client, "POST", CONFIGURATIONS, Some(&configuration)).await?;
+    let path = format!("{CONFIGURATIONS}/{SERVICE}");
+    until("the configuration has a trust bundle", PATIENCE, async || {
+        let configuration = get(client, &path).await?.context("gone")?;
+        let bundle = text(&configuration, "/webhooks/0/clientConfig/caBundle");
+        Ok(check(!bundle.is_empty(), || configuration.to_string()))
+    })
+    .await
+}
+
+fn rule(operations: &[&str], group: &str, kind: &str) -> Value {
+    json!({"operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "kinds": [kind]})
+}
+
+/// How often the webhook was called, by outcome, as the operator counts.
+async fn calls(operator: &Running, outcome: &str) -> anyhow::Result<u64> {
+    let metrics = operator.ask("/metrics").await?;
+    let counter =
+        format!("windlass_interpreter_calls_total{{configuration=\"{SERVICE}\",outcome=\"{outcome}\"}} ");
+    let counted = metrics.lines().find_map(|line| line.strip_prefix(&counter));
+    Ok(counted.map_or(Ok(0), |count| count.trim().parse())?)
+}
+
+/// Says how many replicas of a custom resource are ready, as what works on it does.
+async fn say(cluster: &TestCluster, name: &str, ready: u64) -> anyhow::Result<()> {
+    let path = format!("{SCALERS}/{name}?fieldManager=autoscaler");
+    let status = json!({"status": {"readyReplicas": ready}});
+    succeed(&cluster.client, "PATCH", &path, Some(&status)).await?;
+    Ok(())
+}
+
+async fn seen(cluster: &TestCluster, path: &str) -> anyhow::Result<Value> {
+    get(&cluster.client, path).await?.context("it is gone")
+}
+
+fn writes(proxy: &Proxy, path: &str) -> usize {
+    let write = format!("PATCH {path}");
+    proxy.log().iter().filter(|line| **line == write).count()
+}
+
+/// Sees that nobody is asked, and nothing written, while nothing changes.
+async fn nothing_happens(operator: &Running, proxy: &Proxy) -> anyhow::Result<()> {
+    idle::settled(proxy).await?;
+    let before = (calls(operator, "success").await?, proxy.writes());
+    sleep(IDLE).await;
+    let after = (calls(operator, "success").await?, proxy.writes());
+    anyhow::ensure!(
+        before == after,
+        "calls and writes were {before:?} and are {after:?}"
+    );
+    Ok(())
+}
+
+pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_and_back(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
+    let operator = operator.start()?;
+    let address = interpreter(cluster).await?;
+    let operations = ["InterpretHealth", "Retain", "InterpretDependency"];
+    let rules = json!([rule(&operations, "autoscaling.k8s.io", "VerticalPodAutoscaler")]);
+    configure(cluster, &address, rules).await?;
+
+    bundle(cluster, "one")?;
+    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&rights::own("one"))).await?;
+    let (first, needed) = (format!("{SCALERS}/first"), format!("{SCALERS}/needed"));
+    let who = "ResourceInterpreterWebhookConfiguration sample-interpreter";
+    let words = ["VerticalPodAutoscaler own-system/first", who];
+    say_when_there(cluster, "first", 1).await?;
+    say_when_there(cluster, "needed", 2).await?;
+    available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    let log = proxy.log();
+    let place = |path: &str| log.iter().position(|line| *line == format!("PATCH {path}"));
+    anyhow::ensure!(
+        place(&needed) < place(&first),
+        "what is needed comes later: {log:?}"
+    );
+    say(cluster, "first", 2).await?;
+    ready(client, "own", PATIENCE).await?;
+    nothing_happens(&operator, &proxy).await?;
+    // A look at everything, in which nothing has changed.
+    let before = calls(&operator, "success").await?;
+    let label = json!({"metadata": {"labels": {"example.com/looked": "at"}}});
+    succeed(client, "PATCH", OWN, Some(&label)).await?;
+    nothing_happens(&operator, &proxy).await?;
+    anyhow::ensure!(calls(&operator, "success").await? == before, "a look has asked");
+
+    // What somebody else sets is kept, across an upgrade, too.
+    let pause = json!({"spec": {"paused": true}});
+    let path = format!("{first}?fieldManager=somebody");
+    succeed(client, "PATCH", &path, Some(&pause)).await?;
+    nothing_happens(&operator, &proxy).await?;
+    upgrade(cluster, &proxy, "two").await?;
+    nothing_happens(&operator, &proxy).await?;
+
+    // A look does not wait long, and others do not wait at all.
+    address.set(Reachability::Slow(SLOW));
+    say(cluster, "first", 1).await?;
+    let waiting = [words[0], who, "waiting for its answer"];
+    available(cluster, "Unknown", "HealthUnknown", &waiting).await?;
+    available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    address.set(Reachability::Open);
+    say(cluster, "first", 2).await?;
+    ready(client, "own", PATIENCE).await?;
+
+    // Nothing is written of which it is not known what must be kept, and who is down is not called at every look.
+    address.set(Reachability::Closed);
+    say(cluster, "first", 1).await?;
+    let unknown = available(cluster, "Unknown", "HealthUnknown", &words[..1]).await?;
+    anyhow::ensure!(
+        current(&unknown, "Armed", "True").is_some(),
+        "{}",
+        conditions(&unknown)
+    );
+    bundle(cluster, "three")?;
+    let before = [&first, &needed].map(|path| writes(&proxy, path));
+    steps::set_source(client, "own", "three").await?;
+    until("the upgrade waits", PATIENCE, async || {
+        let object = seen(cluster, OWN).await?;
+        let waits = object.to_string().contains("RetentionFailed");
+        Ok(check(waits, || conditions(&object)))
+    })
+    .await?;
+    let failed = calls(&operator, "failure").await?;
+    sleep(IDLE).await;
+    let failed = calls(&operator, "failure").await? - failed;
+    // Health of one, and what is kept of both.
+    anyhow::ensure!(failed <= 3 * ATTEMPTS, "it was called {failed} times");
+    anyhow::ensure!(
+        before == [&first, &needed].map(|path| writes(&proxy, path)),
+        "what must be kept was not known"
+    );
+    ready(client, "interpreter", PATIENCE).await?;
+
+    address.set(Reachability::Open);
+    say(cluster, "first", 2).await?;
+    ready(client, "own", PATIENCE + BACK).await?;
+    is_upgraded(cluster, "three").await?;
+    for (path, before) in [&first, &needed].into_iter().zip(before) {
+        let written = writes(&proxy, path) - before;
+        anyhow::ensure!(written == 1, "{path} was written {written} times");
+    }
+    nothing_happens(&operator, &proxy).await?;
+
+    // Nobody is asked for who does not want it.
+    let switch = json!({"spec": {"interpretation": "Disabled"}});
+    succeed(client, "PATCH", OWN, Some(&switch)).await?;
+    ready(client, "own", PATIENCE).await?;
+    let before = calls(&operator, "success").await?;
+    say(cluster, "needed", 0).await?;
+    idle::settled(&proxy).await?;
+    ready(client, "own", PATIENCE).await?;
+    anyhow::ensure!(calls(&operator, "success").await? == before, "it was asked");
+    Ok(())
+}
+
+async fn say_when_there(cluster: &TestCluster, name: &str, ready: u64) -> anyhow::Result<()> {
+    let path = format!("{SCALERS}/{name}");
+    until(&format!("{name} is there"), PATIENCE, async || {
+        let found = get(&cluster.client, &path).await?;
+        Ok(check(found.is_some(), || "404".to_owned()))
+    })
+    .await?;
+    say(cluster, name, ready).await
+}
+
+/// Upgrades, by one write of each custom resource, and what is paused stays so at each moment.
+async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str) -> anyhow::Result<()> {
+    let paths = ["first", "needed"].map(|name| format!("{SCALERS}/{name}"));
+    let before = paths.each_ref().map(|path| writes(proxy, path));
+    bundle(cluster, revision)?;
+    steps::set_source(&cluster.client, "own", revision).await?;
+    until(&format!("{revision} is ready"), PATIENCE, async || {
+        let object = seen(cluster, OWN).await?;
+        let is_paused = seen(cluster, &paths[0]).await?["spec"]["paused"] == true;
+        anyhow::ensure!(is_paused, "{revision} has taken what somebody else has set");
+        let is_ready = current(&object, "Ready", "True").is_some();
+        let is_there = seen(cluster, &paths[1]).await?.to_string().contains(revision);
+        Ok(check(is_ready && is_there, || conditions(&object)))
+    })
+    .await?;
+    is_upgraded(cluster, revision).await?;
+    idle::settled(proxy).await?;
+    for (path, before) in paths.iter().zip(before) {
+        let written = writes(proxy, path) - before;
+        anyhow::ensure!(written == 1, "{path} was written {written} times");
+    }
+    Ok(())
+}
+
+async fn is_upgraded(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
+    let first = seen(cluster, &format!("{SCALERS}/first")).await?;
+    let is_new = first["metadata"]["annotations"]["example.com/revision"] == revision;
+    anyhow::ensure!(is_new && first["spec"]["paused"] == true, "{first}");
+    Ok(())
+}
+
+pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    let address = interpreter(cluster).await?;
+    let rules = json!([
+        rule(&["Retain"], "apps", "Deployment"),
+        rule(
+            &["InterpretHealth", "Retain"],
+            "autoscaling.k8s.io",
+            "VerticalPodAutoscaler"
+        ),
+    ]);
+    configure(cluster, &address, rules).await?;
+    let sizes = format!("/apis/autoscaling.k8s.io/v1/namespaces/{NAMESPACE}/verticalpodautoscalers/sizes");
+    let deployment = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/sample-operator");
+    let with_scaler = |revision: &str| -> anyhow::Result<()> {
+        interpreter_bundle(cluster, &address, revision)?;
+        let bundle = cluster.operator.bundle_dir.join(revision);
+        let env = "                env:\n";
+        let variable = format!("                - name: REVISION\n                  value: {revision}\n");
+        cluster.edit(&bundle, env, &format!("{env}{variable}"))?;
+        let scaler = scaler("sizes", revision, &json!([]));
+        fs::write(bundle.join("manifests/sizes.json"), scaler.to_string())?;
+        Ok(())
+    };
+    let has = async |path: &str, revision: &str| -> anyhow::Result<bool> {
+        Ok(seen(cluster, path).await?["spec"].to_string().contains(revision)
+            || seen(cluster, path).await?["metadata"]["annotations"]["example.com/revision"] == revision)
+    };
+
+    // Its health is not known before its interpreter is up, for which nothing waits.
+    address.set(Reachability::Closed);
+    with_scaler("second")?;
+    steps::set_source(client, "interpreter", "second").await?;
+    let installed = async |number: u64| {
+        let what = format!("revision {number} is installed, and nobody knows of its health");
+        until(&what, PATIENCE, async || {
+            let object = seen(cluster, INTERPRETER).await?;
+            let is_installed = object["status"]["installed"]["revision"] == number;
+            let is_unknown = current(&object, "Available", "Unknown").is_some();
+            Ok(check(is_installed && is_unknown, || conditions(&object)))
+        })
+        .await
+    };
+    installed(2).await?;
+    anyhow::ensure!(has(&sizes, "second").await? && has(&deployment, "second").await?);
+    // What it has to say of what is there does not keep its own server from coming.
+    let pause = json!({"spec": {"paused": true}, "status": {"readyReplicas": 2}});
+    let path = format!("{sizes}?fieldManager=somebody");
+    succeed(client, "PATCH", &path, Some(&pause)).await?;
+    with_scaler("third")?;
+    steps::set_source(client, "interpreter", "third").await?;
+    installed(3).await?;
+    anyhow::ensure!(has(&deployment, "third").await?, "its server did not come");
+    anyhow::ensure!(has(&sizes, "second").await?, "nobody said what to keep of it");
+    address.set(Reachability::Open);
+    ready(client, "interpreter", PATIENCE + BACK).await?;
+    let last = seen(cluster, &sizes).await?;
+    anyhow::ensure!(
+        has(&sizes, "third").await? && last["spec"]["paused"] == true,
+        "{last}"
+    );
+    Ok(())
+}

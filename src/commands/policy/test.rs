@@ -1,0 +1,224 @@
+//! `windlass policy test`: the cases beside policies.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use anyhow::bail;
+use policy::{
+    Engines, EvaluationBudget,
+    cases::{CaseDifference, CaseOutcome, CasePolicy, PolicyCase, PolicyCases},
+};
+use windlass_object::text::OneLine;
+
+use super::{
+    diff,
+    policies::{PolicyFiles, is_cases, shown},
+    problem::PolicyFileProblem,
+};
+use crate::{
+    commands::documents,
+    terminal::{Format, Table, print},
+};
+
+/// Runs the cases in each file below a folder that is called cases.yaml, or whose name ends with -cases.yaml or .cases.yaml.
+///
+/// A file names policies and has requests, each with what is expected to become of it:
+///
+///   policies: [mirror.yaml]
+///   cases:
+///   - name: an image comes from the mirror
+///     object: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: nginx}]}}
+///     expect: {change: {spec: {containers: [{name: c, image: mirror.example.com/nginx}]}}}
+///
+/// docs/policy-command.md has all fields.
+///
+///   windlass policy test policies/
+///   windlass policy test policies/mirror/cases.yaml --verbose
+///
+/// Prints what is otherwise than expected, and at last how many cases pass. Exits 1 if one does not.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Folder, or file of cases; can be repeated.
+    #[arg(value_name = "DIR", required = true)]
+    paths: Vec<PathBuf>,
+
+    /// Show a table of all cases, too.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// What came of all cases so far.
+struct CaseRun {
+    engines: Engines,
+    table: Table,
+    all: usize,
+    pass: usize,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Runs the cases. Returns whether all pass.
+    ///
+    /// # Errors
+    ///
+    /// When there is no case, or a folder cannot be read.
+    pub(super) fn run(self) -> anyhow::Result<bool> {
+        // A file that is below two of the folders is run once.
+        let mut files = BTreeSet::new();
+        for path in &self.paths {
+            if path.is_dir() {
+                let found = documents::below(path, true)?.into_iter();
+                files.extend(found.filter(|file| is_cases(file)));
+            } else {
+                files.insert(path.clone());
+            }
+        }
+        if files.is_empty() {
+            let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            bail!(
+                "no cases found: {} has no cases.yaml, and no file whose name ends with -cases.yaml or .cases.yaml",
+                paths.join(", ")
+            );
+        }
+        let mut run = CaseRun {
+            engines: Engines::built_in(),
+            table: Table::new(&["FILE", "CASE", "OPERATION", "OBJECT", "RESULT"]),
+            all: 0,
+            pass: 0,
+        };
+        for file in &files {
+            run.file(file)?;
+        }
+        if self.verbose {
+            let table = &run.table;
+            print(Format::Table, &(), || table.to_string())?;
+        }
+        println!("{} of {} cases pass", run.pass, run.all);
+        Ok(run.pass == run.all)
+    }
+}
+
+// === impl CaseRun ===
+
+impl CaseRun {
+    /// Runs the cases of a file.
+    fn file(&mut self, file: &Path) -> anyhow::Result<()> {
+        let documents = match documents::read(file, documents::LARGEST) {
+            Ok(documents) => documents,
+            Err(error) => {
+                self.all += 1;
+                println!("{}", OneLine(&format!("{error:#}")));
+                return Ok(());
+            }
+        };
+        if documents.is_empty() {
+            self.all += 1;
+            println!("{}", PolicyFileProblem::of_file(file, "holds no cases"));
+        }
+        for document in documents {
+            match PolicyCases::read(&document) {
+                Ok(cases) => self.cases(file, &cases)?,
+                Err(problems) => {
+                    // It is not known how many there are.
+                    self.all += 1;
+                    for problem in problems {
+                        println!("{}", PolicyFileProblem::new(file, problem));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cases(&mut self, file: &Path, cases: &PolicyCases) -> anyhow::Result<()> {
+        self.all += cases.cases.len();
+        let policies = policies(file, cases, &self.engines);
+        if !policies.problems.is_empty() {
+            for problem in policies.problems {
+                println!("{problem}");
+            }
+            return Ok(());
+        }
+        let set = policies.set();
+        for case in &cases.cases {
+            let outcome = case.run(&set, &cases.data, &EvaluationBudget::default());
+            self.pass += usize::from(outcome.passes());
+            let result = if outcome.passes() { "pass" } else { "fail" };
+            let object = shown(&case.object.base);
+            self.table.add([
+                &file.display(),
+                &case.name,
+                &case.operation.name(),
+                &object,
+                &result,
+            ]);
+            if !outcome.passes() {
+                print_failure(file, case, &outcome)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The policies of a file of cases. Those in other files are in its folder or below, wherever links lead.
+fn policies(file: &Path, cases: &PolicyCases, engines: &Engines) -> PolicyFiles {
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut policies = PolicyFiles::default();
+    for (index, policy) in cases.policies.iter().enumerate() {
+        let problem = |message: String| {
+            let problem = policy::PolicyProblem::new(format!("policies[{index}]"), message);
+            PolicyFileProblem::new(file, problem)
+        };
+        match policy {
+            CasePolicy::Inline(policy) => policies.add(file, policy, engines),
+            CasePolicy::File(name) => {
+                let path = folder.join(name);
+                match (folder.canonicalize(), path.canonicalize()) {
+                    (Ok(folder), Ok(real)) if real.starts_with(&folder) => {
+                        policies.add_file(&path, false, engines);
+                    }
+                    (Ok(_), Ok(_)) => {
+                        let message = format!("{name} leads out of the folder of this file");
+                        policies.problems.push(problem(message));
+                    }
+                    (Err(error), _) | (_, Err(error)) => {
+                        policies
+                            .problems
+                            .push(problem(format!("{name} cannot be read: {error}")));
+                    }
+                }
+            }
+        }
+    }
+    policies
+}
+
+fn print_failure(file: &Path, case: &PolicyCase, outcome: &CaseOutcome) -> anyhow::Result<()> {
+    println!(
+        "{}: {}:",
+        OneLine(&file.display().to_string()),
+        OneLine(&case.name)
+    );
+    for difference in &outcome.differences {
+        let CaseDifference {
+            field,
+            expected,
+            actual,
+        } = difference;
+        if expected.is_object() && actual.is_object() || *field == "patch" {
+            println!("  {field}:");
+            let diff = diff::unified(("expected", expected), ("actual", actual))?;
+            diff.lines().for_each(|line| println!("    {line}"));
+        } else {
+            println!("  {}", OneLine(&difference.to_string()));
+        }
+    }
+    Ok(())
+}

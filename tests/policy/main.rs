@@ -1,0 +1,106 @@
+//! `windlass policy` and the sample policies, as a user sees them: what is printed, and the exit code.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod apply;
+mod check;
+mod explain;
+mod hostile;
+mod samples;
+mod test;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+/// What a command printed, and its exit code.
+#[derive(Debug, PartialEq, Eq)]
+struct Printed {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// The folder of the sample policies.
+fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/policy/examples")
+}
+
+/// Runs `windlass policy` in a folder.
+fn policy(folder: &Path, arguments: &[&str]) -> Printed {
+    with_input(folder, arguments, b"")
+}
+
+fn with_input(folder: &Path, arguments: &[&str], input: &[u8]) -> Printed {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .arg("policy")
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Who reads no input may have ended already.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    Printed {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A folder with files.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+/// A policy that gives pods a label.
+const LABEL: &str = r#"
+apiVersion: policy.kcloudlabs.io/v1alpha1
+kind: ClusterOverridePolicy
+metadata: {name: label}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: Pod}]
+  overrideRules:
+  - targetOperations: [CREATE]
+    overriders: {plaintext: [{op: add, path: /metadata/labels/team, value: a}]}
+"#;
+
+/// A policy that denies pods with an image of a certain name, and warns of others.
+const IMAGES: &str = r#"
+apiVersion: policy.kcloudlabs.io/v1alpha1
+kind: ClusterValidatePolicy
+metadata: {name: images}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: Pod}]
+  validateRules:
+  - cel: {validations: [{expression: "object.spec.containers.all(c, c.image != 'bad')", message: "bad is bad"}]}
+---
+apiVersion: policy.kcloudlabs.io/v1alpha1
+kind: ClusterValidatePolicy
+metadata: {name: tags}
+spec:
+  validationActions: [Warn]
+  validateRules:
+  - cel: {validations: [{expression: "object.spec.containers.all(c, c.image.contains(':'))", message: "name a tag"}]}
+"#;
+
+/// A pod.
+const POD: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: n}
+spec: {containers: [{name: c, image: good}]}
+";
