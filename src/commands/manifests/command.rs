@@ -114,7 +114,7 @@ fn certificates_documents() -> Vec<Document> {
 }
 
 /// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
-fn optional_files() -> [File; 5] {
+fn optional_files() -> [File; 6] {
     [
         File {
             name: "policies.yaml",
