@@ -33,7 +33,6 @@ impl CompiledRule {
         let overriders = &rule.overriders;
         if let Some(template) = &overriders.template {
             problems.within("template", |problems| {
-                origin::check_tolerations(&template.tolerations, problems);
                 compiled.references = RuleReferences::of_override(key, template, problems);
             });
             let rendered = render::render_override(template);

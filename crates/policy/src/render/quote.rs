@@ -1,4 +1,6 @@
-//! Text and JSON as CUE writes them.
+//! Text and JSON as CUE writes them, for people: several lines where one would be long, and nothing in them that a terminal hides.
+//!
+//! `policy_cue::quote` and `literal` write for programs, and are there only with the feature `cue`.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,6 @@
 mod explanation;
 mod failures;
+mod hostile;
 mod overriding;
 #[cfg(feature = "cue")]
 mod references;

@@ -275,3 +275,23 @@ fn conditions() {
         assert_eq!(problems(more.clone()), expected, "{more}");
     }
 }
+
+#[test]
+fn each_problem_is_told_once_with_its_field_when_the_policy_is_written() {
+    let template = template(
+        "tolerations",
+        &json!({"tolerations": [{"operator": "Exists", "value": "b"}]}),
+    );
+    let policy = json!({
+        "apiVersion": crate::api::POLICY_API_VERSION, "kind": "ClusterOverridePolicy", "metadata": {"name": "a"},
+        "spec": {"overrideRules": [{"overriders": {"template": template}}]},
+    });
+    let problems = crate::check(&policy, &crate::tests::engines());
+    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "spec.overrideRules[0].overriders.template.tolerations[0].value: must be empty where operator is Exists"
+        ]
+    );
+}
