@@ -108,18 +108,18 @@ mod tests {
         let secret = |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "data": data});
         let before = secret(json!({"a": "c2VjcmV0", "b": "c2VjcmV0", "c": "c2VjcmV0"}));
         let after = secret(json!({"a": "b3RoZXI=", "b": "c2VjcmV0", "d": "b3RoZXI="}));
-        insta::assert_snapshot!(unified(("x", &before), ("y", &after)).unwrap(), @r"
+        insta::assert_snapshot!(unified(("x", &before), ("y", &after)).unwrap(), @r#"
         --- x
         +++ y
         @@ -1,6 +1,6 @@
          apiVersion: v1
          kind: Secret
          data:
-        -  a: '*** (before)'
-        +  a: '*** (after)'
-           b: '***'
-        -  c: '***'
-        +  d: '***'
-        ");
+        -  a: "*** (before)"
+        +  a: "*** (after)"
+           b: "***"
+        -  c: "***"
+        +  d: "***"
+        "#);
     }
 }
