@@ -114,11 +114,13 @@ impl BundleReconciler {
         let name = &owner.bundle_deployment;
         ailments.extend(self.context.interpretation.ailments(name, asked).await?);
         let mut health = BundleHealth::of(&ailments);
-        for why in self.unretained.reasons(name) {
-            health = health.and_unknown(why);
-        }
         let unlisted = self.context.interpretation.unlisted();
-        if !unlisted.is_empty() {
+        if unlisted.is_empty() {
+            for why in self.unretained.reasons(name) {
+                health = health.and_unknown(why);
+            }
+        } else {
+            // The one reason that nothing is known of any object.
             let unlisted: Vec<_> = unlisted.into_iter().map(|kind| kind.kind).collect();
             health = health.and_unknown(format!("{UNLISTED} {}", unlisted.join(", ")));
         }

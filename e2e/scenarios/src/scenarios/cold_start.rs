@@ -13,7 +13,10 @@ use crate::{
     operator::Running,
     request::text,
     sample,
-    steps::{CRDS, PATIENCE, VALIDATING, check, current, get, list, succeed, until},
+    steps::{
+        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, VALIDATING, bundle_deployment, check, condition, current, get,
+        list, ready, succeed, until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -137,7 +140,7 @@ pub(super) async fn a_cold_start_with_every_optional_kind_broken(
     }
     anyhow::ensure!(health.contains("forbidden"), "no reason in {health}");
 
-    sample::install(cluster, "sample.v1").await?;
+    install_without_interpreters(cluster).await?;
     is_repaired(cluster).await?;
     let certificate = renewed(cluster).await?;
     let trusted = current(&certificate, "Trusted", "True").context("its trust is not known")?;
@@ -153,6 +156,30 @@ pub(super) async fn a_cold_start_with_every_optional_kind_broken(
     all_are_listed(&operator).await?;
     sample::settled(cluster).await?;
     sample::rotate(cluster, "ca").await
+}
+
+/// Installs the sample. Nobody knows who interprets its objects: that is said, and all is done that does not need it.
+async fn install_without_interpreters(cluster: &TestCluster) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    cluster.bundle("sample.v1")?;
+    let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
+    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    until("it is said whom nobody knows", PATIENCE, async || {
+        let deployment = get(client, &path).await?.context("no BundleDeployment")?;
+        let available = current(&deployment, "Available", "Unknown");
+        let message = available.map(|condition| text(condition, "/message"));
+        let is_said = message
+            .is_some_and(|message| message.ends_with("from listing ResourceInterpreterWebhookConfiguration"));
+        Ok(check(is_said, || deployment["status"].to_string()))
+    })
+    .await?;
+    condition(client, &path, "Armed", "True", PATIENCE).await?;
+
+    let switch = json!({"spec": {"interpretation": "Disabled"}});
+    succeed(client, "PATCH", &path, Some(&switch)).await?;
+    ready(client, "sample", PATIENCE).await?;
+    Ok(())
 }
 
 /// Somebody takes the trust bundle from a target: it is given back.
