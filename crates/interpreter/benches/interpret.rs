@@ -193,7 +193,7 @@ impl Plain {
 /// A Deployment of some 4 kB.
 fn deployment() -> Value {
     let container = |name: &str| {
-        let environment: Vec<_> = (0..12)
+        let environment: Vec<_> = (0..19)
             .map(|number| json!({"name": format!("VARIABLE_{number}"), "value": format!("value of it {number}")}))
             .collect();
         json!({
