@@ -203,7 +203,14 @@ impl Operator {
         let index = Arc::new(Index::answering(self.options.answered.clone()));
         let opponents = Arc::<Opponents>::default();
         let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served());
-        let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events, &self.requests));
+        let metrics = Arc::new(metrics(
+            &index,
+            &watches,
+            &leadership,
+            &clock,
+            &events,
+            &self.requests,
+        ));
         let caller = interpreter_client(&self.client);
         let interpretation = Arc::new(Interpretation::new(index.clone(), caller, metrics.clone()));
         let context = |cluster: Cluster, leadership: &Leadership| Context {

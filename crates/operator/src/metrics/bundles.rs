@@ -14,7 +14,10 @@ pub(super) const METRICS: &[StateMetric] = &[
         help: "Numbers of the installed revision, and of the next one while there is one",
         read: |bundle| {
             let revision = |which| number(bundle, &format!("/status/{which}/revision"));
-            by("state", ["installed", "next"].map(|which| (which, revision(which))))
+            by(
+                "state",
+                ["installed", "next"].map(|which| (which, revision(which))),
+            )
         },
     },
     StateMetric {
