@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 use windlass::commands::manifests;
+use windlass_object::object;
 
 /// Series at which each alert fires, a value a minute.
 const FIRING: [(&str, &[(&str, &str)]); 18] = [
@@ -160,9 +161,9 @@ const LATE: &str = "1d10m";
 
 fn rules() -> Vec<Value> {
     let groups = manifests::rule_groups();
-    let groups = groups["groups"].as_array().unwrap().iter();
+    let groups = object::items(&groups, "/groups").iter();
     groups
-        .flat_map(|group| group["rules"].as_array().unwrap().clone())
+        .flat_map(|group| object::items(group, "/rules").to_vec())
         .collect()
 }
 
@@ -244,13 +245,12 @@ fn every_alert_fires_and_no_other_with_it() {
                     json!({"series": leader, "values": "1x3000"})
                 }))
                 .collect();
-            let fired = format!("count by (alertname) (ALERTS{{alertstate=\"firing\"}})");
             json!({
                 "name": alert,
                 "interval": "1m",
                 "input_series": input,
                 "promql_expr_test": [{
-                    "expr": fired,
+                    "expr": "count by (alertname) (ALERTS{alertstate=\"firing\"})",
                     "eval_time": LATE,
                     "exp_samples": [{"labels": format!("{{alertname={alert:?}}}"), "value": 1}],
                 }],
