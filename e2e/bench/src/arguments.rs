@@ -5,9 +5,9 @@ use std::fmt;
 use clap::{Parser, Subcommand};
 
 use super::{
-    bed::Bed, blind::BlindArguments, changes::ChangeArguments, crowd::CrowdArguments, flood::FloodArguments,
-    idle::IdleArguments, migration::MigrationArguments, nights::NightArguments, repairs::RepairArguments,
-    rotations::RotationArguments,
+    admission::AdmissionArguments, bed::Bed, blind::BlindArguments, changes::ChangeArguments,
+    crowd::CrowdArguments, flood::FloodArguments, idle::IdleArguments, migration::MigrationArguments,
+    nights::NightArguments, repairs::RepairArguments, rotations::RotationArguments,
 };
 
 /// Measures what Windlass does and costs, on a real control plane.
@@ -50,6 +50,8 @@ pub enum MeasuredSubject {
     Flood(FloodArguments),
     /// A storage migration under load.
     Migration(MigrationArguments),
+    /// What policies add to the time of a write.
+    Admission(AdmissionArguments),
 }
 
 // === impl Arguments ===
@@ -66,6 +68,7 @@ impl fmt::Display for Arguments {
             MeasuredSubject::Crowd(crowd) => crowd.fmt(f)?,
             MeasuredSubject::Flood(flood) => flood.fmt(f)?,
             MeasuredSubject::Migration(migration) => migration.fmt(f)?,
+            MeasuredSubject::Admission(admission) => admission.fmt(f)?,
         }
         let delay = self.bed.scaled_delay();
         write!(

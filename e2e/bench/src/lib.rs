@@ -5,6 +5,7 @@
 //! connections -> nothing happens -> renewals -> CA rotations -> the rest of the requests -> tables
 //! ```
 
+mod admission;
 mod arguments;
 mod bare_client;
 mod bed;

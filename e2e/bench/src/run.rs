@@ -11,6 +11,7 @@ use windlass_scenarios::{
 };
 
 use super::{
+    admission,
     arguments::{Arguments, MeasuredSubject},
     bed::Bed,
     blind, changes, crowd, flood, idle,
@@ -43,6 +44,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             MeasuredSubject::Crowd(crowd) => crowd::measure(crowd, &cluster, &progress).await,
             MeasuredSubject::Flood(flood) => flood::measure(flood, &arguments.bed, &cluster, &progress).await,
             MeasuredSubject::Migration(migration) => migration::measure(migration, &cluster, &progress).await,
+            MeasuredSubject::Admission(admission) => admission::measure(admission, &cluster, &progress).await,
         };
         if !outcome.as_ref().is_ok_and(Measurement::is_good) {
             eprintln!("Last lines of the operator's log:\n{}", cluster.log_tail());

@@ -47,7 +47,7 @@ mod namespace;
 mod operation;
 mod operator_condition;
 mod ownership;
-mod policies;
+pub mod policies;
 mod power_loss;
 mod refusal;
 mod remote;

@@ -126,7 +126,11 @@ pub(super) async fn no_write_fails_while_what_serves_policies_restarts_and_rotat
 const PRE_STOP: Duration = Duration::from_secs(5);
 
 /// Starts a replica, and makes it an endpoint when it is ready.
-async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
+///
+/// # Errors
+///
+/// When it does not become ready.
+pub async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
     let replica = Replica::start_of(cluster, cluster.policies_part(pod).await?, NAME)?;
     replica.running.ready().await?;
     replica.be_endpoint(cluster).await?;
@@ -151,7 +155,11 @@ async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Res
 }
 
 /// Everything in the manifests but the processes, which run here, and are no pods.
-async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
+///
+/// # Errors
+///
+/// When something is refused.
+pub async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
     for mut object in manifests::policies_objects() {
         let folder = match text(&object, "/kind") {
             "Deployment" | "PodDisruptionBudget" => continue,
@@ -208,7 +216,11 @@ fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
 }
 
 /// Creates a policy, and waits until it is asked.
-async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
+///
+/// # Errors
+///
+/// When it is refused, or not asked in time.
+pub async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
     let path = format!("{API}/{folder}");
     succeed(&cluster.client, "POST", &path, Some(policy)).await?;
     let path = format!("{path}/{}", text(policy, "/metadata/name"));

@@ -1,0 +1,79 @@
+//! Whatever a template says, it is refused by field or rendered to a program, which CUE can read, which ends, and whose patches change
+//! nothing the second time. The input is a list in JSON: a template, and an object.
+
+#![no_main]
+
+use std::time::{Duration, Instant};
+
+use libfuzzer_sys::fuzz_target;
+use policy::{
+    api::{OverrideRuleTemplate, ValidateRuleTemplate},
+    patch::{JsonPatchOperation, apply},
+    render::{render_override, render_validation},
+};
+use policy_cue::{CueBudget, CueInputs, CueProgram};
+use serde_json::{Value, json};
+
+/// How long a template of a few kilobytes may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(Value::Array(parts)) = serde_json::from_slice(input) else {
+        return;
+    };
+    let [template, object] = parts.as_slice() else {
+        return;
+    };
+    let started = Instant::now();
+    if let Ok(template) = serde_json::from_value::<OverrideRuleTemplate>(template.clone())
+        && let Ok(program) = render_override(&template)
+    {
+        change(&program, object);
+    }
+    if let Ok(template) = serde_json::from_value::<ValidateRuleTemplate>(template.clone())
+        && let Ok(program) = render_validation(&template)
+    {
+        judge(&program, object);
+    }
+    assert!(started.elapsed() < PATIENCE, "it took {:?}", started.elapsed());
+});
+
+/// What a program makes of an object, if it can say anything of it.
+fn output(program: &CueProgram, object: &Value, output: &str) -> Option<Value> {
+    let data = json!({"object": object, "oldObject": {}, "extraParams": {}});
+    let inputs = CueInputs::new().with("data", &data);
+    program
+        .evaluate(&inputs, output, &CueBudget::default())
+        .ok()
+        .flatten()
+}
+
+fn compiled(program: &str) -> CueProgram {
+    CueProgram::compile(program).unwrap_or_else(|problems| panic!("{problems}\n{program}"))
+}
+
+fn change(program: &str, object: &Value) {
+    let compiled = compiled(program);
+    let Some(patches) = output(&compiled, object, "patches") else {
+        return;
+    };
+    let patch = JsonPatchOperation::read(&patches).unwrap();
+    let mut once = object.clone();
+    if apply(&mut once, &patch).is_err() {
+        return;
+    }
+    let Some(patches) = output(&compiled, &once, "patches") else {
+        panic!("it fails at what it has made\n{program}\n{once}");
+    };
+    let mut twice = once.clone();
+    apply(&mut twice, &JsonPatchOperation::read(&patches).unwrap()).unwrap();
+    assert_eq!(once, twice, "{program}");
+}
+
+fn judge(program: &str, object: &Value) {
+    if let Some(verdict) = output(&compiled(program), object, "validate") {
+        let valid = verdict.get("valid").is_none_or(Value::is_boolean);
+        let reason = verdict.get("reason").is_none_or(Value::is_string);
+        assert!(valid && reason, "{verdict}\n{program}");
+    }
+}
