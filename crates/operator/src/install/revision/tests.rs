@@ -29,6 +29,7 @@ fn settings(config: Option<Value>) -> InstallSettings {
         certificates: CertificateDefaults::default(),
         conversion: ConversionManager::Managed,
         allow_blocking_webhooks: false,
+        overrides: Vec::new(),
     }
 }
 
@@ -211,6 +212,7 @@ fn any_record() -> impl Strategy<Value = RevisionRecord> {
                 certificates: CertificateDefaults::default(),
                 conversion: ConversionManager::Managed,
                 allow_blocking_webhooks: false,
+                overrides: Vec::new(),
             }
         });
     let bundle = (text(), text(), text(), text()).prop_map(|(package, name, version, digest)| BundleStatus {
