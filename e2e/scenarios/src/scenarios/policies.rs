@@ -150,6 +150,19 @@ async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Res
     }
 }
 
+/// The definitions of the kinds.
+pub(super) fn definitions() -> impl Iterator<Item = Value> {
+    manifests::policies_objects()
+        .into_iter()
+        .filter(|object| text(object, "/kind") == "CustomResourceDefinition")
+}
+
+/// Has a replica answer.
+pub(super) async fn serve(cluster: &TestCluster) -> anyhow::Result<Replica> {
+    install(cluster).await?;
+    join(cluster, "policies-one").await
+}
+
 /// Everything in the manifests but the processes, which run here, and are no pods.
 async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
     for mut object in manifests::policies_objects() {
@@ -208,7 +221,7 @@ fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
 }
 
 /// Creates a policy, and waits until it is asked.
-async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
+pub(super) async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
     let path = format!("{API}/{folder}");
     succeed(&cluster.client, "POST", &path, Some(policy)).await?;
     let path = format!("{path}/{}", text(policy, "/metadata/name"));
