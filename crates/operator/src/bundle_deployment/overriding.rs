@@ -25,6 +25,9 @@ use crate::{
     policies::POLICY_KINDS,
 };
 
+/// What is said where the evaluator itself fails.
+const EVALUATOR: &str = "the evaluation of a policy failed; report this as a bug of Windlass";
+
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
@@ -94,7 +97,12 @@ impl BundleReconciler {
             None => {
                 let files = unpacked(loaded.clone()).await?;
                 let asked = inputs.clone();
-                let outcome = spawn_blocking(move || decision(&files, &asked)).await?;
+                let outcome = match spawn_blocking(move || decision(&files, &asked)).await {
+                    Ok(outcome) => outcome,
+                    // What is installed is not to suffer from it.
+                    Err(failed) if failed.is_panic() => Err(("PolicyFailed", EVALUATOR.to_owned())),
+                    Err(stopped) => return Err(stopped.into()),
+                };
                 self.decisions.keep(name, inputs, outcome.clone());
                 outcome
             }

@@ -46,14 +46,18 @@ async fn image(cluster: &TestCluster) -> anyhow::Result<String> {
 
 /// Waits until the sample is ready with an image, as a revision.
 async fn runs(cluster: &TestCluster, wanted: &str, revision: i64) -> anyhow::Result<()> {
-    until(&format!("revision {revision} runs {wanted}"), PATIENCE, async || {
-        let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
-        let object = object.context("no BundleDeployment")?;
-        let is_there = object["status"]["installed"]["revision"] == revision
-            && object["status"].get("next").is_none_or(Value::is_null)
-            && image(cluster).await? == wanted;
-        Ok(check(is_there, || conditions(&object)))
-    })
+    until(
+        &format!("revision {revision} runs {wanted}"),
+        PATIENCE,
+        async || {
+            let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+            let object = object.context("no BundleDeployment")?;
+            let is_there = object["status"]["installed"]["revision"] == revision
+                && object["status"].get("next").is_none_or(Value::is_null)
+                && image(cluster).await? == wanted;
+            Ok(check(is_there, || conditions(&object)))
+        },
+    )
     .await?;
     ready(&cluster.client, "sample", PATIENCE).await.map(drop)
 }
@@ -94,7 +98,11 @@ pub(super) async fn a_bundle_comes_from_a_mirror_although_nobody_serves_policies
     let mirrored = format!("{}:v1", sample::MIRROR);
     runs(cluster, &mirrored, 1).await?;
     let object = condition(client, sample::BUNDLE_DEPLOYMENT, "Accepted", "True", PATIENCE).await?;
-    anyhow::ensure!(conditions(&object).contains(overridden), "{}", conditions(&object));
+    anyhow::ensure!(
+        conditions(&object).contains(overridden),
+        "{}",
+        conditions(&object)
+    );
 
     idle::settled(&proxy).await?;
     let before = proxy.writes();
@@ -159,12 +167,15 @@ pub(super) async fn who_serves_policies_finds_bundles_as_they_are_to_be(
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let _running = operator.start()?;
     let _served = policies::serve(cluster).await?;
-    let labelled = json!({"template": {"type": "labels", "operation": "add", "path": "team", "value": {"string": "a"}}});
+    let labelled =
+        json!({"template": {"type": "labels", "operation": "add", "path": "team", "value": {"string": "a"}}});
     policies::ready(cluster, "clusteroverridepolicies", &policy("labels", &labelled)).await?;
     policies::ready(cluster, "clusteroverridepolicies", &mirror()).await?;
     sample::install(cluster, "sample.v1").await?;
     runs(cluster, &format!("{}:v1", sample::MIRROR), 1).await?;
-    let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.context("no Deployment")?;
+    let deployment = get(&cluster.client, sample::DEPLOYMENT)
+        .await?
+        .context("no Deployment")?;
     anyhow::ensure!(
         text(&deployment, "/metadata/labels/team") == "a",
         "not labelled: {deployment}"
