@@ -32,7 +32,7 @@ use windlass_cluster::{
     lease::{Candidate, Elector, Leadership, LeadershipLost, fenced},
     prober::Prober,
     remote::{RemoteCluster, RemoteConnection},
-    telemetry::{ApiRequests, chain},
+    telemetry::{ApiRequests, Metrics, chain},
     watches::{Supervisor, Watches},
 };
 use windlass_object::{ObjectKey, ca_injectors::CaInjectors};

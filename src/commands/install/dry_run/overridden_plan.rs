@@ -46,7 +46,8 @@ pub(super) async fn overridden_plan(
         .options()
         .map_err(|problems| anyhow!("{}", problems[0]))?;
     let mut rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
-    let of_cluster = policies_of(cluster).await?;
+    let mut notices = Vec::new();
+    let of_cluster = policies_of(cluster, &mut notices).await?;
     // Of several with one key the last counts.
     let policies = PolicySet::new(of_cluster.into_iter().chain(others.iter().cloned()));
     let mut refusals = Vec::new();
@@ -61,20 +62,31 @@ pub(super) async fn overridden_plan(
     apply(&mut rendered.objects, &decision.overrides)?;
     Ok(Overridden {
         plan: Plan::new(rendered, bundle.csv(), name, options.config.serving),
-        notices: decision.notices,
+        notices: decision.notices.into_iter().chain(notices).collect(),
         refusals,
     })
 }
 
-/// The override policies of the cluster. Of those that cannot be read none is asked, as by the operator.
-async fn policies_of(cluster: &Cluster) -> anyhow::Result<Vec<Arc<CompiledPolicy>>> {
+/// The override policies of the cluster. Of those that cannot be read none is asked, as by the operator; those that may not be listed
+/// are noted.
+async fn policies_of(
+    cluster: &Cluster,
+    notices: &mut Vec<String>,
+) -> anyhow::Result<Vec<Arc<CompiledPolicy>>> {
     let engines = Engines::built_in();
     let mut policies = Vec::new();
     for kind in [kinds::CLUSTER_OVERRIDE_POLICY, kinds::OVERRIDE_POLICY] {
         if !cluster.serves(&kind).await.map_err(explained)? {
             continue;
         }
-        let listed = cluster.list(&kind, None, None).await.map_err(explained)?;
+        let listed = match cluster.list(&kind, None, None).await {
+            Ok(listed) => listed,
+            Err(error) if error.is_forbidden() => {
+                notices.push(format!("{error}: what {} would override is not shown", kind.kind));
+                continue;
+            }
+            Err(error) => return Err(explained(error)),
+        };
         let compiled = listed
             .iter()
             .filter_map(|policy| CompiledPolicy::compile(policy, &engines).ok());
