@@ -275,11 +275,12 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
 
 /// Whether policies may be for other objects in a Namespace than before.
 fn is_relabelled(change: &Change) -> bool {
-    change.both_versions().is_some_and(|(before, after)| {
-        ["/metadata/labels", "/metadata/annotations"]
-            .into_iter()
-            .any(|names| before.pointer(names) != after.pointer(names))
-    })
+    let names = |version: &ChangedObject| {
+        let object = version.read();
+        ["/metadata/labels", "/metadata/annotations"].map(|names| object.pointer(names).cloned())
+    };
+    let after = change.after.as_ref().map(names);
+    after.is_some() && after != change.before.as_ref().map(names)
 }
 
 fn named(index: &Index, concerns: impl Fn(&Value) -> bool) -> Vec<String> {
@@ -415,6 +416,22 @@ mod tests {
         }
         let same = deployment("b", &[]);
         assert_eq!(names_of(&change(Some(same.clone()), Some(same))), ["b"]);
+    }
+
+    #[test]
+    fn a_namespace_concerns_what_is_installed_in_it_when_policies_may_select_it_otherwise() {
+        let namespace = |labels: Value, phase: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b-system", "labels": labels},
+                "status": {"phase": phase},
+            })
+        };
+        let plain = namespace(json!({}), "Active");
+        let labelled = namespace(json!({"team": "a"}), "Active");
+        let ending = namespace(json!({}), "Terminating");
+        assert_eq!(names_of(&change(Some(plain.clone()), Some(labelled))), ["b"]);
+        assert_eq!(names_of(&change(None, Some(plain.clone()))), ["b"]);
+        assert_eq!(names_of(&change(Some(plain), Some(ending))), [""; 0]);
     }
 
     #[test]
