@@ -35,6 +35,7 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unserved;
 mod verdict;
 
