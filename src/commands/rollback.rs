@@ -254,6 +254,7 @@ mod tests {
                 certificates: CertificateDefaults::default(),
                 conversion: windlass_api::ConversionManager::Managed,
                 allow_blocking_webhooks: false,
+                overrides: Vec::new(),
             },
             config_maps: vec!["name-0".to_owned()],
             installed,

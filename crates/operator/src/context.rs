@@ -9,7 +9,7 @@ use windlass_cluster::{
 };
 use windlass_object::{InCluster, ObjectKey};
 
-use crate::{ca_injectors::Opponents, interpretation::Interpretation};
+use crate::{ca_injectors::Opponents, interpretation::Interpretation, policies::PolicyStore};
 
 /// What every controller works with.
 pub struct Context {
@@ -25,6 +25,8 @@ pub struct Context {
     pub applier: Applier,
     /// Says whether objects of bundles are healthy, what they depend on, and what of them is kept.
     pub(crate) interpretation: Arc<Interpretation>,
+    /// The policies that there are, where a controller needs them.
+    pub(crate) policies: Arc<PolicyStore>,
     /// Publishes events.
     pub events: Events,
     /// Who was seen to take back what we had written into targets.
@@ -68,6 +70,7 @@ impl Context {
             watches,
             applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
             interpretation,
+            policies: Arc::new(PolicyStore::untold(index.clone())),
             index,
             events: Events::new(cluster.clone(), None).0,
             cluster,

@@ -32,7 +32,7 @@ use windlass_cluster::{
     lease::{Candidate, Elector, Leadership, LeadershipLost, fenced},
     prober::Prober,
     remote::{RemoteCluster, RemoteConnection},
-    telemetry::{ApiRequests, chain},
+    telemetry::{ApiRequests, Metrics, chain},
     watches::{Supervisor, Watches},
 };
 use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
@@ -213,7 +213,9 @@ impl Operator {
         ));
         let caller = interpreter_client(&self.client);
         let interpretation = Arc::new(Interpretation::new(index.clone(), caller, metrics.clone()));
+        let policies = Arc::new(self.policy_store(&index, &metrics));
         let context = |cluster: Cluster, leadership: &Leadership| Context {
+            policies: policies.clone(),
             applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
             interpretation: interpretation.clone(),
             cluster,
@@ -316,6 +318,18 @@ impl Operator {
         );
     }
 
+    /// The policies that there are. Only who serves them tells what became of them.
+    fn policy_store(&self, index: &Arc<Index>, metrics: &Arc<Metrics>) -> PolicyStore {
+        match self.options.controllers.have_policies() {
+            true => PolicyStore::new(
+                index.clone(),
+                Engines::built_in(),
+                metrics.extend(PolicyMetrics::register),
+            ),
+            false => PolicyStore::untold(index.clone()),
+        }
+    }
+
     /// Starts what policies need. What is given answers from them, if they are to be served.
     fn start_policies(
         &self,
@@ -323,16 +337,15 @@ impl Operator {
         context: &Arc<Context>,
         stop: &CancellationToken,
     ) -> Option<Arc<PolicyStore>> {
-        if !self.options.controllers.have_policies() {
+        let controllers = self.options.controllers;
+        let store = context.policies.clone();
+        if controllers.have_policies() || controllers.have_bundles() {
+            tasks.start("policy-store", store.clone().run(stop.clone()));
+        }
+        if !controllers.have_policies() {
             return None;
         }
-        let service = AdmissionService::of(self.options.controllers);
-        let store = Arc::new(PolicyStore::new(
-            context.index.clone(),
-            Engines::built_in(),
-            context.metrics.extend(PolicyMetrics::register),
-        ));
-        tasks.start("policy-store", store.clone().run(stop.clone()));
+        let service = AdmissionService::of(controllers);
         tasks.start(
             "policy",
             policies::run(context.clone(), store.clone(), service, stop.clone()),

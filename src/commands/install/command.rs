@@ -1,10 +1,11 @@
 //! The arguments, and the steps of an install.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use kube::Resource;
+use policy::{CompiledPolicy, Engines};
 use serde_json::{Value, json};
 use windlass_api::{self, BundleDeployment};
 use windlass_bundle::{Bundle, render::CertificateProvider};
@@ -18,6 +19,7 @@ use super::{
         bundle::{Checked, ConversionArg, InstallArgs, ReadBundle},
         cluster::{ClusterArgs, OperatorArgs, explained},
         follow::{WaitArgs, follow},
+        policy::PolicyFiles,
     },
     dry_run::Preview,
     outcome::{self, Watched},
@@ -69,6 +71,10 @@ pub(in crate::commands) struct Args {
     /// grant. Writes nothing; exits 1 if the install would be refused.
     #[arg(long)]
     dry_run: bool,
+
+    /// File, or folder of files, with policies that would be in the cluster, too, or be changed; can be repeated.
+    #[arg(long, value_name = "FILE", requires = "dry_run")]
+    policy: Vec<PathBuf>,
 
     #[command(flatten)]
     waiting: WaitArgs,
@@ -186,7 +192,8 @@ impl Args {
         // As it would be with what others have set in it.
         let tried = cluster.apply_dry_run(deployment, names::COMMAND).await;
         let deployment = tried.map_err(explained)?;
-        let preview = Preview::of(cluster, deployment, bundle).await?;
+        let policies = policies(&self.policy)?;
+        let preview = Preview::of(cluster, deployment, bundle, &policies).await?;
         print!("{preview}");
         Ok(ExitCode::from(u8::from(preview.is_refused())))
     }
@@ -270,6 +277,15 @@ impl Args {
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
         follow::<BundleDeployment, _>(cluster, key, self.waiting.timeout, progress, judge).await
     }
+}
+
+/// The policies in these files.
+fn policies(paths: &[PathBuf]) -> anyhow::Result<Vec<Arc<CompiledPolicy>>> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = PolicyFiles::read(paths, &Engines::built_in())?.without_problems()?;
+    Ok(read.policies.into_iter().map(|policy| policy.compiled).collect())
 }
 
 /// Prints what is wrong.

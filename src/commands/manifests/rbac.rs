@@ -123,13 +123,15 @@ Deployments, StatefulSets and DaemonSets are patched only to restart pods that d
 const POLICIES_ROLE: &str =
     "Every verb that the controllers of policies use. Of webhook configurations they write their own only.";
 
+/// The kinds of policies.
+const POLICIES: [&str; 3] = [
+    "clusteroverridepolicies",
+    "clustervalidatepolicies",
+    "overridepolicies",
+];
+
 /// What the controllers of policies use in all of the cluster.
 fn policies_rules() -> Vec<Value> {
-    const POLICIES: [&str; 3] = [
-        "clusteroverridepolicies",
-        "clustervalidatepolicies",
-        "overridepolicies",
-    ];
     const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     const GROUP: &str = "admissionregistration.k8s.io";
     let status = POLICIES.map(|plural| format!("{plural}/status"));
@@ -273,6 +275,7 @@ fn own_rules() -> Vec<Value> {
             &["resourceinterpretations"],
             &["watch"],
         ),
+        rule(&["policy.kcloudlabs.io"], &POLICIES, &["watch"]),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &KEEP),
         rule(
             &["apiextensions.k8s.io"],

@@ -10,6 +10,8 @@ mod problem;
 mod request;
 mod test;
 
+pub(super) use self::policies::PolicyFiles;
+
 use std::process::ExitCode;
 
 use anyhow::Context;

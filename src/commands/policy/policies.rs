@@ -17,9 +17,9 @@ use crate::commands::documents;
 
 /// Policies that were read, and what is wrong with them and their files.
 #[derive(Debug, Default)]
-pub(super) struct PolicyFiles {
+pub(in crate::commands) struct PolicyFiles {
     /// Those that could be read, in the order of their files.
-    pub(super) policies: Vec<PolicyFile>,
+    pub(in crate::commands) policies: Vec<PolicyFile>,
     /// What is wrong.
     pub(super) problems: Vec<PolicyFileProblem>,
     keys: BTreeMap<PolicyKey, PathBuf>,
@@ -27,13 +27,13 @@ pub(super) struct PolicyFiles {
 
 /// A policy, and where it is from.
 #[derive(Debug)]
-pub(super) struct PolicyFile {
+pub(in crate::commands) struct PolicyFile {
     /// The file, as it was given.
     pub(super) file: PathBuf,
     /// As it is written.
     pub(super) object: PolicyObject,
     /// As it is asked.
-    pub(super) compiled: Arc<CompiledPolicy>,
+    pub(in crate::commands) compiled: Arc<CompiledPolicy>,
 }
 
 // === impl PolicyFiles ===
@@ -45,7 +45,7 @@ impl PolicyFiles {
     /// # Errors
     ///
     /// When a folder cannot be read.
-    pub(super) fn read(paths: &[PathBuf], engines: &Engines) -> anyhow::Result<Self> {
+    pub(in crate::commands) fn read(paths: &[PathBuf], engines: &Engines) -> anyhow::Result<Self> {
         let mut read = Self::default();
         for path in paths {
             if !path.is_dir() {
@@ -125,7 +125,7 @@ impl PolicyFiles {
     /// # Errors
     ///
     /// With all that is wrong, a line each.
-    pub(super) fn without_problems(self) -> anyhow::Result<Self> {
+    pub(in crate::commands) fn without_problems(self) -> anyhow::Result<Self> {
         let mut told = String::new();
         for problem in &self.problems {
             let separator = if told.is_empty() { "" } else { "\n" };

@@ -41,6 +41,7 @@ impl BundleReconciler {
             }
             loaded => loaded?,
         };
+        let loaded = self.overridden(deployment, loaded, report).await?;
         let loaded = self.without_absent(loaded, report).await?;
         report.notices.extend(loaded.plan.notices.iter().cloned());
         let ledger = self.identify(deployment, &loaded, report).await?;

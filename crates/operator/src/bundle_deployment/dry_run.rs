@@ -90,7 +90,9 @@ impl BundleReconciler {
             format!("{key} {}", seen.as_deref().map(state).unwrap_or_default())
         });
         let states: Vec<_> = states.collect();
-        let subject = format!("{} {:?} {}", loaded.bundle.digest, owner.adopt, states.join("\n"));
+        let Loaded { bundle, settings, .. } = loaded;
+        let states = states.join("\n");
+        let subject = format!("{} {settings:?} {:?} {states}", bundle.digest, owner.adopt);
         Ok((bodies, subject))
     }
 

@@ -28,13 +28,14 @@ use super::{
     reconciler::BundleReconciler,
 };
 use crate::install::{
+    overrides,
     plan::Plan,
     revision::InstallSettings,
     status::{InstallOutcome, Milestone},
 };
 
 /// How a status lists problems.
-const PROBLEMS: Listing = Listing {
+pub(super) const PROBLEMS: Listing = Listing {
     most: 10,
     separator: "; ",
     way_to_rest: ": to see all, run windlass check",
@@ -242,8 +243,10 @@ fn plan(
     let options = settings
         .options()
         .map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?;
-    let rendered =
+    let mut rendered =
         render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
+    overrides::apply(&mut rendered.objects, &settings.overrides)
+        .map_err(|error| ("OverrideOutdated", error.to_string()))?;
     let csv = bundle.csv();
     let status = BundleStatus {
         package: bundle.package.clone(),

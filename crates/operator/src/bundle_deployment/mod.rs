@@ -40,6 +40,7 @@ mod namespace;
 mod objects;
 mod operator_condition;
 mod ordering;
+mod overriding;
 mod ownership;
 mod pause;
 mod polling;

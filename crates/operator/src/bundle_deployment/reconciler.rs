@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::memory::{
-    Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials, Unretained,
+    Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
+    Unretained,
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -11,6 +12,7 @@ use crate::{context::Context, reporting::Announced};
 pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
+    pub(super) decisions: Decisions,
     pub(super) ledgers: Ledgers,
     pub(super) proofs: Proofs,
     pub(super) seats: Seats,

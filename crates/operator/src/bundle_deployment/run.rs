@@ -19,8 +19,8 @@ use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt, LAG},
     memory::{
-        Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
-        Unretained, status_of,
+        Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories,
+        Trials, Unretained, status_of,
     },
     pause::paused_by,
     polling,
@@ -64,6 +64,7 @@ pub fn run(
             let reconciler = Arc::new(BundleReconciler {
                 context: context.clone(),
                 loader: Loader::default(),
+                decisions: Decisions::default(),
                 ledgers: Ledgers::default(),
                 proofs: Proofs::default(),
                 seats: Seats::default(),
@@ -104,6 +105,7 @@ impl BundleReconciler {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
+            self.decisions.forget(&name);
             self.ledgers.forget(&name);
             self.proofs.forget(&name);
             self.seats.forget(&name);

@@ -25,7 +25,7 @@ use windlass_object::names;
 
 use super::{
     halt::Halt,
-    memory::{Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials, Unretained},
+    memory::{Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials, Unretained},
     reconciler::{BundleReconciler, Delays},
     triggers::enqueue,
 };
@@ -138,6 +138,7 @@ impl Server {
         Arc::new(BundleReconciler {
             context: Arc::new(context),
             loader: Loader::default(),
+            decisions: Decisions::default(),
             ledgers: Ledgers::default(),
             proofs: Proofs::default(),
             seats: Seats::default(),

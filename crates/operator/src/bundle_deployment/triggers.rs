@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     context::Context, injection::REPAIRED, install::status::Milestone, interpretation::INTERPRETATION_KINDS,
+    policies::POLICY_KINDS,
 };
 
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
@@ -72,6 +73,9 @@ pub(super) fn watch_everything(context: &Context) {
     for kind in INTERPRETATION_KINDS {
         context.watches.want(Watch::all(kind));
     }
+    for kind in POLICY_KINDS {
+        context.watches.want(Watch::all(kind));
+    }
     for label in RECORDS {
         let records = Watch::all(kinds::CONFIG_MAP).within(&context.namespace);
         context
@@ -92,6 +96,7 @@ pub(super) async fn enqueue(
 ) {
     let mut changes = context.index.subscribe();
     let mut arrivals = context.index.arrivals();
+    let mut policies = context.policies.changes();
     histories.see_all(&context.index);
     add_all(&context.index, &queue);
     watch_sources(&context);
@@ -100,6 +105,13 @@ pub(super) async fn enqueue(
             change = changes.recv() => change,
             // What was applied of a kind as soon as it was served may be gone again before a watch has seen it.
             _ = arrivals.recv() => {
+                add_all(&context.index, &queue);
+                continue;
+            }
+            // The store lives as long as the context.
+            _ = policies.changed() => {
+                let has_overrides = policies.borrow_and_update().has_overrides();
+                watch_namespaces(&context, has_overrides);
                 add_all(&context.index, &queue);
                 continue;
             }
@@ -169,6 +181,12 @@ fn watch_sources(context: &Context) {
         .want_only("bundle-deployment", namespaces.chain(config_maps).collect());
 }
 
+/// Watches all Namespaces while policies may be for objects in those with some labels.
+fn watch_namespaces(context: &Context, has_overrides: bool) {
+    let all = has_overrides.then(|| Watch::all(kinds::NAMESPACE));
+    context.watches.want_only("overrides", all.into_iter().collect());
+}
+
 fn add_all(index: &Index, queue: &Queue<String>) {
     for deployment in index.objects(&kinds::BUNDLE_DEPLOYMENT) {
         if let Some(name) = object::text(&deployment, "/metadata/name") {
@@ -230,8 +248,10 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.extend(named(index, |_| true));
     }
     if kind == kinds::NAMESPACE {
+        let is_relabelled = is_relabelled(change);
         names.extend(named(index, |deployment| {
-            watched(deployment).any(|name| name == change.key.name)
+            let is_own = object::text(deployment, "/spec/namespace") == Some(&change.key.name);
+            (is_own && is_relabelled) || watched(deployment).any(|name| name == change.key.name)
         }));
     }
     let in_namespace = [kinds::ENDPOINT_SLICE, kinds::SECRET, kinds::SERVING_CERTIFICATE];
@@ -251,6 +271,16 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         }));
     }
     names
+}
+
+/// Whether policies may be for other objects in a Namespace than before.
+fn is_relabelled(change: &Change) -> bool {
+    let names = |version: &ChangedObject| {
+        let object = version.read();
+        ["/metadata/labels", "/metadata/annotations"].map(|names| object.pointer(names).cloned())
+    };
+    let after = change.after.as_ref().map(names);
+    after.is_some() && after != change.before.as_ref().map(names)
 }
 
 fn named(index: &Index, concerns: impl Fn(&Value) -> bool) -> Vec<String> {
@@ -386,6 +416,22 @@ mod tests {
         }
         let same = deployment("b", &[]);
         assert_eq!(names_of(&change(Some(same.clone()), Some(same))), ["b"]);
+    }
+
+    #[test]
+    fn a_namespace_concerns_what_is_installed_in_it_when_policies_may_select_it_otherwise() {
+        let namespace = |labels: Value, phase: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b-system", "labels": labels},
+                "status": {"phase": phase},
+            })
+        };
+        let plain = namespace(json!({}), "Active");
+        let labelled = namespace(json!({"team": "a"}), "Active");
+        let ending = namespace(json!({}), "Terminating");
+        assert_eq!(names_of(&change(Some(plain.clone()), Some(labelled))), ["b"]);
+        assert_eq!(names_of(&change(None, Some(plain.clone()))), ["b"]);
+        assert_eq!(names_of(&change(Some(plain), Some(ending))), [""; 0]);
     }
 
     #[test]

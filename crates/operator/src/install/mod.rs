@@ -3,6 +3,7 @@
 
 pub mod canary;
 pub mod immutable;
+pub mod overrides;
 pub mod plan;
 pub mod proof;
 pub mod revision;

@@ -159,7 +159,7 @@ pub(super) fn annotations(called: &Called) -> Value {
 }
 
 /// Whether policies may be for objects of a kind.
-pub(super) fn is_asked(api_version: &str, kind: &str) -> bool {
+pub(crate) fn is_asked(api_version: &str, kind: &str) -> bool {
     let (group, version) = object::group_and_version(api_version);
     // With a name that there cannot be, the API server would not take any of the others.
     let may_be = (group.is_empty() || is_subdomain(group)) && is_label(version);

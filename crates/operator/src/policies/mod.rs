@@ -43,4 +43,7 @@ pub use self::{
     configuration::CONFIGURATION,
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
-pub(crate) use self::{metrics::PolicyMetrics, run::run, server::PolicyServer, store::PolicyStore};
+pub(crate) use self::{
+    configuration::is_asked, kinds::POLICY_KINDS, metrics::PolicyMetrics, run::run, server::PolicyServer,
+    snapshot::PolicySnapshot, store::PolicyStore,
+};

@@ -28,7 +28,7 @@ use super::{
     review::PolicyReview,
     snapshot::PolicySnapshot,
     store::PolicyStore,
-    turns::{Turn, Turns},
+    turns::{EvaluationTurn, EvaluationTurns},
     verdict::Verdict,
 };
 use crate::{
@@ -52,7 +52,7 @@ pub(crate) struct PolicyServer {
     /// Reads Namespaces that the watch has not seen yet.
     cluster: Cluster,
     bodies: Arc<Bodies>,
-    turns: Turns,
+    turns: EvaluationTurns,
 }
 
 /// Which policies are asked.
@@ -104,7 +104,7 @@ impl PolicyServer {
             index,
             cluster: Cluster::new(client, LONGEST_PATIENCE),
             bodies,
-            turns: Turns::new(processors),
+            turns: EvaluationTurns::new(processors),
         }
     }
 
@@ -210,7 +210,7 @@ fn judge(
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
     store: &PolicyStore,
-    turn: &Turn,
+    turn: &EvaluationTurn,
 ) -> Verdict {
     if admission::is_about_policy(attributes) {
         return match stage {

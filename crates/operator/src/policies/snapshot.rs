@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use policy::{CompiledPolicy, PolicyProblem, PolicySet};
+use policy::{CompiledPolicy, PolicyKind, PolicyProblem, PolicySet};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_object::{ObjectKey, object};
@@ -11,7 +11,7 @@ use windlass_object::{ObjectKey, object};
 #[derive(Debug, Default)]
 pub(crate) struct PolicySnapshot {
     /// Those that can be asked.
-    pub(super) set: PolicySet,
+    pub(crate) set: PolicySet,
     /// How each fares.
     pub(super) policies: BTreeMap<ObjectKey, Arc<PolicyState>>,
     /// Whether all policies are known that there are.
@@ -54,6 +54,13 @@ impl PolicySnapshot {
             is_complete,
             digest: format!("{:x}", digest.finalize()),
         }
+    }
+
+    /// Whether any of them overrides objects.
+    pub(crate) fn has_overrides(&self) -> bool {
+        self.set
+            .policies()
+            .any(|policy| policy.key().kind != PolicyKind::ClusterValidatePolicy)
     }
 
     /// What tells it from one of other policies, or of other generations of them.

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use policy::{CompiledPolicy, Engines, PolicyProblem};
+use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::{
-    sync::{broadcast::error::RecvError, watch},
+    sync::{Mutex, broadcast::error::RecvError, watch},
     task::{JoinError, spawn_blocking},
 };
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,8 @@ pub(crate) struct PolicyStore {
     engines: Engines,
     metrics: PolicyMetrics,
     current: watch::Sender<Arc<PolicySnapshot>>,
+    /// Whoever looks later must not be overtaken by whoever looked before.
+    looking: Mutex<()>,
 }
 
 // === impl PolicyStore ===
@@ -37,7 +40,14 @@ impl PolicyStore {
             engines,
             metrics,
             current: watch::Sender::default(),
+            looking: Mutex::default(),
         }
+    }
+
+    /// The same, and nothing is counted of them.
+    pub(crate) fn untold(index: Arc<Index>) -> Self {
+        let metrics = PolicyMetrics::register(&mut Registry::default());
+        Self::new(index, Engines::built_in(), metrics)
     }
 
     /// What they are compiled with.
@@ -56,7 +66,7 @@ impl PolicyStore {
     }
 
     /// All policies, each time that one is known to have changed.
-    pub(super) fn changes(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.current.subscribe()
     }
 
@@ -78,8 +88,21 @@ impl PolicyStore {
         }
     }
 
+    /// All policies, as the index has them by now if not all were known.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime ends.
+    pub(crate) async fn known(&self) -> Result<Arc<PolicySnapshot>, JoinError> {
+        if !self.current().is_complete {
+            self.refresh().await?;
+        }
+        Ok(self.current())
+    }
+
     /// Compiles what is new. What was known is left as it is.
     pub(super) async fn refresh(&self) -> Result<(), JoinError> {
+        let _looking = self.looking.lock().await;
         let known = self.current();
         // Before the objects: what is complete now has them.
         let is_complete =
@@ -148,7 +171,6 @@ async fn policy_change(changes: &mut tokio::sync::broadcast::Receiver<windlass_c
 
 #[cfg(test)]
 mod tests {
-    use prometheus_client::registry::Registry;
     use serde_json::json;
     use windlass_cluster::{kinds::CLUSTER_OVERRIDE_POLICY, watch::Watch};
 
@@ -163,8 +185,7 @@ mod tests {
     }
 
     fn store_of(index: &Arc<Index>) -> PolicyStore {
-        let metrics = PolicyMetrics::register(&mut Registry::default());
-        PolicyStore::new(index.clone(), Engines::built_in(), metrics)
+        PolicyStore::untold(index.clone())
     }
 
     /// What is known once everything was listed but `unlisted` kinds.

@@ -15,7 +15,7 @@ use tokio::{
 
 /// The turns that there are.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub(super) struct EvaluationTurns {
     quick: Arc<Semaphore>,
     slow: Arc<Semaphore>,
     /// How many more may wait for a slow turn: each has a thread.
@@ -24,8 +24,8 @@ pub(super) struct Turns {
 
 /// The turn of one request, which ends at a deadline.
 #[derive(Debug)]
-pub(super) struct Turn {
-    turns: Turns,
+pub(super) struct EvaluationTurn {
+    turns: EvaluationTurns,
     deadline: Instant,
     held: Mutex<HeldTurn>,
 }
@@ -53,9 +53,9 @@ const QUICK: Duration = Duration::from_millis(50);
 /// How many may wait for a slow turn: a small part of the threads that block.
 const WAITING: usize = 64;
 
-// === impl Turns ===
+// === impl EvaluationTurns ===
 
-impl Turns {
+impl EvaluationTurns {
     /// For a machine with so many processors: slow requests get at most half of them.
     pub(super) fn new(processors: usize) -> Self {
         Self {
@@ -66,13 +66,13 @@ impl Turns {
     }
 
     /// Waits for a turn; `None` where there is none until `deadline`.
-    pub(super) async fn take(&self, deadline: Instant) -> Option<Turn> {
+    pub(super) async fn take(&self, deadline: Instant) -> Option<EvaluationTurn> {
         let permit = timeout_at(deadline, self.quick.clone().acquire_owned()).await;
         let held = HeldTurn::Quick {
             _permit: permit.ok()?.ok()?,
             until: Instant::now() + QUICK,
         };
-        Some(Turn {
+        Some(EvaluationTurn {
             turns: self.clone(),
             deadline,
             held: held.into(),
@@ -92,9 +92,9 @@ impl Turns {
     }
 }
 
-// === impl Turn ===
+// === impl EvaluationTurn ===
 
-impl Turn {
+impl EvaluationTurn {
     /// Whether it is over, for whoever works on the request, on a thread of the runtime that may block: asked again and again. May
     /// block until others are done.
     pub(super) fn is_over(&self) -> bool {
@@ -121,7 +121,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     /// Works for ever, until its turn is over.
-    async fn spin(turns: &Turns, deadline: Instant) -> JoinHandle<()> {
+    async fn spin(turns: &EvaluationTurns, deadline: Instant) -> JoinHandle<()> {
         let turn = turns.take(deadline).await.unwrap();
         spawn_blocking(move || {
             while !turn.is_over() && !turn.turns.slow.is_closed() {
@@ -132,7 +132,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn requests_that_spin_hold_up_nobody_else() {
-        let turns = Turns::new(2);
+        let turns = EvaluationTurns::new(2);
         let deadline = Instant::now() + PATIENCE;
         let mut spinning = Vec::new();
         // Each gets its turn while all those before go on spinning: far more than there are turns.
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_turn_is_over_at_its_deadline_and_where_too_many_wait() {
-        let turns = Turns::new(1);
+        let turns = EvaluationTurns::new(1);
         let deadline = Instant::now() + Duration::from_millis(200);
         let spinning = [spin(&turns, deadline).await, spin(&turns, deadline).await];
         for spinning in spinning {

@@ -8,8 +8,8 @@ mod widget;
 pub use self::{
     names::{
         BUNDLE_DEPLOYMENT, CERTIFICATE, CONTROLLER_RUNTIME_IMAGE, CONTROLLER_RUNTIME_PROGRAM, DEFINITION,
-        DEPLOYMENT, GREEN_SERVICE, GROUP, IMAGE, NAMESPACE, SERVICE, SERVING_CERTIFICATE, SERVING_SECRET,
-        WIDGETS,
+        DEPLOYMENT, GREEN_SERVICE, GROUP, IMAGE, MIRROR, NAMESPACE, SERVICE, SERVING_CERTIFICATE,
+        SERVING_SECRET, WIDGETS,
     },
     operations::{
         ask_for_rotation, bundle, crd, install, manifest, rotate, set_source, settled, storing_newest,

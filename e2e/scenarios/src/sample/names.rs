@@ -3,6 +3,9 @@
 /// The image of the sample bundles.
 pub const IMAGE: &str = "example.com/windlass/sample-operator";
 
+/// The same program as of [`IMAGE`], from a mirror.
+pub const MIRROR: &str = "mirror.example.com/windlass/sample-operator";
+
 /// The image of the sample's webhooks as a program of controller-runtime, `e2e/webhook-server`.
 pub const CONTROLLER_RUNTIME_IMAGE: &str = "example.com/windlass/webhook-server";
 

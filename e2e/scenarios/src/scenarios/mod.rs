@@ -46,6 +46,7 @@ mod monitoring;
 mod namespace;
 mod operation;
 mod operator_condition;
+mod overridden_bundles;
 mod ownership;
 pub mod policies;
 mod power_loss;
@@ -319,6 +320,9 @@ scenarios! {
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
+    overridden_bundles::a_bundle_comes_from_a_mirror_although_nobody_serves_policies,
+    overridden_bundles::a_policy_changes_and_goes_without_a_failed_call,
+    overridden_bundles::who_serves_policies_finds_bundles_as_they_are_to_be,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,

@@ -154,6 +154,19 @@ async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Res
     }
 }
 
+/// The definitions of the kinds.
+pub(super) fn definitions() -> impl Iterator<Item = Value> {
+    manifests::policies_objects()
+        .into_iter()
+        .filter(|object| text(object, "/kind") == "CustomResourceDefinition")
+}
+
+/// Has a replica answer.
+pub(super) async fn serve(cluster: &TestCluster) -> anyhow::Result<Replica> {
+    install(cluster).await?;
+    join(cluster, "policies-one").await
+}
+
 /// Everything in the manifests but the processes, which run here, and are no pods.
 ///
 /// # Errors

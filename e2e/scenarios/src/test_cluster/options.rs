@@ -112,10 +112,12 @@ impl TestClusterOptions {
         let mut images: BTreeMap<String, Program> = self.images.iter().cloned().collect();
         // A release knows the versions of its time.
         for (release, versions) in [("v1", "v1beta1,v1"), ("v2", "v1beta1,v1,v2"), ("v3", "v2")] {
-            images.insert(
-                format!("{}:{release}", sample::IMAGE),
-                program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
-            );
+            for image in [sample::IMAGE, sample::MIRROR] {
+                images.insert(
+                    format!("{image}:{release}"),
+                    program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
+                );
+            }
         }
         if let Some(path) = std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM) {
             let server = Program {

@@ -1,6 +1,7 @@
 //! `windlass install --dry-run`: what an install would do, and what it would grant, with nothing written.
 
 mod difference;
+mod overridden_plan;
 mod preview;
 mod report;
 mod rights;

@@ -1,9 +1,11 @@
 //! What an install would do: each object of it as a dry run, and what is there.
 
-use anyhow::anyhow;
+use std::sync::Arc;
+
+use policy::CompiledPolicy;
 use serde_json::Value;
 use windlass_api::BundleDeployment;
-use windlass_bundle::{Bundle, BundledKind, crds::with_conversion, render::render};
+use windlass_bundle::{Bundle, BundledKind, crds::with_conversion};
 use windlass_cluster::{
     Cluster, Kind, RequestError,
     apply::{Applicant, body_of},
@@ -14,16 +16,14 @@ use windlass_crd::{
     upgrade_safety::{Finding, compare, is_refused},
 };
 use windlass_object::{ObjectKey, names, object};
-use windlass_operator::install::{
-    plan::{
-        Absences, Plan, PreflightObservation, Stage, optional_kinds, preflight, staged, versions_of,
-        watched_namespaces, without,
-    },
-    revision::InstallSettings,
+use windlass_operator::install::plan::{
+    Absences, Plan, PreflightObservation, Stage, optional_kinds, preflight, staged, versions_of,
+    watched_namespaces, without,
 };
 
 use super::{
     difference::changed_fields,
+    overridden_plan::{Overridden, overridden_plan},
     rights::{Grant, grants},
 };
 use crate::commands::cluster::{explained, list, typed};
@@ -41,6 +41,8 @@ pub(in super::super) struct Preview {
     pub(super) released: Vec<ObjectKey>,
     /// What cannot be there yet, and why the install goes on without it.
     pub(super) left_out: Vec<String>,
+    /// Which policy overrides which objects, and which ones fail and are ignored.
+    pub(super) overridden: Vec<String>,
     /// Objects that cannot be tried yet: their namespace is not there, or a webhook does not allow it.
     pub(super) untried: Vec<ObjectKey>,
     /// Why the install would be refused.
@@ -54,7 +56,8 @@ pub(in super::super) struct Preview {
 // === impl Preview ===
 
 impl Preview {
-    /// Finds out what would become of `bundle`, for `deployment` as it would be.
+    /// Finds out what would become of `bundle`, for `deployment` as it would be, with `policies` beside those that the cluster has, in
+    /// place of those of the same name.
     ///
     /// # Errors
     ///
@@ -63,9 +66,14 @@ impl Preview {
         cluster: &Cluster,
         deployment: Value,
         bundle: &Bundle,
+        policies: &[Arc<CompiledPolicy>],
     ) -> anyhow::Result<Self> {
         let deployment: BundleDeployment = typed(deployment)?;
-        let plan = plan(bundle, &deployment)?;
+        let Overridden {
+            plan,
+            notices: overridden,
+            refusals,
+        } = overridden_plan(cluster, bundle, &deployment, policies).await?;
         let absences = absences(cluster, &plan).await?;
         let (plan, left_out) = without(&plan, &absences).unwrap_or((plan, Vec::new()));
         let plan = &plan;
@@ -78,6 +86,8 @@ impl Preview {
         let mut preview = Self {
             grants: grants(plan.phases.all()),
             left_out,
+            overridden,
+            refusals,
             ..Self::default()
         };
         let mut there = Vec::new();
@@ -249,16 +259,6 @@ impl Preview {
         }
         Ok(())
     }
-}
-
-/// The plan that the operator makes of a bundle.
-fn plan(bundle: &Bundle, deployment: &BundleDeployment) -> anyhow::Result<Plan> {
-    let name = deployment.metadata.name.as_deref().unwrap_or_default();
-    let options = InstallSettings::of(&deployment.spec)
-        .options()
-        .map_err(|problems| anyhow!("{}", problems[0]))?;
-    let rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
-    Ok(Plan::new(rendered, bundle.csv(), name, options.config.serving))
 }
 
 /// What is not there of what a plan asks for.

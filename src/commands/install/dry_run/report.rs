@@ -28,6 +28,7 @@ impl fmt::Display for Preview {
         section(f, "Would be removed", &self.removed)?;
         section(f, "Would be left behind with all their objects", &self.released)?;
         section(f, "Would be left out", &self.left_out)?;
+        section(f, "Would be overridden by policies", &self.overridden)?;
         section(
             f,
             "Could not be tried before their namespace is there",

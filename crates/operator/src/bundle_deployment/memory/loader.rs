@@ -21,8 +21,9 @@ pub(in crate::bundle_deployment) struct Loader {
     sightings: Mutex<HashMap<String, Sighting>>,
 }
 
-/// How many revisions of a BundleDeployment are remembered: the installed one, one that has begun, and one that is refused.
-const REMEMBERED: usize = 3;
+/// How many revisions of a BundleDeployment are remembered: the installed one, one that has begun, and one that is refused, each
+/// also as it is without what policies override.
+const REMEMBERED: usize = 6;
 
 struct Remembered {
     settings: InstallSettings,

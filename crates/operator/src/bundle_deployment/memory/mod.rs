@@ -1,5 +1,6 @@
 //! What is remembered between two reconciliations. It saves work; losing it is safe.
 
+mod decisions;
 mod disarmed;
 mod dry_runs;
 mod histories;
@@ -11,6 +12,7 @@ mod seats;
 mod trials;
 mod unretained;
 
+pub(super) use decisions::{DecisionOutcome, Decisions, OverrideInputs};
 pub(super) use disarmed::Disarmed;
 pub(super) use dry_runs::DryRuns;
 pub(super) use histories::StorageVersionHistories;

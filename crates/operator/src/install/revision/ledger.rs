@@ -106,7 +106,7 @@ impl Ledger {
     }
 
     /// The record to go on from while its source cannot be read: the newest or the installed revision, if it has these
-    /// settings and came from there, or is the one that the source is pinned to.
+    /// settings, whatever is overridden in it, and came from there, or is the one that the source is pinned to.
     pub fn instead_of(
         &self,
         source: &Source,
@@ -123,7 +123,7 @@ impl Ledger {
                 Some(digest) => record.bundle.digest == *digest,
                 None => record.source == unpinned,
             };
-            is_wanted && record.settings == *settings
+            is_wanted && record.settings.are_of(settings)
         })
     }
 

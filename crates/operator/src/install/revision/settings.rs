@@ -9,6 +9,8 @@ use windlass_bundle::{
 };
 use windlass_object::Problem;
 
+use crate::install::overrides::ObjectOverride;
+
 /// The part of a spec that decides what is rendered: the same bundle with the same settings is the same revision.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +32,9 @@ pub struct InstallSettings {
     /// `spec.allowBlockingWebhooks`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_blocking_webhooks: bool,
+    /// What override policies change; not of the spec.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<ObjectOverride>,
 }
 
 // === impl InstallSettings ===
@@ -44,7 +49,22 @@ impl InstallSettings {
             certificates: spec.certificates.clone(),
             conversion: spec.conversion,
             allow_blocking_webhooks: spec.allow_blocking_webhooks,
+            overrides: Vec::new(),
         }
+    }
+
+    /// The same with other overrides.
+    #[must_use]
+    pub fn overridden(&self, overrides: Vec<ObjectOverride>) -> Self {
+        Self {
+            overrides,
+            ..self.clone()
+        }
+    }
+
+    /// Whether they are of a spec with these settings, whatever policies override.
+    pub fn are_of(&self, spec: &Self) -> bool {
+        self.overridden(Vec::new()) == spec.overridden(Vec::new())
     }
 
     /// Who arms the conversions.

@@ -29,6 +29,7 @@ fn settings(config: Option<Value>) -> InstallSettings {
         certificates: CertificateDefaults::default(),
         conversion: ConversionManager::Managed,
         allow_blocking_webhooks: false,
+        overrides: Vec::new(),
     }
 }
 
@@ -170,6 +171,43 @@ fn a_source_that_cannot_be_read_is_replaced_only_by_what_came_from_it() {
     assert_eq!(instead(&pinned("d", 3), &plain), None);
 }
 
+/// Settings under which a policy has put a mirror before an image.
+fn overridden() -> InstallSettings {
+    let mirror = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "ns", "name": "d",
+        "patch": [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "mirror/i"}],
+    });
+    settings(None).overridden(vec![serde_json::from_value(mirror).unwrap()])
+}
+
+#[test]
+fn other_overrides_are_another_revision_and_are_recorded() {
+    let mirrored = RevisionRecord {
+        settings: overridden(),
+        ..record(1, 1, true)
+    };
+    let encoded = encode(&mirrored, "name", "uid-1", "windlass-system").unwrap();
+    assert_eq!(decode(&encoded).unwrap(), mirrored);
+    let ledger = Ledger::new(vec![mirrored]);
+    let number =
+        |settings: &InstallSettings| ledger.number(&bundle(1).digest, settings, Some(&installed(1, 1)));
+    assert_eq!((number(&overridden()), number(&settings(None))), (1, 2));
+    let instead = ledger.instead_of(&directory("d"), &settings(None), Some(1));
+    assert!(instead.is_some(), "whatever was overridden, it came from there");
+}
+
+#[test]
+fn what_was_recorded_before_there_were_overrides_has_none() {
+    let before: InstallSettings = serde_json::from_value(json!({"namespace": "ns"})).unwrap();
+    assert_eq!(before.overrides, []);
+    let written = serde_json::to_value(settings(None)).unwrap();
+    assert_eq!(
+        written.get("overrides"),
+        None,
+        "records of now are as those of before"
+    );
+}
+
 fn source() -> impl Strategy<Value = Source> {
     let config_maps = collection::vec("[a-z]{1,9}", 1..4).prop_map(|names| Source {
         config_maps: Some(names.into_iter().map(|name| ConfigMapName { name }).collect()),
@@ -211,6 +249,7 @@ fn any_record() -> impl Strategy<Value = RevisionRecord> {
                 certificates: CertificateDefaults::default(),
                 conversion: ConversionManager::Managed,
                 allow_blocking_webhooks: false,
+                overrides: Vec::new(),
             }
         });
     let bundle = (text(), text(), text(), text()).prop_map(|(package, name, version, digest)| BundleStatus {
