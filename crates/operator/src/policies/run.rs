@@ -107,7 +107,7 @@ pub(crate) fn run(
     })
 }
 
-/// Puts every policy into the queue that has changed, was compiled or may have been armed, for ever.
+/// Puts every policy into the queue that has changed, was compiled, or may have been armed or taken out, for ever.
 async fn enqueue(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
@@ -117,6 +117,7 @@ async fn enqueue(
     let mut changes = context.index.subscribe();
     let mut snapshots = store.changes();
     let mut reports = report.changes();
+    let mut suspensions = store.suspensions();
     let mut known = Arc::<PolicySnapshot>::default();
     loop {
         let current = snapshots.borrow_and_update().clone();
@@ -133,6 +134,10 @@ async fn enqueue(
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             changed = reports.changed() => match changed {
+                Ok(()) => known = Arc::default(),
+                Err(_) => return,
+            },
+            changed = suspensions.changed() => match changed {
                 Ok(()) => known = Arc::default(),
                 Err(_) => return,
             },
@@ -174,8 +179,17 @@ impl PolicyReporter {
             [problem] => problem.to_string(),
             [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
         };
-        if self.announced.is_news(&key, &word, None) && !problems.is_empty() {
-            self.context.events.warn(&object, "Compile", "Invalid", &word);
+        let suspended = state.suspended().map(|cause| cause.to_string());
+        let said = suspended
+            .as_ref()
+            .filter(|_| problems.is_empty())
+            .unwrap_or(&word);
+        if self.announced.is_news(&key, said, None) {
+            if !problems.is_empty() {
+                self.context.events.warn(&object, "Compile", "Invalid", said);
+            } else if suspended.is_some() {
+                self.context.events.warn(&object, "Evaluate", "Suspended", said);
+            }
         }
         let known = status::known(&object);
         let next = status::next(&object, &known, state, arming, self.context.clock.now());

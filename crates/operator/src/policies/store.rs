@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use policy::{CompiledPolicy, Engines, PolicyProblem};
 use serde_json::Value;
 use tokio::{
@@ -25,6 +26,10 @@ pub(crate) struct PolicyStore {
     engines: Engines,
     metrics: PolicyMetrics,
     current: watch::Sender<Arc<PolicySnapshot>>,
+    /// Is sent whenever a policy was taken out, or came back.
+    suspensions: watch::Sender<()>,
+    /// Held while these are counted.
+    counting: Mutex<()>,
 }
 
 // === impl PolicyStore ===
@@ -37,6 +42,8 @@ impl PolicyStore {
             engines,
             metrics,
             current: watch::Sender::default(),
+            suspensions: watch::Sender::default(),
+            counting: Mutex::default(),
         }
     }
 
@@ -58,6 +65,20 @@ impl PolicyStore {
     /// All policies, each time that one is known to have changed.
     pub(super) fn changes(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.current.subscribe()
+    }
+
+    /// Says whenever a policy is taken out here, or comes back.
+    pub(super) fn suspensions(&self) -> watch::Receiver<()> {
+        self.suspensions.subscribe()
+    }
+
+    /// A policy was taken out, or came back.
+    pub(super) fn note_suspensions(&self) {
+        {
+            let _counting = self.counting.lock();
+            self.metrics.suspended(self.current().suspensions());
+        }
+        self.suspensions.send_replace(());
     }
 
     /// Compiles policies as they come, until `shutdown`.
@@ -110,6 +131,7 @@ impl PolicyStore {
             let next = Arc::new(PolicySnapshot::new(policies, is_complete));
             self.metrics.keep(next.set.policies().map(|policy| policy.key()));
             self.current.send_replace(next);
+            self.note_suspensions();
             debug!(count, is_complete, "Answering from these policies");
         }
         Ok(())
@@ -129,7 +151,7 @@ impl PolicyStore {
             }
             Err(stopped) => return Err(stopped),
         };
-        Ok(PolicyState { version, compiled })
+        Ok(PolicyState::new(version, compiled))
     }
 }
 
