@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use thiserror::Error;
 use tokio::{sync::broadcast::error::RecvError, task::JoinError};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +53,8 @@ struct PolicyReporter {
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("policy", 4);
 
-/// Runs the controllers until `shutdown`: this one, and that of the webhook configurations, which lead to `service`.
+/// Runs the controllers until `shutdown`: this one, and that of the webhook configurations, which lead to `service` with
+/// what is asked about `objects`, a LabelSelector.
 ///
 /// # Errors
 ///
@@ -61,6 +63,7 @@ pub(crate) fn run(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
     service: AdmissionService,
+    objects: Value,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
@@ -72,6 +75,7 @@ pub(crate) fn run(
         let called = Called {
             namespace: context.namespace.clone(),
             service: service.name,
+            objects,
         };
         let secret = SECRET.object(Some(&context.namespace), service.secret);
         let arming = arming::run(
