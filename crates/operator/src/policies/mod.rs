@@ -37,6 +37,7 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unserved;
 mod verdict;
 
