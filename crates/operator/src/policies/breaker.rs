@@ -36,7 +36,7 @@ const FAILURES: u32 = 20;
 /// The pause before it is tried for the first time; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause.
+/// The longest pause: alerts on failures look back for longer, and go on while they are only tried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
 // === impl Breaker ===

@@ -74,11 +74,13 @@ impl PolicyStore {
 
     /// A policy was taken out, or came back.
     pub(super) fn note_suspensions(&self) {
-        {
-            let _counting = self.counting.lock();
-            self.metrics.suspended(self.current().suspensions());
-        }
+        self.count_suspensions();
         self.suspensions.send_replace(());
+    }
+
+    fn count_suspensions(&self) {
+        let _counting = self.counting.lock();
+        self.metrics.suspended(self.current().suspensions());
     }
 
     /// Compiles policies as they come, until `shutdown`.
@@ -131,7 +133,7 @@ impl PolicyStore {
             let next = Arc::new(PolicySnapshot::new(policies, is_complete));
             self.metrics.keep(next.set.policies().map(|policy| policy.key()));
             self.current.send_replace(next);
-            self.note_suspensions();
+            self.count_suspensions();
             debug!(count, is_complete, "Answering from these policies");
         }
         Ok(())
