@@ -175,7 +175,10 @@ pub(super) async fn a_policy_that_always_fails_is_taken_out_until_it_succeeds(
     left_out["metadata"]["labels"] = json!({"policies": "off"});
     let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
     let answer = succeed(client, "POST", &maps, Some(&left_out)).await?;
-    anyhow::ensure!(answer["data"] == json!({"needed": "a"}), "asked about: {answer}");
+    anyhow::ensure!(
+        answer.body["data"] == json!({"needed": "a"}),
+        "asked about: {answer}"
+    );
     Ok(())
 }
 
