@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, ensure};
 use clap::{ArgAction, Parser};
 use futures::future::LocalBoxFuture;
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -16,6 +17,7 @@ use windlass_cluster::{
 use windlass_object::{
     GoDuration, ObjectKey,
     ca_injectors::CaInjector,
+    label_selector,
     rfc1123::{is_label, is_subdomain},
 };
 use windlass_operator::{
@@ -67,6 +69,10 @@ pub struct Args {
     /// reverted afterwards.
     #[arg(long, value_name = "ADDRESS")]
     pub admission_bind: Option<SocketAddr>,
+    /// The labels of the objects that policies are asked about, as kubectl takes a selector, for example policies=on. An object that
+    /// has them neither before a change nor after it is written as if there were no policies, also by those with failurePolicy Fail.
+    #[arg(long, value_name = "SELECTOR", value_parser = label_selector::parse)]
+    pub policy_object_selector: Option<Value>,
     /// Log format. $WINDLASS_LOG sets the log filter, for example windlass=debug.
     #[arg(long, value_enum, default_value = "json")]
     pub log_format: LogFormat,
@@ -146,6 +152,11 @@ impl Args {
             "--remote-kubeconfig-secret has no effect without the controllers of certificates: remove it, or set --controllers={}",
             Controllers::DEFAULT
         );
+        ensure!(
+            self.controllers.have_policies() || self.policy_object_selector.is_none(),
+            "--policy-object-selector has no effect without the controllers of policies: remove it, or set --controllers={}",
+            Controllers::POLICIES
+        );
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));
         let wait = |duration: GoDuration| duration.0.unsigned_abs();
@@ -163,6 +174,7 @@ impl Args {
             answered: self.answer_annotations_of.iter().copied().collect(),
             health: self.serve.then_some(self.bind),
             admission: self.admission_bind,
+            policy_objects: self.policy_object_selector.clone().unwrap_or_else(|| json!({})),
             request_timeout: wait(self.request_timeout),
             probe_timeout: wait(self.probe_timeout),
             delays: Delays {
@@ -244,6 +256,26 @@ mod tests {
         assert!(error.starts_with("--admission-bind must be set"), "{error}");
         let chosen = options(&["--controllers=policies", "--admission-bind=0.0.0.0:9443"]).unwrap();
         assert_eq!(chosen.controllers, Controllers::POLICIES);
+    }
+
+    #[test]
+    fn f24_objects_that_policies_are_for_are_selected_as_kubectl_does() {
+        let policies = ["--controllers=policies", "--admission-bind=0.0.0.0:9443"];
+        assert_eq!(options(&policies).unwrap().policy_objects, json!({}));
+        let selecting = |selector| {
+            let flag = ["--policy-object-selector", selector];
+            options(&[policies.as_slice(), &flag].concat())
+        };
+        let objects = selecting("policies in (on, off)").unwrap().policy_objects;
+        let expression = json!({"key": "policies", "operator": "In", "values": ["on", "off"]});
+        assert_eq!(objects, json!({"matchExpressions": [expression]}));
+        let error = selecting("a=b,policies?").unwrap_err().to_string();
+        assert!(
+            error.contains("--policy-object-selector") && error.contains(r#""policies?": must begin"#),
+            "{error}"
+        );
+        let error = options(&["--policy-object-selector=a"]).unwrap_err().to_string();
+        assert!(error.starts_with("--policy-object-selector "), "{error}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Label selectors, by the rules of `LabelSelectorAsSelector` of k8s.io/apimachinery.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::object;
+use crate::{object, rfc1123};
 
 /// Why nobody can select by a selector.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -12,6 +12,120 @@ pub struct LabelSelectorError {
     /// The field below the selector, with a dot before it; empty for the selector itself.
     path: String,
     problem: &'static str,
+}
+
+/// Why a text is no selector.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{requirement:?}: {problem}")]
+pub struct ParseSelectorError {
+    /// What between two commas it is about.
+    requirement: String,
+    problem: &'static str,
+}
+
+/// The selector that is written as kubectl takes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` and
+/// `key notin (a,b)`, with commas between.
+///
+/// # Errors
+///
+/// When there is nothing, or something else, or a name or a value that no label can have.
+pub fn parse(text: &str) -> Result<Value, ParseSelectorError> {
+    let mut labels = Map::new();
+    let mut expressions = Vec::new();
+    for requirement in requirements(text) {
+        let requirement = requirement.trim();
+        let error = |problem| ParseSelectorError {
+            requirement: requirement.to_owned(),
+            problem,
+        };
+        let (key, operator, values) = read(requirement).map_err(error)?;
+        if !is_label_key(key) {
+            return Err(error("must begin with the name of a label, or ! and one"));
+        }
+        if !values.iter().all(|value| is_label_value(value)) {
+            return Err(error(
+                "values must be those of a label: at most 63 letters, digits, and inner dots, hyphens and underscores",
+            ));
+        }
+        match values.as_slice() {
+            // One key has one value in a map; of two, both have to hold.
+            [value] if operator == "In" && !labels.contains_key(key) => {
+                labels.insert(key.to_owned(), (*value).into());
+            }
+            [] => expressions.push(json!({"key": key, "operator": operator})),
+            _ => expressions.push(json!({"key": key, "operator": operator, "values": values})),
+        }
+    }
+    let mut selector = Map::new();
+    if !labels.is_empty() {
+        selector.insert("matchLabels".to_owned(), labels.into());
+    }
+    if !expressions.is_empty() {
+        selector.insert("matchExpressions".to_owned(), expressions.into());
+    }
+    Ok(selector.into())
+}
+
+/// What is between commas that are in no parentheses.
+fn requirements(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_within = false;
+    text.split(move |character| {
+        match character {
+            '(' => is_within = true,
+            ')' => is_within = false,
+            _ => {}
+        }
+        character == ',' && !is_within
+    })
+}
+
+/// The key, the operator as the API has it, and the values of a requirement.
+fn read(requirement: &str) -> Result<(&str, &'static str, Vec<&str>), &'static str> {
+    if let Some(key) = requirement.strip_prefix('!') {
+        return Ok((key.trim(), "DoesNotExist", Vec::new()));
+    }
+    if let Some((head, list)) = requirement.split_once('(') {
+        let list = list.strip_suffix(')').ok_or("must end with )")?;
+        let mut words = head.split_whitespace();
+        let operator = match (words.next(), words.next(), words.next()) {
+            (Some(key), Some("in"), None) => (key, "In"),
+            (Some(key), Some("notin"), None) => (key, "NotIn"),
+            _ => return Err("must be KEY in (VALUE,…) or KEY notin (VALUE,…)"),
+        };
+        return Ok((operator.0, operator.1, list.split(',').map(str::trim).collect()));
+    }
+    if let Some((key, value)) = requirement.split_once("!=") {
+        return Ok((key.trim(), "NotIn", vec![value.trim()]));
+    }
+    if let Some((key, value)) = requirement.split_once('=') {
+        let value = value.strip_prefix('=').unwrap_or(value);
+        return Ok((key.trim(), "In", vec![value.trim()]));
+    }
+    Ok((requirement, "Exists", Vec::new()))
+}
+
+/// A name with a domain before it, if there is a slash (`IsQualifiedName`).
+pub fn is_label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((domain, name)) => rfc1123::is_subdomain(domain) && is_label_name(name),
+        None => is_label_name(key),
+    }
+}
+
+/// Letters, digits, and inner dots, hyphens and underscores.
+pub fn is_label_name(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let ends = [name.bytes().next(), name.bytes().last()];
+    name.len() <= rfc1123::LABEL_LENGTH
+        && ends
+            .iter()
+            .all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+        && name.bytes().all(is_inner)
+}
+
+/// What a label may have as its value: nothing, or what its name may be.
+fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is_label_name(value)
 }
 
 /// What is wrong with a selector that the API server would not take.
@@ -100,6 +214,63 @@ mod tests {
             (expression("app", "Near", &["a"]), false),
         ] {
             assert_eq!(matches(&selector, &labels), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn what_kubectl_takes_becomes_a_selector() {
+        let expressions = |list: Value| json!({"matchExpressions": list});
+        for (text, expected) in [
+            ("a", expressions(json!([{"key": "a", "operator": "Exists"}]))),
+            (
+                "! a.b/c",
+                expressions(json!([{"key": "a.b/c", "operator": "DoesNotExist"}])),
+            ),
+            ("a=b, c==d", json!({"matchLabels": {"a": "b", "c": "d"}})),
+            ("a=", json!({"matchLabels": {"a": ""}})),
+            (
+                "a!=b",
+                expressions(json!([{"key": "a", "operator": "NotIn", "values": ["b"]}])),
+            ),
+            (
+                "a in (b, c),d notin (e)",
+                expressions(json!([
+                    {"key": "a", "operator": "In", "values": ["b", "c"]}, {"key": "d", "operator": "NotIn", "values": ["e"]},
+                ])),
+            ),
+            (
+                "a=b,a=c",
+                json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["c"]}]}),
+            ),
+        ] {
+            let selector = parse(text).unwrap();
+            assert_eq!(selector, expected, "{text}");
+            assert_eq!(check(&selector), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_selector_is_told_with_its_place() {
+        for (text, requirement) in [
+            ("", ""),
+            ("a,", ""),
+            ("a=b,c d", "c d"),
+            ("a in b", "a in b"),
+            ("a in (b", "a in (b"),
+            ("a near (b)", "a near (b)"),
+            ("in (b)", "in (b)"),
+            ("a=-", "a=-"),
+            ("a=b=c", "a=b=c"),
+            ("A.B/c", "A.B/c"),
+            ("a/b/c=d", "a/b/c=d"),
+            ("=a", "=a"),
+            ("a)(b", "a)(b"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{requirement:?}: ")),
+                "{text}: {error}"
+            );
         }
     }
 

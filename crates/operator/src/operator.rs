@@ -20,6 +20,7 @@ use interpreter::{
 };
 use kube::Client;
 use policy::Engines;
+use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -81,6 +82,8 @@ pub struct OperatorOptions {
     pub health: Option<SocketAddr>,
     /// Where AdmissionReviews are answered, of the guard and of policies; nowhere if `None`.
     pub admission: Option<SocketAddr>,
+    /// The labels of the objects that policies are asked about, as a LabelSelector; empty for all.
+    pub policy_objects: Value,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
     /// Timeout of a probe of an endpoint.
@@ -348,7 +351,13 @@ impl Operator {
         let service = AdmissionService::of(controllers);
         tasks.start(
             "policy",
-            policies::run(context.clone(), store.clone(), service, stop.clone()),
+            policies::run(
+                context.clone(),
+                store.clone(),
+                service,
+                self.options.policy_objects.clone(),
+                stop.clone(),
+            ),
         );
         Some(store)
     }

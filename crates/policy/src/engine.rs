@@ -6,8 +6,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    PolicyProblem, ProgramPosition,
+    EvaluationGate, PolicyProblem, ProgramPosition,
     api::{CelOverride, CelValidationRule, MatchCondition},
+    evaluation::OpenGate,
 };
 
 /// A program as it is written.
@@ -52,7 +53,7 @@ pub trait RuleProgram: Send + Sync + fmt::Debug {
     ) -> Result<Option<Value>, ProgramError>;
 }
 
-/// What one evaluation of a program may take.
+/// What an evaluation may take, and which policies are asked in it.
 #[derive(Clone, Copy)]
 pub struct EvaluationBudget<'a> {
     /// The most steps, as the engine counts them.
@@ -63,6 +64,8 @@ pub struct EvaluationBudget<'a> {
     pub bytes: usize,
     /// Whether the time for the whole request has run out.
     pub is_over: &'a (dyn Fn() -> bool + Sync),
+    /// Which policies are asked: all, if nothing else is said.
+    pub gate: &'a dyn EvaluationGate,
 }
 
 /// Why a program gives nothing.
@@ -93,6 +96,7 @@ impl Default for EvaluationBudget<'_> {
             depth: 100,
             bytes: 16 << 20,
             is_over: &|| false,
+            gate: &OpenGate,
         }
     }
 }

@@ -72,8 +72,8 @@ pub use self::{
     crds::crds,
     engine::{Engines, EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
     evaluation::{
-        AppliedStep, ExplainedPart, FailureReason, OverrideOutcome, PolicyEvaluation, PolicyExplanation,
-        PolicyFailure, PolicyFinding, PolicySet, ValidationOutcome,
+        AppliedStep, EvaluationGate, ExplainedPart, FailureReason, OverrideOutcome, PolicyEvaluation,
+        PolicyExplanation, PolicyFailure, PolicyFinding, PolicySet, ValidationOutcome,
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, ProgramPosition},

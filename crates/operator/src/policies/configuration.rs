@@ -23,6 +23,8 @@ pub const CONFIGURATION: &str = "windlass-policies";
 pub(super) struct Called {
     pub(super) namespace: String,
     pub(super) service: &'static str,
+    /// The labels of the objects that are asked about, as a LabelSelector.
+    pub(super) objects: Value,
 }
 
 /// Under which name a kind is served; `None` where that is not known.
@@ -115,6 +117,7 @@ impl ConfigurationKind {
             let mut webhook = self.webhook(entry.name, entry.failure_policy, rules, called);
             webhook["matchConditions"] = conditions.into();
             webhook["namespaceSelector"] = namespaces(entry, called);
+            webhook["objectSelector"] = called.objects.clone();
             webhooks.push(webhook);
         }
         webhooks
@@ -312,6 +315,7 @@ mod tests {
         Called {
             namespace: "windlass-system".to_owned(),
             service: "windlass-policies",
+            objects: json!({}),
         }
     }
 
@@ -368,6 +372,21 @@ mod tests {
                 ])
             );
             assert_eq!(webhooks[0]["objectSelector"], json!({}), "no label is needed");
+        }
+    }
+
+    #[test]
+    fn f24_objects_may_be_selected_by_label_and_policies_are_checked_all_the_same() {
+        let objects = json!({"matchLabels": {"policies": "on"}});
+        let called = Called {
+            objects: objects.clone(),
+            ..called()
+        };
+        let entries = [entry("fail", None, &[("v1", "Pod", &["CREATE"])])];
+        for kind in ConfigurationKind::BOTH {
+            let webhooks = kind.webhooks(&entries, &resources(), &called);
+            assert_eq!(webhooks[0]["objectSelector"], json!({}));
+            assert_eq!(webhooks[1]["objectSelector"], objects);
         }
     }
 

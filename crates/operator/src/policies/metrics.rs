@@ -32,6 +32,10 @@ pub(crate) struct PolicyMetrics {
     succeeded: Family<OfPolicy, Count>,
     failed: Family<OfError, Count>,
     durations: Family<OfStage, Histogram, fn() -> Histogram>,
+    evaluations: Family<OfKey, Histogram, fn() -> Histogram>,
+    suspended: Family<OfKey, Gauge>,
+    /// The policies that may be taken out, as they were told last.
+    suspendable: Mutex<BTreeSet<PolicyKey>>,
     /// The resources that something was counted for, for each policy.
     counted: Mutex<BTreeMap<PolicyKey, BTreeSet<String>>>,
 }
@@ -49,6 +53,12 @@ struct OfType {
 struct OfPolicy {
     name: String,
     resource_type: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKey {
+    policy_type: &'static str,
+    name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -100,6 +110,9 @@ impl PolicyMetrics {
             succeeded: Family::default(),
             failed: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            evaluations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            suspended: Family::default(),
+            suspendable: Mutex::default(),
             counted: Mutex::default(),
         };
         let known = registry.sub_registry_with_prefix(PREFIX);
@@ -142,10 +155,21 @@ impl PolicyMetrics {
             "Requests that a policy failed at, by what it failed at",
             metrics.failed.clone(),
         );
-        registry.sub_registry_with_prefix(OWN_PREFIX).register(
+        let own = registry.sub_registry_with_prefix(OWN_PREFIX);
+        own.register(
             "policy_review_duration_seconds",
             "Duration of answers to AdmissionReviews by stage and outcome",
             metrics.durations.clone(),
+        );
+        own.register(
+            "policy_evaluation_duration_seconds",
+            "Duration of evaluations of each policy for one request",
+            metrics.evaluations.clone(),
+        );
+        own.register(
+            "policy_suspended",
+            "Whether a policy whose failures are ignored is not asked by this process, since it always failed",
+            metrics.suspended.clone(),
         );
         metrics
     }
@@ -165,6 +189,7 @@ impl PolicyMetrics {
             let is_there = policies.contains(key);
             if !is_there {
                 resources.iter().for_each(|resource| self.forget(key, resource));
+                self.evaluations.remove(&of_key(key));
             }
             is_there
         });
@@ -213,6 +238,31 @@ impl PolicyMetrics {
         self.durations
             .get_or_create(&OfStage { stage, outcome })
             .observe(took.as_secs_f64());
+    }
+
+    /// A policy was asked about a request, for so long.
+    pub(super) fn evaluated(&self, policy: &PolicyKey, took: Duration) {
+        // What is gone is forgotten by this.
+        self.counted.lock().entry(policy.clone()).or_default();
+        self.evaluations
+            .get_or_create(&of_key(policy))
+            .observe(took.as_secs_f64());
+    }
+
+    /// These policies may be taken out, and are or are not.
+    pub(super) fn suspended<'p>(&self, policies: impl Iterator<Item = (&'p PolicyKey, bool)>) {
+        let mut known = self.suspendable.lock();
+        let mut told = BTreeSet::new();
+        for (key, is_suspended) in policies {
+            self.suspended
+                .get_or_create(&of_key(key))
+                .set(is_suspended.into());
+            told.insert(key.clone());
+        }
+        for gone in known.difference(&told) {
+            self.suspended.remove(&of_key(gone));
+        }
+        *known = told;
     }
 
     fn failed(&self, attributes: &AdmissionAttributes<'_>, failure: &PolicyFailure) {
@@ -269,13 +319,23 @@ impl PolicyMetrics {
 }
 
 fn labels(key: &PolicyKey, resource: &str) -> OfPolicy {
-    let name = match key.namespace.as_str() {
+    OfPolicy {
+        name: name(key),
+        resource_type: resource.to_owned(),
+    }
+}
+
+fn of_key(key: &PolicyKey) -> OfKey {
+    OfKey {
+        policy_type: key.kind.name(),
+        name: name(key),
+    }
+}
+
+fn name(key: &PolicyKey) -> String {
+    match key.namespace.as_str() {
         "" => key.name.clone(),
         namespace => format!("{namespace}/{}", key.name),
-    };
-    OfPolicy {
-        name,
-        resource_type: resource.to_owned(),
     }
 }
 
@@ -349,6 +409,10 @@ mod tests {
         metrics.keep(set.policies().map(|policy| policy.key()));
         override_object(&metrics, &set, "ConfigMap");
         metrics.answered("mutate", true, Duration::from_millis(2));
+        for policy in set.policies() {
+            metrics.evaluated(policy.key(), Duration::from_millis(1));
+            metrics.suspended([(policy.key(), true)].into_iter());
+        }
         let told = text(&registry);
         for line in [
             r#"kcloudlabs_policy_total_number{policy_type="ClusterOverridePolicy"} 2"#,
@@ -357,10 +421,17 @@ mod tests {
             r#"kcloudlabs_policy_success_count{name="changes",resource_type="v1/ConfigMap"} 1"#,
             r#"kcloudlabs_policy_error_count{name="fails",resource_type="v1/ConfigMap",error_type="cue_execute_error"} 1"#,
             r#"windlass_policy_review_duration_seconds_count{stage="mutate",outcome="success"} 1"#,
+            r#"windlass_policy_evaluation_duration_seconds_count{policy_type="ClusterOverridePolicy",name="changes"} 1"#,
+            r#"windlass_policy_suspended{policy_type="ClusterOverridePolicy",name="fails"} 1"#,
         ] {
             assert!(told.lines().any(|told| told == line), "{line} in {told}");
         }
         assert!(!told.contains(r#"override_count{name="fails""#), "{told}");
+        assert_eq!(told.matches("policy_suspended{").count(), 1, "{told}");
+        metrics.keep(std::iter::empty());
+        metrics.suspended(std::iter::empty());
+        let told = text(&registry);
+        assert!(!told.contains("changes") && !told.contains("fails"), "{told}");
     }
 
     #[test]

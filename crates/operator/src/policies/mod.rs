@@ -21,12 +21,14 @@
 mod admission;
 mod armed;
 mod arming;
+mod breaker;
 mod configuration;
 mod entries;
 mod kinds;
 mod metrics;
 mod proof;
 mod reduction;
+mod request_gate;
 mod review;
 mod run;
 mod server;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use thiserror::Error;
 use tokio::{sync::broadcast::error::RecvError, task::JoinError};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +53,8 @@ struct PolicyReporter {
 /// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("policy", 4);
 
-/// Runs the controllers until `shutdown`: this one, and that of the webhook configurations, which lead to `service`.
+/// Runs the controllers until `shutdown`: this one, and that of the webhook configurations, which lead to `service` with
+/// what is asked about `objects`, a LabelSelector.
 ///
 /// # Errors
 ///
@@ -61,6 +63,7 @@ pub(crate) fn run(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
     service: AdmissionService,
+    objects: Value,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
@@ -72,6 +75,7 @@ pub(crate) fn run(
         let called = Called {
             namespace: context.namespace.clone(),
             service: service.name,
+            objects,
         };
         let secret = SECRET.object(Some(&context.namespace), service.secret);
         let arming = arming::run(
@@ -107,7 +111,7 @@ pub(crate) fn run(
     })
 }
 
-/// Puts every policy into the queue that has changed, was compiled or may have been armed, for ever.
+/// Puts every policy into the queue that has changed, was compiled, or may have been armed or taken out, for ever.
 async fn enqueue(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
@@ -117,6 +121,7 @@ async fn enqueue(
     let mut changes = context.index.subscribe();
     let mut snapshots = store.changes();
     let mut reports = report.changes();
+    let mut suspensions = store.suspensions();
     let mut known = Arc::<PolicySnapshot>::default();
     loop {
         let current = snapshots.borrow_and_update().clone();
@@ -133,6 +138,10 @@ async fn enqueue(
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             changed = reports.changed() => match changed {
+                Ok(()) => known = Arc::default(),
+                Err(_) => return,
+            },
+            changed = suspensions.changed() => match changed {
                 Ok(()) => known = Arc::default(),
                 Err(_) => return,
             },
@@ -174,8 +183,17 @@ impl PolicyReporter {
             [problem] => problem.to_string(),
             [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
         };
-        if self.announced.is_news(&key, &word, None) && !problems.is_empty() {
-            self.context.events.warn(&object, "Compile", "Invalid", &word);
+        let suspended = state.suspended().map(|cause| cause.to_string());
+        let said = suspended
+            .as_ref()
+            .filter(|_| problems.is_empty())
+            .unwrap_or(&word);
+        if self.announced.is_news(&key, said, None) {
+            if !problems.is_empty() {
+                self.context.events.warn(&object, "Compile", "Invalid", said);
+            } else if suspended.is_some() {
+                self.context.events.warn(&object, "Evaluate", "Suspended", said);
+            }
         }
         let known = status::known(&object);
         let next = status::next(&object, &known, state, arming, self.context.clock.now());

@@ -12,6 +12,7 @@ use axum::{
 use kube::Client;
 use policy::{
     AdmissionAttributes, Answers, DataReference, EvaluationBudget, FetchedAnswer, PolicyEvaluation,
+    PolicyFailure,
 };
 use serde_json::Value;
 use thiserror::Error;
@@ -25,6 +26,7 @@ use windlass_object::GoDuration;
 
 use super::{
     admission,
+    request_gate::RequestGate,
     review::PolicyReview,
     snapshot::PolicySnapshot,
     store::PolicyStore,
@@ -219,8 +221,10 @@ fn judge(
         };
     }
     let is_over = || turn.is_over();
+    let gate = RequestGate::new(policies, &is_over);
     let budget = EvaluationBudget {
         is_over: &is_over,
+        gate: &gate,
         ..EvaluationBudget::default()
     };
     let mut answers = Answers::default();
@@ -229,7 +233,7 @@ fn judge(
             let outcome = asked(&mut answers, |answers| {
                 policies.set.override_object(attributes, answers, &budget)
             });
-            outcome.ignored.iter().for_each(note_ignored);
+            note_fared(&gate, &outcome.ignored, store);
             store.metrics().overridden(attributes, &outcome);
             Verdict::of_override(outcome)
         }
@@ -237,7 +241,7 @@ fn judge(
             let outcome = asked(&mut answers, |answers| {
                 policies.set.validate(attributes, answers, &budget)
             });
-            outcome.ignored.iter().for_each(note_ignored);
+            note_fared(&gate, &outcome.ignored, store);
             store.metrics().validated(attributes, &outcome);
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
@@ -247,8 +251,15 @@ fn judge(
     }
 }
 
-fn note_ignored(failure: &policy::PolicyFailure) {
-    warn!(policy = %failure.policy, error = %failure, "Ignored the failure of a policy, as it says");
+/// Notes how the policies have fared that were asked, of which `ignored` failed and may.
+fn note_fared(gate: &RequestGate<'_>, ignored: &[PolicyFailure], store: &PolicyStore) {
+    for failure in ignored {
+        warn!(policy = %failure.policy, error = %failure, "Ignored the failure of a policy, as it says");
+    }
+    gate.durations(|policy, took| store.metrics().evaluated(policy, took));
+    if gate.conclude(ignored) {
+        store.note_suspensions();
+    }
 }
 
 /// What it comes to. Nothing is fetched: whatever needs that fails, and its policy says what becomes of the request.

@@ -1,11 +1,17 @@
 //! All policies at one moment.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use policy::{CompiledPolicy, PolicyKind, PolicyProblem, PolicySet};
+use parking_lot::Mutex;
+use policy::{CompiledPolicy, PolicyKey, PolicyKind, PolicyProblem, PolicySet, api::FailurePolicyType};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_object::{ObjectKey, object};
+
+use super::breaker::{Breaker, SuspensionCause};
 
 /// All policies at one moment, compiled.
 #[derive(Debug, Default)]
@@ -14,6 +20,8 @@ pub(crate) struct PolicySnapshot {
     pub(crate) set: PolicySet,
     /// How each fares.
     pub(super) policies: BTreeMap<ObjectKey, Arc<PolicyState>>,
+    /// Those that may fail: they can be taken out.
+    suspendable: HashMap<PolicyKey, Arc<PolicyState>>,
     /// Whether all policies are known that there are.
     pub(super) is_complete: bool,
     /// Of which policies it is, in which generation, in hexadecimal.
@@ -33,6 +41,8 @@ pub(super) struct PolicyState {
     pub(super) version: PolicyVersion,
     /// One with problems of its rules is compiled all the same; nobody can ask one that cannot be read.
     pub(super) compiled: Result<Arc<CompiledPolicy>, Vec<PolicyProblem>>,
+    /// Whether it is asked.
+    pub(super) breaker: Mutex<Breaker>,
 }
 
 // === impl PolicySnapshot ===
@@ -43,6 +53,12 @@ impl PolicySnapshot {
         let compiled = policies
             .values()
             .filter_map(|state| state.compiled.as_ref().ok().cloned());
+        let suspendable = policies.values().filter_map(|state| {
+            let compiled = state.compiled.as_ref().ok()?;
+            let may_fail = compiled.failure_policy() == FailurePolicyType::Ignore;
+            may_fail.then(|| (compiled.key().clone(), state.clone()))
+        });
+        let suspendable = suspendable.collect();
         let mut digest = Sha256::new();
         for (key, state) in &policies {
             let PolicyVersion { uid, generation } = &state.version;
@@ -51,6 +67,7 @@ impl PolicySnapshot {
         Self {
             set: PolicySet::new(compiled),
             policies,
+            suspendable,
             is_complete,
             digest: format!("{:x}", digest.finalize()),
         }
@@ -66,6 +83,17 @@ impl PolicySnapshot {
     /// What tells it from one of other policies, or of other generations of them.
     pub(super) fn described(&self) -> Value {
         json!({"complete": self.is_complete, "digest": self.digest})
+    }
+
+    /// A policy that may fail, and so be taken out.
+    pub(super) fn suspendable(&self, key: &PolicyKey) -> Option<&PolicyState> {
+        self.suspendable.get(key).map(AsRef::as_ref)
+    }
+
+    /// All policies that may be taken out, each with whether it is.
+    pub(super) fn suspensions(&self) -> impl Iterator<Item = (&PolicyKey, bool)> {
+        let suspendable = self.suspendable.iter();
+        suspendable.map(|(key, state)| (key, state.suspended().is_some()))
     }
 
     /// What became of a policy, if it is known as `object` is now.
@@ -91,6 +119,22 @@ impl PolicyVersion {
 // === impl PolicyState ===
 
 impl PolicyState {
+    pub(super) fn new(
+        version: PolicyVersion,
+        compiled: Result<Arc<CompiledPolicy>, Vec<PolicyProblem>>,
+    ) -> Self {
+        Self {
+            version,
+            compiled,
+            breaker: Mutex::default(),
+        }
+    }
+
+    /// Why this process does not ask it, if it does not.
+    pub(super) fn suspended(&self) -> Option<SuspensionCause> {
+        self.breaker.lock().suspended()
+    }
+
     /// What is wrong with it.
     pub(super) fn problems(&self) -> Vec<PolicyProblem> {
         match &self.compiled {

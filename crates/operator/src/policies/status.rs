@@ -57,7 +57,7 @@ pub(super) fn next(
     };
     let mut conditions: Vec<Condition> = known.conditions.iter().filter_map(condition).collect();
     conditions.record(RENDERED, rendered(object, state), generation, now);
-    conditions.record(READY, ready(&state.problems(), arming), generation, now);
+    conditions.record(READY, ready(state, arming), generation, now);
     PolicyStatus {
         observed_generation: generation,
         conditions: conditions.into_iter().map(policy_condition).collect(),
@@ -65,14 +65,15 @@ pub(super) fn next(
     }
 }
 
-fn ready(problems: &[PolicyProblem], arming: ArmingState<'_>) -> ConditionUpdate {
-    match (problems, arming) {
-        ([], ArmingState::Done) => ConditionUpdate::holds("Armed", "requests are sent to it"),
-        ([], ArmingState::Waiting(problem)) => {
+fn ready(state: &PolicyState, arming: ArmingState<'_>) -> ConditionUpdate {
+    match (state.problems().as_slice(), state.suspended(), arming) {
+        ([], Some(cause), _) => ConditionUpdate::fails("Suspended", cause.to_string()),
+        ([], None, ArmingState::Done) => ConditionUpdate::holds("Armed", "requests are sent to it"),
+        ([], None, ArmingState::Waiting(problem)) => {
             let word = problem.unwrap_or("waiting for the webhook configurations");
             ConditionUpdate::fails("Arming", word)
         }
-        (problems, _) => ConditionUpdate::fails("Invalid", joined(problems)),
+        (problems, ..) => ConditionUpdate::fails("Invalid", joined(problems)),
     }
 }
 
@@ -144,8 +145,9 @@ fn policy_condition(condition: Condition) -> PolicyCondition {
 mod tests {
     use std::sync::Arc;
 
-    use policy::{CompiledPolicy, Engines};
+    use policy::{CompiledPolicy, Engines, FailureReason, PolicyFailure, api::FailurePolicyType};
     use serde_json::json;
+    use tokio::time::Instant;
 
     use super::{super::snapshot::PolicyVersion, *};
 
@@ -169,10 +171,8 @@ mod tests {
         known: &PolicyStatus,
         second: i64,
     ) -> PolicyStatus {
-        let state = PolicyState {
-            version: PolicyVersion::of(object),
-            compiled: CompiledPolicy::compile(object, &Engines::built_in()).map(Arc::new),
-        };
+        let compiled = CompiledPolicy::compile(object, &Engines::built_in()).map(Arc::new);
+        let state = PolicyState::new(PolicyVersion::of(object), compiled);
         let now = Timestamp::from_second(second).unwrap();
         next(object, known, &state, arming, now)
     }
@@ -206,6 +206,30 @@ mod tests {
         let status = said_while(waiting, &object, &PolicyStatus::default(), 1);
         assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Arming"));
         assert_eq!(status.conditions[1].message, "waiting for an endpoint");
+    }
+
+    #[test]
+    fn a_policy_that_is_taken_out_is_not_ready_until_it_is_back() {
+        let object = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
+        let compiled = CompiledPolicy::compile(&object, &Engines::built_in()).map(Arc::new);
+        let state = PolicyState::new(PolicyVersion::of(&object), compiled);
+        let failure = PolicyFailure {
+            policy: state.compiled.as_ref().unwrap().key().clone(),
+            rule: Some(1),
+            reason: FailureReason::Reference,
+            message: "a secret".to_owned(),
+            failure_policy: FailurePolicyType::Ignore,
+        };
+        while !state.breaker.lock().failed((&failure).into(), Instant::now()) {}
+        let now = Timestamp::from_second(1).unwrap();
+        let status = next(&object, &PolicyStatus::default(), &state, ArmingState::Done, now);
+        assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Suspended"));
+        let message = &status.conditions[1].message;
+        assert!(message.contains("rule 1: reading what it refers to"), "{message}");
+        assert!(!message.contains("a secret"), "{message}");
+        assert!(state.breaker.lock().succeeded());
+        let status = next(&object, &status, &state, ArmingState::Done, now);
+        assert_eq!(of_conditions(&status)[1], ("Ready", "True", "Armed"));
     }
 
     #[test]

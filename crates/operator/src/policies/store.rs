@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use policy::{CompiledPolicy, Engines, PolicyProblem};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::{
-    sync::{Mutex, broadcast::error::RecvError, watch},
+    sync::{Mutex as AsyncMutex, broadcast::error::RecvError, watch},
     task::{JoinError, spawn_blocking},
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,11 @@ pub(crate) struct PolicyStore {
     metrics: PolicyMetrics,
     current: watch::Sender<Arc<PolicySnapshot>>,
     /// Whoever looks later must not be overtaken by whoever looked before.
-    looking: Mutex<()>,
+    looking: AsyncMutex<()>,
+    /// Is sent whenever a policy was taken out, or came back.
+    suspensions: watch::Sender<()>,
+    /// Held while these are counted.
+    counting: Mutex<()>,
 }
 
 // === impl PolicyStore ===
@@ -40,7 +45,9 @@ impl PolicyStore {
             engines,
             metrics,
             current: watch::Sender::default(),
-            looking: Mutex::default(),
+            looking: AsyncMutex::default(),
+            suspensions: watch::Sender::default(),
+            counting: Mutex::default(),
         }
     }
 
@@ -68,6 +75,22 @@ impl PolicyStore {
     /// All policies, each time that one is known to have changed.
     pub(crate) fn changes(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.current.subscribe()
+    }
+
+    /// Says whenever a policy is taken out here, or comes back.
+    pub(super) fn suspensions(&self) -> watch::Receiver<()> {
+        self.suspensions.subscribe()
+    }
+
+    /// A policy was taken out, or came back.
+    pub(super) fn note_suspensions(&self) {
+        self.count_suspensions();
+        self.suspensions.send_replace(());
+    }
+
+    fn count_suspensions(&self) {
+        let _counting = self.counting.lock();
+        self.metrics.suspended(self.current().suspensions());
     }
 
     /// Compiles policies as they come, until `shutdown`.
@@ -133,6 +156,7 @@ impl PolicyStore {
             let next = Arc::new(PolicySnapshot::new(policies, is_complete));
             self.metrics.keep(next.set.policies().map(|policy| policy.key()));
             self.current.send_replace(next);
+            self.count_suspensions();
             debug!(count, is_complete, "Answering from these policies");
         }
         Ok(())
@@ -152,7 +176,7 @@ impl PolicyStore {
             }
             Err(stopped) => return Err(stopped),
         };
-        Ok(PolicyState { version, compiled })
+        Ok(PolicyState::new(version, compiled))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod explanation;
 mod failure;
+mod gate;
 mod overriding;
 mod policy_set;
 mod processing;
@@ -10,9 +11,11 @@ mod subject;
 mod tests;
 mod validation;
 
+pub(crate) use self::gate::OpenGate;
 pub use self::{
     explanation::{ExplainedPart, PolicyExplanation},
     failure::{FailureReason, PolicyFailure},
+    gate::EvaluationGate,
     overriding::{AppliedStep, OverrideOutcome},
     policy_set::{PolicyEvaluation, PolicySet},
     validation::{PolicyFinding, ValidationOutcome},

@@ -68,15 +68,20 @@ pub(super) fn override_object<'p>(
     for policy in policies {
         let failure = match policy {
             Ok(policy) => {
+                if !budget.gate.enter(policy) {
+                    continue;
+                }
                 outcome.asked.push(policy.key.clone());
-                match ask(
+                let asked = ask(
                     policy,
                     attributes.operation,
                     &mut subject,
                     answers,
                     budget,
                     &mut outcome.steps,
-                ) {
+                );
+                budget.gate.leave(policy);
+                match asked {
                     Ok(()) => continue,
                     Err((_, RuleStop::Missing(missing))) => return PolicyEvaluation::Missing(missing),
                     Err((rule, RuleStop::Failed(reason, message))) => {

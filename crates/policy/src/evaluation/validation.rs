@@ -8,7 +8,8 @@ use super::{
     subject::RuleSubject,
 };
 use crate::{
-    AdmissionAttributes, Answers, CompiledPolicy, EvaluationBudget, PolicyKey,
+    AdmissionAttributes, AdmissionOperation, Answers, CompiledPolicy, DataReference, EvaluationBudget,
+    PolicyKey,
     api::{FailurePolicyType, ValidationAction},
     compiled::{CompiledRule, PolicyRules, RuleStep, StepAction},
 };
@@ -96,9 +97,40 @@ pub(super) fn validate<'p>(
                 continue;
             }
         };
-        outcome.asked.push(policy.key.clone());
-        let PolicyRules::Validate(rules, actions) = &policy.rules else {
+        if !budget.gate.enter(policy) {
             continue;
+        }
+        outcome.asked.push(policy.key.clone());
+        outcome.ask(
+            policy,
+            attributes.operation,
+            &mut subject,
+            answers,
+            budget,
+            &mut missing,
+        );
+        budget.gate.leave(policy);
+    }
+    if missing.is_empty() {
+        PolicyEvaluation::Done(outcome)
+    } else {
+        PolicyEvaluation::Missing(missing)
+    }
+}
+
+impl ValidationOutcome {
+    /// Notes what a policy says.
+    fn ask(
+        &mut self,
+        policy: &CompiledPolicy,
+        operation: AdmissionOperation,
+        subject: &mut RuleSubject<'_>,
+        answers: &Answers,
+        budget: &EvaluationBudget<'_>,
+        missing: &mut Vec<DataReference>,
+    ) {
+        let PolicyRules::Validate(rules, actions) = &policy.rules else {
+            return;
         };
         // As of ValidatingAdmissionPolicy: what does not deny does not refuse by failing.
         let refuses =
@@ -111,37 +143,27 @@ pub(super) fn validate<'p>(
             .and_then(|()| subject.meets_conditions(policy, budget));
         match outer {
             Ok(true) => {}
-            Ok(false) => continue,
-            Err(stop) => {
-                outcome.note_stop(policy, None, stop, refuses, &mut missing);
-                continue;
-            }
+            Ok(false) => return,
+            Err(stop) => return self.note_stop(policy, None, stop, refuses, missing),
         }
         for (index, rule) in rules.iter().enumerate() {
-            if !attributes.operation.is_among(&rule.operations) {
+            if !operation.is_among(&rule.operations) {
                 continue;
             }
-            match ask(policy, rule, &mut subject, answers, budget) {
+            match ask(policy, rule, subject, answers, budget) {
                 Ok(None) => {}
-                Ok(Some((step, reason))) => outcome.findings.push(PolicyFinding {
+                Ok(Some((step, reason))) => self.findings.push(PolicyFinding {
                     policy: policy.key.clone(),
                     rule: index,
                     step,
                     reason,
                     actions: actions.clone(),
                 }),
-                Err(stop) => outcome.note_stop(policy, Some(index), stop, refuses, &mut missing),
+                Err(stop) => self.note_stop(policy, Some(index), stop, refuses, missing),
             }
         }
     }
-    if missing.is_empty() {
-        PolicyEvaluation::Done(outcome)
-    } else {
-        PolicyEvaluation::Missing(missing)
-    }
-}
 
-impl ValidationOutcome {
     fn note(&mut self, failure: PolicyFailure, refuses: bool) {
         if refuses {
             self.refusals.push(failure);
@@ -156,7 +178,7 @@ impl ValidationOutcome {
         rule: Option<usize>,
         stop: RuleStop,
         refuses: bool,
-        missing: &mut Vec<crate::DataReference>,
+        missing: &mut Vec<DataReference>,
     ) {
         match stop {
             RuleStop::Missing(more) => missing.extend(more),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use windlass_object::Quantity;
-
-use super::{
-    containers::ALL,
-    tolerations::{self, is_label_key, is_label_name},
+use windlass_object::{
+    Quantity,
+    label_selector::{is_label_key, is_label_name},
 };
+
+use super::{containers::ALL, tolerations};
 use crate::{
     api::{IntOrString, OriginOverrider, OriginType, OverrideOperation},
     problem::PolicyProblems,

@@ -22,8 +22,4 @@ mod pod_spec;
 mod tests;
 mod tolerations;
 
-pub(crate) use self::{
-    apply::apply,
-    check::check,
-    tolerations::{check as check_tolerations, is_label_key, is_label_name},
-};
+pub(crate) use self::{apply::apply, check::check, tolerations::check as check_tolerations};

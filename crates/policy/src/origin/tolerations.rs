@@ -1,14 +1,11 @@
 //! What an API server takes as a toleration (`validateTolerations` of Kubernetes' core validation).
 
-use windlass_object::rfc1123;
+use windlass_object::label_selector::{is_label_key, is_label_name};
 
 use crate::{
     api::{Toleration, TolerationOperator},
     problem::PolicyProblems,
 };
-
-/// The most characters of a label's value, and of the name in a label's key.
-const LABEL_LENGTH: usize = rfc1123::LABEL_LENGTH;
 
 /// Notes what is wrong with tolerations.
 pub(crate) fn check(tolerations: &[Toleration], problems: &mut PolicyProblems) {
@@ -50,23 +47,4 @@ fn check_one(toleration: &Toleration, problems: &mut PolicyProblems) {
     } else if toleration_seconds.is_some() && effect != "NoExecute" {
         problems.note("effect", "must be NoExecute where tolerationSeconds is given");
     }
-}
-
-/// A name with a domain before it, if there is a slash (`IsQualifiedName`).
-pub(crate) fn is_label_key(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((domain, name)) => rfc1123::is_subdomain(domain) && is_label_name(name),
-        None => is_label_name(key),
-    }
-}
-
-/// Letters, digits, and inner dots, hyphens and underscores.
-pub(crate) fn is_label_name(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let ends = [name.bytes().next(), name.bytes().last()];
-    name.len() <= LABEL_LENGTH
-        && ends
-            .iter()
-            .all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
-        && name.bytes().all(is_inner)
 }

@@ -1,8 +1,9 @@
 //! Annotations and labels.
 
+use windlass_object::label_selector::{is_label_key, is_label_name};
+
 use crate::{
     api::{ConstantValue, OverrideOperation, OverrideRuleTemplate, OverrideTemplateType},
-    origin::{is_label_key, is_label_name},
     patch::Pointer,
     problem::PolicyProblems,
 };

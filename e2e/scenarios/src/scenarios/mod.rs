@@ -318,6 +318,7 @@ scenarios! {
     runtime_hooks::an_extension_is_called_while_it_rotates,
     interpreters::an_interpreter_is_called_while_its_certificates_rotate,
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
+    policies::a_policy_that_always_fails_is_taken_out_until_it_succeeds,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
     overridden_bundles::a_bundle_comes_from_a_mirror_although_nobody_serves_policies,

@@ -122,6 +122,66 @@ pub(super) async fn no_write_fails_while_what_serves_policies_restarts_and_rotat
     }
 }
 
+pub(super) async fn a_policy_that_always_fails_is_taken_out_until_it_succeeds(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    install(cluster).await?;
+    traffic::namespace(cluster, NAMESPACE).await?;
+    let arguments = ["--policy-object-selector", "policies notin (off)"];
+    let _replica = join_with(cluster, "policies-one", &arguments).await?;
+    let all = policy("ClusterOverridePolicy", "all", "Fail");
+    ready(cluster, "clusteroverridepolicies", &all).await?;
+    let mut fails = policy("ClusterOverridePolicy", "fails", "Ignore");
+    let expression = "[JSONPatch{op: 'add', path: '/data/fails', value: object.data.needed}]";
+    fails["spec"]["overrideRules"] =
+        json!([{"targetOperations": ["CREATE"], "overriders": {"cel": {"expression": expression}}}]);
+    ready(cluster, "clusteroverridepolicies", &fails).await?;
+
+    // Each of these is a failure, and none is refused for it.
+    let is_ready = |status: &'static str, reason: &'static str, object: Value| async move {
+        let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
+        let path = format!("{API}/clusteroverridepolicies/fails");
+        until(&format!("the policy is {reason}"), PATIENCE, async || {
+            let answer = send(client, "POST", &maps, Some(&object)).await?;
+            anyhow::ensure!(answer.code == 201, "refused: {answer}");
+            let policy = get(client, &path).await?.unwrap_or_default();
+            let conditions = object::items(&policy, "/status/conditions");
+            let is_said = conditions.iter().any(|condition| {
+                (text(condition, "/type"), text(condition, "/status")) == ("Ready", status)
+                    && text(condition, "/reason") == reason
+            });
+            Ok(check(is_said, || policy.to_string()))
+        })
+        .await
+    };
+    let object = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data});
+    is_ready("False", "Suspended", object(json!({}))).await?;
+    let events = "/apis/events.k8s.io/v1/namespaces/default/events";
+    until("an event says so", PATIENCE, async || {
+        let answer = send(client, "GET", events, None).await?;
+        let is_said = object::items(&answer.body, "/items")
+            .iter()
+            .any(|event| text(event, "/reason") == "Suspended" && text(event, "/regarding/name") == "fails");
+        Ok(check(is_said, || answer.to_string()))
+    })
+    .await?;
+    is_ready("True", "Armed", object(json!({"needed": "a"}))).await?;
+    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+
+    // Of an object that is left out by its label nobody is asked.
+    let mut left_out = object(json!({"needed": "a"}));
+    left_out["metadata"]["labels"] = json!({"policies": "off"});
+    let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
+    let answer = succeed(client, "POST", &maps, Some(&left_out)).await?;
+    anyhow::ensure!(
+        answer.body["data"] == json!({"needed": "a"}),
+        "asked about: {answer}"
+    );
+    Ok(())
+}
+
 /// How long a pod goes on after it was told that it ends, as the manifests have it.
 const PRE_STOP: Duration = Duration::from_secs(5);
 
@@ -131,7 +191,16 @@ const PRE_STOP: Duration = Duration::from_secs(5);
 ///
 /// When it does not become ready.
 pub async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
-    let replica = Replica::start_of(cluster, cluster.policies_part(pod).await?, NAME)?;
+    join_with(cluster, pod, &[]).await
+}
+
+/// As [`join`], with more arguments.
+async fn join_with(cluster: &TestCluster, pod: &str, arguments: &[&str]) -> anyhow::Result<Replica> {
+    let mut operator = cluster.policies_part(pod).await?;
+    operator
+        .arguments
+        .extend(arguments.iter().map(|argument| (*argument).to_owned()));
+    let replica = Replica::start_of(cluster, operator, NAME)?;
     replica.running.ready().await?;
     replica.be_endpoint(cluster).await?;
     Ok(replica)

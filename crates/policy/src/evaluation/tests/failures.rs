@@ -173,3 +173,51 @@ fn a_failing_rule_for_another_operation_is_not_asked() {
     };
     assert!(overridden(&policies, &update).refusal.is_some());
 }
+
+/// Keeps the policy with a name out, and counts what is asked.
+struct KeepsOut(&'static str, std::sync::Mutex<(usize, usize)>);
+
+impl crate::EvaluationGate for KeepsOut {
+    fn enter(&self, policy: &crate::CompiledPolicy) -> bool {
+        let enters = policy.key().name != self.0;
+        self.1.lock().unwrap().0 += usize::from(enters);
+        enters
+    }
+
+    fn leave(&self, _policy: &crate::CompiledPolicy) {
+        self.1.lock().unwrap().1 += 1;
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_enter_is_as_if_it_were_not_there() {
+    let gate = KeepsOut("out", std::sync::Mutex::default());
+    let budget = EvaluationBudget {
+        gate: &gate,
+        ..EvaluationBudget::default()
+    };
+    let pod = pod();
+    let attributes = AdmissionAttributes::create(&pod);
+    let fails = json!({"cue": "patches: [1 / 0]"});
+    let policies = [
+        overriding("in", &[json!({"cue": adds("/spec/a", 1)})]),
+        overriding("out", std::slice::from_ref(&fails)),
+    ];
+    let outcome = done(set(&policies).override_object(&attributes, &Answers::default(), &budget));
+    assert_eq!(
+        (outcome.refusal, outcome.steps.len(), outcome.asked.len()),
+        (None, 1, 1)
+    );
+    let policies = [
+        validating("out", json!([fails])),
+        validating("in", json!([fails])),
+    ];
+    let outcome = done(set(&policies).validate(&attributes, &Answers::default(), &budget));
+    assert_eq!((outcome.refusals.len(), outcome.asked.len()), (1, 1));
+    assert_eq!(outcome.refusals[0].policy.name, "in");
+    assert_eq!(
+        *gate.1.lock().unwrap(),
+        (2, 2),
+        "who enters leaves, also by failing"
+    );
+}
