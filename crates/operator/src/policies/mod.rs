@@ -25,6 +25,7 @@ mod configuration;
 mod entries;
 mod kinds;
 mod metrics;
+mod never_asked;
 mod proof;
 mod reduction;
 mod review;

@@ -47,6 +47,9 @@ mod operation;
 mod operator_condition;
 mod ownership;
 mod policies;
+mod policies_at_night;
+mod policies_cold_start;
+mod policy_samples;
 mod power_loss;
 mod refusal;
 mod remote;
@@ -316,6 +319,9 @@ scenarios! {
     interpreters::an_interpreter_is_called_while_its_certificates_rotate,
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
+    policies_at_night::no_write_fails_while_policies_come_and_go_in_numbers,
+    policies_cold_start::a_cluster_comes_up_under_policies_for_everything_while_nobody_answers needs Restart,
+    policy_samples::every_sample_policy_does_what_its_cases_say,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,

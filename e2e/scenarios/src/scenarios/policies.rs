@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// The Service, and both configurations.
-const NAME: &str = "windlass-policies";
+pub(super) const NAME: &str = "windlass-policies";
 
 /// Where objects are written.
-const NAMESPACE: &str = "platform";
+pub(super) const NAMESPACE: &str = "platform";
 
-const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
+pub(super) const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
 
 pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there(
     cluster: &TestCluster,
@@ -123,10 +123,10 @@ pub(super) async fn no_write_fails_while_what_serves_policies_restarts_and_rotat
 }
 
 /// How long a pod goes on after it was told that it ends, as the manifests have it.
-const PRE_STOP: Duration = Duration::from_secs(5);
+pub(super) const PRE_STOP: Duration = Duration::from_secs(5);
 
 /// Starts a replica, and makes it an endpoint when it is ready.
-async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
+pub(super) async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
     let replica = Replica::start_of(cluster, cluster.policies_part(pod).await?, NAME)?;
     replica.running.ready().await?;
     replica.be_endpoint(cluster).await?;
@@ -134,7 +134,7 @@ async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
 }
 
 /// Writes 25 objects a second, each of which a policy that must not fail has to override.
-async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+pub(super) async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     let mut due = tokio::time::interval(Duration::from_millis(40));
@@ -151,7 +151,7 @@ async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Res
 }
 
 /// Everything in the manifests but the processes, which run here, and are no pods.
-async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
     for mut object in manifests::policies_objects() {
         let folder = match text(&object, "/kind") {
             "Deployment" | "PodDisruptionBudget" => continue,
@@ -194,7 +194,7 @@ async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// A policy that puts its name into ConfigMaps.
-fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
+pub(super) fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind, "metadata": {"name": name},
         "spec": {
@@ -208,7 +208,7 @@ fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
 }
 
 /// Creates a policy, and waits until it is asked.
-async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
+pub(super) async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
     let path = format!("{API}/{folder}");
     succeed(&cluster.client, "POST", &path, Some(policy)).await?;
     let path = format!("{path}/{}", text(policy, "/metadata/name"));
@@ -224,7 +224,7 @@ async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::R
 }
 
 /// Waits until a configuration has so many webhooks, each with a CA bundle.
-async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::Result<()> {
+pub(super) async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::Result<()> {
     let path = format!("{folder}/{NAME}");
     until(&format!("{path} has {count} webhooks"), PATIENCE, async || {
         let configuration = get(&cluster.client, &path).await?.unwrap_or_default();
@@ -240,7 +240,7 @@ async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::
 }
 
 /// Waits until an empty ConfigMap gets this data. An API server learns of a configuration a moment after it is there.
-async fn overridden(cluster: &TestCluster, namespace: &str, data: &Value) -> anyhow::Result<()> {
+pub(super) async fn overridden(cluster: &TestCluster, namespace: &str, data: &Value) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
     until(&format!("what is written gets {data}"), PATIENCE, async || {
@@ -313,5 +313,18 @@ async fn bad_policies_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
             && said.contains("spec.resourceSelectors[0]"),
         "not refused: {answer}"
     );
+    Ok(())
+}
+
+/// Lets a ServiceAccount do everything.
+pub(super) async fn may_everything(cluster: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<()> {
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("e2e-{namespace}-{name}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    succeed(&cluster.client, "POST", bindings, Some(&binding)).await?;
     Ok(())
 }
