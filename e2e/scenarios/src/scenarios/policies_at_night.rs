@@ -26,7 +26,7 @@ const MANY: usize = 300;
 const AT_ONCE: usize = 8;
 
 /// How often a policy comes and goes.
-const TIMES: usize = 10;
+const TIMES: u64 = 10;
 
 const CLUSTER_WIDE: &str = "clusteroverridepolicies";
 
@@ -65,7 +65,7 @@ pub(super) async fn no_write_fails_while_policies_come_and_go_in_numbers(
 /// A policy for objects of a kind of its own, which nobody writes, and one for what is written.
 fn nth(index: usize) -> Value {
     let mut policy = policies::policy("ClusterOverridePolicy", &format!("nth-{index}"), "Fail");
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         policy["spec"]["resourceSelectors"] =
             json!([{"apiVersion": "v1", "kind": "Secret", "name": format!("s-{index}")}]);
     }
@@ -112,11 +112,11 @@ async fn flapping(cluster: &TestCluster) -> anyhow::Result<()> {
     let folder = format!("{API}/{CLUSTER_WIDE}");
     let policy = policies::policy("ClusterOverridePolicy", "flapping", "Fail");
     for time in 0..TIMES {
-        if time % 2 == 0 {
+        if time.is_multiple_of(2) {
             policies::ready(cluster, CLUSTER_WIDE, &policy).await?;
         } else {
             succeed(&cluster.client, "POST", &folder, Some(&policy)).await?;
-            tokio::time::sleep(Duration::from_millis(50 * time as u64)).await;
+            tokio::time::sleep(Duration::from_millis(50 * time)).await;
         }
         succeed(&cluster.client, "DELETE", &format!("{folder}/flapping"), None).await?;
     }
