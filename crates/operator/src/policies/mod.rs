@@ -36,6 +36,7 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unserved;
 mod verdict;
 

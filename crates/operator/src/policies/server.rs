@@ -16,7 +16,6 @@ use policy::{
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{
-    sync::Semaphore,
     task::{JoinError, spawn_blocking},
     time::{Instant, timeout_at},
 };
@@ -25,7 +24,12 @@ use windlass_cluster::{Cluster, Index, RequestError, kinds, telemetry::chain};
 use windlass_object::GoDuration;
 
 use super::{
-    admission, review::PolicyReview, snapshot::PolicySnapshot, store::PolicyStore, verdict::Verdict,
+    admission,
+    review::PolicyReview,
+    snapshot::PolicySnapshot,
+    store::PolicyStore,
+    turns::{Turn, Turns},
+    verdict::Verdict,
 };
 use crate::{
     admission::{Bodies, InvalidReview, ReadBodyError},
@@ -48,8 +52,7 @@ pub(crate) struct PolicyServer {
     /// Reads Namespaces that the watch has not seen yet.
     cluster: Cluster,
     bodies: Arc<Bodies>,
-    /// How many more requests may be worked on now.
-    evaluations: Arc<Semaphore>,
+    turns: Turns,
 }
 
 /// Which policies are asked.
@@ -76,9 +79,6 @@ enum AnswerError {
     Evaluation(#[source] JoinError),
 }
 
-/// How many requests are worked on at a time, for each processor: some wait for none.
-const EVALUATIONS: usize = 2;
-
 /// How long whoever does not say so waits for an answer: as the API server does by default.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -104,7 +104,7 @@ impl PolicyServer {
             index,
             cluster: Cluster::new(client, LONGEST_PATIENCE),
             bodies,
-            evaluations: Arc::new(Semaphore::new(EVALUATIONS * processors)),
+            turns: Turns::new(processors),
         }
     }
 
@@ -157,14 +157,13 @@ impl PolicyServer {
             return Err(AnswerError::Unsynced);
         }
         let namespace = self.namespace_of(&review).await?;
-        let turn = self.evaluations.clone().acquire_owned().await;
-        let turn = turn.map_err(|_| AnswerError::Busy)?;
+        let turn = self.turns.take(deadline).await.ok_or(AnswerError::Busy)?;
         let (store, room) = (self.store.clone(), body.room);
         let evaluated = spawn_blocking(move || {
             // Both are held until this ends, whoever still waits for it.
-            let _held = (turn, room);
+            let _held = room;
             let attributes = review.attributes(namespace.as_deref())?;
-            let verdict = judge(stage, &attributes, &policies, &store, deadline);
+            let verdict = judge(stage, &attributes, &policies, &store, &turn);
             Ok(verdict.answer(&review.uid))
         });
         evaluated.await.map_err(AnswerError::Evaluation)?
@@ -205,13 +204,13 @@ async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {
     Json(server.store.current().described())
 }
 
-/// What is said to a request until `deadline`. Policies are not asked about policies: a wrong one could not be mended then.
+/// What is said to a request while it has its turn. Policies are not asked about policies: a wrong one could not be mended then.
 fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
     store: &PolicyStore,
-    deadline: Instant,
+    turn: &Turn,
 ) -> Verdict {
     if admission::is_about_policy(attributes) {
         return match stage {
@@ -219,7 +218,7 @@ fn judge(
             Stage::Validate => admission::validate(attributes, store.engines()),
         };
     }
-    let is_over = || Instant::now() >= deadline;
+    let is_over = || turn.is_over();
     let budget = EvaluationBudget {
         is_over: &is_over,
         ..EvaluationBudget::default()
