@@ -1,5 +1,7 @@
 //! `windlass policy test`.
 
+use serde_json::{Value, json};
+
 use crate::{LABEL, folder, policy};
 
 const CASES: &str = "
@@ -54,6 +56,46 @@ fn a_table_of_all_cases_can_be_shown() {
                  cases.yaml  a pod gets a label        CREATE     Pod a   pass\n\
                  cases.yaml  a pod gets another label  CREATE     Pod a   fail\n";
     assert!(printed.stdout.contains(table), "{}", printed.stdout);
+}
+
+#[test]
+fn programs_are_told_of_all_cases_and_of_what_keeps_cases_from_being_run() {
+    let folder = folder(&[
+        ("label.yaml", LABEL),
+        ("a/cases.yaml", ""),
+        ("b/cases.yaml", "a: ["),
+        ("cases.yaml", CASES),
+    ]);
+    let printed = policy(folder.path(), &["test", ".", "-o", "json"]);
+    assert_eq!((printed.code, printed.stderr.as_str()), (Some(1), ""));
+    let mut report: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let unread = report["problems"][1].take();
+    assert!(
+        unread["message"].as_str().unwrap().contains("b/cases.yaml"),
+        "{unread}"
+    );
+    let case = |name: &str, passes: bool| json!({"file": "./cases.yaml", "name": name, "operation": "CREATE", "object": "Pod a", "passes": passes});
+    let with = |mut case: Value, difference: Value| {
+        case["differences"] = json!([difference]);
+        case
+    };
+    let labelled = |team: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"team": team}}});
+    let expected = json!({
+        "all": 5, "pass": 1,
+        "problems": [{"file": "./a/cases.yaml", "path": "$", "message": "holds no cases"}, null],
+        "cases": [
+            case("a pod gets a label", true),
+            with(
+                case("a pod gets another label", false),
+                json!({"field": "change", "expected": labelled("b"), "actual": labelled("a")}),
+            ),
+            with(
+                case("a pod is denied", false),
+                json!({"field": "denied", "expected": "no", "actual": null}),
+            ),
+        ],
+    });
+    assert_eq!(report, expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -10,6 +11,8 @@ use policy::{
     Engines, EvaluationBudget,
     cases::{CaseDifference, CaseOutcome, CasePolicy, PolicyCase, PolicyCases},
 };
+use serde::Serialize;
+use serde_json::Value;
 use windlass_object::text::OneLine;
 
 use super::{
@@ -36,6 +39,7 @@ use crate::{
 ///
 ///   windlass policy test policies/
 ///   windlass policy test policies/mirror/cases.yaml --verbose
+///   windlass policy test policies/ -o json
 ///
 /// Prints what is otherwise than expected, and at last how many cases pass. Exits 1 if one does not.
 #[derive(Debug, clap::Args)]
@@ -48,14 +52,52 @@ pub(super) struct Args {
     /// Show a table of all cases, too.
     #[arg(short, long)]
     verbose: bool,
+
+    /// Output format; json and yaml have all cases, and what is wrong with files.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
 }
 
-/// What came of all cases so far.
+/// What came of all cases so far. What people read is printed as it comes.
 struct CaseRun {
     engines: Engines,
+    is_for_people: bool,
     table: Table,
+    report: CaseReport,
+}
+
+/// What came of all cases.
+#[derive(Debug, Default, Serialize)]
+struct CaseReport {
+    /// How many cases there are; a file that cannot be read is one.
     all: usize,
+    /// How many of them pass.
     pass: usize,
+    /// What keeps cases from being run.
+    problems: Vec<PolicyFileProblem>,
+    /// Those that were run.
+    cases: Vec<ReportedCase>,
+}
+
+/// What came of a case.
+#[derive(Debug, Serialize)]
+struct ReportedCase {
+    file: String,
+    name: String,
+    operation: &'static str,
+    object: String,
+    passes: bool,
+    /// What is otherwise than expected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differences: Vec<ReportedDifference>,
+}
+
+/// What is otherwise than expected of a case.
+#[derive(Debug, Serialize)]
+struct ReportedDifference {
+    field: &'static str,
+    expected: Value,
+    actual: Value,
 }
 
 // === impl Args ===
@@ -86,19 +128,23 @@ impl Args {
         }
         let mut run = CaseRun {
             engines: Engines::built_in(),
+            is_for_people: self.output == Format::Table,
             table: Table::new(&["FILE", "CASE", "OPERATION", "OBJECT", "RESULT"]),
-            all: 0,
-            pass: 0,
+            report: CaseReport::default(),
         };
         for file in &files {
             run.file(file)?;
         }
-        if self.verbose {
-            let table = &run.table;
-            print(Format::Table, &(), || table.to_string())?;
-        }
-        println!("{} of {} cases pass", run.pass, run.all);
-        Ok(run.pass == run.all)
+        let report = &run.report;
+        print(self.output, report, || {
+            let table = if self.verbose {
+                run.table.to_string()
+            } else {
+                String::new()
+            };
+            format!("{table}{} of {} cases pass\n", report.pass, report.all)
+        })?;
+        Ok(report.pass == report.all)
     }
 }
 
@@ -110,23 +156,27 @@ impl CaseRun {
         let documents = match documents::read(file, documents::LARGEST) {
             Ok(documents) => documents,
             Err(error) => {
-                self.all += 1;
-                println!("{}", OneLine(&format!("{error:#}")));
+                self.report.all += 1;
+                let message = format!("{error:#}");
+                self.tell(&OneLine(&message));
+                self.report
+                    .problems
+                    .push(PolicyFileProblem::of_file(file, message));
                 return Ok(());
             }
         };
         if documents.is_empty() {
-            self.all += 1;
-            println!("{}", PolicyFileProblem::of_file(file, "holds no cases"));
+            self.report.all += 1;
+            self.add(PolicyFileProblem::of_file(file, "holds no cases"));
         }
         for document in documents {
             match PolicyCases::read(&document) {
                 Ok(cases) => self.cases(file, &cases)?,
                 Err(problems) => {
                     // It is not known how many there are.
-                    self.all += 1;
+                    self.report.all += 1;
                     for problem in problems {
-                        println!("{}", PolicyFileProblem::new(file, problem));
+                        self.add(PolicyFileProblem::new(file, problem));
                     }
                 }
             }
@@ -135,19 +185,20 @@ impl CaseRun {
     }
 
     fn cases(&mut self, file: &Path, cases: &PolicyCases) -> anyhow::Result<()> {
-        self.all += cases.cases.len();
+        self.report.all += cases.cases.len();
         let policies = policies(file, cases, &self.engines);
         if !policies.problems.is_empty() {
             for problem in policies.problems {
-                println!("{problem}");
+                self.add(problem);
             }
             return Ok(());
         }
         let set = policies.set();
         for case in &cases.cases {
             let outcome = case.run(&set, &cases.data, &EvaluationBudget::default());
-            self.pass += usize::from(outcome.passes());
-            let result = if outcome.passes() { "pass" } else { "fail" };
+            let passes = outcome.passes();
+            self.report.pass += usize::from(passes);
+            let result = if passes { "pass" } else { "fail" };
             let object = shown(&case.object.base);
             self.table.add([
                 &file.display(),
@@ -156,11 +207,38 @@ impl CaseRun {
                 &object,
                 &result,
             ]);
-            if !outcome.passes() {
+            if self.is_for_people && !passes {
                 print_failure(file, case, &outcome)?;
             }
+            let differences = outcome
+                .differences
+                .into_iter()
+                .map(|difference| ReportedDifference {
+                    field: difference.field,
+                    expected: difference.expected,
+                    actual: difference.actual,
+                });
+            self.report.cases.push(ReportedCase {
+                file: file.display().to_string(),
+                name: case.name.clone(),
+                operation: case.operation.name(),
+                object,
+                passes,
+                differences: differences.collect(),
+            });
         }
         Ok(())
+    }
+
+    fn add(&mut self, problem: PolicyFileProblem) {
+        self.tell(&problem);
+        self.report.problems.push(problem);
+    }
+
+    fn tell(&self, line: &impl fmt::Display) {
+        if self.is_for_people {
+            println!("{line}");
+        }
     }
 }
 

@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use policy::{PolicyKind, api::POLICY_API_VERSION};
 use serde_json::{Value, json};
 use windlass_cluster::{Kind, kinds};
-use windlass_object::{
-    ObjectKey, names, object,
-    rfc1123::{is_label, is_subdomain},
-};
+use windlass_object::{ObjectKey, names, object};
 
 use super::{
     MUTATE_PATH, VALIDATE_PATH,
     entries::{EntryKind, WebhookEntry},
+    never_asked::{self, SYSTEM_NAMESPACE, is_asked, list},
 };
 
 /// The name of both configurations.
@@ -42,19 +40,6 @@ const TIMEOUT: u32 = 10;
 
 /// The port of the Service.
 pub(super) const PORT: i64 = 443;
-
-/// The groups whose objects are never asked about: what Windlass needs to serve policies, and what the API server asks all the
-/// time about others.
-const NEVER: [&str; 8] = [
-    "admissionregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "coordination.k8s.io",
-    "events.k8s.io",
-    "interpretation.windlass.dev",
-    "policy.kcloudlabs.io",
-    names::GROUP,
-];
 
 // === impl ConfigurationKind ===
 
@@ -110,7 +95,7 @@ impl ConfigurationKind {
                 continue;
             }
             let earlier = entries[..index].iter().filter(|earlier| entry.overlaps(earlier));
-            let mut conditions = vec![not_ours()];
+            let mut conditions = never_asked::conditions();
             conditions.extend(earlier.map(|earlier| {
                 json!({"name": format!("not-{}", earlier.name), "expression": format!("!({})", taken(earlier))})
             }));
@@ -161,14 +146,6 @@ pub(super) fn annotations(called: &Called) -> Value {
     json!({names::INJECT_CA_FROM: format!("{}/{}", called.namespace, called.service)})
 }
 
-/// Whether policies may be for objects of a kind.
-pub(crate) fn is_asked(api_version: &str, kind: &str) -> bool {
-    let (group, version) = object::group_and_version(api_version);
-    // With a name that there cannot be, the API server would not take any of the others.
-    let may_be = (group.is_empty() || is_subdomain(group)) && is_label(version);
-    may_be && !NEVER.contains(&group) && (group, kind) != ("", "Event")
-}
-
 /// One rule for all kinds of a group and version with the same operations. A kind of which the resource is not known stands for all
 /// of its group and version: it may come at any moment.
 fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
@@ -217,24 +194,15 @@ fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
         .collect()
 }
 
-/// Whose objects an entry takes: never those of our namespace, or nobody could start what serves it.
+/// Whose objects an entry takes: never those of our namespace or of the system, or nobody could start what serves it.
 fn namespaces(entry: &WebhookEntry, called: &Called) -> Value {
     const NAME: &str = "kubernetes.io/metadata.name";
-    let mut expressions = vec![json!({"key": NAME, "operator": "NotIn", "values": [called.namespace]})];
+    let never = [called.namespace.as_str(), SYSTEM_NAMESPACE];
+    let mut expressions = vec![json!({"key": NAME, "operator": "NotIn", "values": never})];
     if let Some(namespaces) = &entry.namespaces {
         expressions.push(json!({"key": NAME, "operator": "In", "values": namespaces}));
     }
     json!({"matchExpressions": expressions})
-}
-
-fn not_ours() -> Value {
-    let expression = format!(
-        "!(request.resource.group in {}) && !(request.resource.group == '' && request.resource.resource == 'events') && \
-         !(request.resource.group == 'apiextensions.k8s.io' && (request.name.endsWith('.{}') || request.name.endsWith('.policy.kcloudlabs.io')))",
-        list(&NEVER),
-        names::GROUP,
-    );
-    json!({"name": "not-of-windlass", "expression": expression})
 }
 
 /// In CEL, whether a request is one of an entry.
@@ -274,13 +242,6 @@ fn taken(entry: &WebhookEntry) -> String {
         }
         None => kinds,
     }
-}
-
-/// A list of texts in CEL. What users wrote into names is quoted so that it ends nothing.
-fn list(items: &[&str]) -> String {
-    // CEL reads every escape of JSON.
-    let items: Vec<_> = items.iter().map(|item| Value::from(*item).to_string()).collect();
-    format!("[{}]", items.join(", "))
 }
 
 /// The name under which policies of a kind are served.
@@ -434,12 +395,12 @@ mod tests {
         let selector = &webhooks[1]["namespaceSelector"]["matchExpressions"][0];
         assert_eq!(
             (&selector["operator"], &selector["values"]),
-            (&json!("NotIn"), &json!(["windlass-system"]))
+            (&json!("NotIn"), &json!(["windlass-system", "kube-system"]))
         );
-        let expression = webhooks[1]["matchConditions"][0]["expression"].as_str().unwrap();
-        for group in NEVER {
-            assert!(expression.contains(&format!("\"{group}\"")), "{group}");
-        }
+        assert_eq!(
+            webhooks[1]["matchConditions"],
+            Value::from(never_asked::conditions())
+        );
     }
 
     #[test]
@@ -472,7 +433,7 @@ mod tests {
         ];
         let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &called());
         assert_eq!(
-            webhooks[2]["matchConditions"][1],
+            webhooks[2]["matchConditions"][never_asked::conditions().len()],
             json!({
                 "name": "not-fail.namespaced",
                 "expression": r#"!(request.namespace in ["n"] && ((request.operation in ["CREATE"] && (request.kind.group + '/' + request.kind.kind) in ["/Pod"])))"#,

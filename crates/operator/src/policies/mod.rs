@@ -26,6 +26,7 @@ mod configuration;
 mod entries;
 mod kinds;
 mod metrics;
+mod never_asked;
 mod proof;
 mod reduction;
 mod request_gate;
@@ -46,6 +47,6 @@ pub use self::{
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
 pub(crate) use self::{
-    configuration::is_asked, kinds::POLICY_KINDS, metrics::PolicyMetrics, run::run, server::PolicyServer,
+    kinds::POLICY_KINDS, metrics::PolicyMetrics, never_asked::is_asked, run::run, server::PolicyServer,
     snapshot::PolicySnapshot, store::PolicyStore,
 };

@@ -4,7 +4,7 @@ use policy::{CompiledPolicy, PolicyKind, PolicyProblem};
 use serde_json::Value;
 use windlass_object::object;
 
-use super::configuration::is_asked;
+use super::never_asked::{SYSTEM_NAMESPACE, is_asked};
 
 /// Where a rule may refer to data: the lists of rules, and below each rule.
 const REFERENCES: [(&str, &str); 3] = [
@@ -19,6 +19,23 @@ const UNSERVED: [&str; 3] = ["http", "k8s", "owner"];
 /// Which data a policy refers to that nobody would fetch for it, and for which objects it is that nobody asks about.
 pub(super) fn problems(policy: &Value, compiled: Option<&CompiledPolicy>) -> Vec<PolicyProblem> {
     let mut problems = Vec::new();
+    let mut note_namespace = |path: String, namespace: Option<&str>| {
+        if namespace == Some(SYSTEM_NAMESPACE) {
+            let message = format!(
+                "policies are not asked about objects of {SYSTEM_NAMESPACE}: select those of other namespaces"
+            );
+            problems.push(PolicyProblem::new(path, message));
+        }
+    };
+    note_namespace(
+        "metadata.namespace".to_owned(),
+        object::text(policy, "/metadata/namespace"),
+    );
+    let selectors = object::items(policy, "/spec/resourceSelectors").iter();
+    for (index, selector) in selectors.enumerate() {
+        let path = format!("spec.resourceSelectors[{index}].namespace");
+        note_namespace(path, object::text(selector, "/namespace"));
+    }
     for (index, selector) in object::items(policy, "/spec/resourceSelectors")
         .iter()
         .enumerate()
@@ -71,9 +88,9 @@ mod tests {
     #[test]
     fn each_reference_that_nobody_reads_is_named() {
         let template = |from: &str| json!({"overriders": {"template": {"valueRef": {"from": from}}}});
-        let policy = json!({"spec": {
+        let policy = json!({"metadata": {"namespace": "kube-system"}, "spec": {
             "resourceSelectors": [
-                {"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment"},
+                {"apiVersion": "v1", "kind": "Pod", "namespace": "kube-system"}, {"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment"},
             ],
             "overrideRules": [template("current"), template("http"), {"overriders": {}}],
             "validateRules": [{"template": {"condition": {"dataRef": {"from": "old"}, "valueRef": {"from": "k8s"}}}}],
@@ -85,6 +102,8 @@ mod tests {
         assert_eq!(
             told,
             [
+                "metadata.namespace",
+                "spec.resourceSelectors[0].namespace",
                 "spec.resourceSelectors[1]",
                 "spec.overrideRules[1].overriders.template.valueRef.from",
                 "spec.validateRules[0].template.condition.valueRef.from",

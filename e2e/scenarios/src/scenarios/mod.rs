@@ -49,6 +49,9 @@ mod operator_condition;
 mod overridden_bundles;
 mod ownership;
 pub mod policies;
+mod policies_at_night;
+mod policies_cold_start;
+mod policy_samples;
 mod power_loss;
 mod refusal;
 mod remote;
@@ -320,6 +323,9 @@ scenarios! {
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     policies::a_policy_that_always_fails_is_taken_out_until_it_succeeds,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
+    policies_at_night::no_write_fails_while_policies_come_and_go_in_numbers,
+    policies_cold_start::a_cluster_comes_up_under_policies_for_everything_while_nobody_answers needs Restart,
+    policy_samples::every_sample_policy_does_what_its_cases_say,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
     overridden_bundles::a_bundle_comes_from_a_mirror_although_nobody_serves_policies,
     overridden_bundles::a_policy_changes_and_goes_without_a_failed_call,

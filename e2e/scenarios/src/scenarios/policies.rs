@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// The Service, and both configurations.
-const NAME: &str = "windlass-policies";
+pub(super) const NAME: &str = "windlass-policies";
 
 /// Where objects are written.
-const NAMESPACE: &str = "platform";
+pub(super) const NAMESPACE: &str = "platform";
 
-const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
+pub(super) const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
 
 pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there(
     cluster: &TestCluster,
@@ -183,7 +183,7 @@ pub(super) async fn a_policy_that_always_fails_is_taken_out_until_it_succeeds(
 }
 
 /// How long a pod goes on after it was told that it ends, as the manifests have it.
-const PRE_STOP: Duration = Duration::from_secs(5);
+pub(super) const PRE_STOP: Duration = Duration::from_secs(5);
 
 /// Starts a replica, and makes it an endpoint when it is ready.
 ///
@@ -207,7 +207,7 @@ async fn join_with(cluster: &TestCluster, pod: &str, arguments: &[&str]) -> anyh
 }
 
 /// Writes 25 objects a second, each of which a policy that must not fail has to override.
-async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+pub(super) async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     let mut due = tokio::time::interval(Duration::from_millis(40));
@@ -284,7 +284,7 @@ pub async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// A policy that puts its name into ConfigMaps.
-fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
+pub(super) fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind, "metadata": {"name": name},
         "spec": {
@@ -318,7 +318,7 @@ pub async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyho
 }
 
 /// Waits until a configuration has so many webhooks, each with a CA bundle.
-async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::Result<()> {
+pub(super) async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::Result<()> {
     let path = format!("{folder}/{NAME}");
     until(&format!("{path} has {count} webhooks"), PATIENCE, async || {
         let configuration = get(&cluster.client, &path).await?.unwrap_or_default();
@@ -334,7 +334,7 @@ async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::
 }
 
 /// Waits until an empty ConfigMap gets this data. An API server learns of a configuration a moment after it is there.
-async fn overridden(cluster: &TestCluster, namespace: &str, data: &Value) -> anyhow::Result<()> {
+pub(super) async fn overridden(cluster: &TestCluster, namespace: &str, data: &Value) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
     until(&format!("what is written gets {data}"), PATIENCE, async || {
@@ -407,5 +407,18 @@ async fn bad_policies_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
             && said.contains("spec.resourceSelectors[0]"),
         "not refused: {answer}"
     );
+    Ok(())
+}
+
+/// Lets a ServiceAccount do everything.
+pub(super) async fn may_everything(cluster: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<()> {
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("e2e-{namespace}-{name}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    succeed(&cluster.client, "POST", bindings, Some(&binding)).await?;
     Ok(())
 }

@@ -1,0 +1,139 @@
+//! A cluster comes up under policies that are for everything and must not fail, while nobody answers.
+
+use serde_json::json;
+
+use super::{
+    policies::{self, NAMESPACE},
+    traffic,
+};
+use crate::{
+    cluster, operator,
+    request::send,
+    steps::{self, PATIENCE, check, get, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// Who takes taints from nodes.
+const NODE_CONTROLLER: (&str, &str) = ("kube-system", "node-controller");
+
+const NODES: &str = "/api/v1/nodes";
+
+/// What a real API server writes when it starts, and ends without.
+const BOOTSTRAP_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node-bootstrapper";
+
+/// What is left to write while nobody answers, and what is not.
+pub(super) async fn a_cluster_comes_up_under_policies_for_everything_while_nobody_answers(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let operator = cluster.operator.start()?;
+    policies::install(cluster).await?;
+    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::namespace(cluster, NODE_CONTROLLER.0).await?;
+    let controller = node_controller(cluster).await?;
+    let replicas = [
+        policies::join(cluster, "policies-one").await?,
+        policies::join(cluster, "policies-other").await?,
+    ];
+    for (folder, kind, rule) in [
+        (
+            "clusteroverridepolicies",
+            "ClusterOverridePolicy",
+            json!({"overrideRules": [{"overriders": {"plaintext": [{"op": "remove", "path": "/spec/nothing"}]}}]}),
+        ),
+        (
+            "clustervalidatepolicies",
+            "ClusterValidatePolicy",
+            json!({"validateRules": [{"cel": {"validations": [{"expression": "true"}]}}]}),
+        ),
+    ] {
+        let policy = json!({
+            "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind, "metadata": {"name": "everything"}, "spec": rule,
+        });
+        policies::ready(cluster, folder, &policy).await?;
+    }
+    write(cluster, NAMESPACE, "allowed", 201).await?;
+    let is_bootstrapped = get(client, BOOTSTRAP_ROLE).await?.is_some();
+    if is_bootstrapped {
+        steps::delete(client, BOOTSTRAP_ROLE).await?;
+    }
+    for replica in replicas {
+        replica.leave(cluster).await?;
+        replica.running.stop().await?;
+    }
+    operator.stop().await?;
+    write(cluster, NAMESPACE, "refused", 500).await?;
+
+    // An API server that could not write what it starts with would end.
+    cluster.backing.restart_api_server(client).await?;
+    if is_bootstrapped {
+        until("the API server has written its roles", PATIENCE, async || {
+            let role = get(client, BOOTSTRAP_ROLE).await?;
+            Ok(check(role.is_some(), || "it has not".to_owned()))
+        })
+        .await?;
+    }
+    write(cluster, NAMESPACE, "refused", 500).await?;
+
+    // What makes nodes of machines, and what runs on all of them.
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "cold"}, "spec": {"taints": [
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+    ]}});
+    succeed(&controller, "POST", NODES, Some(&node)).await?;
+    let usable = json!({"spec": {"taints": null}});
+    succeed(&controller, "PATCH", &format!("{NODES}/cold"), Some(&usable)).await?;
+    let labelled = json!({"metadata": {"labels": {"by": "somebody"}}});
+    let answer = send(client, "PATCH", &format!("{NODES}/cold"), Some(&labelled)).await?;
+    anyhow::ensure!(
+        answer.code == 500,
+        "nobody was asked about somebody's write: {answer}"
+    );
+    for namespace in [NODE_CONTROLLER.0, operator::NAMESPACE] {
+        write(cluster, namespace, "network", 201).await?;
+    }
+
+    // What serves policies comes back, with its certificates and its Lease, and answers.
+    let _operator = cluster.operator.start()?;
+    let _replicas = [
+        policies::join(cluster, "policies-third").await?,
+        policies::join(cluster, "policies-fourth").await?,
+    ];
+    write(cluster, NAMESPACE, "allowed again", 201).await?;
+    succeed(client, "PATCH", &format!("{NODES}/cold"), Some(&labelled)).await?;
+    steps::rotate(client, operator::NAMESPACE, policies::NAME, "leaf", PATIENCE).await?;
+    write(cluster, NAMESPACE, "allowed after a rotation", 201).await?;
+    steps::delete(client, &format!("{NODES}/cold")).await
+}
+
+/// Waits until the creation of a ConfigMap gets this answer. An API server learns of configurations and endpoints a moment after they
+/// are there.
+async fn write(cluster: &TestCluster, namespace: &str, what: &str, code: u16) -> anyhow::Result<()> {
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps?dryRun=All");
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"what": what}});
+    until(
+        &format!("a write in {namespace} is {what}"),
+        PATIENCE,
+        async || {
+            let answer = send(&cluster.client, "POST", &path, Some(&object)).await?;
+            Ok(check(answer.code == code, || answer.to_string()))
+        },
+    )
+    .await
+}
+
+/// A client of the controller that takes taints from nodes, which may do so.
+async fn node_controller(cluster: &TestCluster) -> anyhow::Result<kube::Client> {
+    let (namespace, name) = NODE_CONTROLLER;
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    if get(&cluster.client, &format!("{accounts}/{name}"))
+        .await?
+        .is_none()
+    {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        succeed(&cluster.client, "POST", &accounts, Some(&account)).await?;
+    }
+    policies::may_everything(cluster, namespace, name).await?;
+    let kubeconfig = cluster.backing.service_account(namespace, name).await?;
+    cluster::client(&kubeconfig).await
+}
