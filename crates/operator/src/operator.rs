@@ -47,7 +47,7 @@ use crate::{
     health::{self, Health},
     injection_target,
     interpretation::Interpretation,
-    policies::{self, PolicyMetrics, PolicyServer, PolicyStore},
+    policies::{self, PolicyMetrics, PolicyServer, PolicyStore, References, ServerOptions},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
@@ -79,6 +79,8 @@ pub struct OperatorOptions {
     pub health: Option<SocketAddr>,
     /// Where AdmissionReviews are answered, of the guard and of policies; nowhere if `None`.
     pub admission: Option<SocketAddr>,
+    /// How servers are asked that policies refer to.
+    pub policy_servers: ServerOptions,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
     /// Timeout of a probe of an endpoint.
@@ -309,7 +311,7 @@ impl Operator {
         tasks: &mut Tasks,
         context: &Arc<Context>,
         stop: &CancellationToken,
-    ) -> Option<Arc<PolicyStore>> {
+    ) -> Option<(Arc<PolicyStore>, Arc<References>)> {
         if !self.options.controllers.have_policies() {
             return None;
         }
@@ -319,19 +321,35 @@ impl Operator {
             Engines::built_in(),
             context.metrics.extend(PolicyMetrics::register),
         ));
+        // Not fenced: one that stands by reads, too.
+        let references = Arc::new(References::new(
+            Cluster::new(self.client.clone(), self.options.request_timeout),
+            context.clock.clone(),
+            &self.options.policy_servers,
+        ));
+        let watching = references
+            .clone()
+            .run(store.clone(), context.index.clone(), stop.clone());
+        tasks.start("policy-references", watching);
         tasks.start("policy-store", store.clone().run(stop.clone()));
         tasks.start(
             "policy",
-            policies::run(context.clone(), store.clone(), service, stop.clone()),
+            policies::run(
+                context.clone(),
+                store.clone(),
+                references.clone(),
+                service,
+                stop.clone(),
+            ),
         );
-        Some(store)
+        Some((store, references))
     }
 
     fn start_servers(
         &self,
         tasks: &mut Tasks,
         context: &Context,
-        policies: Option<Arc<PolicyStore>>,
+        policies: Option<(Arc<PolicyStore>, Arc<References>)>,
         stop: &CancellationToken,
     ) {
         let controllers = self.options.controllers;
@@ -341,9 +359,15 @@ impl Operator {
             let bodies = Arc::<Bodies>::default();
             // Not fenced: one that stands by answers, too.
             let client = self.client.clone();
-            let policies = policies.map(|store| {
+            let policies = policies.map(|(store, references)| {
                 let index = context.index.clone();
-                Arc::new(PolicyServer::new(store, index, client.clone(), bodies.clone()))
+                Arc::new(PolicyServer::new(
+                    store,
+                    index,
+                    client.clone(),
+                    bodies.clone(),
+                    references,
+                ))
             });
             let admission = Admission {
                 index: context.index.clone(),

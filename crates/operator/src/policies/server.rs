@@ -1,6 +1,6 @@
 //! Answers AdmissionReviews from policies.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -10,13 +10,11 @@ use axum::{
     routing::post,
 };
 use kube::Client;
-use policy::{
-    AdmissionAttributes, Answers, DataReference, EvaluationBudget, FetchedAnswer, PolicyEvaluation,
-};
+use policy::{AdmissionAttributes, Answers, EvaluationBudget, PolicyEvaluation};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::{JoinError, spawn_blocking},
     time::{Instant, timeout_at},
 };
@@ -25,7 +23,12 @@ use windlass_cluster::{Cluster, Index, RequestError, kinds, telemetry::chain};
 use windlass_object::GoDuration;
 
 use super::{
-    admission, review::PolicyReview, snapshot::PolicySnapshot, store::PolicyStore, verdict::Verdict,
+    admission,
+    references::{AllowedHosts, Reading, References},
+    review::PolicyReview,
+    snapshot::PolicySnapshot,
+    store::PolicyStore,
+    verdict::Verdict,
 };
 use crate::{
     admission::{Bodies, InvalidReview, ReadBodyError},
@@ -48,8 +51,24 @@ pub(crate) struct PolicyServer {
     /// Reads Namespaces that the watch has not seen yet.
     cluster: Cluster,
     bodies: Arc<Bodies>,
+    references: Arc<References>,
     /// How many more requests may be worked on now.
     evaluations: Arc<Semaphore>,
+}
+
+/// A request that policies are asked about, again each time that more is known of what they refer to.
+struct AskedReview {
+    stage: Stage,
+    review: PolicyReview,
+    namespace: Option<Arc<Value>>,
+    policies: Arc<PolicySnapshot>,
+    store: Arc<PolicyStore>,
+    references: Arc<References>,
+    answers: Answers,
+    reading: Reading,
+    deadline: Instant,
+    /// Held as long as its body is.
+    _room: OwnedSemaphorePermit,
 }
 
 /// Which policies are asked.
@@ -97,6 +116,7 @@ impl PolicyServer {
         index: Arc<Index>,
         client: Client,
         bodies: Arc<Bodies>,
+        references: Arc<References>,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -104,6 +124,7 @@ impl PolicyServer {
             index,
             cluster: Cluster::new(client, LONGEST_PATIENCE),
             bodies,
+            references,
             evaluations: Arc::new(Semaphore::new(EVALUATIONS * processors)),
         }
     }
@@ -157,17 +178,38 @@ impl PolicyServer {
             return Err(AnswerError::Unsynced);
         }
         let namespace = self.namespace_of(&review).await?;
-        let turn = self.evaluations.clone().acquire_owned().await;
-        let turn = turn.map_err(|_| AnswerError::Busy)?;
-        let (store, room) = (self.store.clone(), body.room);
-        let evaluated = spawn_blocking(move || {
-            // Both are held until this ends, whoever still waits for it.
-            let _held = (turn, room);
-            let attributes = review.attributes(namespace.as_deref())?;
-            let verdict = judge(stage, &attributes, &policies, &store, deadline);
-            Ok(verdict.answer(&review.uid))
+        let mut asked = Box::new(AskedReview {
+            reading: Reading::of(&review, deadline),
+            stage,
+            review,
+            namespace,
+            policies,
+            store: self.store.clone(),
+            references: self.references.clone(),
+            answers: Answers::default(),
+            deadline,
+            _room: body.room,
         });
-        evaluated.await.map_err(AnswerError::Evaluation)?
+        loop {
+            let turn = self.evaluations.clone().acquire_owned().await;
+            let turn = turn.map_err(|_| AnswerError::Busy)?;
+            let evaluated = spawn_blocking(move || {
+                // Held until this ends, whoever still waits for it.
+                let _held = turn;
+                let evaluation = asked.evaluate();
+                (asked, evaluation)
+            });
+            let evaluation;
+            (asked, evaluation) = evaluated.await.map_err(AnswerError::Evaluation)?;
+            match evaluation? {
+                PolicyEvaluation::Done(verdict) => return Ok(verdict.answer(&asked.review.uid)),
+                // Never one that was answered: this ends.
+                PolicyEvaluation::Missing(missing) => {
+                    let AskedReview { reading, answers, .. } = &mut *asked;
+                    self.references.read(missing, *reading, answers).await;
+                }
+            }
+        }
     }
 
     /// The Namespace that an object is in. One that was created a moment ago may not have been seen yet.
@@ -205,74 +247,65 @@ async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {
     Json(server.store.current().described())
 }
 
-/// What is said to a request until `deadline`. Policies are not asked about policies: a wrong one could not be mended then.
+/// What is said to a request until `deadline`, as far as `answers` have what policies refer to. Policies are not asked about policies:
+/// a wrong one could not be mended then.
 fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
     store: &PolicyStore,
+    (answers, hosts): (&Answers, &AllowedHosts),
     deadline: Instant,
-) -> Verdict {
+) -> PolicyEvaluation<Verdict> {
     if admission::is_about_policy(attributes) {
-        return match stage {
+        return PolicyEvaluation::Done(match stage {
             Stage::Override => admission::mutate(attributes),
-            Stage::Validate => admission::validate(attributes, store.engines()),
-        };
+            Stage::Validate => admission::validate(attributes, store.engines(), hosts),
+        });
     }
     let is_over = || Instant::now() >= deadline;
     let budget = EvaluationBudget {
         is_over: &is_over,
         ..EvaluationBudget::default()
     };
-    let mut answers = Answers::default();
     match stage {
         Stage::Override => {
-            let outcome = asked(&mut answers, |answers| {
-                policies.set.override_object(attributes, answers, &budget)
-            });
+            let outcome = match policies.set.override_object(attributes, answers, &budget) {
+                PolicyEvaluation::Done(outcome) => outcome,
+                PolicyEvaluation::Missing(missing) => {
+                    return PolicyEvaluation::Missing(
+                        missing
+                            .into_iter()
+                            // What later policies need is read at the same time.
+                            .chain(policies.set.override_needs(attributes))
+                            .filter(|reference| answers.get(reference).is_none())
+                            .collect::<HashSet<_>>()
+                            .into_iter()
+                            .collect(),
+                    );
+                }
+            };
             outcome.ignored.iter().for_each(note_ignored);
             store.metrics().overridden(attributes, &outcome);
-            Verdict::of_override(outcome)
+            PolicyEvaluation::Done(Verdict::of_override(outcome))
         }
         Stage::Validate => {
-            let outcome = asked(&mut answers, |answers| {
-                policies.set.validate(attributes, answers, &budget)
-            });
+            let outcome = match policies.set.validate(attributes, answers, &budget) {
+                PolicyEvaluation::Done(outcome) => outcome,
+                PolicyEvaluation::Missing(missing) => return PolicyEvaluation::Missing(missing),
+            };
             outcome.ignored.iter().for_each(note_ignored);
             store.metrics().validated(attributes, &outcome);
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
             }
-            Verdict::of_validation(&outcome)
+            PolicyEvaluation::Done(Verdict::of_validation(&outcome))
         }
     }
 }
 
 fn note_ignored(failure: &policy::PolicyFailure) {
     warn!(policy = %failure.policy, error = %failure, "Ignored the failure of a policy, as it says");
-}
-
-/// What it comes to. Nothing is fetched: whatever needs that fails, and its policy says what becomes of the request.
-fn asked<T>(answers: &mut Answers, ask: impl Fn(&Answers) -> PolicyEvaluation<T>) -> T {
-    loop {
-        match ask(answers) {
-            PolicyEvaluation::Done(outcome) => return outcome,
-            // Never one that was answered: this ends.
-            PolicyEvaluation::Missing(missing) => {
-                for reference in missing {
-                    let why = unread(&reference);
-                    answers.insert(reference, FetchedAnswer::Failed(why.into_owned()));
-                }
-            }
-        }
-    }
-}
-
-fn unread(reference: &DataReference) -> Cow<'static, str> {
-    match reference {
-        DataReference::Http(_) => "windlass does not read data from servers".into(),
-        _ => "windlass does not read data from other objects".into(),
-    }
 }
 
 /// How long there is for an answer to whoever says with the query for how long they wait: less, so that they get it.
@@ -283,6 +316,38 @@ fn patience(query: Option<&str>) -> Duration {
         .find_map(|timeout| timeout.parse::<GoDuration>().ok());
     let waits = said.map_or(DEFAULT_PATIENCE, |GoDuration(timeout)| timeout.unsigned_abs());
     waits.min(LONGEST_PATIENCE) * 4 / 5
+}
+
+// === impl AskedReview ===
+
+impl AskedReview {
+    fn evaluate(&self) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
+        let attributes = self.review.attributes(self.namespace.as_deref())?;
+        let known = (&self.answers, self.references.hosts());
+        let Self { policies, store, .. } = self;
+        Ok(judge(
+            self.stage,
+            &attributes,
+            policies,
+            store,
+            known,
+            self.deadline,
+        ))
+    }
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// What a review may take for reading: there has to be time for what follows.
+    fn of(review: &PolicyReview, deadline: Instant) -> Self {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let is_dry_run = review.request.get("dryRun").and_then(Value::as_bool);
+        Self {
+            until: deadline.checked_sub(left / 8).unwrap_or(deadline),
+            is_dry_run: is_dry_run.unwrap_or_default(),
+        }
+    }
 }
 
 // === impl Stage ===
