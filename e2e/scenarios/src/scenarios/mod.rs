@@ -47,6 +47,7 @@ mod operation;
 mod operator_condition;
 mod ownership;
 mod policies;
+mod policy_references;
 mod power_loss;
 mod refusal;
 mod remote;
@@ -317,6 +318,7 @@ scenarios! {
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,
+    policy_references::policies_read_what_they_refer_to_and_wait_for_no_server_for_long,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,

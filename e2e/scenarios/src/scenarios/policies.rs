@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// The Service, and both configurations.
-const NAME: &str = "windlass-policies";
+pub(super) const NAME: &str = "windlass-policies";
 
 /// Where objects are written.
-const NAMESPACE: &str = "platform";
+pub(super) const NAMESPACE: &str = "platform";
 
-const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
+pub(super) const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
 
 pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there(
     cluster: &TestCluster,
@@ -151,7 +151,7 @@ async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Res
 }
 
 /// Everything in the manifests but the processes, which run here, and are no pods.
-async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
     for mut object in manifests::policies_objects() {
         let folder = match text(&object, "/kind") {
             "Deployment" | "PodDisruptionBudget" => continue,
@@ -208,7 +208,7 @@ fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
 }
 
 /// Creates a policy, and waits until it is asked.
-async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
+pub(super) async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
     let path = format!("{API}/{folder}");
     succeed(&cluster.client, "POST", &path, Some(policy)).await?;
     let path = format!("{path}/{}", text(policy, "/metadata/name"));
