@@ -3,7 +3,6 @@
 //! This is the only place where bundles, CustomResourceDefinitions and trust meet.
 
 pub mod admission;
-mod alarms;
 mod annotated_service;
 pub mod bundle_deployment;
 mod ca_injectors;
@@ -22,6 +21,7 @@ pub mod install;
 mod interpretation;
 pub mod leaving;
 mod listener;
+mod metrics;
 mod operator;
 mod other_leader;
 pub mod policies;

@@ -25,21 +25,21 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 use webhook_transport::client::{Transport, TransportOptions};
 use windlass_cluster::{
-    ApiServerClock, Clock, Cluster, Index, Kind, WritePace,
+    ApiServerClock, Clock, Cluster, Index, WritePace,
     apply::Applier,
     events::Events,
     kinds,
     lease::{Candidate, Elector, Leadership, LeadershipLost, fenced},
     prober::Prober,
     remote::{RemoteCluster, RemoteConnection},
-    telemetry::{Metrics, chain},
+    telemetry::{ApiRequests, chain},
     watches::{Supervisor, Watches},
 };
 use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
 
 use crate::{
     admission::{self, Admission, AdmissionService, Bodies, CertificateResolver},
-    alarms, annotated_service, bundle_deployment,
+    annotated_service, bundle_deployment,
     ca_injectors::{self, Opponents},
     context::{Context, RemoteTargets},
     controllers::Controllers,
@@ -47,6 +47,7 @@ use crate::{
     health::{self, Health},
     injection_target,
     interpretation::Interpretation,
+    metrics::metrics,
     policies::{self, PolicyMetrics, PolicyServer, PolicyStore, References, ServerOptions},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
@@ -56,6 +57,7 @@ use crate::{
 pub struct Operator {
     client: Client,
     options: OperatorOptions,
+    requests: ApiRequests,
 }
 
 /// How the operator works.
@@ -115,7 +117,11 @@ pub enum OperatorError {
 impl Operator {
     /// An operator that works through `client`, which must not retry by itself: [`kube::Config::default_retry`].
     pub fn new(client: Client, options: OperatorOptions) -> Self {
-        Self { client, options }
+        Self {
+            client,
+            options,
+            requests: ApiRequests::default(),
+        }
     }
 
     /// Runs until `shutdown`.
@@ -131,7 +137,7 @@ impl Operator {
 
     async fn elect_and_work(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let clock = Arc::new(ApiServerClock::new());
-        self.client = clock.listening(self.client);
+        self.client = self.requests.counting(clock.listening(self.client));
         let (elector, leadership) = match &self.options.candidate {
             Some(candidate) => {
                 let cluster = Cluster::new(self.client.clone(), candidate.timing().renew_deadline);
@@ -199,7 +205,14 @@ impl Operator {
         let index = Arc::new(Index::answering(self.options.answered.clone()));
         let opponents = Arc::<Opponents>::default();
         let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served());
-        let metrics = Arc::new(metrics(&index, &watches, &leadership, &clock, &events));
+        let metrics = Arc::new(metrics(
+            &index,
+            &watches,
+            &leadership,
+            &clock,
+            &events,
+            &self.requests,
+        ));
         let caller = interpreter_client(&self.client);
         let interpretation = Arc::new(Interpretation::new(index.clone(), caller, metrics.clone()));
         let context = |cluster: Cluster, leadership: &Leadership| Context {
@@ -399,58 +412,6 @@ fn interpreter_client(client: &Client) -> Arc<dyn WebhookCaller> {
         ..InterpreterClient::transport_options()
     });
     Arc::new(InterpreterClient::new(transport))
-}
-
-/// The metrics, with the size of the index, what cannot be listed, which events were dropped, who leads, the clock,
-/// and what is to be alarmed about.
-fn metrics(
-    index: &Arc<Index>,
-    watches: &Watches,
-    leadership: &Leadership,
-    clock: &Arc<dyn Clock>,
-    events: &Events,
-) -> Metrics {
-    let metrics = Metrics::new();
-    let of_kind = |kind: &Kind, value| (vec![("kind", kind.to_string())], value);
-    let sizes = index.clone();
-    metrics.report(
-        "index_objects",
-        "Objects in the caches of the watches",
-        move || {
-            let sizes = sizes.sizes().into_iter();
-            sizes
-                .map(|(kind, size)| of_kind(&kind, i64::try_from(size).unwrap_or(i64::MAX)))
-                .collect()
-        },
-    );
-    let seen = watches.clone();
-    let help = "1 for each kind whose objects could not be listed since this process started or, in the remote cluster, cannot be watched now";
-    metrics.report("unlisted_kinds", help, move || {
-        seen.unlisted().iter().map(|kind| of_kind(kind, 1)).collect()
-    });
-    let published = events.clone();
-    let help = "Kubernetes events that were not published since this process started because too many waited";
-    metrics.report("dropped_events", help, move || {
-        let dropped = i64::try_from(published.dropped()).unwrap_or(i64::MAX);
-        vec![(Vec::new(), dropped)]
-    });
-    let leads = leadership.clone();
-    let help = "1 if this process is the leader, 0 if it stands by";
-    metrics.report("leader", help, move || {
-        vec![(Vec::new(), i64::from(leads.check().is_ok()))]
-    });
-    let clock = clock.clone();
-    let help =
-        "Seconds by which the clock of this machine is ahead of the API server's; negative if it is behind";
-    metrics.report("clock_ahead_seconds", help, move || {
-        let ahead = clock.ahead();
-        ahead
-            .map(|ahead| (Vec::new(), ahead.as_secs()))
-            .into_iter()
-            .collect()
-    });
-    alarms::report(&metrics, index);
-    metrics
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, OperatorError> {

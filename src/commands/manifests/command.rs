@@ -9,7 +9,8 @@ use windlass_api::custom_resource_definitions;
 
 use super::document::{Document, NAMESPACE, labels};
 use super::{
-    deployment, extension_config_policies, guard, interpretations, operator_conditions, policies, rbac,
+    deployment, extension_config_policies, guard, interpretations, monitoring, operator_conditions, policies,
+    rbac,
 };
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
@@ -46,7 +47,7 @@ impl Args {
         };
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        for file in files.into_iter().chain(optional_files()) {
+        for file in files.into_iter().chain(optional_files()?) {
             let path = directory.join(file.name);
             std::fs::write(&path, file.text()?)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -114,8 +115,8 @@ fn certificates_documents() -> Vec<Document> {
 }
 
 /// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
-fn optional_files() -> [File; 6] {
-    [
+fn optional_files() -> anyhow::Result<[File; 8]> {
+    Ok([
         File {
             name: "policies.yaml",
             documents: policies::documents(),
@@ -140,7 +141,15 @@ fn optional_files() -> [File; 6] {
             name: "extension-configs.yaml",
             documents: extension_config_policies::documents(),
         },
-    ]
+        File {
+            name: "monitoring.yaml",
+            documents: monitoring::documents(),
+        },
+        File {
+            name: "dashboard.yaml",
+            documents: monitoring::dashboard_documents()?,
+        },
+    ])
 }
 
 /// Every file that installs Windlass, in the order in which they are to be applied.
@@ -196,7 +205,7 @@ mod tests {
     #[test]
     fn the_checked_in_manifests_are_what_is_generated() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("manifests");
-        for file in files().unwrap().into_iter().chain(optional_files()) {
+        for file in files().unwrap().into_iter().chain(optional_files().unwrap()) {
             let checked_in = std::fs::read_to_string(directory.join(file.name)).unwrap_or_default();
             assert_eq!(
                 checked_in,

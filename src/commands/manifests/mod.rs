@@ -6,6 +6,7 @@ mod document;
 mod extension_config_policies;
 mod guard;
 mod interpretations;
+mod monitoring;
 mod operator_conditions;
 mod policies;
 mod rbac;
@@ -14,3 +15,4 @@ pub use command::{
     Args, certificates_objects, customization_crds, objects, operator_condition_crd, policies_objects,
     policies_of_extension_configs,
 };
+pub use monitoring::{dashboard, rule_groups};

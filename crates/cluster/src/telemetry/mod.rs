@@ -1,7 +1,9 @@
 //! Logs and metrics.
 
+mod api_requests;
 mod logs;
 mod metrics;
 
+pub use api_requests::ApiRequests;
 pub use logs::{LogFormat, chain, start_logs};
 pub use metrics::{Metrics, Reading};

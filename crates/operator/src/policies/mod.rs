@@ -38,6 +38,7 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unserved;
 mod verdict;
 

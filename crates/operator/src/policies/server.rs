@@ -14,7 +14,7 @@ use policy::{AdmissionAttributes, Answers, EvaluationBudget, PolicyEvaluation};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::OwnedSemaphorePermit,
     task::{JoinError, spawn_blocking},
     time::{Instant, timeout_at},
 };
@@ -28,6 +28,7 @@ use super::{
     review::PolicyReview,
     snapshot::PolicySnapshot,
     store::PolicyStore,
+    turns::{Turn, Turns},
     verdict::Verdict,
 };
 use crate::{
@@ -52,8 +53,7 @@ pub(crate) struct PolicyServer {
     cluster: Cluster,
     bodies: Arc<Bodies>,
     references: Arc<References>,
-    /// How many more requests may be worked on now.
-    evaluations: Arc<Semaphore>,
+    turns: Turns,
 }
 
 /// A request that policies are asked about, again each time that more is known of what they refer to.
@@ -66,7 +66,6 @@ struct AskedReview {
     references: Arc<References>,
     answers: Answers,
     reading: Reading,
-    deadline: Instant,
     /// Held as long as its body is.
     _room: OwnedSemaphorePermit,
 }
@@ -95,9 +94,6 @@ enum AnswerError {
     Evaluation(#[source] JoinError),
 }
 
-/// How many requests are worked on at a time, for each processor: some wait for none.
-const EVALUATIONS: usize = 2;
-
 /// How long whoever does not say so waits for an answer: as the API server does by default.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -125,7 +121,7 @@ impl PolicyServer {
             cluster: Cluster::new(client, LONGEST_PATIENCE),
             bodies,
             references,
-            evaluations: Arc::new(Semaphore::new(EVALUATIONS * processors)),
+            turns: Turns::new(processors),
         }
     }
 
@@ -187,16 +183,13 @@ impl PolicyServer {
             store: self.store.clone(),
             references: self.references.clone(),
             answers: Answers::default(),
-            deadline,
             _room: body.room,
         });
         loop {
-            let turn = self.evaluations.clone().acquire_owned().await;
-            let turn = turn.map_err(|_| AnswerError::Busy)?;
+            // Nobody has a turn while it waits for what is read.
+            let turn = self.turns.take(deadline).await.ok_or(AnswerError::Busy)?;
             let evaluated = spawn_blocking(move || {
-                // Held until this ends, whoever still waits for it.
-                let _held = turn;
-                let evaluation = asked.evaluate();
+                let evaluation = asked.evaluate(&turn);
                 (asked, evaluation)
             });
             let evaluation;
@@ -247,15 +240,15 @@ async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {
     Json(server.store.current().described())
 }
 
-/// What is said to a request until `deadline`, as far as `answers` have what policies refer to. Policies are not asked about policies:
-/// a wrong one could not be mended then.
+/// What is said to a request while it has its turn, as far as `answers` have what policies refer to. Policies are not asked about
+/// policies: a wrong one could not be mended then.
 fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
     store: &PolicyStore,
     (answers, hosts): (&Answers, &AllowedHosts),
-    deadline: Instant,
+    turn: &Turn,
 ) -> PolicyEvaluation<Verdict> {
     if admission::is_about_policy(attributes) {
         return PolicyEvaluation::Done(match stage {
@@ -263,7 +256,7 @@ fn judge(
             Stage::Validate => admission::validate(attributes, store.engines(), hosts),
         });
     }
-    let is_over = || Instant::now() >= deadline;
+    let is_over = || turn.is_over();
     let budget = EvaluationBudget {
         is_over: &is_over,
         ..EvaluationBudget::default()
@@ -321,7 +314,7 @@ fn patience(query: Option<&str>) -> Duration {
 // === impl AskedReview ===
 
 impl AskedReview {
-    fn evaluate(&self) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
+    fn evaluate(&self, turn: &Turn) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
         let attributes = self.review.attributes(self.namespace.as_deref())?;
         let known = (&self.answers, self.references.hosts());
         let Self { policies, store, .. } = self;

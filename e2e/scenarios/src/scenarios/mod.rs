@@ -42,6 +42,7 @@ mod kubectl;
 mod leader;
 mod leaving;
 mod migration;
+mod monitoring;
 mod namespace;
 mod operation;
 mod operator_condition;
@@ -274,6 +275,7 @@ scenarios! {
     disruption::errors_at_random_and_cut_watches_lose_nothing = survives(Disruption::Faults) needs Faults,
     power_loss::an_api_server_that_loses_power_keeps_no_target_broken,
     hygiene::no_private_key_is_anywhere_but_in_its_secret,
+    monitoring::what_is_alerted_on_is_measured,
     guard::every_forbidden_write_is_refused_by_every_replica,
     guard::the_guards_own_certificate_rotates_without_a_gap,
     guard::where_nobody_guards_drift_is_undone_and_its_author_named,

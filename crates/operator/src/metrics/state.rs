@@ -1,0 +1,121 @@
+//! Metrics of what the status of objects says, read from the index at each scrape: they live as long as the objects, and there
+//! are no more series than objects and their fields.
+//!
+//! Every replica reports them. Whoever alerts on one takes the maximum by the name of the object.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_cluster::{
+    Index, Kind, kinds,
+    telemetry::{Metrics, Reading},
+};
+use windlass_object::object;
+
+use super::{bundles, certificates};
+
+/// A gauge of what objects of a kind say of themselves.
+pub(super) struct StateMetric {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    /// What an object says: the labels besides those that name it, and the value.
+    pub(super) read: fn(&Value) -> Vec<Reading>,
+}
+
+/// Reports the state of the objects that Windlass keeps.
+pub(super) fn report(metrics: &Metrics, index: &Arc<Index>) {
+    for (kind, of_kind) in [
+        (kinds::SERVING_CERTIFICATE, certificates::METRICS),
+        (kinds::BUNDLE_DEPLOYMENT, bundles::METRICS),
+    ] {
+        for metric in of_kind {
+            let (index, kind) = (index.clone(), kind.clone());
+            metrics.report(metric.name, metric.help, move || metric.readings(&index, &kind));
+        }
+    }
+}
+
+// === impl StateMetric ===
+
+impl StateMetric {
+    fn readings(&self, index: &Index, kind: &Kind) -> Vec<Reading> {
+        let objects = index.objects(kind);
+        objects
+            .iter()
+            .flat_map(|object| self.readings_of(object))
+            .collect()
+    }
+
+    fn readings_of(&self, object: &Value) -> impl Iterator<Item = Reading> {
+        let named = identity(object);
+        (self.read)(object).into_iter().map(move |(labels, value)| {
+            let labels = named.iter().cloned().chain(labels).collect();
+            (labels, value)
+        })
+    }
+}
+
+/// What names an object: without the namespace for objects of the cluster.
+fn identity(object: &Value) -> Vec<(&'static str, String)> {
+    [("namespace", "/metadata/namespace"), ("name", "/metadata/name")]
+        .into_iter()
+        .filter_map(|(label, pointer)| Some((label, object::text(object, pointer)?.to_owned())))
+        .collect()
+}
+
+/// Each condition as it is now.
+pub(super) fn conditions(object: &Value) -> Vec<Reading> {
+    let conditions = object::items(object, "/status/conditions").iter();
+    conditions
+        .filter_map(|condition| {
+            let text = |pointer| Some(object::text(condition, pointer)?.to_owned());
+            let labels = vec![
+                ("type", text("/type")?),
+                ("status", text("/status")?),
+                ("reason", text("/reason")?),
+            ];
+            Some((labels, 1))
+        })
+        .collect()
+}
+
+/// A time as seconds since 1970.
+pub(super) fn time(object: &Value, pointer: &str) -> Option<i64> {
+    let time: Timestamp = object::text(object, pointer)?.parse().ok()?;
+    Some(time.as_second())
+}
+
+/// A time without further labels.
+pub(super) fn single(value: Option<i64>) -> Vec<Reading> {
+    value.map(|value| (Vec::new(), value)).into_iter().collect()
+}
+
+/// The number at a pointer.
+pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer)?.as_i64()
+}
+
+/// A reading for each of these that is there, with its name as the label.
+pub(super) fn by<const N: usize>(label: &'static str, values: [(&str, Option<i64>); N]) -> Vec<Reading> {
+    values
+        .into_iter()
+        .filter_map(|(name, value)| Some((vec![(label, name.to_owned())], value?)))
+        .collect()
+}
+
+/// What metrics of a kind read of an object, as Prometheus has it. The test of each kind compares it.
+#[cfg(test)]
+pub(super) fn lines(metrics: &[StateMetric], object: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for metric in metrics {
+        for (labels, value) in metric.readings_of(object) {
+            let labels: Vec<_> = labels
+                .iter()
+                .map(|(label, value)| format!("{label}={value:?}"))
+                .collect();
+            lines.push(format!("{}{{{}}} {value}", metric.name, labels.join(",")));
+        }
+    }
+    lines
+}

@@ -1,0 +1,286 @@
+//! The alerts and the dashboard: each alert has a page and fires, and `promtool` accepts them.
+//!
+//! Without `promtool` (Debian: `prometheus`) the tests that need it say so and are skipped.
+
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
+
+use serde_json::{Value, json};
+use windlass::commands::manifests;
+use windlass_object::object;
+
+/// Series at which each alert fires, a value a minute.
+const FIRING: [(&str, &[(&str, &str)]); 18] = [
+    (
+        "WindlassCertificateExpiresSoon",
+        &[
+            (
+                "windlass_serving_certificate_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
+                "9000x3000",
+            ),
+            (
+                "windlass_serving_certificate_renewal_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
+                "3000x3000",
+            ),
+        ],
+    ),
+    (
+        "WindlassCAExpiresSoon",
+        &[
+            (
+                "windlass_serving_certificate_ca_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\", ca=\"current\"}",
+                "9000x3000",
+            ),
+            (
+                "windlass_serving_certificate_ca_renewal_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
+                "3000x3000",
+            ),
+        ],
+    ),
+    (
+        "WindlassCertificateNotReloaded",
+        &[(
+            "windlass_serving_certificate_not_reloaded{namespace=\"n\", name=\"hook\"}",
+            "1x3000",
+        )],
+    ),
+    (
+        "WindlassCertificateNotServed",
+        &[(
+            "windlass_serving_certificate_condition{namespace=\"n\", name=\"hook\", type=\"Served\", status=\"False\", reason=\"NotServed\"}",
+            "1x3000",
+        )],
+    ),
+    (
+        "WindlassCertificateNotTrusted",
+        &[(
+            "windlass_serving_certificate_condition{namespace=\"n\", name=\"hook\", type=\"Trusted\", status=\"False\", reason=\"Blocked\"}",
+            "1x3000",
+        )],
+    ),
+    (
+        "WindlassTargetContested",
+        &[(
+            "windlass_target_repairs_total{kind=\"APIService\", name=\"a\"}",
+            "0+1x3000",
+        )],
+    ),
+    (
+        "WindlassRotationWaits",
+        &[(
+            "windlass_serving_certificate_phase{namespace=\"n\", name=\"hook\", phase=\"Signing\"}",
+            "1x3000",
+        )],
+    ),
+    (
+        "WindlassKindsUnlisted",
+        &[("windlass_unlisted_kinds{kind=\"v1, Kind=Secret\"}", "1x3000")],
+    ),
+    (
+        "WindlassBundleUnavailable",
+        &[(
+            "windlass_bundle_deployment_condition{name=\"a\", type=\"Available\", status=\"False\", reason=\"Unavailable\"}",
+            "1x3000",
+        )],
+    ),
+    (
+        "WindlassBundleNotArmed",
+        &[(
+            "windlass_bundle_deployment_condition{name=\"a\", type=\"Armed\", status=\"False\", reason=\"NotProven\"}",
+            "1x3000",
+        )],
+    ),
+    (
+        "WindlassBundleNotReady",
+        &[(
+            "windlass_bundle_deployment_condition{name=\"a\", type=\"Ready\", status=\"Unknown\", reason=\"Waiting\"}",
+            "1x3000",
+        )],
+    ),
+    ("WindlassDown", &[("up{job=\"another\"}", "1x3000")]),
+    (
+        "WindlassNoLeader",
+        &[
+            (
+                "windlass_leader{app_kubernetes_io_name=\"windlass\", pod=\"a\"}",
+                "0x3000",
+            ),
+            (
+                "windlass_leader{app_kubernetes_io_name=\"windlass\", pod=\"b\"}",
+                "0x3000",
+            ),
+        ],
+    ),
+    (
+        "WindlassReconciliationsFail",
+        &[
+            (
+                "windlass_reconciliations_total{controller=\"bundle-deployment\", outcome=\"failure\"}",
+                "0+2x3000",
+            ),
+            (
+                "windlass_reconciliations_total{controller=\"bundle-deployment\", outcome=\"success\"}",
+                "0+1x3000",
+            ),
+        ],
+    ),
+    (
+        "WindlassAPIServerRefuses",
+        &[
+            (
+                "rest_client_requests_total{app_kubernetes_io_name=\"windlass\", method=\"GET\", code=\"<error>\"}",
+                "0+1x3000",
+            ),
+            (
+                "rest_client_requests_total{app_kubernetes_io_name=\"windlass\", method=\"GET\", code=\"200\"}",
+                "0+5x3000",
+            ),
+        ],
+    ),
+    (
+        "WindlassClockSkew",
+        &[("windlass_clock_ahead_seconds{pod=\"a\"}", "-40x3000")],
+    ),
+    (
+        "WindlassPolicyReviewsFail",
+        &[(
+            "windlass_policy_review_duration_seconds_count{stage=\"mutate\", outcome=\"failure\"}",
+            "0+1x3000",
+        )],
+    ),
+    (
+        "WindlassPolicyFails",
+        &[(
+            "kcloudlabs_policy_error_count{name=\"mirror\", resource_type=\"Pod\", error_type=\"cue_execute_error\"}",
+            "0+1x3000",
+        )],
+    ),
+];
+
+/// When all have fired: after a day, for the one that takes longest.
+const LATE: &str = "1d10m";
+
+fn rules() -> Vec<Value> {
+    let groups = manifests::rule_groups();
+    let groups = object::items(&groups, "/groups").iter();
+    groups
+        .flat_map(|group| object::items(group, "/rules").to_vec())
+        .collect()
+}
+
+fn text<'a>(rule: &'a Value, field: &str) -> &'a str {
+    rule[field].as_str().unwrap_or_default()
+}
+
+/// Runs `promtool` on a file with this content; `None` where there is no `promtool`.
+fn promtool(arguments: &[&str], folder: &Path, file: &str) -> Option<Result<(), String>> {
+    let run = Command::new("promtool")
+        .args(arguments)
+        .arg(folder.join(file))
+        .output();
+    let Ok(output) = run else {
+        eprintln!("SKIPPED: promtool not found; install Debian's package prometheus");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    Some(
+        output
+            .status
+            .success()
+            .then_some(())
+            .ok_or_else(|| said.into_owned()),
+    )
+}
+
+#[test]
+fn every_alert_has_a_page_and_a_summary() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks");
+    let mut unused: Vec<_> = fs::read_dir(&pages)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for rule in rules() {
+        let page = format!("{}.md", text(&rule, "alert"));
+        let annotations = &rule["annotations"];
+        assert!(text(annotations, "runbook_url").ends_with(&format!("docs/runbooks/{page}")));
+        assert!(text(annotations, "summary").ends_with('.'), "{rule}");
+        let written = fs::read_to_string(pages.join(&page)).expect(&page);
+        assert!(
+            written.starts_with(&format!("# {}\n", text(&rule, "alert"))),
+            "{page}"
+        );
+        unused.retain(|known| *known != page);
+    }
+    assert_eq!(unused, [""; 0], "pages of no alert");
+}
+
+#[test]
+fn every_alert_fires_and_no_other_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("rules.json"),
+        manifests::rule_groups().to_string(),
+    )
+    .unwrap();
+    let firing: BTreeMap<_, _> = FIRING.into_iter().collect();
+    let names: Vec<_> = rules()
+        .iter()
+        .map(|rule| text(rule, "alert").to_owned())
+        .collect();
+    let mut examples: Vec<_> = firing.keys().copied().collect();
+    let mut alerts: Vec<_> = names.iter().map(String::as_str).collect();
+    examples.sort_unstable();
+    alerts.sort_unstable();
+    assert_eq!(
+        alerts, examples,
+        "an alert has no example, or the other way round"
+    );
+    let tests: Vec<_> = firing
+        .iter()
+        .map(|(alert, series)| {
+            let input: Vec<_> = series
+                .iter()
+                .map(|(series, values)| json!({"series": series, "values": values}))
+                .chain((*alert != "WindlassDown").then(|| {
+                    let leader = "windlass_leader{app_kubernetes_io_name=\"another\"}";
+                    json!({"series": leader, "values": "1x3000"})
+                }))
+                .collect();
+            json!({
+                "name": alert,
+                "interval": "1m",
+                "input_series": input,
+                "promql_expr_test": [{
+                    "expr": "count by (alertname) (ALERTS{alertstate=\"firing\"})",
+                    "eval_time": LATE,
+                    "exp_samples": [{"labels": format!("{{alertname={alert:?}}}"), "value": 1}],
+                }],
+            })
+        })
+        .collect();
+    let test = json!({"rule_files": ["rules.json"], "evaluation_interval": "1m", "tests": tests});
+    fs::write(folder.path().join("test.json"), test.to_string()).unwrap();
+    if let Some(result) = promtool(&["test", "rules"], folder.path(), "test.json") {
+        result.unwrap();
+    }
+}
+
+#[test]
+fn promtool_accepts_the_rules_and_what_the_dashboard_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let queries: Vec<_> = manifests::dashboard()["panels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().cloned().unwrap_or_default())
+        .enumerate()
+        .map(|(number, target)| json!({"record": format!("panel:{number}"), "expr": target["expr"]}))
+        .collect();
+    assert!(queries.len() > 20);
+    let asked = json!({"groups": [{"name": "dashboard", "rules": queries}]});
+    for (file, content) in [("rules.json", manifests::rule_groups()), ("asked.json", asked)] {
+        fs::write(folder.path().join(file), content.to_string()).unwrap();
+        if let Some(result) = promtool(&["check", "rules"], folder.path(), file) {
+            result.unwrap();
+        }
+    }
+}
