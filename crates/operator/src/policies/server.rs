@@ -318,14 +318,7 @@ impl AskedReview {
         let attributes = self.review.attributes(self.namespace.as_deref())?;
         let known = (&self.answers, self.references.hosts());
         let Self { policies, store, .. } = self;
-        Ok(judge(
-            self.stage,
-            &attributes,
-            policies,
-            store,
-            known,
-            self.deadline,
-        ))
+        Ok(judge(self.stage, &attributes, policies, store, known, turn))
     }
 }
 

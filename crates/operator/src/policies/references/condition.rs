@@ -22,7 +22,7 @@ pub(super) fn problem(policy: &Value, kinds: &WatchedKinds) -> Option<String> {
     let problems: Vec<_> = named_kinds(policy)
         .into_iter()
         .filter_map(|kind| match kinds.state_of(&kind) {
-            KindState::Synced | KindState::Unwatched => None,
+            KindState::Synced | KindState::Doubtful | KindState::Unwatched => None,
             KindState::Waiting => Some(format!("waiting for the first list of {kind}")),
             KindState::Failing(problem) => Some(format!("cannot watch {kind}: {problem}")),
         })

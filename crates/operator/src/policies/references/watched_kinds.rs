@@ -16,7 +16,7 @@ use futures::StreamExt;
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind},
-    runtime::{WatchStreamExt, watcher},
+    runtime::watcher,
 };
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
@@ -70,7 +70,9 @@ pub(super) enum KindState {
     Waiting,
     /// All objects are known.
     Synced,
-    /// What was known may be out of date, and why.
+    /// What is known may be out of date: the watch has just ended, and begins again.
+    Doubtful,
+    /// It cannot be watched, and why.
     Failing(String),
     /// It is not watched, or has too many objects to be held.
     Unwatched,
@@ -90,8 +92,11 @@ const HELD: usize = 64 << 20;
 /// The most kinds that are watched.
 const KINDS: usize = 64;
 
-/// How soon a watch is begun again that ended.
-const AGAIN: Duration = Duration::from_secs(5);
+/// How soon a watch is begun again that ended; twice as late each time, while nothing can be listed.
+const FIRST_AGAIN: Duration = Duration::from_secs(1);
+
+/// How late at the most.
+const LAST_AGAIN: Duration = Duration::from_secs(60);
 
 /// How soon it is tried again to hold a kind that was too large.
 const LARGE_AGAIN: Duration = Duration::from_secs(600);
@@ -228,16 +233,28 @@ impl WatchedKind {
 
     /// Follows the kind for ever.
     async fn follow(&self, cluster: &Cluster, kind: &Kind, changes: &watch::Sender<u64>) {
+        let mut again = FIRST_AGAIN;
         loop {
-            let (state, pause) = match self.follow_once(cluster, kind, changes).await {
-                WatchEnd::TooLarge => {
+            let end = self.follow_once(cluster, kind, changes).await;
+            let pause = match (end, self.state()) {
+                (WatchEnd::TooLarge, _) => {
                     warn!(%kind, "Too many objects to be held; they are read one by one");
                     self.forget();
-                    (KindState::Unwatched, LARGE_AGAIN)
+                    changes.send_modify(|count| *count += 1);
+                    LARGE_AGAIN
                 }
-                WatchEnd::Failed(problem) => (KindState::Failing(problem), AGAIN),
+                // An outage that is over at once is no news for anybody.
+                (WatchEnd::Failed(_), KindState::Synced) => {
+                    self.be(KindState::Doubtful, changes);
+                    again = FIRST_AGAIN;
+                    FIRST_AGAIN
+                }
+                (WatchEnd::Failed(problem), _) => {
+                    self.be(KindState::Failing(problem), changes);
+                    again = (again * 2).min(LAST_AGAIN);
+                    again
+                }
             };
-            self.be(state, changes);
             tokio::time::sleep(pause).await;
         }
     }
@@ -258,7 +275,7 @@ impl WatchedKind {
         let resource = ApiResource::from_gvk_with_plural(&named, &plural);
         let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &resource);
         let config = watcher::Config::default().timeout(LONGEST);
-        let mut events = watcher(api, config).default_backoff().boxed();
+        let mut events = watcher(api, config).boxed();
         let mut is_listed = false;
         while let Some(event) = events.next().await {
             let noted = match event {
@@ -277,14 +294,8 @@ impl WatchedKind {
                     self.remove(&object);
                     Ok(())
                 }
-                Err(error) => {
-                    let problem = chain(&error);
-                    if is_gone(&error) {
-                        return WatchEnd::Failed(problem);
-                    }
-                    self.be(KindState::Failing(problem), changes);
-                    continue;
-                }
+                // It may be served elsewhere now, or not at all.
+                Err(error) => return WatchEnd::Failed(chain(&error)),
             };
             if let Err(end) = noted {
                 return end;
@@ -370,16 +381,6 @@ fn key_of(object: &DynamicObject) -> (String, String) {
         metadata.namespace.clone().unwrap_or_default(),
         metadata.name.clone().unwrap_or_default(),
     )
-}
-
-/// Whether the API server does not serve the kind any more: another version of it may be.
-fn is_gone(error: &watcher::Error) -> bool {
-    let status = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
-        _ => return false,
-    };
-    status.code == 404
 }
 
 // === impl HeldObject ===
