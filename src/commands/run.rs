@@ -21,7 +21,7 @@ use windlass_object::{
 use windlass_operator::{
     Controllers, Operator, OperatorOptions,
     bundle_deployment::Delays,
-    policies::{AllowedHost, ServerOptions},
+    policies::{AllowedHost, ReferenceOptions},
     serving_certificate::Timing,
 };
 
@@ -191,13 +191,13 @@ impl Args {
 }
 
 impl Args {
-    fn policy_servers(&self) -> anyhow::Result<ServerOptions> {
+    fn policy_servers(&self) -> anyhow::Result<ReferenceOptions> {
         let ca = match &self.policy_http_ca {
             Some(path) => std::fs::read(path)
                 .with_context(|| format!("cannot read --policy-http-ca {}", path.display()))?,
             None => Vec::new(),
         };
-        Ok(ServerOptions {
+        Ok(ReferenceOptions {
             hosts: self.policy_http_host.iter().cloned().collect(),
             ca,
             keep: self.policy_http_cache.0.unsigned_abs(),

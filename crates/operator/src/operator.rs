@@ -48,7 +48,7 @@ use crate::{
     injection_target,
     interpretation::Interpretation,
     metrics::metrics,
-    policies::{self, PolicyMetrics, PolicyServer, PolicyStore, References, ServerOptions},
+    policies::{self, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
@@ -82,7 +82,7 @@ pub struct OperatorOptions {
     /// Where AdmissionReviews are answered, of the guard and of policies; nowhere if `None`.
     pub admission: Option<SocketAddr>,
     /// How servers are asked that policies refer to.
-    pub policy_servers: ServerOptions,
+    pub policy_servers: ReferenceOptions,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
     /// Timeout of a probe of an endpoint.

@@ -44,7 +44,7 @@ mod verdict;
 
 pub use self::{
     configuration::CONFIGURATION,
-    references::{AllowedHost, AllowedHosts, InvalidHost, ServerOptions},
+    references::{AllowedHost, AllowedHosts, InvalidHost, ReferenceOptions},
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
 pub(crate) use self::{

@@ -15,7 +15,7 @@ use tower::{BoxError, ServiceExt, service_fn};
 use windlass_cluster::{Cluster, Index, Kind, SystemClock, kinds as cluster_kinds, watch::Watch};
 
 use super::{
-    MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, References, ServerOptions, VALIDATE_PATH, kinds,
+    MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References, VALIDATE_PATH, kinds,
 };
 use crate::connections::ClientAddress;
 
@@ -72,7 +72,7 @@ impl Server {
                 Arc::new(References::new(
                     Cluster::new(client, Duration::from_secs(1)),
                     Arc::new(SystemClock),
-                    &ServerOptions::default(),
+                    &ReferenceOptions::default(),
                 )),
             )),
         }

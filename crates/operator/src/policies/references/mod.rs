@@ -33,7 +33,7 @@ use windlass_cluster::{Clock, Cluster, Index};
 
 pub use self::{
     allowed_hosts::{AllowedHost, AllowedHosts, InvalidHost},
-    servers::ServerOptions,
+    servers::ReferenceOptions,
 };
 pub(super) use self::{condition::note as note_readable, named_kinds::references};
 use self::{objects::ReferredObjects, servers::ReferredServers, watched_kinds::WatchedKinds};
@@ -67,7 +67,7 @@ const LONGEST_READ: Duration = Duration::from_secs(3);
 
 impl References {
     /// Reads objects by `cluster`, whether this process leads or not, and asks servers as `options` say.
-    pub(crate) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ServerOptions) -> Self {
+    pub(crate) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ReferenceOptions) -> Self {
         let kinds = Arc::new(WatchedKinds::new(cluster.clone()));
         Self {
             objects: ReferredObjects::new(cluster.clone(), kinds.clone()),

@@ -49,7 +49,7 @@ pub(super) struct ServerCall {
 
 /// Why a server gives no answer. Nothing of what it says is repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum CallError {
+pub(super) enum ServerCallError {
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
     #[error("cannot connect: {0}")]
@@ -106,32 +106,32 @@ impl ReferenceClient {
     }
 
     /// Sends a request, and returns the body of a 2xx answer. Whoever asks sees to it that it ends.
-    pub(super) async fn send(&self, call: ServerCall) -> Result<Bytes, CallError> {
+    pub(super) async fn send(&self, call: ServerCall) -> Result<Bytes, ServerCallError> {
         let pool = self
             .pool
             .as_ref()
-            .map_err(|error| CallError::Tls(error.clone()))?;
+            .map_err(|error| ServerCallError::Tls(error.clone()))?;
         let mut request = Request::new(Full::new(call.body));
         *request.method_mut() = call.method;
         *request.uri_mut() = call.uri;
         *request.headers_mut() = call.headers;
         let response = pool.request(request).await.map_err(|error| {
             if error.is_connect() {
-                CallError::Connect(innermost(&error))
+                ServerCallError::Connect(innermost(&error))
             } else {
-                CallError::Interrupted
+                ServerCallError::Interrupted
             }
         })?;
         let status = response.status();
         if status.is_redirection() {
-            return Err(CallError::Redirect(status));
+            return Err(ServerCallError::Redirect(status));
         }
         if !status.is_success() {
-            return Err(CallError::Status(status));
+            return Err(ServerCallError::Status(status));
         }
         let encoding = response.headers().get(header::CONTENT_ENCODING);
         if encoding.is_some_and(|encoding| encoding != "identity") {
-            return Err(CallError::Compressed);
+            return Err(ServerCallError::Compressed);
         }
         read(response.into_body()).await
     }
@@ -167,15 +167,15 @@ fn pool(hosts: Arc<AllowedHosts>, ca: &[u8]) -> Result<Pool, String> {
         .build(connector))
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, CallError> {
+async fn read(mut body: Incoming) -> Result<Bytes, ServerCallError> {
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| CallError::Interrupted)?;
+        let frame = frame.map_err(|_| ServerCallError::Interrupted)?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
         if read.len() + data.len() > LARGEST_ANSWER {
-            return Err(CallError::TooLarge);
+            return Err(ServerCallError::TooLarge);
         }
         read.extend_from_slice(&data);
     }

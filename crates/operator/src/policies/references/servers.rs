@@ -18,13 +18,13 @@ use windlass_cluster::{Clock, Cluster};
 use super::{
     LONGEST_READ,
     allowed_hosts::AllowedHosts,
-    reference_client::{CallError, ReferenceClient, ServerCall},
+    reference_client::{ReferenceClient, ServerCall, ServerCallError},
     tokens::ReferenceTokens,
 };
 
 /// How servers are asked that policies refer to.
 #[derive(Clone)]
-pub struct ServerOptions {
+pub struct ReferenceOptions {
     /// Which may be asked.
     pub hosts: AllowedHosts,
     /// Certificates, PEM, by which they are trusted beside those of the system.
@@ -76,9 +76,9 @@ const UNSENDABLE: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 
-// === impl ServerOptions ===
+// === impl ReferenceOptions ===
 
-impl Default for ServerOptions {
+impl Default for ReferenceOptions {
     fn default() -> Self {
         Self {
             hosts: AllowedHosts::default(),
@@ -88,10 +88,10 @@ impl Default for ServerOptions {
     }
 }
 
-impl fmt::Debug for ServerOptions {
+impl fmt::Debug for ReferenceOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("ServerOptions")
+            .debug_struct("ReferenceOptions")
             .field("hosts", &self.hosts)
             .field("keep", &self.keep)
             .finish_non_exhaustive()
@@ -101,7 +101,7 @@ impl fmt::Debug for ServerOptions {
 // === impl ReferredServers ===
 
 impl ReferredServers {
-    pub(super) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ServerOptions) -> Self {
+    pub(super) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ReferenceOptions) -> Self {
         let hosts = Arc::new(options.hosts.clone());
         let size = |request: &Arc<HttpRequest>, answer: &Bytes| {
             let body = request.body.as_ref().map_or(0, |body| body.to_string().len());
@@ -184,7 +184,7 @@ impl ReferredServers {
             let mut call = call.clone();
             credentials.add(&mut call.headers)?;
             match self.client.send(call).await {
-                Err(CallError::Status(StatusCode::UNAUTHORIZED))
+                Err(ServerCallError::Status(StatusCode::UNAUTHORIZED))
                     if !is_second && self.tokens.refuse(auth, &credentials).await =>
                 {
                     is_second = true;

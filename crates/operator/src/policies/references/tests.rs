@@ -23,7 +23,7 @@ use tokio::{
 };
 use windlass_cluster::{Cluster, SystemClock};
 
-use super::{AllowedHosts, Reading, References, ServerOptions};
+use super::{AllowedHosts, Reading, ReferenceOptions, References};
 
 /// A server that does with each request what it is told to.
 struct HostileServer {
@@ -81,9 +81,9 @@ fn references(servers: &[&HostileServer]) -> References {
         Err::<http::Response<kube::client::Body>, tower::BoxError>("nobody answers".into())
     });
     let client = kube::Client::new(nobody, "default");
-    let options = ServerOptions {
+    let options = ReferenceOptions {
         hosts: hosts.collect(),
-        ..ServerOptions::default()
+        ..ReferenceOptions::default()
     };
     let cluster = Cluster::new(client, Duration::from_secs(1));
     References::new(cluster, Arc::new(SystemClock), &options)

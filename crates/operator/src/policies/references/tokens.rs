@@ -39,7 +39,7 @@ struct FetchedToken {
 }
 
 /// What is sent with a request.
-pub(super) enum Credentials {
+pub(super) enum ServerCredentials {
     Bearer(String),
     Basic(String, String),
 }
@@ -73,7 +73,7 @@ impl ReferenceTokens {
         auth: &HttpAuth,
         client: &ReferenceClient,
         hosts: &AllowedHosts,
-    ) -> Result<Credentials, String> {
+    ) -> Result<ServerCredentials, String> {
         let (token, username, password) = match &auth.secret_ref {
             Some(secret) => self.secret(secret).await?,
             None => (
@@ -83,10 +83,10 @@ impl ReferenceTokens {
             ),
         };
         if !token.is_empty() {
-            return Ok(Credentials::Bearer(token));
+            return Ok(ServerCredentials::Bearer(token));
         }
         if auth.auth_url.is_empty() {
-            return Ok(Credentials::Basic(username, password));
+            return Ok(ServerCredentials::Basic(username, password));
         }
         let slot = self.fetched.get_with(auth.clone(), Arc::default);
         // Whoever comes meanwhile has the same token.
@@ -96,27 +96,27 @@ impl ReferenceTokens {
         if let Some(token) = kept.as_ref().filter(|token| token.credentials == credentials)
             && now < token.renewal
         {
-            return Ok(Credentials::Bearer(token.value.clone()));
+            return Ok(ServerCredentials::Bearer(token.value.clone()));
         }
         match fetch(auth, (username, password), client, hosts).await {
             Ok(answer) => {
                 let token = FetchedToken::read(&answer, auth, credentials, self.clock.now())?;
                 let value = token.value.clone();
                 *kept = Some(token);
-                Ok(Credentials::Bearer(value))
+                Ok(ServerCredentials::Bearer(value))
             }
             Err(error) => {
                 let still = kept.as_ref();
                 let still = still.filter(|token| token.credentials == credentials && now < token.end);
-                let still = still.map(|token| Credentials::Bearer(token.value.clone()));
+                let still = still.map(|token| ServerCredentials::Bearer(token.value.clone()));
                 still.ok_or(error)
             }
         }
     }
 
     /// Has the next request get another token, where the server did not take this one. Whether there may be another.
-    pub(super) async fn refuse(&self, auth: &HttpAuth, refused: &Credentials) -> bool {
-        let (Some(slot), Credentials::Bearer(refused)) = (self.fetched.get(auth), refused) else {
+    pub(super) async fn refuse(&self, auth: &HttpAuth, refused: &ServerCredentials) -> bool {
+        let (Some(slot), ServerCredentials::Bearer(refused)) = (self.fetched.get(auth), refused) else {
             return false;
         };
         let mut kept = slot.lock().await;
@@ -171,7 +171,7 @@ async fn fetch(
         .parse()
         .map_err(|_| failed("it is not a URL".into()))?;
     let mut headers = HeaderMap::new();
-    Credentials::Basic(username, password)
+    ServerCredentials::Basic(username, password)
         .add(&mut headers)
         .map_err(failed)?;
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -222,9 +222,9 @@ impl FetchedToken {
     }
 }
 
-// === impl Credentials ===
+// === impl ServerCredentials ===
 
-impl Credentials {
+impl ServerCredentials {
     /// Adds them to a request.
     pub(super) fn add(&self, headers: &mut HeaderMap) -> Result<(), String> {
         let value = match self {
