@@ -21,7 +21,10 @@ use windlass_object::{
     rfc1123::{is_label, is_subdomain},
 };
 use windlass_operator::{
-    Controllers, Operator, OperatorOptions, bundle_deployment::Delays, serving_certificate::Timing,
+    Controllers, Operator, OperatorOptions,
+    bundle_deployment::Delays,
+    policies::{AllowedHost, ReferenceOptions},
+    serving_certificate::Timing,
 };
 
 use crate::commands::{
@@ -58,6 +61,16 @@ pub struct Args {
     /// key is kubeconfig or karmada.config. Rotations wait for the targets there.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret)]
     pub remote_kubeconfig_secret: Option<ObjectKey>,
+    /// A server that policies may ask, for each time that this is given; none by default. *.DOMAIN stands for all below it. Without a
+    /// port it is 443 or 80, by the URL.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub policy_http_host: Vec<AllowedHost>,
+    /// File with certificates (PEM) by which servers are trusted that policies ask, beside those of the system.
+    #[arg(long, value_name = "FILE")]
+    pub policy_http_ca: Option<PathBuf>,
+    /// How long an answer to a policy is used again.
+    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    pub policy_http_cache: GoDuration,
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
@@ -175,6 +188,7 @@ impl Args {
             health: self.serve.then_some(self.bind),
             admission: self.admission_bind,
             policy_objects: self.policy_object_selector.clone().unwrap_or_else(|| json!({})),
+            policy_servers: self.policy_servers()?,
             request_timeout: wait(self.request_timeout),
             probe_timeout: wait(self.probe_timeout),
             delays: Delays {
@@ -184,6 +198,21 @@ impl Args {
                 doubtful: wait(self.recheck_interval) * 12,
             },
             rotation,
+        })
+    }
+}
+
+impl Args {
+    fn policy_servers(&self) -> anyhow::Result<ReferenceOptions> {
+        let ca = match &self.policy_http_ca {
+            Some(path) => std::fs::read(path)
+                .with_context(|| format!("cannot read --policy-http-ca {}", path.display()))?,
+            None => Vec::new(),
+        };
+        Ok(ReferenceOptions {
+            hosts: self.policy_http_host.iter().cloned().collect(),
+            ca,
+            keep: self.policy_http_cache.0.unsigned_abs(),
         })
     }
 }

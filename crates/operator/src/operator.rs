@@ -49,7 +49,7 @@ use crate::{
     injection_target,
     interpretation::Interpretation,
     metrics::metrics,
-    policies::{self, PolicyMetrics, PolicyServer, PolicyStore},
+    policies::{self, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
@@ -84,6 +84,8 @@ pub struct OperatorOptions {
     pub admission: Option<SocketAddr>,
     /// The labels of the objects that policies are asked about, as a LabelSelector; empty for all.
     pub policy_objects: Value,
+    /// How servers are asked that policies refer to.
+    pub policy_servers: ReferenceOptions,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
     /// Timeout of a probe of an endpoint.
@@ -339,7 +341,7 @@ impl Operator {
         tasks: &mut Tasks,
         context: &Arc<Context>,
         stop: &CancellationToken,
-    ) -> Option<Arc<PolicyStore>> {
+    ) -> Option<(Arc<PolicyStore>, Arc<References>)> {
         let controllers = self.options.controllers;
         let store = context.policies.clone();
         if controllers.have_policies() || controllers.have_bundles() {
@@ -349,24 +351,35 @@ impl Operator {
             return None;
         }
         let service = AdmissionService::of(controllers);
+        // Not fenced: one that stands by reads, too.
+        let references = Arc::new(References::new(
+            Cluster::new(self.client.clone(), self.options.request_timeout),
+            context.clock.clone(),
+            &self.options.policy_servers,
+        ));
+        let watching = references
+            .clone()
+            .run(store.clone(), context.index.clone(), stop.clone());
+        tasks.start("policy-references", watching);
         tasks.start(
             "policy",
             policies::run(
                 context.clone(),
                 store.clone(),
+                references.clone(),
                 service,
                 self.options.policy_objects.clone(),
                 stop.clone(),
             ),
         );
-        Some(store)
+        Some((store, references))
     }
 
     fn start_servers(
         &self,
         tasks: &mut Tasks,
         context: &Context,
-        policies: Option<Arc<PolicyStore>>,
+        policies: Option<(Arc<PolicyStore>, Arc<References>)>,
         stop: &CancellationToken,
     ) {
         let controllers = self.options.controllers;
@@ -376,9 +389,15 @@ impl Operator {
             let bodies = Arc::<Bodies>::default();
             // Not fenced: one that stands by answers, too.
             let client = self.client.clone();
-            let policies = policies.map(|store| {
+            let policies = policies.map(|(store, references)| {
                 let index = context.index.clone();
-                Arc::new(PolicyServer::new(store, index, client.clone(), bodies.clone()))
+                Arc::new(PolicyServer::new(
+                    store,
+                    index,
+                    client.clone(),
+                    bodies.clone(),
+                    references,
+                ))
             });
             let admission = Admission {
                 index: context.index.clone(),

@@ -40,7 +40,35 @@ pub(super) fn policies_documents() -> Vec<Document> {
         policies_rules(),
         own_policies_rules(),
     )
+    .into_iter()
+    .chain(data_documents())
+    .collect()
 }
+
+/// What policies refer to is read by rights that others give: by any ClusterRole with this label.
+fn data_documents() -> [Document; 2] {
+    const LABEL: &str = "rbac.windlass.dev/aggregate-to-policies";
+    let account = AdmissionService::POLICIES.name;
+    let name = format!("{account}-data");
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": name, "labels": labels() },
+        "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { LABEL: "true" } }] },
+        "rules": [],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": { "name": name, "labels": labels() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": NAMESPACE }],
+    });
+    [Document::commented(DATA_ROLE, role), Document::new(binding)]
+}
+
+/// Where the rights come from to read what policies refer to.
+const DATA_ROLE: &str = "What policies refer to (from: k8s, from: owner) is read by the rights of ClusterRoles with this label. There are none here:
+  kubectl create clusterrole policies-read-configmaps --verb=get,list,watch --resource=configmaps
+  kubectl label clusterrole policies-read-configmaps rbac.windlass.dev/aggregate-to-policies=true";
 
 /// A ServiceAccount for these controllers, which may do what `rules` say, and have their Lease. In the operator's namespace it may do
 /// what `own` says.

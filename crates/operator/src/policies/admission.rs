@@ -5,7 +5,7 @@ use serde_json::Value;
 use windlass_cluster::Kind;
 use windlass_object::object;
 
-use super::{kinds, unserved, verdict::Verdict};
+use super::{kinds, references::AllowedHosts, unserved, verdict::Verdict};
 
 /// Whether a request is about a policy.
 pub(super) fn is_about_policy(attributes: &AdmissionAttributes<'_>) -> bool {
@@ -24,7 +24,11 @@ pub(super) fn mutate(attributes: &AdmissionAttributes<'_>) -> Verdict {
 
 /// Refuses a policy with anything wrong in it. One whose rules stay as they are, or that is being deleted, may be written whatever is
 /// wrong with it.
-pub(super) fn validate(attributes: &AdmissionAttributes<'_>, engines: &Engines) -> Verdict {
+pub(super) fn validate(
+    attributes: &AdmissionAttributes<'_>,
+    engines: &Engines,
+    hosts: &AllowedHosts,
+) -> Verdict {
     let Some(written) = written(attributes) else {
         return Verdict::default();
     };
@@ -37,7 +41,7 @@ pub(super) fn validate(attributes: &AdmissionAttributes<'_>, engines: &Engines) 
     let named = named(written, attributes);
     let mut problems = policy::check(&named, engines);
     let compiled = CompiledPolicy::compile(&named, engines).ok();
-    problems.extend(unserved::problems(&named, compiled.as_ref()));
+    problems.extend(unserved::problems(&named, compiled.as_ref(), hosts));
     Verdict::of_problems(&problems)
 }
 
@@ -130,7 +134,7 @@ mod tests {
     /// Why a request is refused.
     fn told(request: &Value) -> Option<String> {
         let attributes = AdmissionAttributes::of_request(request, None).unwrap();
-        let answer = validate(&attributes, &Engines::built_in()).answer("u");
+        let answer = validate(&attributes, &Engines::built_in(), &AllowedHosts::default()).answer("u");
         object::text(&answer, "/response/status/message").map(str::to_owned)
     }
 

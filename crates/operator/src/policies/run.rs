@@ -20,6 +20,7 @@ use super::{
     arming,
     configuration::Called,
     kinds,
+    references::{self, References},
     snapshot::PolicySnapshot,
     status::{self, ArmingState},
     store::PolicyStore,
@@ -47,6 +48,7 @@ struct PolicyReporter {
     context: Arc<Context>,
     store: Arc<PolicyStore>,
     report: ArmedReport,
+    references: Arc<References>,
     announced: Announced,
 }
 
@@ -62,6 +64,7 @@ const WORKER: worker::Settings = worker::Settings::new("policy", 4);
 pub(crate) fn run(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
+    references: Arc<References>,
     service: AdmissionService,
     objects: Value,
     shutdown: CancellationToken,
@@ -87,12 +90,19 @@ pub(crate) fn run(
             shutdown.clone(),
         );
         let queue = Arc::new(Queue::new());
-        let router = enqueue(context.clone(), store.clone(), report.clone(), queue.clone());
+        let router = enqueue(
+            context.clone(),
+            store.clone(),
+            report.clone(),
+            references.changes(),
+            queue.clone(),
+        );
         let begin = |_| {
             let reporter = Arc::new(PolicyReporter {
                 context: context.clone(),
                 store,
                 report,
+                references,
                 announced: Announced::default(),
             });
             move |policy: ObjectKey| reporter.clone().reconcile(policy)
@@ -116,6 +126,7 @@ async fn enqueue(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
     report: ArmedReport,
+    mut data: tokio::sync::watch::Receiver<u64>,
     queue: Arc<Queue<ObjectKey>>,
 ) {
     let mut changes = context.index.subscribe();
@@ -142,6 +153,10 @@ async fn enqueue(
                 Err(_) => return,
             },
             changed = suspensions.changed() => match changed {
+                Ok(()) => known = Arc::default(),
+                Err(_) => return,
+            },
+            changed = data.changed() => match changed {
                 Ok(()) => known = Arc::default(),
                 Err(_) => return,
             },
@@ -172,7 +187,10 @@ impl PolicyReporter {
         let Some(armed) = self.report.last() else {
             return Ok(Action::AwaitChange);
         };
-        let arming = if armed.has(&key, &state.version) {
+        let unread = self.references.problem_of(&object);
+        let arming = if let Some(unread) = &unread {
+            ArmingState::Waiting(Some(unread))
+        } else if armed.has(&key, &state.version) {
             ArmingState::Done
         } else {
             ArmingState::Waiting(armed.problem.as_deref())
@@ -196,7 +214,9 @@ impl PolicyReporter {
             }
         }
         let known = status::known(&object);
-        let next = status::next(&object, &known, state, arming, self.context.clock.now());
+        let now = self.context.clock.now();
+        let mut next = status::next(&object, &known, state, arming, now);
+        references::note_readable(&mut next, &object, &self.references, now);
         if next == known {
             return Ok(Action::AwaitChange);
         }

@@ -1,6 +1,6 @@
 //! Answers AdmissionReviews from policies.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -10,13 +10,11 @@ use axum::{
     routing::post,
 };
 use kube::Client;
-use policy::{
-    AdmissionAttributes, Answers, DataReference, EvaluationBudget, FetchedAnswer, PolicyEvaluation,
-    PolicyFailure,
-};
+use policy::{AdmissionAttributes, Answers, EvaluationBudget, PolicyEvaluation, PolicyFailure};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::{
+    sync::OwnedSemaphorePermit,
     task::{JoinError, spawn_blocking},
     time::{Instant, timeout_at},
 };
@@ -26,6 +24,7 @@ use windlass_object::GoDuration;
 
 use super::{
     admission,
+    references::{AllowedHosts, Reading, References},
     request_gate::RequestGate,
     review::PolicyReview,
     snapshot::PolicySnapshot,
@@ -54,7 +53,22 @@ pub(crate) struct PolicyServer {
     /// Reads Namespaces that the watch has not seen yet.
     cluster: Cluster,
     bodies: Arc<Bodies>,
+    references: Arc<References>,
     turns: EvaluationTurns,
+}
+
+/// A request that policies are asked about, again each time that more is known of what they refer to.
+struct AskedReview {
+    stage: Stage,
+    review: PolicyReview,
+    namespace: Option<Arc<Value>>,
+    policies: Arc<PolicySnapshot>,
+    store: Arc<PolicyStore>,
+    references: Arc<References>,
+    answers: Answers,
+    reading: Reading,
+    /// Held as long as its body is.
+    _room: OwnedSemaphorePermit,
 }
 
 /// Which policies are asked.
@@ -99,6 +113,7 @@ impl PolicyServer {
         index: Arc<Index>,
         client: Client,
         bodies: Arc<Bodies>,
+        references: Arc<References>,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -106,6 +121,7 @@ impl PolicyServer {
             index,
             cluster: Cluster::new(client, LONGEST_PATIENCE),
             bodies,
+            references,
             turns: EvaluationTurns::new(processors),
         }
     }
@@ -159,16 +175,35 @@ impl PolicyServer {
             return Err(AnswerError::Unsynced);
         }
         let namespace = self.namespace_of(&review).await?;
-        let turn = self.turns.take(deadline).await.ok_or(AnswerError::Busy)?;
-        let (store, room) = (self.store.clone(), body.room);
-        let evaluated = spawn_blocking(move || {
-            // Both are held until this ends, whoever still waits for it.
-            let _held = room;
-            let attributes = review.attributes(namespace.as_deref())?;
-            let verdict = judge(stage, &attributes, &policies, &store, &turn);
-            Ok(verdict.answer(&review.uid))
+        let mut asked = Box::new(AskedReview {
+            reading: Reading::of(&review, deadline),
+            stage,
+            review,
+            namespace,
+            policies,
+            store: self.store.clone(),
+            references: self.references.clone(),
+            answers: Answers::default(),
+            _room: body.room,
         });
-        evaluated.await.map_err(AnswerError::Evaluation)?
+        loop {
+            // Nobody has a turn while it waits for what is read.
+            let turn = self.turns.take(deadline).await.ok_or(AnswerError::Busy)?;
+            let evaluated = spawn_blocking(move || {
+                let evaluation = asked.evaluate(&turn);
+                (asked, evaluation)
+            });
+            let evaluation;
+            (asked, evaluation) = evaluated.await.map_err(AnswerError::Evaluation)?;
+            match evaluation? {
+                PolicyEvaluation::Done(verdict) => return Ok(verdict.answer(&asked.review.uid)),
+                // Never one that was answered: this ends.
+                PolicyEvaluation::Missing(missing) => {
+                    let AskedReview { reading, answers, .. } = &mut *asked;
+                    self.references.read(missing, *reading, answers).await;
+                }
+            }
+        }
     }
 
     /// The Namespace that an object is in. One that was created a moment ago may not have been seen yet.
@@ -206,19 +241,21 @@ async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {
     Json(server.store.current().described())
 }
 
-/// What is said to a request while it has its turn. Policies are not asked about policies: a wrong one could not be mended then.
+/// What is said to a request while it has its turn, as far as `answers` have what policies refer to. Policies are not asked about
+/// policies: a wrong one could not be mended then.
 fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
     store: &PolicyStore,
+    (answers, hosts): (&Answers, &AllowedHosts),
     turn: &EvaluationTurn,
-) -> Verdict {
+) -> PolicyEvaluation<Verdict> {
     if admission::is_about_policy(attributes) {
-        return match stage {
+        return PolicyEvaluation::Done(match stage {
             Stage::Override => admission::mutate(attributes),
-            Stage::Validate => admission::validate(attributes, store.engines()),
-        };
+            Stage::Validate => admission::validate(attributes, store.engines(), hosts),
+        });
     }
     let is_over = || turn.is_over();
     let gate = RequestGate::new(policies, &is_over);
@@ -227,26 +264,38 @@ fn judge(
         gate: &gate,
         ..EvaluationBudget::default()
     };
-    let mut answers = Answers::default();
     match stage {
         Stage::Override => {
-            let outcome = asked(&mut answers, |answers| {
-                policies.set.override_object(attributes, answers, &budget)
-            });
+            let outcome = match policies.set.override_object(attributes, answers, &budget) {
+                PolicyEvaluation::Done(outcome) => outcome,
+                PolicyEvaluation::Missing(missing) => {
+                    return PolicyEvaluation::Missing(
+                        missing
+                            .into_iter()
+                            // What later policies need is read at the same time.
+                            .chain(policies.set.override_needs(attributes))
+                            .filter(|reference| answers.get(reference).is_none())
+                            .collect::<HashSet<_>>()
+                            .into_iter()
+                            .collect(),
+                    );
+                }
+            };
             note_fared(&gate, &outcome.ignored, store);
             store.metrics().overridden(attributes, &outcome);
-            Verdict::of_override(outcome)
+            PolicyEvaluation::Done(Verdict::of_override(outcome))
         }
         Stage::Validate => {
-            let outcome = asked(&mut answers, |answers| {
-                policies.set.validate(attributes, answers, &budget)
-            });
+            let outcome = match policies.set.validate(attributes, answers, &budget) {
+                PolicyEvaluation::Done(outcome) => outcome,
+                PolicyEvaluation::Missing(missing) => return PolicyEvaluation::Missing(missing),
+            };
             note_fared(&gate, &outcome.ignored, store);
             store.metrics().validated(attributes, &outcome);
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
             }
-            Verdict::of_validation(&outcome)
+            PolicyEvaluation::Done(Verdict::of_validation(&outcome))
         }
     }
 }
@@ -262,29 +311,6 @@ fn note_fared(gate: &RequestGate<'_>, ignored: &[PolicyFailure], store: &PolicyS
     }
 }
 
-/// What it comes to. Nothing is fetched: whatever needs that fails, and its policy says what becomes of the request.
-fn asked<T>(answers: &mut Answers, ask: impl Fn(&Answers) -> PolicyEvaluation<T>) -> T {
-    loop {
-        match ask(answers) {
-            PolicyEvaluation::Done(outcome) => return outcome,
-            // Never one that was answered: this ends.
-            PolicyEvaluation::Missing(missing) => {
-                for reference in missing {
-                    let why = unread(&reference);
-                    answers.insert(reference, FetchedAnswer::Failed(why.into_owned()));
-                }
-            }
-        }
-    }
-}
-
-fn unread(reference: &DataReference) -> Cow<'static, str> {
-    match reference {
-        DataReference::Http(_) => "windlass does not read data from servers".into(),
-        _ => "windlass does not read data from other objects".into(),
-    }
-}
-
 /// How long there is for an answer to whoever says with the query for how long they wait: less, so that they get it.
 fn patience(query: Option<&str>) -> Duration {
     let parameters = query.unwrap_or_default().split('&');
@@ -293,6 +319,31 @@ fn patience(query: Option<&str>) -> Duration {
         .find_map(|timeout| timeout.parse::<GoDuration>().ok());
     let waits = said.map_or(DEFAULT_PATIENCE, |GoDuration(timeout)| timeout.unsigned_abs());
     waits.min(LONGEST_PATIENCE) * 4 / 5
+}
+
+// === impl AskedReview ===
+
+impl AskedReview {
+    fn evaluate(&self, turn: &EvaluationTurn) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
+        let attributes = self.review.attributes(self.namespace.as_deref())?;
+        let known = (&self.answers, self.references.hosts());
+        let Self { policies, store, .. } = self;
+        Ok(judge(self.stage, &attributes, policies, store, known, turn))
+    }
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// What a review may take for reading: there has to be time for what follows.
+    fn of(review: &PolicyReview, deadline: Instant) -> Self {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let is_dry_run = review.request.get("dryRun").and_then(Value::as_bool);
+        Self {
+            until: deadline.checked_sub(left / 8).unwrap_or(deadline),
+            is_dry_run: is_dry_run.unwrap_or_default(),
+        }
+    }
 }
 
 // === impl Stage ===

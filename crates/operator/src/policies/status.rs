@@ -126,11 +126,11 @@ fn shown(mut program: String) -> String {
 }
 
 /// A condition as others read it; `None` where its time is none.
-fn condition(condition: &PolicyCondition) -> Option<Condition> {
+pub(super) fn condition(condition: &PolicyCondition) -> Option<Condition> {
     serde_json::from_value(serde_json::to_value(condition).ok()?).ok()
 }
 
-fn policy_condition(condition: Condition) -> PolicyCondition {
+pub(super) fn policy_condition(condition: Condition) -> PolicyCondition {
     PolicyCondition {
         condition_type: condition.type_,
         status: condition.status,

@@ -1,6 +1,6 @@
 //! Requests, answered from policies.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, to_bytes},
@@ -12,9 +12,11 @@ use policy::Engines;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt, service_fn};
-use windlass_cluster::{Index, Kind, kinds as cluster_kinds, watch::Watch};
+use windlass_cluster::{Cluster, Index, Kind, SystemClock, kinds as cluster_kinds, watch::Watch};
 
-use super::{MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, VALIDATE_PATH, kinds};
+use super::{
+    MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References, VALIDATE_PATH, kinds,
+};
 use crate::connections::ClientAddress;
 
 /// What answers, where these policies were listed; of `unlisted` kinds nothing is known.
@@ -62,7 +64,17 @@ impl Server {
         });
         let client = Client::new(answering, "default");
         Self {
-            server: Arc::new(PolicyServer::new(store, index, client, Arc::default())),
+            server: Arc::new(PolicyServer::new(
+                store,
+                index,
+                client.clone(),
+                Arc::default(),
+                Arc::new(References::new(
+                    Cluster::new(client, Duration::from_secs(1)),
+                    Arc::new(SystemClock),
+                    &ReferenceOptions::default(),
+                )),
+            )),
         }
     }
 

@@ -4,20 +4,17 @@ use policy::{CompiledPolicy, PolicyKind, PolicyProblem};
 use serde_json::Value;
 use windlass_object::object;
 
-use super::never_asked::{SYSTEM_NAMESPACE, is_asked};
-
-/// Where a rule may refer to data: the lists of rules, and below each rule.
-const REFERENCES: [(&str, &str); 3] = [
-    ("overrideRules", "overriders.template.valueRef"),
-    ("validateRules", "template.condition.dataRef"),
-    ("validateRules", "template.condition.valueRef"),
-];
-
-/// The sources of data that are not read.
-const UNSERVED: [&str; 3] = ["http", "k8s", "owner"];
+use super::{
+    never_asked::{SYSTEM_NAMESPACE, is_asked},
+    references::{AllowedHosts, references},
+};
 
 /// Which data a policy refers to that nobody would fetch for it, and for which objects it is that nobody asks about.
-pub(super) fn problems(policy: &Value, compiled: Option<&CompiledPolicy>) -> Vec<PolicyProblem> {
+pub(super) fn problems(
+    policy: &Value,
+    compiled: Option<&CompiledPolicy>,
+    hosts: &AllowedHosts,
+) -> Vec<PolicyProblem> {
     let mut problems = Vec::new();
     let mut note_namespace = |path: String, namespace: Option<&str>| {
         if namespace == Some(SYSTEM_NAMESPACE) {
@@ -51,20 +48,21 @@ pub(super) fn problems(policy: &Value, compiled: Option<&CompiledPolicy>) -> Vec
             ));
         }
     }
-    for (list, place) in REFERENCES {
-        let rules = object::items(policy, &format!("/spec/{list}"));
-        for (index, rule) in rules.iter().enumerate() {
-            let from = object::text(rule, &format!("/{}/from", place.replace('.', "/")));
-            if let Some(from) = from.filter(|from| UNSERVED.contains(from)) {
-                let message = format!("windlass does not read data from {from}: use current or old");
-                problems.push(PolicyProblem::new(
-                    format!("spec.{list}[{index}].{place}.from"),
-                    message,
-                ));
+    for (place, reference) in references(policy) {
+        if object::text(reference, "/from") != Some("http") {
+            continue;
+        }
+        for field in ["http.url", "http.auth.authUrl"] {
+            let url = object::text(reference, &format!("/{}", field.replace('.', "/")));
+            let url = url.filter(|url| !url.is_empty());
+            if let Some(Err(problem)) = url.map(|url| hosts.check(url)) {
+                problems.push(PolicyProblem::new(format!("{place}.{field}"), problem));
             }
         }
     }
-    for index in compiled.iter().flat_map(|compiled| compiled.requesting_rules()) {
+    // Which servers programs ask is known only when they run.
+    let requesting = compiled.filter(|_| hosts.is_empty());
+    for index in requesting.iter().flat_map(|compiled| compiled.requesting_rules()) {
         let is_validation =
             compiled.is_some_and(|compiled| compiled.key().kind == PolicyKind::ClusterValidatePolicy);
         let place = if is_validation {
@@ -72,7 +70,7 @@ pub(super) fn problems(policy: &Value, compiled: Option<&CompiledPolicy>) -> Vec
         } else {
             format!("spec.overrideRules[{index}].overriders.cue")
         };
-        let message = "windlass does not read data from servers: leave processing out";
+        let message = "no server may be asked: start windlass with --policy-http-host=HOST";
         problems.push(PolicyProblem::new(place, message));
     }
     problems
@@ -86,16 +84,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reference_that_nobody_reads_is_named() {
-        let template = |from: &str| json!({"overriders": {"template": {"valueRef": {"from": from}}}});
+    fn each_server_that_may_not_be_asked_is_named() {
+        let http = |url: &str| json!({"url": url, "method": "GET", "auth": {"authUrl": "https://tokens.example.com/"}});
+        let template = |from: &str, url: &str| json!({"overriders": {"template": {"valueRef": {"from": from, "http": http(url)}}}});
+        let hosts = "a.example.com".parse().into_iter().collect();
         let policy = json!({"metadata": {"namespace": "kube-system"}, "spec": {
             "resourceSelectors": [
                 {"apiVersion": "v1", "kind": "Pod", "namespace": "kube-system"}, {"apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment"},
             ],
-            "overrideRules": [template("current"), template("http"), {"overriders": {}}],
-            "validateRules": [{"template": {"condition": {"dataRef": {"from": "old"}, "valueRef": {"from": "k8s"}}}}],
+            "overrideRules": [template("owner", ""), template("http", "https://a.example.com/{{b}}"), {"overriders": {}}],
+            "validateRules": [{"template": {"condition": {"dataRef": {"from": "k8s"}, "valueRef": {"from": "http", "http": http("https://b.example.com/")}}}}],
         }});
-        let told: Vec<_> = problems(&policy, None)
+        let told: Vec<_> = problems(&policy, None, &hosts)
             .iter()
             .map(|problem| problem.path.clone())
             .collect();
@@ -105,8 +105,9 @@ mod tests {
                 "metadata.namespace",
                 "spec.resourceSelectors[0].namespace",
                 "spec.resourceSelectors[1]",
-                "spec.overrideRules[1].overriders.template.valueRef.from",
-                "spec.validateRules[0].template.condition.valueRef.from",
+                "spec.overrideRules[1].overriders.template.valueRef.http.auth.authUrl",
+                "spec.validateRules[0].template.condition.valueRef.http.url",
+                "spec.validateRules[0].template.condition.valueRef.http.auth.authUrl",
             ]
         );
     }
@@ -125,14 +126,14 @@ mod tests {
             "spec": {"overrideRules": [{"overriders": {"cue": "patches: []"}}, {"overriders": {"cue": program}}]},
         });
         let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).unwrap();
-        let told: Vec<_> = problems(&policy, Some(&compiled))
+        let told: Vec<_> = problems(&policy, Some(&compiled), &AllowedHosts::default())
             .iter()
             .map(ToString::to_string)
             .collect();
         assert_eq!(
             told,
             [
-                "spec.overrideRules[1].overriders.cue: windlass does not read data from servers: leave processing out"
+                "spec.overrideRules[1].overriders.cue: no server may be asked: start windlass with --policy-http-host=HOST"
             ],
             "{:?}",
             compiled.problems()

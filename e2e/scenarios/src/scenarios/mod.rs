@@ -51,6 +51,7 @@ mod ownership;
 pub mod policies;
 mod policies_at_night;
 mod policies_cold_start;
+mod policy_references;
 mod policy_samples;
 mod power_loss;
 mod refusal;
@@ -330,6 +331,7 @@ scenarios! {
     overridden_bundles::a_bundle_comes_from_a_mirror_although_nobody_serves_policies,
     overridden_bundles::a_policy_changes_and_goes_without_a_failed_call,
     overridden_bundles::who_serves_policies_finds_bundles_as_they_are_to_be,
+    policy_references::policies_read_what_they_refer_to_and_wait_for_no_server_for_long,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,

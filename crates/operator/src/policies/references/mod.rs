@@ -1,0 +1,135 @@
+//! What policies refer to, read: other objects of the cluster, and answers of servers.
+//!
+//! ```text
+//! DataReference -> References -> ReferredObjects -> WatchedKinds, or the API server
+//!                             `-> ReferredServers -> AllowedHosts -> ReferenceTokens -> ReferenceClient
+//! ```
+//!
+//! Reading takes no turn of those that evaluate, and ends before whoever asked gives up: what takes longer has failed.
+
+mod allowed_hosts;
+mod condition;
+mod named_kinds;
+mod objects;
+mod reference_client;
+mod servers;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod watched_kinds;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use policy::{Answers, DataReference, FetchedAnswer};
+use serde_json::Value;
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinError,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use windlass_cluster::{Clock, Cluster, Index};
+
+pub use self::{
+    allowed_hosts::{AllowedHost, AllowedHosts, InvalidHost},
+    servers::ReferenceOptions,
+};
+pub(super) use self::{condition::note as note_readable, named_kinds::references};
+use self::{objects::ReferredObjects, servers::ReferredServers, watched_kinds::WatchedKinds};
+use super::store::PolicyStore;
+
+/// Reads what policies refer to.
+pub(crate) struct References {
+    kinds: Arc<WatchedKinds>,
+    objects: ReferredObjects,
+    servers: ReferredServers,
+    /// How many more objects may be read now.
+    reads: Semaphore,
+}
+
+/// How a request reads what it needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// When it needs all of it.
+    pub(super) until: Instant,
+    /// Whether nothing may come of it.
+    pub(super) is_dry_run: bool,
+}
+
+/// How many objects are read from the API server at a time.
+const READS: usize = 32;
+
+/// How long one thing may take to be read: several that take long have to fit into a request.
+const LONGEST_READ: Duration = Duration::from_secs(3);
+
+// === impl References ===
+
+impl References {
+    /// Reads objects by `cluster`, whether this process leads or not, and asks servers as `options` say.
+    pub(crate) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ReferenceOptions) -> Self {
+        let kinds = Arc::new(WatchedKinds::new(cluster.clone()));
+        Self {
+            objects: ReferredObjects::new(cluster.clone(), kinds.clone()),
+            servers: ReferredServers::new(cluster, clock, options),
+            kinds,
+            reads: Semaphore::new(READS),
+        }
+    }
+
+    /// Which servers may be asked.
+    pub(super) fn hosts(&self) -> &AllowedHosts {
+        self.servers.hosts()
+    }
+
+    /// Watches the kinds that policies name, until `shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// When a watch panicked.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        store: Arc<PolicyStore>,
+        index: Arc<Index>,
+        shutdown: CancellationToken,
+    ) -> Result<(), JoinError> {
+        self.kinds.run(&store, &index, shutdown).await
+    }
+
+    /// Changes when a kind that policies name can be read, or cannot any more.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.kinds.changes()
+    }
+
+    /// What is read of a kind that a policy names keeps it waiting, if anything does.
+    pub(super) fn problem_of(&self, policy: &Value) -> Option<String> {
+        condition::problem(policy, &self.kinds)
+    }
+
+    /// Reads all of these at once, and adds what came of it.
+    pub(super) async fn read(&self, wanted: Vec<DataReference>, reading: Reading, answers: &mut Answers) {
+        let read = wanted.into_iter().map(async |reference| {
+            let answer = self.read_one(&reference, reading).await;
+            (reference, answer)
+        });
+        for (reference, answer) in join_all(read).await {
+            answers.insert(reference, answer);
+        }
+    }
+
+    async fn read_one(&self, reference: &DataReference, reading: Reading) -> FetchedAnswer {
+        let until = reading.until.min(Instant::now() + LONGEST_READ);
+        let answer = async {
+            match reference {
+                DataReference::Http(request) => self.servers.answer(request, reading.is_dry_run).await,
+                reference => {
+                    // Nobody closes it.
+                    let _turn = self.reads.acquire().await;
+                    self.objects.answer(reference).await
+                }
+            }
+        };
+        let answer = timeout_at(until, answer).await;
+        answer.unwrap_or_else(|_| FetchedAnswer::Failed("no answer in time".to_owned()))
+    }
+}

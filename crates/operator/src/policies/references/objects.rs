@@ -1,0 +1,232 @@
+//! Objects that policies refer to: of watches, or read.
+
+use std::{sync::Arc, time::Duration};
+
+use moka::sync::Cache;
+use policy::{DataReference, FetchedAnswer};
+use serde_json::Value;
+use windlass_cluster::{Cluster, Kind, RequestError, kinds, telemetry::chain};
+use windlass_object::object;
+
+use super::watched_kinds::WatchedKinds;
+
+/// Finds objects.
+pub(super) struct ReferredObjects {
+    cluster: Cluster,
+    kinds: Arc<WatchedKinds>,
+    /// What was read a moment ago, as text: pods of one owner come together.
+    read: Cache<DataReference, Arc<str>>,
+}
+
+/// How long what was read is believed.
+const BELIEVED: Duration = Duration::from_secs(2);
+
+/// How many bytes all of it has.
+const READ_MEMORY: u64 = 16 << 20;
+
+/// The most bytes of objects that are listed for a request.
+const LARGEST_LIST: usize = 8 << 20;
+
+// === impl ReferredObjects ===
+
+impl ReferredObjects {
+    pub(super) fn new(cluster: Cluster, kinds: Arc<WatchedKinds>) -> Self {
+        Self {
+            cluster,
+            kinds,
+            read: Cache::builder()
+                .weigher(|_, text: &Arc<str>| u32::try_from(text.len()).unwrap_or(u32::MAX))
+                .max_capacity(READ_MEMORY)
+                .time_to_live(BELIEVED)
+                .build(),
+        }
+    }
+
+    /// The object or the objects that are meant. That one is not there is said by the API server only: a watch may not have seen it
+    /// yet.
+    pub(super) async fn answer(&self, reference: &DataReference) -> FetchedAnswer {
+        let answer = match reference {
+            DataReference::Object {
+                api_version,
+                kind,
+                namespace,
+                name,
+                is_confined,
+            } => {
+                let kind = Kind::named(api_version.clone(), kind.clone());
+                let found = self.one(reference, &kind, namespace, name).await;
+                found.and_then(|found| match found {
+                    Some(found) => confined(found, namespace, *is_confined).map(FetchedAnswer::Found),
+                    None => Ok(FetchedAnswer::NotFound),
+                })
+            }
+            DataReference::Objects {
+                api_version,
+                kind,
+                namespace,
+                label_selector,
+                is_confined,
+            } => {
+                let kind = Kind::named(api_version.clone(), kind.clone());
+                let found = self.labelled(&kind, namespace, label_selector).await;
+                let found = found.and_then(|found| {
+                    let found = found.into_iter();
+                    found
+                        .map(|found| confined(found, namespace, *is_confined))
+                        .collect()
+                });
+                found.map(|found: Vec<_>| FetchedAnswer::Found(found.into()))
+            }
+            DataReference::Http(_) => Err("is not an object".to_owned()),
+        };
+        answer.unwrap_or_else(FetchedAnswer::Failed)
+    }
+
+    async fn one(
+        &self,
+        reference: &DataReference,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, String> {
+        let seen = self.kinds.synced(kind);
+        if let Some(found) = seen.and_then(|seen| seen.find(namespace, name)) {
+            return Ok(Some(found));
+        }
+        if let Some(text) = self.read.get(reference) {
+            return Ok(serde_json::from_str(&text).ok());
+        }
+        let key = kind.object((!namespace.is_empty()).then_some(namespace), name);
+        let found = self.cluster.read(&key).await.map_err(|error| told(&error))?;
+        let found = found.map(trimmed);
+        // What is secret is kept by nobody.
+        if let Some(found) = found.as_ref().filter(|_| *kind != kinds::SECRET) {
+            self.read.insert(reference.clone(), found.to_string().into());
+        }
+        Ok(found)
+    }
+
+    async fn labelled(&self, kind: &Kind, namespace: &str, selector: &Value) -> Result<Vec<Value>, String> {
+        if let Some(seen) = self.kinds.synced(kind) {
+            return Ok(seen.with_labels(namespace, selector));
+        }
+        let labels = label_query(selector)?;
+        let namespace = (!namespace.is_empty()).then_some(namespace);
+        let mut left = LARGEST_LIST;
+        let mut is_too_large = false;
+        let keep = |object: Value| {
+            let object = trimmed(object);
+            let size = object.to_string().len();
+            is_too_large |= size > left;
+            left = left.saturating_sub(size);
+            (!is_too_large).then_some(object)
+        };
+        let labels = (!labels.is_empty()).then_some(labels);
+        let listed = self
+            .cluster
+            .list_as(kind, namespace, labels.as_deref(), keep)
+            .await;
+        let listed = listed.map_err(|error| told(&error))?;
+        if is_too_large {
+            return Err(format!(
+                "those objects have more than {LARGEST_LIST} bytes: use name"
+            ));
+        }
+        Ok(listed)
+    }
+}
+
+/// Why an object cannot be read, which says which right is missing if one is.
+fn told(error: &RequestError) -> String {
+    chain(error)
+}
+
+/// Without what nobody refers to.
+fn trimmed(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+/// An object, if it may be seen from a namespace.
+fn confined(found: Value, namespace: &str, is_confined: bool) -> Result<Value, String> {
+    let own = object::text(&found, "/metadata/namespace").unwrap_or_default();
+    if is_confined && own != namespace {
+        return Err("an OverridePolicy refers to objects of its own namespace only".to_owned());
+    }
+    Ok(found)
+}
+
+/// A LabelSelector as a query has it. Nothing in it can become another query.
+fn label_query(selector: &Value) -> Result<String, String> {
+    let valid = |text: &str| {
+        let fits = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
+        match text.chars().all(fits) {
+            true => Ok(text.to_owned()),
+            false => Err(format!("{text:?} cannot be in a label")),
+        }
+    };
+    let mut terms = Vec::new();
+    let equal = selector.get("matchLabels").and_then(Value::as_object);
+    for (name, value) in equal.into_iter().flatten() {
+        terms.push(format!(
+            "{}={}",
+            valid(name)?,
+            valid(value.as_str().unwrap_or_default())?
+        ));
+    }
+    for expression in object::items(selector, "/matchExpressions") {
+        let key = valid(object::text(expression, "/key").unwrap_or_default())?;
+        let values = object::items(expression, "/values").iter();
+        let values: Result<Vec<_>, _> = values
+            .map(|value| valid(value.as_str().unwrap_or_default()))
+            .collect();
+        let values = values?.join(",");
+        terms.push(match object::text(expression, "/operator").unwrap_or_default() {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key,
+            "DoesNotExist" => format!("!{key}"),
+            other => return Err(format!("{other:?} is not an operator of labels")),
+        });
+    }
+    Ok(terms.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_query_says_what_the_selector_says_and_nothing_else() {
+        let selector = json!({
+            "matchLabels": {"example.com/a": "b"},
+            "matchExpressions": [
+                {"key": "c", "operator": "In", "values": ["d", "e"]}, {"key": "f", "operator": "NotIn", "values": ["g"]},
+                {"key": "h", "operator": "Exists"}, {"key": "i", "operator": "DoesNotExist"},
+            ],
+        });
+        let query = label_query(&selector).unwrap();
+        assert_eq!(query, "example.com/a=b,c in (d,e),f notin (g),h,!i");
+        for value in ["a,b", "a)", "a b", "a=b"] {
+            assert!(
+                label_query(&json!({"matchLabels": {"a": value}})).is_err(),
+                "{value}"
+            );
+        }
+        assert_eq!(label_query(&json!({})).unwrap(), "");
+    }
+
+    #[test]
+    fn a_policy_of_a_namespace_sees_that_namespace_only() {
+        let node = json!({"kind": "Node", "metadata": {"name": "a"}});
+        assert!(confined(node.clone(), "n", true).is_err());
+        assert!(confined(node, "n", false).is_ok());
+        let own = json!({"metadata": {"name": "a", "namespace": "n"}});
+        assert!(confined(own.clone(), "n", true).is_ok());
+        assert!(confined(own, "m", true).is_err());
+    }
+}
