@@ -24,7 +24,7 @@ use windlass_object::GoDuration;
 
 use super::{
     admission,
-    references::{AllowedHosts, Reading, References},
+    references::{AllowedHosts, ReferenceReading, References},
     request_gate::RequestGate,
     review::PolicyReview,
     snapshot::PolicySnapshot,
@@ -66,7 +66,7 @@ struct AskedReview {
     store: Arc<PolicyStore>,
     references: Arc<References>,
     answers: Answers,
-    reading: Reading,
+    reading: ReferenceReading,
     /// Held as long as its body is.
     _room: OwnedSemaphorePermit,
 }
@@ -176,7 +176,7 @@ impl PolicyServer {
         }
         let namespace = self.namespace_of(&review).await?;
         let mut asked = Box::new(AskedReview {
-            reading: Reading::of(&review, deadline),
+            reading: ReferenceReading::of(&review, deadline),
             stage,
             review,
             namespace,
@@ -332,9 +332,9 @@ impl AskedReview {
     }
 }
 
-// === impl Reading ===
+// === impl ReferenceReading ===
 
-impl Reading {
+impl ReferenceReading {
     /// What a review may take for reading: there has to be time for what follows.
     fn of(review: &PolicyReview, deadline: Instant) -> Self {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -50,7 +50,7 @@ pub(crate) struct References {
 
 /// How a request reads what it needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct ReferenceReading {
     /// When it needs all of it.
     pub(super) until: Instant,
     /// Whether nothing may come of it.
@@ -107,7 +107,12 @@ impl References {
     }
 
     /// Reads all of these at once, and adds what came of it.
-    pub(super) async fn read(&self, wanted: Vec<DataReference>, reading: Reading, answers: &mut Answers) {
+    pub(super) async fn read(
+        &self,
+        wanted: Vec<DataReference>,
+        reading: ReferenceReading,
+        answers: &mut Answers,
+    ) {
         let read = wanted.into_iter().map(async |reference| {
             let answer = self.read_one(&reference, reading).await;
             (reference, answer)
@@ -117,7 +122,7 @@ impl References {
         }
     }
 
-    async fn read_one(&self, reference: &DataReference, reading: Reading) -> FetchedAnswer {
+    async fn read_one(&self, reference: &DataReference, reading: ReferenceReading) -> FetchedAnswer {
         let until = reading.until.min(Instant::now() + LONGEST_READ);
         let answer = async {
             match reference {

@@ -23,7 +23,7 @@ use tokio::{
 };
 use windlass_cluster::{Cluster, SystemClock};
 
-use super::{AllowedHosts, Reading, ReferenceOptions, References};
+use super::{AllowedHosts, ReferenceOptions, ReferenceReading, References};
 
 /// A server that does with each request what it is told to.
 struct HostileServer {
@@ -90,7 +90,7 @@ fn references(servers: &[&HostileServer]) -> References {
 }
 
 async fn read(references: &References, request: &HttpRequest, time: Duration) -> FetchedAnswer {
-    let reading = Reading {
+    let reading = ReferenceReading {
         until: Instant::now() + time,
         is_dry_run: false,
     };
@@ -378,7 +378,7 @@ async fn who_is_not_allowed_is_not_asked_and_nothing_is_posted_for_a_dry_run() {
         method: HttpMethod::Post,
         ..server.get("/")
     });
-    let reading = Reading {
+    let reading = ReferenceReading {
         until: Instant::now() + LONG,
         is_dry_run: true,
     };
