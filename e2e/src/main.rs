@@ -22,7 +22,7 @@ enum Program {
     Node(node::Arguments),
     Windlass(Cli),
     /// Runs the operator, as `windlass run` does.
-    Operator(commands::run::Args),
+    Operator(Box<commands::run::Args>),
     SampleOperator(sample_operator::Args),
 }
 
