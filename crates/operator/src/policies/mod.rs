@@ -13,7 +13,7 @@
 //! A request is answered before the API server gives up on it: what policies take longer for is a failure of theirs. What is
 //! wrong with a request or with the server is told by the status of HTTP, so that the configuration says what becomes of that.
 //!
-//! What policies refer to is read between evaluations ([`references`]), which are asked again with what came of it.
+//! What policies refer to is read between evaluations (`references`), which are asked again with what came of it.
 //!
 //! The configurations are made from the policies that there are, and one webhook of each is for policies themselves. Nothing is
 //! added to them before every ready endpoint of the Service has served a trusted certificate, has said that it knows the very
