@@ -1,9 +1,13 @@
 //! Which policies are asked about one request, how long that takes, and what it says of them.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use policy::{CompiledPolicy, EvaluationGate, FailureReason, PolicyFailure, PolicyKey};
+use policy::{CompiledPolicy, EvaluationGate, PolicyFailure, PolicyKey};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -12,35 +16,64 @@ use super::{breaker::SuspensionCause, snapshot::PolicySnapshot};
 /// Lets the policies be asked about one request that are not taken out, and times them.
 pub(super) struct RequestGate<'a> {
     policies: &'a PolicySnapshot,
-    /// Whether there is no time left.
+    /// Whether there is no time left. It may wait for others.
     is_over: &'a (dyn Fn() -> bool + Sync),
-    asked: Mutex<HashMap<PolicyKey, AskedPolicy>>,
+    asked: &'a AskedPolicies,
+    /// Since when the policy is asked that is asked now.
+    since: Mutex<Option<Instant>>,
+    /// Whether the time has ended, which others may have used up.
+    has_ended: AtomicBool,
 }
 
+/// How the policies fare that are asked about one request, however often that is evaluated.
+#[derive(Default)]
+pub(super) struct AskedPolicies(Mutex<HashMap<PolicyKey, AskedPolicy>>);
+
 struct AskedPolicy {
-    /// It stays so for the request, however often that is evaluated.
+    /// It stays so for the request.
     is_asked: bool,
-    began: Instant,
     took: Duration,
     /// Whether others had left it no time.
     is_late: bool,
 }
 
+/// How long a policy may take of the time for a request: the others get the rest, and none fails for the one.
+const LONGEST: Duration = Duration::from_secs(2);
+
 // === impl RequestGate ===
 
 impl<'a> RequestGate<'a> {
     /// For a request about which `policies` are asked until `is_over`.
-    pub(super) fn new(policies: &'a PolicySnapshot, is_over: &'a (dyn Fn() -> bool + Sync)) -> Self {
+    pub(super) fn new(
+        policies: &'a PolicySnapshot,
+        is_over: &'a (dyn Fn() -> bool + Sync),
+        asked: &'a AskedPolicies,
+    ) -> Self {
         Self {
             policies,
             is_over,
-            asked: Mutex::default(),
+            asked,
+            since: Mutex::default(),
+            has_ended: AtomicBool::new(false),
         }
+    }
+
+    /// Whether there is no time left for the policy that is asked now. What it waits for others is no time of the policy.
+    pub(super) fn is_over(&self) -> bool {
+        let before = Instant::now();
+        let is_over = (self.is_over)();
+        self.has_ended.fetch_or(is_over, Ordering::Relaxed);
+        let mut since = self.since.lock();
+        let Some(since) = &mut *since else {
+            return is_over;
+        };
+        *since += before.elapsed();
+        is_over || since.elapsed() >= LONGEST
     }
 
     /// How long each policy took that was asked.
     pub(super) fn durations(&self, mut told: impl FnMut(&PolicyKey, Duration)) {
-        for (key, asked) in &*self.asked.lock() {
+        for (key, asked) in &*self.asked.0.lock() {
             if asked.is_asked {
                 told(key, asked.took);
             }
@@ -51,14 +84,14 @@ impl<'a> RequestGate<'a> {
     pub(super) fn conclude(&self, ignored: &[PolicyFailure]) -> bool {
         let now = Instant::now();
         let mut is_news = false;
-        let asked = self.asked.lock();
+        let asked = self.asked.0.lock();
         for (key, asked) in asked.iter().filter(|(_, asked)| asked.is_asked) {
             let Some(state) = self.policies.suspendable(key) else {
                 continue;
             };
             match ignored.iter().find(|failure| failure.policy == *key) {
                 // It is no fault of a policy that others have used up the time.
-                Some(failure) if asked.is_late || failure.reason == FailureReason::Deadline => {}
+                Some(_) if asked.is_late => {}
                 Some(failure) => {
                     let cause = SuspensionCause::from(failure);
                     if state.breaker.lock().failed(cause, now) {
@@ -80,38 +113,42 @@ impl<'a> RequestGate<'a> {
 
 impl EvaluationGate for RequestGate<'_> {
     fn enter(&self, policy: &CompiledPolicy) -> bool {
-        // It may wait for others, which is no time of the policy.
         let is_late = (self.is_over)();
-        let began = Instant::now();
-        let mut asked = self.asked.lock();
-        if let Some(asked) = asked.get_mut(policy.key()) {
-            asked.began = began;
-            return asked.is_asked;
-        }
-        let state = self.policies.suspendable(policy.key());
-        let is_asked = state.is_none_or(|state| state.breaker.lock().asks(began));
-        let first = AskedPolicy {
-            is_asked,
-            began,
-            took: Duration::ZERO,
-            is_late,
-        };
-        asked.insert(policy.key().clone(), first);
-        is_asked
+        let now = Instant::now();
+        let mut asked = self.asked.0.lock();
+        let asked = asked.entry(policy.key().clone()).or_insert_with(|| {
+            let state = self.policies.suspendable(policy.key());
+            AskedPolicy {
+                is_asked: state.is_none_or(|state| state.breaker.lock().asks(now)),
+                took: Duration::ZERO,
+                is_late,
+            }
+        });
+        *self.since.lock() = asked.is_asked.then_some(now);
+        asked.is_asked
     }
 
     fn leave(&self, policy: &CompiledPolicy) {
-        if let Some(asked) = self.asked.lock().get_mut(policy.key()) {
-            asked.took += asked.began.elapsed();
+        let took = self.since.lock().take().map(|since| since.elapsed());
+        if let (Some(asked), Some(took)) = (self.asked.0.lock().get_mut(policy.key()), took) {
+            asked.took += took;
+            // It was ended, whatever it failed with.
+            asked.is_late |= self.has_ended.load(Ordering::Relaxed) && asked.took < LONGEST;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, sync::Arc};
+    use std::{
+        collections::BTreeMap,
+        sync::{Arc, atomic::AtomicUsize},
+    };
 
-    use policy::{AdmissionAttributes, Answers, Engines, EvaluationBudget, PolicyEvaluation};
+    use policy::{
+        AdmissionAttributes, Answers, Engines, EvaluationBudget, FailureReason, PolicyEvaluation, RuleStep,
+        api::FailurePolicyType,
+    };
     use proptest::prelude::*;
     use serde_json::{Value, json};
     use windlass_object::ObjectKey;
@@ -144,7 +181,8 @@ mod tests {
     /// How many policies were asked, and whether the request may go on.
     fn ask(policies: &PolicySnapshot, fails: bool, is_over: bool) -> (usize, bool) {
         let is_over = || is_over;
-        let gate = RequestGate::new(policies, &is_over);
+        let asked = AskedPolicies::default();
+        let gate = RequestGate::new(policies, &is_over, &asked);
         let budget = EvaluationBudget {
             gate: &gate,
             ..EvaluationBudget::default()
@@ -192,13 +230,85 @@ mod tests {
     #[test]
     fn a_request_that_is_evaluated_again_tries_the_same_policies() {
         let known = policies("Ignore");
-        let gate = RequestGate::new(&known, &|| false);
+        let asked = AskedPolicies::default();
+        let gate = RequestGate::new(&known, &|| false, &asked);
         let policy = known.set.policies().next().unwrap();
         assert!(gate.enter(policy));
         gate.leave(policy);
         while ask(&known, true, false).0 == 1 {}
-        assert!(gate.enter(policy), "it was let in before");
-        assert!(!RequestGate::new(&known, &|| false).enter(policy));
+        let again = RequestGate::new(&known, &|| false, &asked);
+        assert!(again.enter(policy), "it was let in before");
+        let another = AskedPolicies::default();
+        assert!(!RequestGate::new(&known, &|| false, &another).enter(policy));
+    }
+
+    #[test]
+    fn a_policy_that_takes_too_long_is_ended_and_the_next_has_its_time() {
+        let known = policies("Ignore");
+        let asked = AskedPolicies::default();
+        let gate = RequestGate::new(&known, &|| false, &asked);
+        let policy = known.set.policies().next().unwrap();
+        assert!(gate.enter(policy) && !gate.is_over());
+        *gate.since.lock() = Instant::now().checked_sub(LONGEST);
+        assert!(gate.is_over());
+        gate.leave(policy);
+        assert!(!gate.is_over(), "nobody is asked now");
+        assert!(gate.enter(policy) && !gate.is_over());
+    }
+
+    #[test]
+    fn a_policy_that_is_ended_for_others_is_not_to_blame() {
+        let known = policies("Ignore");
+        let policy = known.set.policies().next().unwrap();
+        let failure = |reason| PolicyFailure {
+            policy: policy.key().clone(),
+            rule: Some(0),
+            failure_policy: FailurePolicyType::Ignore,
+            reason,
+            message: "ended".to_owned(),
+        };
+        for number in 0..100 {
+            let asked = AskedPolicies::default();
+            let calls = AtomicUsize::new(0);
+            // In time when it is let in, and not any more then.
+            let ends = || calls.fetch_add(1, Ordering::Relaxed) > 0;
+            let gate = RequestGate::new(&known, &ends, &asked);
+            assert!(gate.enter(policy), "taken out after {number}");
+            assert!(gate.is_over());
+            gate.leave(policy);
+            gate.conclude(&[failure(FailureReason::Step(RuleStep::Cue))]);
+        }
+        let mut count = 0;
+        loop {
+            let asked = AskedPolicies::default();
+            let gate = RequestGate::new(&known, &|| false, &asked);
+            if !gate.enter(policy) {
+                break;
+            }
+            *gate.since.lock() = Instant::now().checked_sub(LONGEST);
+            gate.leave(policy);
+            gate.conclude(&[failure(FailureReason::Deadline)]);
+            count += 1;
+            assert!(count < 1_000, "one that takes all its time is never taken out");
+        }
+    }
+
+    #[test]
+    fn what_a_policy_waits_for_others_is_no_time_of_its_own() {
+        let known = policies("Ignore");
+        let asked = AskedPolicies::default();
+        let waits = || {
+            std::thread::sleep(Duration::from_millis(20));
+            false
+        };
+        let gate = RequestGate::new(&known, &waits, &asked);
+        let policy = known.set.policies().next().unwrap();
+        assert!(gate.enter(policy));
+        let nearly = LONGEST - Duration::from_millis(10);
+        let before = Instant::now().checked_sub(nearly);
+        *gate.since.lock() = before;
+        gate.is_over();
+        assert!(*gate.since.lock() >= before.map(|before| before + Duration::from_millis(20)));
     }
 
     proptest! {

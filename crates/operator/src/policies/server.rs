@@ -25,7 +25,7 @@ use windlass_object::GoDuration;
 use super::{
     admission,
     references::{AllowedHosts, ReferenceReading, References},
-    request_gate::RequestGate,
+    request_gate::{AskedPolicies, RequestGate},
     review::PolicyReview,
     snapshot::PolicySnapshot,
     store::PolicyStore,
@@ -67,6 +67,7 @@ struct AskedReview {
     references: Arc<References>,
     answers: Answers,
     reading: ReferenceReading,
+    asked: AskedPolicies,
     /// Held as long as its body is.
     _room: OwnedSemaphorePermit,
 }
@@ -184,6 +185,7 @@ impl PolicyServer {
             store: self.store.clone(),
             references: self.references.clone(),
             answers: Answers::default(),
+            asked: AskedPolicies::default(),
             _room: body.room,
         });
         loop {
@@ -249,7 +251,7 @@ fn judge(
     policies: &PolicySnapshot,
     store: &PolicyStore,
     (answers, hosts): (&Answers, &AllowedHosts),
-    turn: &EvaluationTurn,
+    (turn, asked): (&EvaluationTurn, &AskedPolicies),
 ) -> PolicyEvaluation<Verdict> {
     if admission::is_about_policy(attributes) {
         return PolicyEvaluation::Done(match stage {
@@ -258,7 +260,8 @@ fn judge(
         });
     }
     let is_over = || turn.is_over();
-    let gate = RequestGate::new(policies, &is_over);
+    let gate = RequestGate::new(policies, &is_over, asked);
+    let is_over = || gate.is_over();
     let budget = EvaluationBudget {
         is_over: &is_over,
         gate: &gate,
@@ -328,7 +331,8 @@ impl AskedReview {
         let attributes = self.review.attributes(self.namespace.as_deref())?;
         let known = (&self.answers, self.references.hosts());
         let Self { policies, store, .. } = self;
-        Ok(judge(self.stage, &attributes, policies, store, known, turn))
+        let kept = (turn, &self.asked);
+        Ok(judge(self.stage, &attributes, policies, store, known, kept))
     }
 }
 
