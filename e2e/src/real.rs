@@ -15,6 +15,7 @@ use windlass_scenarios::{
     cluster::{Access, Disruption},
     cluster_pool::{ClusterPool, Existing},
     sample,
+    scenario_durations::ScenarioDurations,
     scenarios::{SCENARIOS, Scenario},
     trial,
 };
@@ -71,6 +72,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
     };
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
+    let durations = Arc::new(ScenarioDurations::default());
     let trials: Vec<Trial> = selected
         .into_iter()
         .map(|scenario| {
@@ -78,9 +80,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             if let Some(disruption) = missing {
                 println!("{} is left out: {}", scenario.name, why_not(*disruption));
             }
-            let (pool, program) = (pool.clone(), program.clone());
+            let (pool, program, durations) = (pool.clone(), program.clone(), durations.clone());
             Trial::test(scenario.name, move || {
-                trial::run_on_borrowed(scenario, &program, &pool)
+                trial::run_on_borrowed(scenario, &program, &durations, &pool)
             })
             .with_ignored_flag(missing.is_some())
         })
@@ -90,6 +92,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ..libtest_mimic::Arguments::default()
     };
     let mut conclusion = libtest_mimic::run(&one_each, trials);
+    println!("{durations}");
     let logs: Vec<PathBuf> = clusters.iter().filter_map(Existing::audit_log).collect();
     if !logs.is_empty() {
         let rights = Trial::test("the_operator_has_the_rights_that_it_needs", move || {

@@ -1,8 +1,10 @@
 //! What a rotation serves, put before a client of Go's `crypto/tls` and `crypto/x509`, which kube-apiserver verifies
 //! webhooks with. The chains are made as the operator makes them; `e2e/handshake` is the client.
 
+mod go_program;
+
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, ExitCode},
     sync::Arc,
 };
@@ -209,22 +211,8 @@ fn terms() -> Terms {
 
 impl Client {
     fn build() -> anyhow::Result<Self> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("handshake");
+        let program = go_program::build("handshake", "a client of Go's")?.context("go is missing")?;
         let directory = TempDir::with_prefix("windlass-handshake-")?;
-        let program = directory.path().join("handshake");
-        let built = Command::new("go")
-            .args(["build", "-o"])
-            .arg(&program)
-            .arg(".")
-            .current_dir(source)
-            .env("CGO_ENABLED", "0")
-            .output()
-            .context("running go build")?;
-        anyhow::ensure!(
-            built.status.success(),
-            "go build: {}",
-            String::from_utf8_lossy(&built.stderr)
-        );
         Ok(Self { program, directory })
     }
 

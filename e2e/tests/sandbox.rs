@@ -1,9 +1,11 @@
 //! Every scenario on the sandbox, each in a test cluster of its own.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
-use windlass_scenarios::{cluster::Disruption, programs, scenarios::SCENARIOS, trial};
+use windlass_scenarios::{
+    cluster::Disruption, programs, scenario_durations::ScenarioDurations, scenarios::SCENARIOS, trial,
+};
 
 fn main() -> ExitCode {
     // It fails only where one is installed already, and any will do.
@@ -13,6 +15,7 @@ fn main() -> ExitCode {
     // Scenarios mostly wait; a few more than there are cores keep those busy.
     arguments.test_threads.get_or_insert(4);
     let program = Path::new(env!("CARGO_BIN_EXE_e2e"));
+    let durations = Arc::new(ScenarioDurations::default());
     let trials = SCENARIOS
         .iter()
         .map(|scenario| {
@@ -25,9 +28,16 @@ fn main() -> ExitCode {
                 Disruption::AdmissionPolicies,
             ];
             let is_left_out = scenario.needs.iter().any(|need| lacks.contains(need));
-            Trial::test(scenario.name, || trial::run_on_sandbox(scenario, program))
-                .with_ignored_flag(is_left_out)
+            let durations = durations.clone();
+            Trial::test(scenario.name, move || {
+                trial::run_on_sandbox(scenario, program, &durations)
+            })
+            .with_ignored_flag(is_left_out)
         })
         .collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !arguments.list {
+        println!("{durations}");
+    }
+    conclusion.exit_code()
 }

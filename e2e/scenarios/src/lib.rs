@@ -19,6 +19,7 @@ pub mod request;
 mod request_info;
 pub mod resource;
 pub mod sample;
+pub mod scenario_durations;
 pub mod scenarios;
 pub mod secret_scan;
 pub mod snapshot;

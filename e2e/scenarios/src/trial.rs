@@ -9,6 +9,7 @@ use libtest_mimic::Failed;
 use crate::{
     cluster::BackingCluster,
     cluster_pool::ClusterPool,
+    scenario_durations::ScenarioDurations,
     scenarios::Scenario,
     test_cluster::{TestCluster, TestClusterOptions},
 };
@@ -16,13 +17,18 @@ use crate::{
 /// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.
 pub const LOG_FILTER: &str = "warn,windlass_scenarios=info,kube_client::client::builder=off";
 
-/// Runs a scenario on a sandbox of its own; `program` is the executable of [`TestClusterOptions::program`].
+/// Runs a scenario on a sandbox of its own; `program` is the executable of [`TestClusterOptions::program`]. How long it took
+/// is added to `durations`.
 ///
 /// # Errors
 ///
 /// What went wrong, the end of the operator's log, and where the other logs and the objects are kept.
-pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed> {
-    try_out(scenario, program, Box::pin(BackingCluster::sandbox())).0
+pub fn run_on_sandbox(
+    scenario: &Scenario,
+    program: &Path,
+    durations: &ScenarioDurations,
+) -> Result<(), Failed> {
+    try_out(scenario, program, durations, Box::pin(BackingCluster::sandbox())).0
 }
 
 /// Runs a scenario on a cluster that it borrows, and gives that back if nothing of the scenario is left in it.
@@ -30,9 +36,14 @@ pub fn run_on_sandbox(scenario: &Scenario, program: &Path) -> Result<(), Failed>
 /// # Errors
 ///
 /// As [`run_on_sandbox`]; also when no cluster is left.
-pub fn run_on_borrowed(scenario: &Scenario, program: &Path, pool: &ClusterPool) -> Result<(), Failed> {
+pub fn run_on_borrowed(
+    scenario: &Scenario,
+    program: &Path,
+    durations: &ScenarioDurations,
+    pool: &ClusterPool,
+) -> Result<(), Failed> {
     let borrowed = pool.borrow()?;
-    let (outcome, is_clean) = try_out(scenario, program, Box::pin(borrowed.cluster()));
+    let (outcome, is_clean) = try_out(scenario, program, durations, Box::pin(borrowed.cluster()));
     if is_clean {
         borrowed.give_back();
     }
@@ -43,6 +54,7 @@ pub fn run_on_borrowed(scenario: &Scenario, program: &Path, pool: &ClusterPool) 
 fn try_out(
     scenario: &Scenario,
     program: &Path,
+    durations: &ScenarioDurations,
     backing: LocalBoxFuture<'_, anyhow::Result<BackingCluster>>,
 ) -> (Result<(), Failed>, bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -66,11 +78,9 @@ fn try_out(
             Err(_) => evidence(&mut cluster).await,
         };
         let stopped = cluster.stop().await.context("cleaning up");
-        tracing::info!(
-            scenario = scenario.name,
-            seconds = started.elapsed().as_secs_f32(),
-            "Ended"
-        );
+        let took = started.elapsed();
+        tracing::info!(scenario = scenario.name, seconds = took.as_secs_f32(), "Ended");
+        durations.ended(scenario, took);
         let is_clean = stopped.is_ok();
         let outcome = outcome.and(stopped);
         let outcome = outcome.map_err(|error| format!("{error:?}\n{evidence}").into());
