@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use futures::future::try_join_all;
 use kube::Client;
 use policy::{
     AdmissionOperation,
@@ -106,22 +107,20 @@ pub(super) async fn every_sample_policy_does_what_its_cases_say(cluster: &TestCl
     for (sample, cases) in samples.iter().zip(&played) {
         policies::webhooks(cluster, MUTATING, 1).await?;
         policies::webhooks(cluster, VALIDATING, 1).await?;
-        for policy in &sample.policies {
-            policies::ready(cluster, &folder(policy), policy).await?;
-        }
+        let ready = sample.policies.iter().map(async |policy| {
+            let folder = folder(policy);
+            policies::ready(cluster, &folder, policy).await
+        });
+        try_join_all(ready).await?;
         for played in cases {
             let name = format!("{}: {}", sample.name, played.case.name);
             player.play(played).await.with_context(|| name)?;
         }
-        for policy in &sample.policies {
-            let path = format!(
-                "{}/{}/{}",
-                policies::API,
-                folder(policy),
-                text(policy, "/metadata/name")
-            );
-            steps::delete(&cluster.client, &path).await?;
-        }
+        let deleted = sample.policies.iter().map(async |policy| {
+            let (folder, name) = (folder(policy), text(policy, "/metadata/name"));
+            steps::delete(&cluster.client, &format!("{}/{folder}/{name}", policies::API)).await
+        });
+        try_join_all(deleted).await?;
         for played in cases {
             player.remove(played.case).await?;
         }
