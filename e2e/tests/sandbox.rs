@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     programs::log(trial::LOG_FILTER);
     let mut arguments = Arguments::from_args();
     // Scenarios mostly wait; a few more than there are cores keep those busy.
-    arguments.test_threads.get_or_insert(4);
+    arguments.test_threads.get_or_insert(6);
     let program = Path::new(env!("CARGO_BIN_EXE_e2e"));
     let durations = Arc::new(ScenarioDurations::default());
     let trials = SCENARIOS
