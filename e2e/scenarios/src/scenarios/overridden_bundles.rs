@@ -106,6 +106,7 @@ pub(super) async fn a_bundle_comes_from_a_mirror_although_nobody_serves_policies
 
     idle::settled(&proxy).await?;
     let before = proxy.writes();
+    tokio::time::sleep(IDLE).await;
     running.kill().await?;
     let _running = operator.start()?;
     sample::settled(cluster).await?;
