@@ -1,0 +1,73 @@
+//! Every command of ours that a page shows is one that the program takes, with these arguments.
+
+use clap::Parser as _;
+use windlass::commands::Cli;
+
+use crate::page::Page;
+
+/// The commands of `windlass` in a block of a shell: what is typed, not what is answered.
+fn typed(language: &str, block: &str) -> Vec<String> {
+    let has_prompts = language == "console" && block.lines().any(|line| line.starts_with("$ "));
+    let joined = block.replace("\\\n", " ");
+    let lines = joined.lines().filter_map(|line| match has_prompts {
+        true => line.strip_prefix("$ "),
+        false => Some(line.trim()),
+    });
+    lines
+        .flat_map(|line| line.split(" #").next().unwrap_or_default().split(" | "))
+        .map(|command| command.trim().to_owned())
+        .filter(|command| command.starts_with("windlass "))
+        .collect()
+}
+
+/// The words of a line as a shell splits them, quotes in pairs.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ' ') if !words.last().unwrap().is_empty() => words.push(String::new()),
+            (None, ' ') => {}
+            _ => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn every_command_is_one_that_windlass_takes() {
+    let mut seen = 0;
+    let mut refused = Vec::new();
+    for page in Page::all() {
+        let shells = page
+            .code_blocks()
+            .filter(|block| ["sh", "console"].contains(&block.language));
+        for command in shells.flat_map(|block| typed(block.language, block.text)) {
+            seen += 1;
+            if let Err(error) = Cli::try_parse_from(words(&command))
+                && error.exit_code() != 0
+            {
+                refused.push(format!("{}: {command}: {error}", page.path.display()));
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} commands found");
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn answers_and_comments_are_no_commands() {
+    let block = "$ windlass certs | head -1\nwindlass is installed\n$ kubectl get pods\n";
+    assert_eq!(typed("console", block), ["windlass certs"]);
+    assert_eq!(
+        typed("sh", "windlass rotate \\\n  a/b   # now\n"),
+        ["windlass rotate    a/b"]
+    );
+    assert_eq!(
+        words("windlass x --version '>=1.2 <2'"),
+        ["windlass", "x", "--version", ">=1.2 <2"]
+    );
+}

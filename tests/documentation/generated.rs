@@ -1,0 +1,39 @@
+//! Pages that are made from the program.
+
+use std::{env, fs, process::Command};
+
+use crate::{
+    api,
+    page::{Page, root},
+};
+
+/// Holds a page against what it is made from, or writes it.
+fn hold(path: &str, made: &str) {
+    if env::var_os("WINDLASS_WRITE_DOCS").is_some() {
+        fs::write(root().join(path), made).unwrap();
+    }
+    assert!(
+        Page::read(path.into()).text == made,
+        "{path} is out of date: run WINDLASS_WRITE_DOCS=1 cargo test --test documentation"
+    );
+}
+
+#[test]
+fn the_rules_are_those_of_the_program() {
+    let printed = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["check", "--rules"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let mut made = "# Rules of windlass check\n\nAs `windlass check --rules` prints them.\n\n| rule | says |\n|---|---|\n".to_owned();
+    for line in printed.lines() {
+        let (rule, says) = line.split_once(": ").unwrap();
+        made.push_str(&format!("| `{rule}` | {} |\n", api::cell(says)));
+    }
+    hold("docs/rules.md", &made);
+}
+
+#[test]
+fn the_fields_of_the_api_are_those_of_its_schemas() {
+    hold("docs/api.md", &api::reference());
+}
