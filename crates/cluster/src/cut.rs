@@ -59,9 +59,11 @@ pub(crate) fn is_indivisible(kind: &Kind) -> bool {
     let target = KINDS.iter().find(|target| target.is(group, &kind.kind));
     let ours = [
         kinds::CLUSTER_OVERRIDE_POLICY,
+        kinds::CLUSTER_POLICY_REPORT,
         kinds::CLUSTER_VALIDATE_POLICY,
         kinds::NAMESPACE,
         kinds::OVERRIDE_POLICY,
+        kinds::POLICY_REPORT,
         kinds::RESOURCE_INTERPRETATION,
         kinds::RESOURCE_INTERPRETER_CUSTOMIZATION,
     ];

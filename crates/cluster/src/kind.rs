@@ -102,6 +102,10 @@ pub mod kinds {
     /// Policies that validate all objects.
     pub const CLUSTER_VALIDATE_POLICY: Kind =
         Kind::new("policy.kcloudlabs.io/v1alpha1", "ClusterValidatePolicy");
+    /// What policies say of objects of a namespace, in the form of the Kubernetes policy working group.
+    pub const POLICY_REPORT: Kind = Kind::new("wgpolicyk8s.io/v1alpha2", "PolicyReport");
+    /// The same of objects that are in no namespace.
+    pub const CLUSTER_POLICY_REPORT: Kind = Kind::new("wgpolicyk8s.io/v1alpha2", "ClusterPolicyReport");
     /// InjectionTargets.
     pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
 }

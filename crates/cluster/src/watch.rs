@@ -126,7 +126,10 @@ impl Watch {
 
     /// Whether nothing can be done without it.
     pub(crate) fn is_essential(&self) -> bool {
-        ESSENTIAL_KINDS.contains(&self.kind) && self.selector != Selector::Targets
+        // One definition matters to who wants its kind.
+        let is_of_one =
+            self.kind == kinds::CUSTOM_RESOURCE_DEFINITION && matches!(self.selector, Selector::Name(_));
+        ESSENTIAL_KINDS.contains(&self.kind) && self.selector != Selector::Targets && !is_of_one
     }
 
     /// Whether an object is kept that the API server has sent, and that [`slim`](crate::slim::slim) has made smaller.
@@ -194,6 +197,8 @@ mod tests {
         ] {
             assert!(essential(kind.clone()), "{kind}");
         }
+        let definition = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
+        assert!(!definition.selected(Selector::Name("a".to_owned())).is_essential());
         for (api_version, kind) in [
             ("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"),
             ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),

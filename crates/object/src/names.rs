@@ -97,6 +97,9 @@ pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";
 /// Trust is kept: certificates rotate, and what others take from `caBundle` or `spec.conversion` is given back.
 pub const PAUSED: &str = "windlass.dev/paused";
 
+/// Annotation on a PolicyReport: how many results were left out of it, the oldest first, since it would have been too long.
+pub const RESULTS_LEFT_OUT: &str = "windlass.dev/results-left-out";
+
 /// Annotation on the Service that leads to policies: `true` takes away the webhook configurations, and keeps them away.
 pub const DISARMED: &str = "windlass.dev/disarmed";
 
@@ -127,6 +130,9 @@ pub const STATUS: &str = "windlass-status";
 
 /// Field manager of what switches admission policies on and off.
 pub const POLICIES: &str = "windlass-policies";
+
+/// Field manager of PolicyReports.
+pub const REPORTS: &str = "windlass-reports";
 
 /// Field manager of events.
 pub const EVENTS: &str = "windlass-events";

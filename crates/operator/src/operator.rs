@@ -49,7 +49,7 @@ use crate::{
     injection_target,
     interpretation::Interpretation,
     metrics::metrics,
-    policies::{self, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References},
+    policies::{self, AuditLedger, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References},
     remote_cluster, serving_certificate,
     tasks::{TaskError, Tasks},
 };
@@ -113,6 +113,13 @@ pub enum OperatorError {
     /// A task ended that should not have.
     #[error(transparent)]
     Task(#[from] TaskError),
+}
+
+/// What requests are answered from that policies are asked about.
+struct ServedPolicies {
+    store: Arc<PolicyStore>,
+    references: Arc<References>,
+    ledger: Arc<AuditLedger>,
 }
 
 // === impl Operator ===
@@ -341,7 +348,7 @@ impl Operator {
         tasks: &mut Tasks,
         context: &Arc<Context>,
         stop: &CancellationToken,
-    ) -> Option<(Arc<PolicyStore>, Arc<References>)> {
+    ) -> Option<ServedPolicies> {
         let controllers = self.options.controllers;
         let store = context.policies.clone();
         if controllers.have_policies() || controllers.have_bundles() {
@@ -351,9 +358,10 @@ impl Operator {
             return None;
         }
         let service = AdmissionService::of(controllers);
-        // Not fenced: one that stands by reads, too.
+        // Not fenced: one that stands by reads and reports, too.
+        let unfenced = Cluster::new(self.client.clone(), self.options.request_timeout);
         let references = Arc::new(References::new(
-            Cluster::new(self.client.clone(), self.options.request_timeout),
+            unfenced.clone(),
             context.clock.clone(),
             &self.options.policy_servers,
         ));
@@ -372,14 +380,33 @@ impl Operator {
                 stop.clone(),
             ),
         );
-        Some((store, references))
+        let ledger = Arc::new(AuditLedger::new(
+            context.index.clone(),
+            context.clock.clone(),
+            store.unreported(),
+        ));
+        tasks.start(
+            "policy-reports",
+            policies::write_reports(
+                context.clone(),
+                unfenced,
+                store.clone(),
+                ledger.clone(),
+                stop.clone(),
+            ),
+        );
+        Some(ServedPolicies {
+            store,
+            references,
+            ledger,
+        })
     }
 
     fn start_servers(
         &self,
         tasks: &mut Tasks,
         context: &Context,
-        policies: Option<(Arc<PolicyStore>, Arc<References>)>,
+        policies: Option<ServedPolicies>,
         stop: &CancellationToken,
     ) {
         let controllers = self.options.controllers;
@@ -389,14 +416,15 @@ impl Operator {
             let bodies = Arc::<Bodies>::default();
             // Not fenced: one that stands by answers, too.
             let client = self.client.clone();
-            let policies = policies.map(|(store, references)| {
+            let policies = policies.map(|policies| {
                 let index = context.index.clone();
                 Arc::new(PolicyServer::new(
-                    store,
+                    policies.store,
                     index,
                     client.clone(),
                     bodies.clone(),
-                    references,
+                    policies.references,
+                    policies.ledger,
                 ))
             });
             let admission = Admission {

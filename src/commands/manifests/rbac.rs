@@ -6,7 +6,7 @@ use windlass_object::object;
 use windlass_operator::{
     Controllers,
     admission::{AdmissionService, CERTIFICATES_ACCOUNT},
-    policies::CONFIGURATION,
+    policies::{CONFIGURATION, REPORT_DEFINITIONS},
 };
 use windlass_trust::injection::{KINDS, TargetKind};
 
@@ -166,6 +166,12 @@ fn policies_rules() -> Vec<Value> {
     let status: Vec<_> = status.iter().map(String::as_str).collect();
     let mut configurations = rule(&[GROUP], &CONFIGURATIONS, &["list", "watch", "patch", "delete"]);
     configurations["resourceNames"] = json!([CONFIGURATION]);
+    let mut definitions = rule(
+        &["apiextensions.k8s.io"],
+        &["customresourcedefinitions"],
+        &["list", "watch"],
+    );
+    definitions["resourceNames"] = json!(REPORT_DEFINITIONS);
     vec![
         rule(&["policy.kcloudlabs.io"], &POLICIES, &["list", "watch"]),
         rule(&["policy.kcloudlabs.io"], &status, &["patch"]),
@@ -173,6 +179,12 @@ fn policies_rules() -> Vec<Value> {
         rule(&[GROUP], &CONFIGURATIONS, &["create"]),
         rule(&[""], &["namespaces"], &["get", "list", "watch"]),
         rule(&["events.k8s.io"], &["events"], &["create", "patch"]),
+        rule(
+            &["wgpolicyk8s.io"],
+            &["clusterpolicyreports", "policyreports"],
+            &["list", "watch", "create", "patch", "delete"],
+        ),
+        definitions,
     ]
 }
 

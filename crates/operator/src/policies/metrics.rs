@@ -17,7 +17,9 @@ use policy::{
 };
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder},
-    metrics::{MetricType, TypedMetric, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::{
+        MetricType, TypedMetric, counter::Counter, family::Family, gauge::Gauge, histogram::Histogram,
+    },
     registry::Registry,
 };
 
@@ -34,6 +36,7 @@ pub(crate) struct PolicyMetrics {
     durations: Family<OfStage, Histogram, fn() -> Histogram>,
     evaluations: Family<OfKey, Histogram, fn() -> Histogram>,
     suspended: Family<OfKey, Gauge>,
+    unreported: Counter,
     /// The policies that may be taken out, as they were told last.
     suspendable: Mutex<BTreeSet<PolicyKey>>,
     /// The resources that something was counted for, for each policy.
@@ -112,6 +115,7 @@ impl PolicyMetrics {
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             evaluations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             suspended: Family::default(),
+            unreported: Counter::default(),
             suspendable: Mutex::default(),
             counted: Mutex::default(),
         };
@@ -171,7 +175,17 @@ impl PolicyMetrics {
             "Whether a policy whose failures are ignored is not asked by this process, since it always failed",
             metrics.suspended.clone(),
         );
+        own.register(
+            "policy_objects_unreported",
+            "Requests whose audit is missing in reports, since there was no room for it",
+            metrics.unreported.clone(),
+        );
         metrics
+    }
+
+    /// Counts requests whose audit is missing in reports.
+    pub(super) fn unreported(&self) -> Counter {
+        self.unreported.clone()
     }
 
     /// There are these policies: what was counted of others is told no more.

@@ -13,6 +13,8 @@
 //! A request is answered before the API server gives up on it: what policies take longer for is a failure of theirs. What is
 //! wrong with a request or with the server is told by the status of HTTP, so that the configuration says what becomes of that.
 //!
+//! What policies audit is told by reports (`reports`), which no request waits for.
+//!
 //! What policies refer to is read between evaluations (`references`), which are asked again with what came of it.
 //!
 //! The configurations are made from the policies that there are, and one webhook of each is for policies themselves. Nothing is
@@ -32,6 +34,7 @@ mod never_asked;
 mod proof;
 mod reduction;
 mod references;
+mod reports;
 mod request_gate;
 mod review;
 mod run;
@@ -48,9 +51,17 @@ mod verdict;
 pub use self::{
     configuration::CONFIGURATION,
     references::{AllowedHost, AllowedHosts, InvalidHost, ReferenceOptions},
+    reports::REPORT_DEFINITIONS,
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
 pub(crate) use self::{
-    kinds::POLICY_KINDS, metrics::PolicyMetrics, never_asked::is_asked, references::References, run::run,
-    server::PolicyServer, snapshot::PolicySnapshot, store::PolicyStore,
+    kinds::POLICY_KINDS,
+    metrics::PolicyMetrics,
+    never_asked::is_asked,
+    references::References,
+    reports::{AuditLedger, write_reports},
+    run::run,
+    server::PolicyServer,
+    snapshot::PolicySnapshot,
+    store::PolicyStore,
 };

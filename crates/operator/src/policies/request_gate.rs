@@ -80,6 +80,12 @@ impl<'a> RequestGate<'a> {
         }
     }
 
+    /// Whether a policy is asked about the request if it is for it: it is not while it is taken out.
+    pub(super) fn asks(&self, policy: &PolicyKey) -> bool {
+        let asked = self.asked.0.lock();
+        asked.get(policy).is_none_or(|asked| asked.is_asked)
+    }
+
     /// Notes how policies have fared that may be taken out, of which `ignored` failed. Whether one went or came back.
     pub(super) fn conclude(&self, ignored: &[PolicyFailure]) -> bool {
         let now = Instant::now();

@@ -25,6 +25,7 @@ use windlass_object::GoDuration;
 use super::{
     admission,
     references::{AllowedHosts, ReferenceReading, References},
+    reports::AuditLedger,
     request_gate::{AskedPolicies, RequestGate},
     review::PolicyReview,
     snapshot::PolicySnapshot,
@@ -54,6 +55,7 @@ pub(crate) struct PolicyServer {
     cluster: Cluster,
     bodies: Arc<Bodies>,
     references: Arc<References>,
+    ledger: Arc<AuditLedger>,
     turns: EvaluationTurns,
 }
 
@@ -65,6 +67,7 @@ struct AskedReview {
     policies: Arc<PolicySnapshot>,
     store: Arc<PolicyStore>,
     references: Arc<References>,
+    ledger: Arc<AuditLedger>,
     answers: Answers,
     reading: ReferenceReading,
     asked: AskedPolicies,
@@ -115,6 +118,7 @@ impl PolicyServer {
         client: Client,
         bodies: Arc<Bodies>,
         references: Arc<References>,
+        ledger: Arc<AuditLedger>,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -123,6 +127,7 @@ impl PolicyServer {
             cluster: Cluster::new(client, LONGEST_PATIENCE),
             bodies,
             references,
+            ledger,
             turns: EvaluationTurns::new(processors),
         }
     }
@@ -184,6 +189,7 @@ impl PolicyServer {
             policies,
             store: self.store.clone(),
             references: self.references.clone(),
+            ledger: self.ledger.clone(),
             answers: Answers::default(),
             asked: AskedPolicies::default(),
             _room: body.room,
@@ -249,7 +255,7 @@ fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
-    store: &PolicyStore,
+    (store, ledger): (&PolicyStore, &AuditLedger),
     (answers, hosts): (&Answers, &AllowedHosts),
     (turn, asked): (&EvaluationTurn, &AskedPolicies),
 ) -> PolicyEvaluation<Verdict> {
@@ -295,6 +301,7 @@ fn judge(
             };
             note_fared(&gate, &outcome.ignored, store);
             store.metrics().validated(attributes, &outcome);
+            ledger.note(attributes, &outcome, policies, |policy| gate.asks(policy));
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
             }
@@ -330,9 +337,21 @@ impl AskedReview {
     fn evaluate(&self, turn: &EvaluationTurn) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
         let attributes = self.review.attributes(self.namespace.as_deref())?;
         let known = (&self.answers, self.references.hosts());
-        let Self { policies, store, .. } = self;
+        let Self {
+            policies,
+            store,
+            ledger,
+            ..
+        } = self;
         let kept = (turn, &self.asked);
-        Ok(judge(self.stage, &attributes, policies, store, known, kept))
+        Ok(judge(
+            self.stage,
+            &attributes,
+            policies,
+            (store, ledger),
+            known,
+            kept,
+        ))
     }
 }
 

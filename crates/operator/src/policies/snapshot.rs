@@ -6,9 +6,13 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use policy::{CompiledPolicy, PolicyKey, PolicyKind, PolicyProblem, PolicySet, api::FailurePolicyType};
+use policy::{
+    CompiledPolicy, PolicyKey, PolicyKind, PolicyProblem, PolicySet,
+    api::{FailurePolicyType, ValidationAction},
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, object};
 
 use super::breaker::{Breaker, SuspensionCause};
@@ -78,6 +82,19 @@ impl PolicySnapshot {
         self.set
             .policies()
             .any(|policy| policy.key().kind != PolicyKind::ClusterValidatePolicy)
+    }
+
+    /// Whether the ClusterValidatePolicy of this name is there, still the one with this uid, and audits. Of one that cannot be read
+    /// nobody knows better.
+    pub(super) fn audits(&self, name: &str, uid: &str) -> bool {
+        let state = self
+            .policies
+            .get(&kinds::CLUSTER_VALIDATE_POLICY.object(None, name));
+        state.is_some_and(|state| {
+            let compiled = state.compiled.as_ref();
+            state.version.uid == uid
+                && compiled.map_or(true, |policy| policy.tells_by(ValidationAction::Audit))
+        })
     }
 
     /// What tells it from one of other policies, or of other generations of them.

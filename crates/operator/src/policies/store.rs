@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 use policy::{CompiledPolicy, Engines, PolicyProblem};
-use prometheus_client::registry::Registry;
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use serde_json::Value;
 use tokio::{
     sync::{Mutex as AsyncMutex, broadcast::error::RecvError, watch},
@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
-use windlass_cluster::{Index, Kind, telemetry::chain};
+use windlass_cluster::{Index, IndexedObject, Kind, telemetry::chain};
 use windlass_object::ObjectKey;
 
 use super::{
@@ -27,8 +27,8 @@ pub(crate) struct PolicyStore {
     engines: Engines,
     metrics: PolicyMetrics,
     current: watch::Sender<Arc<PolicySnapshot>>,
-    /// Whoever looks later must not be overtaken by whoever looked before.
-    looking: AsyncMutex<()>,
+    /// As they were seen last. Whoever looks later must not be overtaken by whoever looked before.
+    seen: AsyncMutex<BTreeMap<ObjectKey, (IndexedObject, Arc<PolicyState>)>>,
     /// Is sent whenever a policy was taken out, or came back.
     suspensions: watch::Sender<()>,
     /// Held while these are counted.
@@ -45,7 +45,7 @@ impl PolicyStore {
             engines,
             metrics,
             current: watch::Sender::default(),
-            looking: AsyncMutex::default(),
+            seen: AsyncMutex::default(),
             suspensions: watch::Sender::default(),
             counting: Mutex::default(),
         }
@@ -65,6 +65,11 @@ impl PolicyStore {
     /// What is counted of them.
     pub(super) fn metrics(&self) -> &PolicyMetrics {
         &self.metrics
+    }
+
+    /// Counts requests whose audit is missing in reports.
+    pub(crate) fn unreported(&self) -> Counter {
+        self.metrics.unreported()
     }
 
     /// All policies as they are known now.
@@ -123,26 +128,33 @@ impl PolicyStore {
         Ok(self.current())
     }
 
-    /// Compiles what is new. What was known is left as it is.
-    pub(super) async fn refresh(&self) -> Result<(), JoinError> {
-        let _looking = self.looking.lock().await;
+    /// Compiles what is new. What was known is left as it is, and of what is as it was seen last nothing is read. How many had to
+    /// be read.
+    pub(super) async fn refresh(&self) -> Result<usize, JoinError> {
+        let mut seen = self.seen.lock().await;
         let known = self.current();
         // Before the objects: what is complete now has them.
         let is_complete =
             kinds::watches().all(|watch| self.index.is_complete(&watch) || self.index.is_absent(&watch));
-        let mut policies = BTreeMap::new();
-        for watch in kinds::watches() {
-            for object in self.index.objects(&watch.kind) {
-                let Some(key) = ObjectKey::of(&object) else {
-                    continue;
-                };
-                let state = match known.state_of(&key, &object) {
-                    Some(state) => state.clone(),
-                    None => Arc::new(self.compile(&key, object).await?),
-                };
-                policies.insert(key, state);
-            }
+        let mut read = 0;
+        let mut now = BTreeMap::new();
+        for (key, indexed) in kinds::watches().flat_map(|watch| self.index.indexed(&watch.kind)) {
+            let state = match seen.get(&key) {
+                Some((before, state)) if *before == indexed => state.clone(),
+                _ => {
+                    read += 1;
+                    let object = indexed.read();
+                    match known.state_of(&key, &object) {
+                        Some(state) => state.clone(),
+                        None => Arc::new(self.compile(&key, object).await?),
+                    }
+                }
+            };
+            now.insert(key, (indexed, state));
         }
+        *seen = now;
+        let states = seen.iter().map(|(key, (_, state))| (key.clone(), state.clone()));
+        let policies: BTreeMap<_, _> = states.collect();
         let is_same = known.is_complete == is_complete
             && known.policies.len() == policies.len()
             && policies.iter().all(|(key, state)| {
@@ -159,7 +171,7 @@ impl PolicyStore {
             self.count_suspensions();
             debug!(count, is_complete, "Answering from these policies");
         }
-        Ok(())
+        Ok(read)
     }
 
     /// Compiles a policy away from the threads that answer. One that the compiler fails at is in nobody else's way.
@@ -231,11 +243,11 @@ mod tests {
         store.refresh().await.unwrap();
         let first = store.current();
         assert_eq!((first.set.policies().count(), first.is_complete), (2, true));
-        store.refresh().await.unwrap();
+        assert_eq!(store.refresh().await.unwrap(), 0, "nothing is read again");
         assert!(Arc::ptr_eq(&first, &store.current()), "nothing has changed");
 
         index.apply(&watch, policy("a", 2, "remove"));
-        store.refresh().await.unwrap();
+        assert_eq!(store.refresh().await.unwrap(), 1, "one has changed");
         let second = store.current();
         let state = |snapshot: &PolicySnapshot, name| {
             snapshot.policies[&CLUSTER_OVERRIDE_POLICY.object(None, name)].clone()

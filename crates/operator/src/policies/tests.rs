@@ -15,7 +15,8 @@ use tower::{BoxError, ServiceExt, service_fn};
 use windlass_cluster::{Cluster, Index, Kind, SystemClock, kinds as cluster_kinds, watch::Watch};
 
 use super::{
-    MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References, VALIDATE_PATH, kinds,
+    AuditLedger, MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References,
+    VALIDATE_PATH, kinds,
 };
 use crate::connections::ClientAddress;
 
@@ -43,6 +44,7 @@ impl Server {
         let metrics = PolicyMetrics::register(&mut Registry::default());
         let store = Arc::new(PolicyStore::new(index.clone(), Engines::built_in(), metrics));
         store.refresh().await.unwrap();
+        let ledger = AuditLedger::new(index.clone(), Arc::new(SystemClock), store.unreported());
         // The API server has the Namespace `unseen`, and knows where Namespaces are.
         let answering = service_fn(|request: Request<kube::client::Body>| async move {
             let (status, body) = match request.uri().path() {
@@ -74,6 +76,7 @@ impl Server {
                     Arc::new(SystemClock),
                     &ReferenceOptions::default(),
                 )),
+                Arc::new(ledger),
             )),
         }
     }

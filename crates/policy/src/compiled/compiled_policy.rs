@@ -113,6 +113,22 @@ impl CompiledPolicy {
         rules.any(|rule| operation.is_among(&rule.operations))
     }
 
+    /// Which of its rules, counted from 0, are for an operation.
+    pub fn rules_on(&self, operation: AdmissionOperation) -> impl Iterator<Item = usize> {
+        let rules = self.compiled_rules().iter().enumerate();
+        rules
+            .filter(move |(_, rule)| operation.is_among(&rule.operations))
+            .map(|(index, _)| index)
+    }
+
+    /// Whether what its rules object to is told with this action.
+    pub fn tells_by(&self, action: ValidationAction) -> bool {
+        match &self.rules {
+            PolicyRules::Override(_) => false,
+            PolicyRules::Validate(_, actions) => actions.contains(&action),
+        }
+    }
+
     /// Which of its rules, counted from 0, have programs that describe a request to a server themselves.
     pub fn requesting_rules(&self) -> impl Iterator<Item = usize> {
         let describes = |action: &StepAction| {
