@@ -52,6 +52,7 @@ pub mod policies;
 mod policies_at_night;
 mod policies_cold_start;
 mod policy_references;
+mod policy_reports;
 mod policy_samples;
 mod power_loss;
 mod refusal;
@@ -332,6 +333,7 @@ scenarios! {
     overridden_bundles::a_policy_changes_and_goes_without_a_failed_call,
     overridden_bundles::who_serves_policies_finds_bundles_as_they_are_to_be,
     policy_references::policies_read_what_they_refer_to_and_wait_for_no_server_for_long,
+    policy_reports::what_policies_audit_is_told_by_reports_as_long_as_it_is_so,
     extension_config_policies::extension_configs_that_nobody_could_call_are_refused needs AdmissionPolicies,
     extension_config_policies::policies_of_extension_configs_are_off_while_webhooks_do_the_same needs AdmissionPolicies,
     cert_manager::who_asks_cert_manager_too_has_one_writer needs Cainjector,

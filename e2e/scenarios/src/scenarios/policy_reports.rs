@@ -1,0 +1,198 @@
+//! What policies audit, told by reports of the Kubernetes policy working group.
+
+use serde_json::{Value, json};
+use windlass_object::{names, object};
+
+use super::{
+    foreign,
+    policies::{self, API, NAMESPACE},
+    traffic,
+};
+use crate::{
+    request::{send, text},
+    steps::{PATIENCE, check, delete, get, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// Reports about objects of the namespace.
+const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/platform/policyreports";
+
+/// Reports about objects that are in no namespace.
+const CLUSTER_REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/clusterpolicyreports";
+
+/// Objects that the policy is for.
+const MAPS: &str = "/api/v1/namespaces/platform/configmaps";
+
+pub(super) async fn what_policies_audit_is_told_by_reports_as_long_as_it_is_so(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    policies::install(cluster).await?;
+    traffic::namespace(cluster, NAMESPACE).await?;
+    let _one = policies::join(cluster, "policies-one").await?;
+    let _other = policies::join(cluster, "policies-other").await?;
+    policies::ready(cluster, "clustervalidatepolicies", &auditing()).await?;
+    write(cluster, "early", json!({})).await?;
+
+    // The kinds come later than the policy.
+    for (kind, plural, is_namespaced) in [
+        ("PolicyReport", "policyreports", true),
+        ("ClusterPolicyReport", "clusterpolicyreports", false),
+    ] {
+        foreign::define(client, &definition(kind, plural, is_namespaced)).await?;
+    }
+    let mut count = 0;
+    let report = until("the object is reported", PATIENCE, async || {
+        count += 1;
+        change(cluster, "early", &json!({"count": count.to_string()})).await?;
+        Ok(about(cluster, REPORTS, "early")
+            .await?
+            .ok_or_else(|| "not yet".to_owned()))
+    })
+    .await?;
+    let result = &report["results"][0];
+    let said = json!({"policy": result["policy"], "result": result["result"], "message": result["message"]});
+    let expected = json!({"policy": "audits", "result": "fail", "message": "needed is missing"});
+    anyhow::ensure!(said == expected, "{report}");
+    anyhow::ensure!(report["summary"]["fail"] == 1, "{report}");
+
+    // What is new is reported once it is there, and what was only tried never.
+    let tried = config_map("tried", json!({}));
+    succeed(client, "POST", &format!("{MAPS}?dryRun=All"), Some(&tried)).await?;
+    write(cluster, "new", json!({})).await?;
+    reported(cluster, REPORTS, "new", true).await?;
+    anyhow::ensure!(
+        about(cluster, REPORTS, "tried").await?.is_none(),
+        "a dry run is reported"
+    );
+
+    // A result goes when its object passes, and a report with its object.
+    change(cluster, "early", &json!({"needed": "a"})).await?;
+    reported(cluster, REPORTS, "early", false).await?;
+    delete(client, &format!("{MAPS}/new")).await?;
+    reported(cluster, REPORTS, "new", false).await?;
+
+    // What is in no namespace is reported, too; no result outlasts its policy.
+    let namespace = format!("/api/v1/namespaces/{NAMESPACE}");
+    let label = json!({"metadata": {"labels": {"example.com/changed": "true"}}});
+    succeed(client, "PATCH", &namespace, Some(&label)).await?;
+    reported(cluster, CLUSTER_REPORTS, NAMESPACE, true).await?;
+    delete(client, &format!("{API}/clustervalidatepolicies/audits")).await?;
+    reported(cluster, CLUSTER_REPORTS, NAMESPACE, false).await
+}
+
+/// A policy that only notes which objects lack something.
+fn auditing() -> Value {
+    let needed =
+        json!({"expression": "has(object.data) && has(object.data.needed)", "message": "needed is missing"});
+    json!({
+        "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterValidatePolicy", "metadata": {"name": "audits"},
+        "spec": {
+            "validationActions": ["Audit"],
+            "resourceSelectors": [
+                {"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "Namespace"},
+            ],
+            "validateRules": [{"targetOperations": ["CREATE", "UPDATE"], "cel": {"validations": [needed]}}],
+        },
+    })
+}
+
+fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+}
+
+async fn write(cluster: &TestCluster, name: &str, data: Value) -> anyhow::Result<()> {
+    let object = config_map(name, data);
+    succeed(&cluster.client, "POST", MAPS, Some(&object)).await?;
+    Ok(())
+}
+
+async fn change(cluster: &TestCluster, name: &str, data: &Value) -> anyhow::Result<()> {
+    let path = format!("{MAPS}/{name}");
+    succeed(&cluster.client, "PATCH", &path, Some(&json!({"data": data}))).await?;
+    Ok(())
+}
+
+/// Our report about the object of this name, which must be owned by it.
+async fn about(cluster: &TestCluster, folder: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    let list = format!("{folder}?labelSelector=app.kubernetes.io/managed-by=windlass");
+    let answer = send(&cluster.client, "GET", &list, None).await?;
+    anyhow::ensure!(answer.code == 200, "{answer}");
+    let reports = object::items(&answer.body, "/items").iter();
+    let report = reports
+        .filter(|report| text(report, "/scope/name") == name)
+        .last();
+    if let Some(report) = report {
+        let (owner, scope) = (&report["metadata"]["ownerReferences"][0], &report["scope"]);
+        anyhow::ensure!(
+            owner["uid"] == scope["uid"] && owner["name"] == scope["name"] && owner["kind"] == scope["kind"],
+            "{report}"
+        );
+        let is_ours = object::items(report, "/metadata/managedFields")
+            .iter()
+            .all(|entry| text(entry, "/manager") == names::REPORTS);
+        anyhow::ensure!(is_ours, "{report}");
+    }
+    Ok(report.cloned())
+}
+
+/// Waits until there is a report about the object of this name, or none.
+async fn reported(cluster: &TestCluster, folder: &str, name: &str, is_reported: bool) -> anyhow::Result<()> {
+    until(
+        &format!("{name} is reported: {is_reported}"),
+        PATIENCE,
+        async || {
+            let report = about(cluster, folder, name).await?;
+            Ok(check(report.is_some() == is_reported, || format!("{report:?}")))
+        },
+    )
+    .await
+}
+
+/// The definition of a kind of reports, as the policy working group publishes it, of what is written here.
+fn definition(kind: &str, plural: &str, is_namespaced: bool) -> Value {
+    let text = json!({"type": "string"});
+    let texts = |names: &[&str]| -> Value {
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), text.clone()))
+            .collect()
+    };
+    let count = json!({"type": "integer"});
+    let mut result = texts(&["category", "message", "policy", "rule", "source"]);
+    result["result"] = json!({"type": "string", "enum": ["pass", "fail", "warn", "error", "skip"]});
+    result["severity"] = json!({"type": "string", "enum": ["high", "low", "medium"]});
+    result["scored"] = json!({"type": "boolean"});
+    result["properties"] = json!({"type": "object", "additionalProperties": text});
+    result["timestamp"] = json!({
+        "type": "object", "required": ["nanos", "seconds"],
+        "properties": {
+            "nanos": {"type": "integer", "format": "int32"}, "seconds": {"type": "integer", "format": "int64"},
+        },
+    });
+    let scope = texts(&[
+        "apiVersion",
+        "fieldPath",
+        "kind",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "uid",
+    ]);
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "apiVersion": text, "kind": text, "metadata": {"type": "object"},
+            "scope": {"type": "object", "properties": scope},
+            "results": {"type": "array",
+                "items": {"type": "object", "required": ["policy"], "properties": result}},
+            "summary": {"type": "object", "properties": {
+                "pass": count, "fail": count, "warn": count, "error": count, "skip": count,
+            }},
+        },
+    });
+    let mut crd = foreign::crd("wgpolicyk8s.io/v1alpha2", kind, plural, is_namespaced);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+    crd
+}
