@@ -17,6 +17,11 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("annotation", include_str!("annotation.cue"), "patches"),
     ("toleration", include_str!("toleration.cue"), "patches"),
     ("oversell", include_str!("oversell.cue"), "patches"),
+    (
+        "rendered_oversell",
+        include_str!("rendered_oversell.cue"),
+        "patches",
+    ),
 ];
 
 static DATA: LazyLock<Value> = LazyLock::new(|| json!({"object": pod(), "oldObject": {}, "extraParams": {}}));
@@ -99,6 +104,11 @@ fn toleration(bencher: Bencher) {
 #[divan::bench]
 fn oversell(bencher: Bencher) {
     run(bencher, 3);
+}
+
+#[divan::bench]
+fn rendered_oversell(bencher: Bencher) {
+    run(bencher, 4);
 }
 
 #[divan::bench]

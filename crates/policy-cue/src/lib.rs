@@ -45,4 +45,4 @@ pub use error::EvaluationError;
 pub use position::SourcePosition;
 pub use problem::{CueProblem, CueProblems};
 pub use program::{CueInputs, CueProgram};
-pub use quote::{literal, quote};
+pub use quote::{literal, quote, quote_escaping};

@@ -11,6 +11,16 @@ use serde_json::Value;
 /// ```
 #[must_use]
 pub fn quote(text: &str) -> String {
+    quote_escaping(text, |_| false)
+}
+
+/// As [`quote`], with these characters escaped, too: for readers who would not see them.
+///
+/// ```
+/// assert_eq!(policy_cue::quote_escaping("a\u{ad}b", |it| it == '\u{ad}'), r#""a\u00adb""#);
+/// ```
+#[must_use]
+pub fn quote_escaping(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -22,9 +32,16 @@ pub fn quote(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            // Control characters, and what could hide in a text or be taken for the start of a file.
-            _ if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(character));
+            // Control characters, and what could end a line or be taken for the start of a file.
+            _ if character.is_control()
+                || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}')
+                || is_escaped(character) =>
+            {
+                // Writing to a string cannot fail.
+                let _ = match u32::from(character) {
+                    code @ ..0x1_0000 => write!(quoted, "\\u{code:04x}"),
+                    code => write!(quoted, "\\U{code:08x}"),
+                };
             }
             _ => quoted.push(character),
         }

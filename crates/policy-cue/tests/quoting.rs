@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
 
-use policy_cue::{CueBudget, CueInputs, CueProgram, literal, quote};
+use policy_cue::{CueBudget, CueInputs, CueProgram, literal, quote, quote_escaping};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -35,6 +35,13 @@ proptest! {
     #[test]
     fn texts_read_back(text in any::<String>()) {
         prop_assert_eq!(read(&format!("output: {}", quote(&text))), Value::from(text));
+    }
+
+    #[test]
+    fn texts_with_everything_escaped_read_back(text in any::<String>()) {
+        let quoted = quote_escaping(&text, |character| !character.is_ascii());
+        prop_assert!(quoted.is_ascii());
+        prop_assert_eq!(read(&format!("output: {quoted}")), Value::from(text));
     }
 
     #[test]

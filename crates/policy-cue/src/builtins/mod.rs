@@ -9,7 +9,7 @@ mod strings;
 use std::fmt;
 
 use crate::{
-    evaluate::{CueValue, Evaluated, Evaluation, EvaluationFailure, SharedFailure},
+    evaluate::{CueValue, Evaluated, Evaluation, EvaluationFailure, FailureMessage, SharedFailure},
     kind::KindSet,
     number::{CueNumber, Decimal},
 };
@@ -90,7 +90,7 @@ impl BuiltinFunction {
 
     /// The result of a call.
     pub(crate) fn call<'a>(
-        &self,
+        &'static self,
         evaluation: &mut Evaluation<'a, '_>,
         values: &[CueValue<'a>],
     ) -> Evaluated<CueValue<'a>> {
@@ -98,23 +98,23 @@ impl BuiltinFunction {
             let kind = evaluation.kind(value);
             if matches!(value, CueValue::Kind(_)) || !parameter.contains(kind) {
                 let failure = evaluation.wrong_kind(value, *parameter);
-                return Err(self.explain(&failure));
+                return Err(self.explain(failure));
             }
         }
         let position_before = evaluation.position();
         let mut arguments = Arguments { evaluation, values };
         (self.implementation)(&mut arguments).map_err(|failure| {
             if failure.position == position_before && !failure.is_final() {
-                self.explain(&failure)
+                self.explain(failure)
             } else {
                 failure
             }
         })
     }
 
-    fn explain(&self, failure: &EvaluationFailure) -> SharedFailure {
-        let message = format!("{self}: {}", failure.message);
-        EvaluationFailure::new(failure.severity, failure.position, message)
+    fn explain(&'static self, failure: SharedFailure) -> SharedFailure {
+        let (severity, position) = (failure.severity, failure.position);
+        EvaluationFailure::new(severity, position, FailureMessage::Argument(self, failure))
     }
 }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for BuiltinFunction {
 // === impl Arguments ===
 
 impl<'a> Arguments<'_, 'a, '_> {
-    fn error(&self, message: impl Into<String>) -> SharedFailure {
+    fn error(&self, message: impl Into<FailureMessage>) -> SharedFailure {
         self.evaluation.error(message)
     }
 

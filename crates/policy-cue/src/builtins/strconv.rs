@@ -156,15 +156,10 @@ fn parse_float<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<
         return Err(arguments.error("the number is out of range"));
     }
     // As Go prints it: with an exponent only where the plain form would be long.
-    let exponent_form = format!("{number:e}");
-    let exponent = exponent_form
-        .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse::<i32>().ok())
-        .unwrap_or_default();
-    let printed = if (-4..21).contains(&exponent) {
+    let printed = if number == 0.0 || (1e-4..1e21).contains(&number.abs()) {
         number.to_string()
     } else {
-        exponent_form
+        format!("{number:e}")
     };
     let decimal = Decimal::parse(&printed).ok_or_else(wrong)?;
     Ok(CueValue::number(CueNumber::float(decimal)))

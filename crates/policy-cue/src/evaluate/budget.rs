@@ -65,6 +65,6 @@ impl<'b> Spending<'b> {
     }
 }
 
-fn exhausted(position: SourcePosition, message: &str) -> std::rc::Rc<EvaluationFailure> {
+fn exhausted(position: SourcePosition, message: &'static str) -> std::rc::Rc<EvaluationFailure> {
     EvaluationFailure::new(Severity::Exhausted, position, message)
 }

@@ -1,6 +1,7 @@
 //! `if` and `for`: in which scopes their body counts.
 
 use serde_json::Value;
+use smallvec::{SmallVec, smallvec};
 
 use crate::{
     evaluate::{
@@ -21,22 +22,24 @@ impl<'a> Evaluation<'a, '_> {
         &mut self,
         comprehension: &'a Comprehension,
         scope: ScopeId,
-    ) -> Evaluated<Vec<ScopeId>> {
+    ) -> Evaluated<SmallVec<[ScopeId; 4]>> {
         self.position = comprehension.position;
-        let mut scopes = vec![scope];
+        let mut scopes: SmallVec<[ScopeId; 4]> = smallvec![scope];
         for clause in &comprehension.clauses {
             match clause {
                 Clause::If(condition) => {
-                    let mut kept = Vec::with_capacity(scopes.len());
-                    for scope in scopes {
+                    let mut kept = 0;
+                    for index in 0..scopes.len() {
+                        let scope = scopes[index];
                         if self.condition(condition, scope)? {
-                            kept.push(scope);
+                            scopes[kept] = scope;
+                            kept += 1;
                         }
                     }
-                    scopes = kept;
+                    scopes.truncate(kept);
                 }
                 Clause::For { source, .. } => {
-                    let mut inner = Vec::new();
+                    let mut inner = SmallVec::new();
                     for scope in scopes {
                         for (key, item) in self.pairs(source, scope)? {
                             inner.push(self.new_scope(scope, ScopeNames::For { key, item })?);

@@ -13,6 +13,41 @@ use crate::{
     syntax::{Expression, ExpressionKind, Fragment, UnaryOperator},
 };
 
+/// What an interpolation comes to so far. Of one text alone it is that text.
+enum JoinedText<'a> {
+    Nothing,
+    One(SharedRef<'a, str>),
+    Several(String),
+}
+
+// === impl JoinedText ===
+
+impl<'a> JoinedText<'a> {
+    fn push(&mut self, part: SharedRef<'a, str>) {
+        match self {
+            Self::Nothing => *self = Self::One(part),
+            _ => self.push_str(&part),
+        }
+    }
+
+    fn push_str(&mut self, part: &str) {
+        match self {
+            _ if part.is_empty() => {}
+            Self::Nothing => *self = Self::Several(part.to_owned()),
+            Self::One(before) => *self = Self::Several([before, part].concat()),
+            Self::Several(text) => text.push_str(part),
+        }
+    }
+
+    fn into_text(self) -> SharedRef<'a, str> {
+        match self {
+            Self::Nothing => SharedRef::Borrowed(""),
+            Self::One(text) => text,
+            Self::Several(text) => SharedRef::Made(text.into()),
+        }
+    }
+}
+
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
@@ -131,7 +166,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn interpolate(&mut self, fragments: &'a [Fragment], scope: ScopeId) -> Evaluated<CueValue<'a>> {
-        let mut text = String::new();
+        let mut text = JoinedText::Nothing;
         let mut failure = None;
         for fragment in fragments {
             let part = match fragment {
@@ -139,7 +174,7 @@ impl<'a> Evaluation<'a, '_> {
                 Fragment::Expression(expression) => match self.fragment(expression, scope) {
                     Ok(CueValue::Text(part)) => {
                         self.take(part.len())?;
-                        text.push_str(&part);
+                        text.push(part);
                         continue;
                     }
                     Ok(CueValue::Number(number)) => &number.to_string(),
@@ -166,7 +201,7 @@ impl<'a> Evaluation<'a, '_> {
         }
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(CueValue::Text(SharedRef::Made(text.into()))),
+            None => Ok(CueValue::Text(text.into_text())),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Why an expression has no value, while the evaluation goes on.
 
-use std::rc::Rc;
+use std::{fmt, rc::Rc};
 
-use crate::position::SourcePosition;
+use crate::{builtins::BuiltinFunction, position::SourcePosition};
 
 /// From the one that hides all others to the one that all others hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,18 @@ pub(crate) enum Severity {
 pub(crate) struct EvaluationFailure {
     pub(crate) severity: Severity,
     pub(crate) position: SourcePosition,
-    pub(crate) message: String,
+    pub(crate) message: FailureMessage,
+}
+
+/// What is wrong. Put into words only where somebody is told: most failures only answer `!= _|_`.
+#[derive(Debug)]
+pub(crate) enum FailureMessage {
+    Fixed(&'static str),
+    Made(String),
+    MissingField(Rc<str>),
+    MissingOptional(Rc<str>),
+    /// Something is wrong with what a function was called with.
+    Argument(&'static BuiltinFunction, SharedFailure),
 }
 
 /// Many refer to one.
@@ -37,7 +48,7 @@ impl EvaluationFailure {
     pub(crate) fn new(
         severity: Severity,
         position: SourcePosition,
-        message: impl Into<String>,
+        message: impl Into<FailureMessage>,
     ) -> SharedFailure {
         Rc::new(Self {
             severity,
@@ -46,11 +57,11 @@ impl EvaluationFailure {
         })
     }
 
-    pub(crate) fn error(position: SourcePosition, message: impl Into<String>) -> SharedFailure {
+    pub(crate) fn error(position: SourcePosition, message: impl Into<FailureMessage>) -> SharedFailure {
         Self::new(Severity::Error, position, message)
     }
 
-    pub(crate) fn incomplete(position: SourcePosition, message: impl Into<String>) -> SharedFailure {
+    pub(crate) fn incomplete(position: SourcePosition, message: impl Into<FailureMessage>) -> SharedFailure {
         Self::new(Severity::Incomplete, position, message)
     }
 
@@ -62,6 +73,32 @@ impl EvaluationFailure {
     /// Whether nothing goes on after it.
     pub(crate) fn is_final(&self) -> bool {
         self.severity <= Severity::Unsupported
+    }
+}
+
+// === impl FailureMessage ===
+
+impl From<&'static str> for FailureMessage {
+    fn from(message: &'static str) -> Self {
+        Self::Fixed(message)
+    }
+}
+
+impl From<String> for FailureMessage {
+    fn from(message: String) -> Self {
+        Self::Made(message)
+    }
+}
+
+impl fmt::Display for FailureMessage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(message) => formatter.write_str(message),
+            Self::Made(message) => formatter.write_str(message),
+            Self::MissingField(field) => write!(formatter, "the field {field:?} is not there"),
+            Self::MissingOptional(field) => write!(formatter, "the optional field {field} is not there"),
+            Self::Argument(function, failure) => write!(formatter, "{function}: {}", failure.message),
+        }
     }
 }
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use crate::evaluate::{node::NodeId, value::SharedRef};
 
 /// Up to so many fields, looking at each is faster.
-const FEW: usize = 16;
+const FEW: usize = 32;
 
 #[derive(Default)]
 pub(super) struct FieldTable<'a> {
     fields: Vec<(SharedRef<'a, str>, NodeId)>,
     /// Once there are many.
-    index: Option<HashMap<SharedRef<'a, str>, NodeId>>,
+    index: Option<Box<HashMap<SharedRef<'a, str>, NodeId>>>,
 }
 
 // === impl FieldTable ===
@@ -34,7 +34,7 @@ impl<'a> FieldTable<'a> {
         } else if self.fields.len() == FEW {
             let fields = self.fields.iter().cloned();
             let index = fields.chain([(label.clone(), node)]).collect();
-            self.index = Some(index);
+            self.index = Some(Box::new(index));
         }
         self.fields.push((label, node));
     }

@@ -26,7 +26,7 @@ use crate::{
     syntax::{Expression, ExpressionKind},
 };
 use budget::Spending;
-pub(crate) use failure::{Evaluated, EvaluationFailure, Severity, SharedFailure};
+pub(crate) use failure::{Evaluated, EvaluationFailure, FailureMessage, Severity, SharedFailure};
 use node::{Conjunct, Node, NodeId, NodeState, ScopeFrame, ScopeId, ScopeNames};
 pub(crate) use value::{CueValue, SharedRef, ValuePlace};
 
@@ -50,7 +50,7 @@ pub(crate) fn evaluate<'a>(
     budget: &CueBudget<'_>,
 ) -> Result<Option<Value>, EvaluationError> {
     let mut evaluation = Evaluation {
-        nodes: Vec::with_capacity(32),
+        nodes: Vec::with_capacity(64),
         scopes: Vec::with_capacity(32),
         spending: Spending::new(budget),
         position: program.position,
@@ -169,11 +169,11 @@ impl<'a> Evaluation<'a, '_> {
         self.position
     }
 
-    pub(crate) fn error(&self, message: impl Into<String>) -> SharedFailure {
+    pub(crate) fn error(&self, message: impl Into<FailureMessage>) -> SharedFailure {
         EvaluationFailure::error(self.position, message)
     }
 
-    pub(crate) fn incomplete(&self, message: impl Into<String>) -> SharedFailure {
+    pub(crate) fn incomplete(&self, message: impl Into<FailureMessage>) -> SharedFailure {
         EvaluationFailure::incomplete(self.position, message)
     }
 
@@ -221,6 +221,14 @@ impl ScopeId {
     fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// Whether an expression says one value, whatever is around it.
+fn is_scalar(expression: &Expression) -> bool {
+    matches!(
+        expression.kind,
+        ExpressionKind::Null | ExpressionKind::Bool(_) | ExpressionKind::Number(_) | ExpressionKind::Text(_)
+    )
 }
 
 /// Whether an expression only leads to another value, which is then the same one.

@@ -1,5 +1,7 @@
 //! Fields and items, which are evaluated when they are needed.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::{
     evaluate::{
         failure::Evaluated,
@@ -31,7 +33,8 @@ pub(super) enum NodeState<'a> {
 }
 
 pub(super) struct Node<'a> {
-    pub(super) conjuncts: Vec<Conjunct<'a>>,
+    /// Nearly always one.
+    pub(super) conjuncts: SmallVec<[Conjunct<'a>; 1]>,
     pub(super) state: NodeState<'a>,
     /// What is known of a scalar while the rest is evaluated.
     pub(super) scalar: Option<CueValue<'a>>,
@@ -59,7 +62,7 @@ pub(super) enum ScopeNames<'a> {
 impl<'a> Node<'a> {
     pub(super) fn new(conjunct: Conjunct<'a>) -> Self {
         Self {
-            conjuncts: vec![conjunct],
+            conjuncts: smallvec![conjunct],
             state: NodeState::New,
             scalar: None,
             fields: FieldTable::default(),

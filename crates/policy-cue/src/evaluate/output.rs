@@ -33,7 +33,7 @@ enum TrailPart<'t> {
 
 /// What a failure is for those who asked.
 pub(super) fn error(failure: &EvaluationFailure, path: &str) -> EvaluationError {
-    let (path, position, message) = (path.to_owned(), failure.position, failure.message.clone());
+    let (path, position, message) = (path.to_owned(), failure.position, failure.message.to_string());
     match failure.severity {
         Severity::Exhausted => EvaluationError::Exhausted { position, message },
         Severity::Unsupported => EvaluationError::Unsupported {

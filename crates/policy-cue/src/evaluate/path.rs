@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, SharedFailure, both},
+        failure::{Evaluated, FailureMessage, SharedFailure, both},
         node::{NodeId, NodeState, ScopeId, ScopeNames},
         value::{CueValue, ValuePlace},
     },
@@ -60,7 +60,7 @@ impl<'a> Evaluation<'a, '_> {
             }),
             ScopeNames::Struct(node) => match self.nodes[node.index()].field(name) {
                 Some(field) => Ok(ValuePlace::Node(field)),
-                None => Err(self.incomplete(format!("the optional field {name} is not there"))),
+                None => Err(self.incomplete(FailureMessage::MissingOptional(name.into()))),
             },
         }
     }
@@ -155,8 +155,8 @@ impl<'a> Evaluation<'a, '_> {
 
     fn missing(&self, selector: &Selector<'_>) -> SharedFailure {
         self.incomplete(match selector {
-            Selector::Field(field) => format!("the field {field:?} is not there"),
-            _ => "the field that the index names is not there".to_owned(),
+            Selector::Field(field) => FailureMessage::MissingField((*field).into()),
+            _ => FailureMessage::Fixed("the field that the index names is not there"),
         })
     }
 

@@ -1,5 +1,7 @@
 //! What is known of a field while it is evaluated.
 
+use smallvec::SmallVec;
+
 use crate::{
     evaluate::{
         choice::PendingChoice,
@@ -21,14 +23,14 @@ pub(super) struct Unification<'a> {
     /// Something in it makes it a struct if nothing makes it something else.
     pub(super) may_be_struct: bool,
     pub(super) has_top: bool,
-    pub(super) lists: Vec<PendingList<'a>>,
+    pub(super) lists: SmallVec<[PendingList<'a>; 1]>,
     pub(super) choices: Vec<PendingChoice<'a>>,
     pub(super) comprehensions: Vec<(&'a Comprehension, ScopeId, Option<SharedFailure>)>,
     /// What was incomplete at the last attempt.
     pub(super) pending: Vec<(Conjunct<'a>, SharedFailure)>,
     pub(super) error: Option<SharedFailure>,
     /// Whose conjuncts were added already.
-    pub(super) seen: Vec<NodeId>,
+    pub(super) seen: SmallVec<[NodeId; 4]>,
 }
 
 /// One of the lists that a field must be at once.
@@ -47,12 +49,12 @@ impl Unification<'_> {
             is_struct: false,
             may_be_struct: false,
             has_top: false,
-            lists: Vec::new(),
+            lists: SmallVec::new(),
             choices: Vec::new(),
             comprehensions: Vec::new(),
             pending: Vec::new(),
             error: None,
-            seen: Vec::new(),
+            seen: SmallVec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
         Evaluation, OUTSIDE,
         choice::PendingChoice,
         failure::{Evaluated, EvaluationFailure, Severity, worse},
-        is_reference,
+        is_reference, is_scalar,
         node::{Conjunct, NodeId, NodeState, ScopeId, ScopeNames},
         unification::{PendingList, Unification},
         value::{CueValue, SharedRef, ValuePlace},
@@ -70,8 +70,14 @@ impl<'a> Evaluation<'a, '_> {
             return None;
         };
         match conjunct {
-            Conjunct::Place(ValuePlace::Value(value @ (CueValue::Json(_) | CueValue::Kind(_)))) => {
+            Conjunct::Place(ValuePlace::Value(value))
+                if !matches!(value, CueValue::Node(_) | CueValue::Choice(_)) =>
+            {
                 Some(Ok(value.clone()))
+            }
+            Conjunct::Expression(expression, _) if is_scalar(expression) => {
+                let expression = *expression;
+                Some(self.evaluate(expression, OUTSIDE))
             }
             Conjunct::Expression(expression, scope) if is_reference(expression) => {
                 let (expression, scope) = (*expression, *scope);

@@ -32,6 +32,9 @@ pub(super) fn power_of_ten(power: u64) -> BigUint {
 
 /// How many digits a number has; 1 for zero.
 pub(super) fn count_digits(number: &BigUint) -> i64 {
+    if let Ok(small) = u64::try_from(number) {
+        return small.checked_ilog10().map_or(1, |digits| i64::from(digits) + 1);
+    }
     if let Ok(small) = u128::try_from(number) {
         return small.checked_ilog10().map_or(1, |digits| i64::from(digits) + 1);
     }
@@ -68,15 +71,17 @@ impl Decimal {
             None => (text, 0),
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digits = format!("{whole}{fraction}");
-        if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        let digits = || whole.bytes().chain(fraction.bytes());
+        if whole.len() + fraction.len() == 0 || !digits().all(|digit| digit.is_ascii_digit()) {
             return None;
         }
-        let coefficient = digits
-            .parse::<u64>()
-            .map(BigUint::from)
-            .ok()
-            .or_else(|| BigUint::parse_bytes(digits.as_bytes(), 10))?;
+        let small = digits().try_fold(0_u64, |number, digit| {
+            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+        });
+        let coefficient = match small {
+            Some(small) => small.into(),
+            None => BigUint::parse_bytes(format!("{whole}{fraction}").as_bytes(), 10)?,
+        };
         let fraction = i64::try_from(fraction.len()).ok()?;
         Self::new(is_negative, coefficient, i64::from(exponent) - fraction).in_range()
     }

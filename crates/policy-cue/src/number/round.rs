@@ -1,5 +1,7 @@
 //! Takes digits away.
 
+use std::cmp::Ordering;
+
 use num_bigint::BigUint;
 
 use super::{
@@ -24,18 +26,49 @@ pub(crate) enum RoundingMode {
 
 /// A coefficient without its last digits.
 fn shortened(coefficient: &BigUint, dropped: u64, is_negative: bool, mode: RoundingMode) -> BigUint {
+    // Most numbers are small, and need no memory for what is between.
+    let small_scale = u32::try_from(dropped)
+        .ok()
+        .and_then(|dropped| 10_u128.checked_pow(dropped));
+    if let (Ok(small), Some(scale)) = (u128::try_from(coefficient), small_scale) {
+        let (kept, rest) = (small / scale, small % scale);
+        let is_up = is_rounded_up(
+            rest.cmp(&(scale - rest)),
+            rest == 0,
+            kept % 2 == 1,
+            is_negative,
+            mode,
+        );
+        return BigUint::from(kept) + u8::from(is_up);
+    }
     let scale = power_of_ten(dropped);
     let kept = coefficient / &scale;
     let rest = coefficient - &kept * &scale;
-    let twice = &rest * 2_u8;
-    let is_up = match mode {
-        RoundingMode::HalfUp => twice >= scale,
-        RoundingMode::HalfEven => twice > scale || twice == scale && kept.bit(0),
+    let is_up = is_rounded_up(
+        (&rest * 2_u8).cmp(&scale),
+        rest.bits() == 0,
+        kept.bit(0),
+        is_negative,
+        mode,
+    );
+    kept + u8::from(is_up)
+}
+
+/// Whether what goes makes what is kept larger. `half` is how what goes compares with a half.
+fn is_rounded_up(
+    half: Ordering,
+    is_exact: bool,
+    is_odd: bool,
+    is_negative: bool,
+    mode: RoundingMode,
+) -> bool {
+    match mode {
+        RoundingMode::HalfUp => half.is_ge(),
+        RoundingMode::HalfEven => half.is_gt() || half.is_eq() && is_odd,
         RoundingMode::Down => false,
-        RoundingMode::Floor => is_negative && rest.bits() > 0,
-        RoundingMode::Ceiling => !is_negative && rest.bits() > 0,
-    };
-    if is_up { kept + 1_u8 } else { kept }
+        RoundingMode::Floor => is_negative && !is_exact,
+        RoundingMode::Ceiling => !is_negative && !is_exact,
+    }
 }
 
 // === impl Decimal ===
