@@ -9,7 +9,7 @@ use clap_complete::Shell;
 /// Prints the script by which a shell completes windlass, for example: source <(windlass completions bash)
 #[derive(Clone, Debug, Parser)]
 #[command(alias = "completion")] // as kubectl calls it
-pub struct Args {
+pub(super) struct Args {
     /// The shell.
     #[arg(value_enum)]
     shell: Shell,
@@ -23,7 +23,7 @@ impl Args {
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         std::io::stdout()
             .write_all(&script(self.shell, command))
             .context("cannot write to standard output")?;
@@ -52,7 +52,11 @@ mod tests {
         for shell in Shell::value_variants() {
             let script = String::from_utf8(script(*shell, Cli::command())).unwrap();
             for command in Cli::command().get_subcommands() {
-                assert!(script.contains(command.get_name()), "{shell}: {}", command.get_name());
+                assert!(
+                    script.contains(command.get_name()),
+                    "{shell}: {}",
+                    command.get_name()
+                );
             }
             assert!(script.contains("windlass"), "{shell}");
         }

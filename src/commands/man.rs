@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 /// Prints the manual page windlass(1), for example for: windlass man | man --local-file -
 #[derive(Clone, Debug, Parser)]
-pub struct Args {
+pub(super) struct Args {
     /// Write this page and that of each command to DIR instead; existing files are overwritten.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
@@ -22,7 +22,7 @@ impl Args {
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         let command = command.disable_help_subcommand(true);
         let Some(directory) = &self.output_dir else {
             let mut page = Vec::new();
@@ -49,7 +49,9 @@ mod tests {
     #[test]
     fn every_command_has_a_page_that_names_its_options() {
         let directory = tempfile::tempdir().unwrap();
-        let args = Args { output_dir: Some(directory.path().join("man1")) };
+        let args = Args {
+            output_dir: Some(directory.path().join("man1")),
+        };
         args.run(Cli::command()).unwrap();
         let page = |name: &str| std::fs::read_to_string(directory.path().join("man1").join(name)).unwrap();
         let whole = page("windlass.1");
