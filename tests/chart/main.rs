@@ -20,8 +20,10 @@ fn helm() -> Option<PathBuf> {
     if let Some(named) = env::var_os("WINDLASS_HELM") {
         return Some(named.into());
     }
-    let found = env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join("helm"));
-    let helm = found.into_iter().find(|path| path.is_file());
+    let path = env::var_os("PATH")?;
+    let helm = env::split_paths(&path)
+        .map(|folder| folder.join("helm"))
+        .find(|helm| helm.is_file());
     if helm.is_none() {
         eprintln!("Skipped: Helm is not installed. e2e/chart builds it and runs this");
     }
@@ -32,6 +34,9 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// `helm template` without a cluster takes the Kubernetes that Helm was built for, and whoever builds it must say which.
+const KUBE_VERSION: &str = "--kube-version=1.36.0";
+
 fn run(helm: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(helm);
     command.current_dir(root()).args(arguments).output().unwrap()
@@ -39,7 +44,14 @@ fn run(helm: &Path, arguments: &[&str]) -> Output {
 
 /// What `helm template` prints in a namespace, with these values.
 fn template(helm: &Path, namespace: &str, values: &[&str]) -> Objects {
-    let mut arguments = vec!["template", "any", "charts/windlass", "--namespace", namespace];
+    let mut arguments = vec![
+        "template",
+        "any",
+        "charts/windlass",
+        KUBE_VERSION,
+        "--namespace",
+        namespace,
+    ];
     arguments.extend(values.iter().flat_map(|value| ["--set", value]));
     let output = run(helm, &arguments);
     assert!(
@@ -62,10 +74,16 @@ fn by_name(objects: Vec<Value>) -> Objects {
     let count = objects.len();
     let named = objects.into_iter().map(|mut object| {
         if object["kind"] == "CustomResourceDefinition" {
-            let annotations = object["metadata"].as_object_mut().unwrap();
-            annotations.remove("annotations");
+            let annotations = object["metadata"]["annotations"].as_object_mut();
+            annotations.map(|annotations| annotations.remove("helm.sh/resource-policy"));
+            if object["metadata"]["annotations"] == json!({}) {
+                object["metadata"].as_object_mut().unwrap().remove("annotations");
+            }
         }
-        (format!("{} {}", object["kind"], object["metadata"]["name"]), object)
+        (
+            format!("{} {}", object["kind"], object["metadata"]["name"]),
+            object,
+        )
     });
     let named: Objects = named.collect();
     assert_eq!(named.len(), count, "two objects have one name");
@@ -93,7 +111,9 @@ fn with_everything_turned_on_it_is_the_optional_manifests_too() {
     let Some(helm) = helm() else { return };
     let files = installed();
     let files = files.iter().map(String::as_str);
-    let files: Vec<_> = files.chain(["policies.yaml", "monitoring.yaml", "dashboard.yaml"]).collect();
+    let files: Vec<_> = files
+        .chain(["policies.yaml", "monitoring.yaml", "dashboard.yaml"])
+        .collect();
     let on = ["policies.enabled=true", "monitoring.enabled=true"];
     assert_eq!(template(&helm, "windlass-system", &on), manifests(&files));
 }
@@ -116,7 +136,14 @@ fn definitions_are_upgraded_and_kept() {
     let Some(helm) = helm() else { return };
     let output = run(
         &helm,
-        &["template", "any", "charts/windlass", "--set", "policies.enabled=true"],
+        &[
+            "template",
+            "any",
+            "charts/windlass",
+            KUBE_VERSION,
+            "--set",
+            "policies.enabled=true",
+        ],
     );
     let mut definitions = yaml::documents(&output.stdout).unwrap();
     definitions.retain(|object| object["kind"] == "CustomResourceDefinition");
@@ -191,10 +218,16 @@ fn a_value_that_is_wrong_is_refused_by_its_name() {
         ("policies=true", "policies"),
         ("certificates.extraArgs=--a", "extraArgs"),
     ] {
-        let output = run(&helm, &["template", "any", "charts/windlass", "--set", value]);
+        let output = run(
+            &helm,
+            &["template", "any", "charts/windlass", KUBE_VERSION, "--set", value],
+        );
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{value}");
-        assert!(said.contains("values don't meet the specifications"), "{value}: {said}");
+        assert!(
+            said.contains("values don't meet the specifications"),
+            "{value}: {said}"
+        );
         assert!(said.contains(named), "{value}: {said}");
     }
 }
