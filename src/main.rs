@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::Parser;
 use windlass::commands::Cli;
 
 #[tokio::main]
@@ -11,5 +10,6 @@ async fn main() -> anyhow::Result<ExitCode> {
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow!("another part of the program has already chosen a TLS provider"))?;
-    Cli::parse().run().await
+    let cli = Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    cli.run().await
 }

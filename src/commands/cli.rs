@@ -1,13 +1,17 @@
 //! The command line.
 
-use std::process::ExitCode;
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    process::ExitCode,
+};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use super::{
-    certs, check, history, hooks, install, interpret, manifests, policy, render, rollback, rotate, run,
-    status, uninstall,
+    certs, check, completions, history, hooks, install, interpret, man, manifests, policy, render, rollback,
+    rotate, run, status, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -34,9 +38,33 @@ enum Command {
     Hooks(hooks::Args),
     Interpret(Box<interpret::Args>),
     Policy(Box<policy::Args>),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
+/// The file name by which kubectl finds the command as its plugin, and what users then write ("Extend kubectl with plugins" in the
+/// Kubernetes documentation).
+const PLUGIN: (&str, &str) = ("kubectl-windlass", "kubectl windlass");
+
+// === impl Cli ===
+
 impl Cli {
+    /// Reads a command line, whose first argument is the program. As a plugin of kubectl it calls itself as users call it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it; or the help or version that it asks for.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut arguments = arguments.into_iter().peekable();
+        let mut command = Self::command();
+        let (file, shown) = PLUGIN;
+        let program = arguments.peek().map(Path::new).and_then(Path::file_name);
+        if program == Some(OsStr::new(file)) {
+            command = command.bin_name(shown);
+        }
+        Self::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    }
+
     /// Runs the command that was given.
     ///
     /// # Errors
@@ -60,6 +88,8 @@ impl Cli {
                 Command::Hooks(args) => args.run().await,
                 Command::Interpret(args) => args.run().await,
                 Command::Policy(args) => args.run().await,
+                Command::Completions(args) => args.run(Self::command()),
+                Command::Man(args) => args.run(Self::command()),
             }
         })
     }
@@ -67,8 +97,6 @@ impl Cli {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -110,9 +138,25 @@ mod tests {
                 true,
             ),
             (&["hooks", "call", "BeforeClusterCreate"], false),
+            (&["completions", "zsh"], true),
+            (&["completion", "bash"], true),
+            (&["completions", "sh"], false),
+            (&["man"], true),
         ] {
             let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());
             assert_eq!(parsed.is_ok(), is_fine, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn as_a_plugin_of_kubectl_it_calls_itself_as_users_do() {
+        for (program, usage) in [
+            ("/usr/bin/kubectl-windlass", "Usage: kubectl windlass rotate "),
+            ("/usr/bin/windlass", "Usage: windlass rotate "),
+        ] {
+            let read = Cli::read([program, "rotate", "--help"].map(OsString::from));
+            let said = read.unwrap_err().to_string();
+            assert!(said.contains(usage), "{said}");
         }
     }
 }

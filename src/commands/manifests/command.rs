@@ -1,16 +1,21 @@
 //! The arguments, and the files that are written.
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use clap::Parser;
 use serde_json::{Value, json};
 use windlass_api::custom_resource_definitions;
 
-use super::document::{Document, NAMESPACE, labels};
+use super::document::Document;
 use super::{
-    deployment, extension_config_policies, guard, interpretations, monitoring, operator_conditions, policies,
-    rbac,
+    chart::{self, ChartFile},
+    deployment, extension_config_policies, guard, interpretations, monitoring, namespace,
+    operator_conditions, policies, rbac, user_facing_roles,
 };
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
@@ -19,12 +24,15 @@ pub struct Args {
     /// Write the manifests to DIR instead, one file per topic; existing files are overwritten.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
+    /// Write the Helm chart with the same manifests to DIR; existing files are overwritten.
+    #[arg(long, value_name = "DIR")]
+    chart_dir: Option<PathBuf>,
 }
 
 /// One file of manifests.
-struct File {
-    name: &'static str,
-    documents: Vec<Document>,
+pub(super) struct ManifestFile {
+    pub(super) name: &'static str,
+    pub(super) documents: Vec<Document>,
 }
 
 // === impl Args ===
@@ -36,29 +44,42 @@ impl Args {
     ///
     /// When they cannot be written.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let files = files()?;
-        let Some(directory) = &self.output_dir else {
-            let installing = files.iter().filter(|file| file.name != KUSTOMIZATION);
-            let text: Vec<_> = installing.map(File::text).collect::<anyhow::Result<_>>()?;
+        let Self {
+            output_dir,
+            chart_dir,
+        } = self;
+        if let Some(directory) = output_dir {
+            for file in files()?.into_iter().chain(optional_files()?) {
+                write(&directory.join(file.name), &file.text()?)?;
+            }
+        }
+        if let Some(directory) = chart_dir {
+            for file in chart_files()? {
+                write(&directory.join(file.path), &file.text)?;
+            }
+        }
+        if output_dir.is_none() && chart_dir.is_none() {
+            let files = files()?.into_iter().filter(|file| file.name != KUSTOMIZATION);
+            let text: Vec<_> = files.map(|file| file.text()).collect::<anyhow::Result<_>>()?;
             std::io::stdout()
                 .write_all(text.join("---\n").as_bytes())
                 .context("cannot write to standard output")?;
-            return Ok(ExitCode::SUCCESS);
-        };
-        std::fs::create_dir_all(directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
-        for file in files.into_iter().chain(optional_files()?) {
-            let path = directory.join(file.name);
-            std::fs::write(&path, file.text()?)
-                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-// === impl File ===
+/// Writes a file, and the folders that it is in.
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
 
-impl File {
+// === impl ManifestFile ===
+
+impl ManifestFile {
     fn text(&self) -> anyhow::Result<String> {
         let documents = self.documents.iter().map(Document::text);
         Ok(documents.collect::<anyhow::Result<Vec<_>>>()?.join("---\n"))
@@ -115,37 +136,37 @@ fn certificates_documents() -> Vec<Document> {
 }
 
 /// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
-fn optional_files() -> anyhow::Result<[File; 8]> {
+fn optional_files() -> anyhow::Result<[ManifestFile; 8]> {
     Ok([
-        File {
+        ManifestFile {
             name: "policies.yaml",
             documents: policies::documents(),
         },
-        File {
+        ManifestFile {
             name: "resource-interpretations.yaml",
             documents: interpretations::documents(),
         },
-        File {
+        ManifestFile {
             name: "resource-interpreter-customizations.yaml",
             documents: interpretations::documents_of_karmada(),
         },
-        File {
+        ManifestFile {
             name: "resource-interpreter-webhook-configurations.yaml",
             documents: interpretations::documents_of_webhooks(),
         },
-        File {
+        ManifestFile {
             name: "operator-conditions.yaml",
             documents: operator_conditions::documents(),
         },
-        File {
+        ManifestFile {
             name: "extension-configs.yaml",
             documents: extension_config_policies::documents(),
         },
-        File {
+        ManifestFile {
             name: "monitoring.yaml",
             documents: monitoring::documents(),
         },
-        File {
+        ManifestFile {
             name: "dashboard.yaml",
             documents: monitoring::dashboard_documents()?,
         },
@@ -153,54 +174,82 @@ fn optional_files() -> anyhow::Result<[File; 8]> {
 }
 
 /// Every file that installs Windlass, in the order in which they are to be applied.
-fn files() -> anyhow::Result<Vec<File>> {
+fn files() -> anyhow::Result<Vec<ManifestFile>> {
     let crds = custom_resource_definitions()
         .iter()
         .map(|crd| Ok(Document::new(serde_json::to_value(crd)?)))
         .collect::<anyhow::Result<_>>()?;
-    let namespace = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE, "labels": labels() }
-    });
     let mut files = vec![
-        File {
+        ManifestFile {
             name: "namespace.yaml",
-            documents: vec![Document::new(namespace)],
+            documents: namespace::documents(),
         },
-        File {
+        ManifestFile {
             name: "custom-resource-definitions.yaml",
             documents: crds,
         },
-        File {
+        ManifestFile {
             name: "certificates.yaml",
             documents: certificates_documents(),
         },
-        File {
+        ManifestFile {
             name: "rbac.yaml",
             documents: rbac::documents(),
         },
-        File {
+        ManifestFile {
             name: "deployment.yaml",
             documents: deployment::documents(),
         },
-        File {
+        ManifestFile {
             name: "guard.yaml",
             documents: guard::documents(),
+        },
+        ManifestFile {
+            name: "user-facing-roles.yaml",
+            documents: user_facing_roles::documents(),
         },
     ];
     let resources: Vec<_> = files.iter().map(|file| file.name).collect();
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources
     });
-    files.push(File {
+    files.push(ManifestFile {
         name: KUSTOMIZATION,
         documents: vec![Document::new(kustomization)],
     });
     Ok(files)
 }
 
+/// Every file of the chart.
+fn chart_files() -> anyhow::Result<Vec<ChartFile>> {
+    chart::files(files()?.into_iter().chain(optional_files()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_checked_in_chart_is_what_is_generated() {
+        let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("charts/windlass");
+        let mut checked_in: Vec<_> = ["", "templates"]
+            .into_iter()
+            .flat_map(|folder| std::fs::read_dir(directory.join(folder)).into_iter().flatten())
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file())
+            .collect();
+        let files = chart_files().unwrap();
+        for file in &files {
+            let path = directory.join(&file.path);
+            assert!(
+                std::fs::read_to_string(&path).unwrap_or_default() == file.text,
+                "{} is out of date: run `cargo run --bin windlass -- manifests --chart-dir charts/windlass`",
+                file.path
+            );
+            checked_in.retain(|other| *other != path);
+        }
+        assert_eq!(checked_in, Vec::<PathBuf>::new(), "files that are not generated");
+    }
 
     #[test]
     fn the_checked_in_manifests_are_what_is_generated() {

@@ -1,5 +1,6 @@
 //! `windlass manifests`: everything that installs Windlass, generated from the types and from what the code does.
 
+mod chart;
 mod command;
 mod deployment;
 mod document;
@@ -7,9 +8,11 @@ mod extension_config_policies;
 mod guard;
 mod interpretations;
 mod monitoring;
+mod namespace;
 mod operator_conditions;
 mod policies;
 mod rbac;
+mod user_facing_roles;
 
 pub use command::{
     Args, certificates_objects, customization_crds, objects, operator_condition_crd, policies_objects,

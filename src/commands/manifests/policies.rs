@@ -8,7 +8,7 @@ use super::{
     deployment,
     document::{Document, NAMESPACE},
     guard::PORT_NAME,
-    rbac,
+    rbac, user_facing_roles,
 };
 
 /// The name of everything in them.
@@ -30,8 +30,8 @@ pub(super) fn documents() -> Vec<Document> {
     let first = crds.next().map(|crd| Document::commented(COMMENT, crd));
     let mut documents: Vec<_> = first.into_iter().chain(crds.map(Document::new)).collect();
     documents.extend(rbac::policies_documents());
+    documents.extend(user_facing_roles::policies_documents());
     documents.push(Document::commented(SERVICE, service()));
-    documents.push(Document::new(disruption_budget()));
     documents.extend(deployment::policies_documents());
     documents
 }
@@ -54,14 +54,5 @@ fn service() -> Value {
             "selector": labels(),
             "ports": [{ "name": PORT_NAME, "port": 443, "targetPort": PORT_NAME }],
         },
-    })
-}
-
-fn disruption_budget() -> Value {
-    json!({
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels() },
-        "spec": { "minAvailable": 1, "selector": { "matchLabels": labels() } },
     })
 }

@@ -8,12 +8,21 @@ use crate::{
     steps::{self, PATIENCE, check, get, until},
 };
 
-/// Applies what `windlass manifests` prints, but for the Deployment: the operator runs as a process here. Scenarios that
-/// have it guard something apply what that takes.
+/// What is about pods of the operator, which runs as a process here, and the guard: scenarios that have it guard something apply
+/// what that takes.
+const LEFT_OUT: [&str; 6] = [
+    "Deployment",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "Service",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Applies what `windlass manifests` prints, but for what is [`LEFT_OUT`].
 pub(super) async fn apply_all(client: &Client) -> anyhow::Result<()> {
     for object in windlass::commands::manifests::objects()? {
-        let left_out = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
-        if left_out.iter().all(|kind| object["kind"] != *kind) {
+        if LEFT_OUT.iter().all(|kind| object["kind"] != *kind) {
             apply(client, &object).await?;
         }
     }

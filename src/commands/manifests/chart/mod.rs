@@ -1,0 +1,127 @@
+//! The Helm chart: the manifests, with values in the place of what users change.
+
+mod part;
+mod template;
+mod values;
+
+use serde_json::{Value, json};
+use windlass_operator::admission::{AdmissionService, CERTIFICATES_ACCOUNT};
+
+use self::{part::parts, template::Template};
+use super::{
+    command::ManifestFile,
+    deployment,
+    document::{Document, NAME},
+};
+
+/// A file of the chart.
+#[derive(Debug)]
+pub(super) struct ChartFile {
+    /// Relative to the chart's folder.
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+/// Keeps Helm from deleting a CustomResourceDefinition, and with it every object of that kind and the Secrets of certificates.
+const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
+
+/// The oldest Kubernetes that knows all fields of the manifests: `lifecycle.preStop.sleep` is on by default since then.
+const KUBE_VERSION: &str = ">=1.30.0-0";
+
+/// Every file of the chart, of those of the manifests.
+///
+/// # Errors
+///
+/// When something cannot be written as YAML or JSON.
+pub(super) fn files(manifests: impl Iterator<Item = ManifestFile>) -> anyhow::Result<Vec<ChartFile>> {
+    let file = |path: &str, text: String| ChartFile {
+        path: path.to_owned(),
+        text,
+    };
+    let mut files = vec![
+        file("Chart.yaml", Document::new(metadata()).text()?),
+        file("values.yaml", values::yaml()?),
+        file(
+            "values.schema.json",
+            serde_json::to_string_pretty(&values::schema())? + "\n",
+        ),
+        file("templates/NOTES.txt", NOTES.to_owned()),
+    ];
+    for part in parts(manifests) {
+        files.push(file(&format!("templates/{}", part.name), part.text()?));
+    }
+    Ok(files)
+}
+
+/// What Helm says after an installation.
+const NOTES: &str = r#"Windlass runs in the namespace {{ .Release.Namespace }}.
+Its pods run with the Pod Security Standard "restricted": to have it enforced,
+  kubectl label namespace {{ .Release.Namespace }} pod-security.kubernetes.io/enforce=restricted
+{{- if .Values.policies.enabled }}
+Before you uninstall it or turn policies off, have no write wait for their answer any more:
+  kubectl annotate service windlass-policies -n {{ .Release.Namespace }} windlass.dev/disarmed=true
+  kubectl wait --for=delete mutatingwebhookconfiguration/windlass-policies validatingwebhookconfiguration/windlass-policies
+{{- end }}
+helm uninstall keeps the CustomResourceDefinitions, and so all certificates, their keys and their Secrets.
+"#;
+
+fn metadata() -> Value {
+    json!({
+        "apiVersion": "v2",
+        "name": NAME,
+        "description": env!("CARGO_PKG_DESCRIPTION"),
+        "type": "application",
+        "version": env!("CARGO_PKG_VERSION"),
+        "appVersion": deployment::TAG,
+        "kubeVersion": KUBE_VERSION,
+        "home": env!("CARGO_PKG_REPOSITORY"),
+        "sources": [env!("CARGO_PKG_REPOSITORY")],
+        "keywords": ["operator", "olm", "webhook", "certificate", "ca"],
+    })
+}
+
+/// A document with values in it.
+fn template(mut document: Document) -> anyhow::Result<String> {
+    let mut template = Template::default();
+    let object = &mut document.object;
+    match object["kind"].as_str() {
+        Some("CustomResourceDefinition") => object["metadata"]["annotations"][KEEP.0] = KEEP.1.into(),
+        Some("Deployment") => fill_in(object, &mut template),
+        _ => {}
+    }
+    Ok(template.text(&document.text()?))
+}
+
+/// The value under which the settings are of a Deployment.
+fn role(deployment: &Value) -> &'static str {
+    let name = deployment["metadata"]["name"].as_str();
+    if name == Some(CERTIFICATES_ACCOUNT) {
+        "certificates"
+    } else if name == Some(AdmissionService::POLICIES.name) {
+        "policies"
+    } else {
+        "bundles"
+    }
+}
+
+fn fill_in(deployment: &mut Value, template: &mut Template) {
+    let role = role(deployment);
+    deployment["spec"]["replicas"] = template.scalar("{{ .Values.replicas }}");
+    let pod = &mut deployment["spec"]["template"]["spec"];
+    for field in ["imagePullSecrets", "nodeSelector", "tolerations", "affinity"] {
+        pod[field] = template.field(field);
+    }
+    pod["volumes"] = template.field(&format!("{role}.volumes"));
+    let container = &mut pod["containers"][0];
+    container["image"] = template.scalar(IMAGE);
+    container["imagePullPolicy"] = template.field("image.pullPolicy");
+    container["resources"] = template.field("resources");
+    container["volumeMounts"] = template.field(&format!("{role}.volumeMounts"));
+    if let Some(arguments) = container["args"].as_array_mut() {
+        arguments.push(template.items(&format!("{role}.extraArgs")));
+    }
+}
+
+/// The image: by its digest, if there is one.
+const IMAGE: &str = "\"{{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | \
+                     default .Chart.AppVersion }}{{ end }}\"";

@@ -1,0 +1,71 @@
+//! Which manifests are in which template, and which value turns them on.
+
+use super::template;
+use crate::commands::manifests::{command::ManifestFile, document::Document};
+
+/// A template.
+pub(super) struct Part {
+    /// The name of the file in `templates`.
+    pub(super) name: &'static str,
+    documents: Vec<Document>,
+    /// The value that turns it on; always there where there is none.
+    condition: Option<&'static str>,
+}
+
+/// The templates. The namespace is Helm's to make, and what OLM, Cluster API or Karmada may have brought is in none.
+pub(super) fn parts(manifests: impl Iterator<Item = ManifestFile>) -> Vec<Part> {
+    manifests.flat_map(of).collect()
+}
+
+fn of(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
+    let part = |condition| Part {
+        name,
+        documents,
+        condition,
+    };
+    match name {
+        "custom-resource-definitions.yaml" | "user-facing-roles.yaml" => vec![part(None)],
+        "certificates.yaml" => vec![part(Some("certificates.enabled"))],
+        "rbac.yaml" | "deployment.yaml" | "guard.yaml" => vec![part(Some("bundles.enabled"))],
+        "policies.yaml" => vec![part(Some("policies.enabled"))],
+        "monitoring.yaml" | "dashboard.yaml" => vec![part(Some("monitoring.enabled"))],
+        "namespace.yaml" => part(None).around_the_namespace(),
+        _ => Vec::new(),
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    /// The template.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written as YAML.
+    pub(super) fn text(self) -> anyhow::Result<String> {
+        let documents = self.documents.into_iter().map(template);
+        let documents = documents.collect::<anyhow::Result<Vec<_>>>()?.join("---\n");
+        Ok(match self.condition {
+            Some(condition) => format!("{{{{- if .Values.{condition} }}}}\n{documents}{{{{- end }}}}\n"),
+            None => documents,
+        })
+    }
+
+    /// What holds for the pods in the namespace, without that.
+    fn around_the_namespace(self) -> Vec<Self> {
+        let of = |kind: &'static str| move |document: &Document| document.object["kind"] == kind;
+        let (policies, others): (Vec<_>, Vec<_>) = self.documents.into_iter().partition(of("NetworkPolicy"));
+        vec![
+            Self {
+                name: "priority-class.yaml",
+                documents: others.into_iter().filter(of("PriorityClass")).collect(),
+                condition: None,
+            },
+            Self {
+                name: "network-policy.yaml",
+                documents: policies,
+                condition: Some("networkPolicy.enabled"),
+            },
+        ]
+    }
+}
