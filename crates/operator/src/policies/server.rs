@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tracing::{info, warn};
-use windlass_cluster::{Cluster, Index, RequestError, kinds, telemetry::chain};
+use windlass_cluster::{Cluster, Index, RequestError, telemetry::chain};
 use windlass_object::GoDuration;
 
 use super::{
@@ -36,6 +36,7 @@ use super::{
 use crate::{
     admission::{Bodies, InvalidReview, ReadBodyError},
     connections::ClientAddress,
+    namespaces::namespace,
 };
 
 /// The path that override policies answer at.
@@ -214,18 +215,14 @@ impl PolicyServer {
         }
     }
 
-    /// The Namespace that an object is in. One that was created a moment ago may not have been seen yet.
+    /// The Namespace that an object is in.
     async fn namespace_of(&self, review: &PolicyReview) -> Result<Option<Arc<Value>>, AnswerError> {
         let name = review.attributes(None)?.namespace().to_owned();
         if name.is_empty() {
             return Ok(None);
         }
-        let key = kinds::NAMESPACE.object(None, &name);
-        if let Some(namespace) = self.index.find(&key) {
-            return Ok(Some(namespace));
-        }
-        let read = self.cluster.read(&key).await;
-        Ok(read.map_err(AnswerError::Namespace)?.map(Arc::new))
+        let found = namespace(&self.index, &self.cluster, &name).await;
+        found.map_err(AnswerError::Namespace)
     }
 }
 
