@@ -34,7 +34,7 @@ use super::{
     verdict::Verdict,
 };
 use crate::{
-    admission::{Bodies, InvalidReview, ReadBodyError},
+    admission::{Bodies, InvalidReview, ReadBodyError, SHORT_BODY},
     connections::ClientAddress,
     namespaces::namespace,
 };
@@ -106,9 +106,6 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest that an API server waits.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most bytes of a body that are read between other requests: for longer ones a thread is taken.
-const SHORT_BODY: usize = 64 << 10;
-
 // === impl PolicyServer ===
 
 impl PolicyServer {
@@ -168,6 +165,7 @@ impl PolicyServer {
         deadline: Instant,
     ) -> Result<Value, AnswerError> {
         let body = self.bodies.read_whole(client, request).await?;
+        // A longer one takes a thread: reading it would be in the way of others.
         let review = if body.bytes.len() <= SHORT_BODY {
             PolicyReview::read(&body.bytes)?
         } else {
