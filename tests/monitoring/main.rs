@@ -214,6 +214,25 @@ fn every_alert_has_a_page_and_a_summary() {
 }
 
 #[test]
+fn the_table_of_alerts_says_what_the_rules_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let written = fs::read_to_string(root.join("docs/monitoring.md")).unwrap();
+    let (_, table) = written.split_once("\n| alert |").expect("no table of alerts");
+    // After the rest of its head, and the line below that.
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<_> = rows.collect();
+    let expected: Vec<_> = rules()
+        .iter()
+        .map(|rule| {
+            let alert = text(rule, "alert");
+            let (severity, after) = (text(&rule["labels"], "severity"), text(rule, "for"));
+            format!("| [{alert}](runbooks/{alert}.md) | {severity} | {after} |")
+        })
+        .collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
 fn every_alert_fires_and_no_other_with_it() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(

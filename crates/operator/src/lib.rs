@@ -22,6 +22,7 @@ mod interpretation;
 pub mod leaving;
 mod listener;
 mod metrics;
+mod namespaces;
 mod operator;
 mod other_leader;
 pub mod policies;

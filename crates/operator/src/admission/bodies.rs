@@ -27,10 +27,19 @@ use crate::connections::ClientAddress;
 /// Reads bodies.
 pub(crate) struct Bodies {
     turns: Semaphore,
-    /// Those of each client that has some.
-    clients: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
-    /// For what is kept whole, in units of [`ROOM_UNIT`].
-    room: Arc<Semaphore>,
+    /// Those of each client that has some, for each size.
+    clients: Mutex<HashMap<(IpAddr, BodySize), Weak<Semaphore>>>,
+    /// For short ones that are kept whole, in units of [`ROOM_UNIT`].
+    short_room: Arc<Semaphore>,
+    /// For long ones.
+    long_room: Arc<Semaphore>,
+}
+
+/// What bodies wait for one another: short ones never for long ones, of which a few fill the room while they are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum BodySize {
+    Short,
+    Long,
 }
 
 /// A body that is kept whole, and the room that it takes for as long as anything of it is kept.
@@ -55,8 +64,14 @@ pub(crate) enum ReadBodyError {
 /// The longest body that is read: both states of an object, each of which may take 3 MiB in a request.
 pub(crate) const LONGEST_BODY: usize = 7 << 20;
 
-/// How many bytes of bodies are kept whole at a time: as trees they take up to forty times as much.
-const ROOM: usize = 8 << 20;
+/// The most bytes of a short body.
+pub(crate) const SHORT_BODY: usize = 64 << 10;
+
+/// How many bytes of short bodies are kept whole at a time: as trees they take up to forty times as much.
+const SHORT_ROOM: usize = 1 << 20;
+
+/// How many of long ones: one of the longest fits.
+const LONG_ROOM: usize = LONGEST_BODY;
 
 /// In what units room is given.
 const ROOM_UNIT: usize = 1 << 10;
@@ -77,7 +92,8 @@ impl Default for Bodies {
         Self {
             turns: Semaphore::new(BODIES),
             clients: Mutex::default(),
-            room: Arc::new(Semaphore::new(ROOM / ROOM_UNIT)),
+            short_room: Arc::new(Semaphore::new(SHORT_ROOM / ROOM_UNIT)),
+            long_room: Arc::new(Semaphore::new(LONG_ROOM / ROOM_UNIT)),
         }
     }
 }
@@ -98,16 +114,19 @@ impl Bodies {
         // More than the longest is refused as it is read.
         let length: usize = length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY);
         let units = u32::try_from(length.div_ceil(ROOM_UNIT).max(1)).unwrap_or(u32::MAX);
-        let own = self.of(client);
-        let turn = async {
-            let room = self.room.clone().acquire_many_owned(units);
-            Some((
-                own.acquire().await.ok()?,
-                self.turns.acquire().await.ok()?,
-                room.await.ok()?,
-            ))
+        let (size, room) = if length <= SHORT_BODY {
+            (BodySize::Short, &self.short_room)
+        } else {
+            (BodySize::Long, &self.long_room)
         };
-        let Ok(Some((_own, _turn, room))) = timeout(TURN, turn).await else {
+        let own = self.of(client, size);
+        let turn = async {
+            let own = own.acquire().await.ok()?;
+            let room = room.clone().acquire_many_owned(units).await.ok()?;
+            // The last: whoever waits for room is in the way of nobody else.
+            Some((own, room, self.turns.acquire().await.ok()?))
+        };
+        let Ok(Some((_own, room, _turn))) = timeout(TURN, turn).await else {
             return Err(ReadBodyError::Busy);
         };
         let bytes = timeout(BODY, Bytes::from_request(request, &())).await;
@@ -126,7 +145,8 @@ impl Bodies {
         request: Request,
         parse: impl FnOnce(&[u8]) -> Result<T, InvalidReview>,
     ) -> Result<T, ReadBodyError> {
-        let own = self.of(client);
+        // Whatever their sizes are: they need no room, and none waits for long.
+        let own = self.of(client, BodySize::Short);
         let turn = async { Some((own.acquire().await.ok()?, self.turns.acquire().await.ok()?)) };
         let turn: Option<(SemaphorePermit<'_>, SemaphorePermit<'_>)> =
             timeout(TURN, turn).await.unwrap_or_default();
@@ -138,14 +158,14 @@ impl Bodies {
         Ok(parse(&body)?)
     }
 
-    fn of(&self, ClientAddress(client): ClientAddress) -> Arc<Semaphore> {
+    fn of(&self, ClientAddress(client): ClientAddress, size: BodySize) -> Arc<Semaphore> {
         let mut clients = self.clients.lock();
         clients.retain(|_, turns| turns.strong_count() > 0);
-        if let Some(turns) = clients.get(&client).and_then(Weak::upgrade) {
+        if let Some(turns) = clients.get(&(client, size)).and_then(Weak::upgrade) {
             return turns;
         }
         let turns = Arc::new(Semaphore::new(1));
-        clients.insert(client, Arc::downgrade(&turns));
+        clients.insert((client, size), Arc::downgrade(&turns));
         turns
     }
 }
@@ -166,5 +186,57 @@ impl ReadBodyError {
 impl IntoResponse for ReadBodyError {
     fn into_response(self) -> Response {
         (self.status(), self.to_string()).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    /// A part of the room for long ones, and less than a body may have by default.
+    const LARGE: usize = 1 << 20;
+
+    fn request(length: usize) -> Request {
+        Request::post("/")
+            .header(CONTENT_LENGTH, length)
+            .body(Body::from(vec![b' '; length]))
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_short_body_waits_for_no_long_one_that_finds_no_room() {
+        let bodies = Bodies::default();
+        let client = ClientAddress([127, 0, 0, 1].into());
+        let mut worked_on = Vec::new();
+        for _ in 0..LONG_ROOM / LARGE {
+            worked_on.push(bodies.read_whole(client, request(LARGE)).await.unwrap());
+        }
+        let mut waiting = Box::pin(bodies.read_whole(client, request(SHORT_BODY + 1)));
+        assert!(futures::poll!(&mut waiting).is_pending(), "there is room");
+        let short = bodies.read_whole(client, request(SHORT_BODY));
+        tokio::select! {
+            biased;
+            _ = &mut waiting => panic!("the long one went first"),
+            short = short => assert_eq!(short.unwrap().bytes.len(), SHORT_BODY),
+        }
+        drop(worked_on);
+        assert_eq!(waiting.await.unwrap().bytes.len(), SHORT_BODY + 1);
+    }
+
+    #[tokio::test]
+    async fn no_more_is_kept_than_there_is_room_for() {
+        let bodies = Bodies::default();
+        let client = ClientAddress([127, 0, 0, 1].into());
+        let mut kept = Vec::new();
+        for _ in 0..SHORT_ROOM / SHORT_BODY {
+            kept.push(bodies.read_whole(client, request(SHORT_BODY)).await.unwrap());
+        }
+        tokio::time::pause();
+        let refused = bodies.read_whole(client, request(1)).await;
+        assert!(matches!(refused, Err(ReadBodyError::Busy)));
+        kept.pop();
+        assert!(bodies.read_whole(client, request(1)).await.is_ok());
     }
 }

@@ -12,7 +12,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bodies::{Bodies, ReadBodyError};
+pub(crate) use bodies::{Bodies, ReadBodyError, SHORT_BODY};
 pub(crate) use certificate::CertificateResolver;
 pub use guard::{PATH, REMOVAL_PATH};
 pub use review::InvalidReview;

@@ -6,7 +6,6 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use windlass_api::BundleDeployment;
 use windlass_bundle::{Files, check, render, sources};
-use windlass_cluster::kinds;
 use windlass_object::object;
 
 use super::{
@@ -22,6 +21,7 @@ use crate::{
         plan::Plan,
         status::Milestone,
     },
+    namespaces::namespace,
     policies::POLICY_KINDS,
 };
 
@@ -120,12 +120,8 @@ impl BundleReconciler {
             if namespaces.contains_key(name) {
                 continue;
             }
-            let live = self
-                .context
-                .cluster
-                .read(&kinds::NAMESPACE.object(None, name))
-                .await?;
-            namespaces.insert(name.to_owned(), namespace_as_seen(name, live.as_ref()));
+            let live = namespace(&self.context.index, &self.context.cluster, name).await?;
+            namespaces.insert(name.to_owned(), namespace_as_seen(name, live.as_deref()));
         }
         Ok(namespaces)
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_cluster::telemetry::Reading;
 use windlass_object::{names, object};
 
-use super::state::{StateMetric, by, conditions, number, single};
+use super::state::{StateMetric, by, conditions, marked, number, single};
 
 pub(super) const METRICS: &[StateMetric] = &[
     StateMetric {
@@ -43,9 +43,10 @@ pub(super) const METRICS: &[StateMetric] = &[
 ];
 
 fn info(bundle: &Value) -> Vec<Reading> {
-    let text = |field| Some(object::text(bundle, &format!("/status/installed/{field}"))?.to_owned());
-    let labels = || Some(vec![("package", text("package")?), ("version", text("version")?)]);
-    labels().map(|labels| (labels, 1)).into_iter().collect()
+    marked(["package", "version"].map(|field| {
+        let pointer = format!("/status/installed/{field}");
+        (field, object::text(bundle, &pointer))
+    }))
 }
 
 /// How many are in each state.

@@ -5,7 +5,7 @@ use windlass_cluster::telemetry::Reading;
 use windlass_object::object;
 use windlass_trust::rotation::Reason;
 
-use super::state::{StateMetric, by, conditions, number, single, time};
+use super::state::{StateMetric, by, conditions, marked, number, single, time};
 
 pub(super) const METRICS: &[StateMetric] = &[
     StateMetric {
@@ -68,11 +68,7 @@ fn by_ca(read: impl Fn(&str) -> Option<i64>) -> Vec<Reading> {
 }
 
 fn phase(certificate: &Value) -> Vec<Reading> {
-    let phase = object::text(certificate, "/status/phase");
-    phase
-        .map(|phase| (vec![("phase", phase.to_owned())], 1))
-        .into_iter()
-        .collect()
+    marked([("phase", object::text(certificate, "/status/phase"))])
 }
 
 fn targets(certificate: &Value) -> Vec<Reading> {

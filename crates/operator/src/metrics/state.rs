@@ -91,6 +91,15 @@ pub(super) fn single(value: Option<i64>) -> Vec<Reading> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
 }
 
+/// 1 with these labels, where all of them are known.
+pub(super) fn marked<const N: usize>(labels: [(&'static str, Option<&str>); N]) -> Vec<Reading> {
+    let labels = labels.into_iter();
+    let labels: Option<Vec<_>> = labels
+        .map(|(label, value)| Some((label, value?.to_owned())))
+        .collect();
+    labels.map(|labels| (labels, 1)).into_iter().collect()
+}
+
 /// The number at a pointer.
 pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
     object.pointer(pointer)?.as_i64()

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tracing::{info, warn};
-use windlass_cluster::{Cluster, Index, RequestError, kinds, telemetry::chain};
+use windlass_cluster::{Cluster, Index, RequestError, telemetry::chain};
 use windlass_object::GoDuration;
 
 use super::{
@@ -34,8 +34,9 @@ use super::{
     verdict::Verdict,
 };
 use crate::{
-    admission::{Bodies, InvalidReview, ReadBodyError},
+    admission::{Bodies, InvalidReview, ReadBodyError, SHORT_BODY},
     connections::ClientAddress,
+    namespaces::namespace,
 };
 
 /// The path that override policies answer at.
@@ -105,9 +106,6 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest that an API server waits.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most bytes of a body that are read between other requests: for longer ones a thread is taken.
-const SHORT_BODY: usize = 64 << 10;
-
 // === impl PolicyServer ===
 
 impl PolicyServer {
@@ -167,6 +165,7 @@ impl PolicyServer {
         deadline: Instant,
     ) -> Result<Value, AnswerError> {
         let body = self.bodies.read_whole(client, request).await?;
+        // A longer one takes a thread: reading it would be in the way of others.
         let review = if body.bytes.len() <= SHORT_BODY {
             PolicyReview::read(&body.bytes)?
         } else {
@@ -214,18 +213,14 @@ impl PolicyServer {
         }
     }
 
-    /// The Namespace that an object is in. One that was created a moment ago may not have been seen yet.
+    /// The Namespace that an object is in.
     async fn namespace_of(&self, review: &PolicyReview) -> Result<Option<Arc<Value>>, AnswerError> {
         let name = review.attributes(None)?.namespace().to_owned();
         if name.is_empty() {
             return Ok(None);
         }
-        let key = kinds::NAMESPACE.object(None, &name);
-        if let Some(namespace) = self.index.find(&key) {
-            return Ok(Some(namespace));
-        }
-        let read = self.cluster.read(&key).await;
-        Ok(read.map_err(AnswerError::Namespace)?.map(Arc::new))
+        let found = namespace(&self.index, &self.cluster, &name).await;
+        found.map_err(AnswerError::Namespace)
     }
 }
 

@@ -160,7 +160,12 @@ mod tests {
         assert_eq!(turns.quick.available_permits(), QUICK_TURNS);
         assert_eq!(turns.slow.available_permits(), 1);
 
-        let _crowd = turns.waiting.clone().acquire_many_owned(64).await.unwrap();
+        let _crowd = turns
+            .waiting
+            .clone()
+            .acquire_many_owned(u32::try_from(WAITING).unwrap())
+            .await
+            .unwrap();
         spin(&turns, Instant::now() + PATIENCE).await.await.unwrap();
         assert!(turns.take(Instant::now()).await.is_some(), "turns are kept");
     }

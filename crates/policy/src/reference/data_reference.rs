@@ -42,6 +42,30 @@ pub enum DataReference {
     Http(HttpRequest),
 }
 
+/// Objects that are meant by a [`DataReference`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReferencedObjects<'a> {
+    /// Their apiVersion.
+    pub api_version: &'a str,
+    /// Their kind.
+    pub kind: &'a str,
+    /// Their namespace; empty where the whole cluster is meant.
+    pub namespace: &'a str,
+    /// Whether they must be in that namespace.
+    pub is_confined: bool,
+    /// Which of those.
+    pub which: WhichObjects<'a>,
+}
+
+/// Which of the objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WhichObjects<'a> {
+    /// The one of that name.
+    Named(&'a str),
+    /// All whose labels fit a LabelSelector.
+    Labelled(&'a Value),
+}
+
 /// A request to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpRequest {
@@ -73,6 +97,49 @@ pub enum FetchedAnswer {
 pub struct Answers(HashMap<DataReference, FetchedAnswer>);
 
 // === impl DataReference ===
+
+impl DataReference {
+    /// The objects that are meant.
+    ///
+    /// # Errors
+    ///
+    /// When a server is to be asked: how.
+    pub fn objects(&self) -> Result<ReferencedObjects<'_>, &HttpRequest> {
+        let (api_version, kind, namespace, is_confined, which) = match self {
+            Self::Object {
+                api_version,
+                kind,
+                namespace,
+                name,
+                is_confined,
+            } => (
+                api_version,
+                kind,
+                namespace,
+                is_confined,
+                WhichObjects::Named(name),
+            ),
+            Self::Objects {
+                api_version,
+                kind,
+                namespace,
+                label_selector,
+                is_confined,
+            } => {
+                let which = WhichObjects::Labelled(label_selector);
+                (api_version, kind, namespace, is_confined, which)
+            }
+            Self::Http(request) => return Err(request),
+        };
+        Ok(ReferencedObjects {
+            api_version,
+            kind,
+            namespace,
+            is_confined: *is_confined,
+            which,
+        })
+    }
+}
 
 /// As it is named where it fails. Parameters and headers may be secret.
 impl fmt::Display for DataReference {

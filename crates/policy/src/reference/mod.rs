@@ -10,6 +10,8 @@ mod rule_references;
 #[cfg(test)]
 mod tests;
 
-pub use self::data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest};
+pub use self::data_reference::{
+    Answers, DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects,
+};
 pub(crate) use self::read::check_url;
 pub(crate) use self::rule_references::{ReferenceResolution, RuleReferences};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use windlass_object::{label_selector, object};
 
-use crate::{DataReference, FetchedAnswer, HttpRequest, api::HttpMethod};
+use crate::{DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects, api::HttpMethod};
 
 /// Objects of a cluster, and what servers answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,56 +27,27 @@ pub struct KnownResponse {
     pub answer: FetchedAnswer,
 }
 
-/// Which object is looked for.
-struct Wanted<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    namespace: &'a str,
-    is_confined: bool,
-}
-
 // === impl KnownData ===
 
 impl KnownData {
     /// What comes of fetching something, where these are all there is; what an earlier one knows counts before the same in a later
     /// one.
     pub fn answer(known: &[&Self], reference: &DataReference) -> FetchedAnswer {
-        match reference {
-            DataReference::Object {
-                api_version,
-                kind,
-                namespace,
-                name,
-                is_confined,
-            } => {
-                let wanted = Wanted {
-                    api_version,
-                    kind,
-                    namespace,
-                    is_confined: *is_confined,
-                };
+        let wanted = match reference.objects() {
+            Ok(wanted) => wanted,
+            Err(request) => return response(known, request),
+        };
+        match wanted.which {
+            WhichObjects::Named(name) => {
                 let mut objects = known.iter().flat_map(|known| &known.objects);
-                let found = objects.find(|object| wanted.is_met_by(object) && text(object, "name") == name);
+                let found = objects.find(|object| is_there(&wanted, object) && text(object, "name") == name);
                 found.map_or(FetchedAnswer::NotFound, |object| {
                     FetchedAnswer::Found(object.clone())
                 })
             }
-            DataReference::Objects {
-                api_version,
-                kind,
-                namespace,
-                label_selector,
-                is_confined,
-            } => {
-                let wanted = Wanted {
-                    api_version,
-                    kind,
-                    namespace,
-                    is_confined: *is_confined,
-                };
-                FetchedAnswer::Found(wanted.with_labels(known, label_selector).into())
+            WhichObjects::Labelled(selector) => {
+                FetchedAnswer::Found(with_labels(known, &wanted, selector).into())
             }
-            DataReference::Http(request) => response(known, request),
         }
     }
 
@@ -105,42 +76,39 @@ fn response(known: &[&KnownData], request: &HttpRequest) -> FetchedAnswer {
     )
 }
 
-// === impl Wanted ===
+/// Whether an object is of the kind, and where it is looked for. Objects without a namespace are everywhere, but not for those
+/// who see no other namespace.
+fn is_there(wanted: &ReferencedObjects<'_>, object: &Value) -> bool {
+    let has = |pointer, wanted| object::text(object, pointer) == Some(wanted);
+    let namespace = text(object, "namespace");
+    has("/apiVersion", wanted.api_version)
+        && has("/kind", wanted.kind)
+        && (namespace == wanted.namespace || namespace.is_empty() && !wanted.is_confined)
+}
 
-impl Wanted<'_> {
-    /// Whether an object is of the kind, and where it is looked for. Objects without a namespace are everywhere, but not for those
-    /// who see no other namespace.
-    fn is_met_by(&self, object: &Value) -> bool {
-        let has = |pointer, wanted| object::text(object, pointer) == Some(wanted);
-        let namespace = text(object, "namespace");
-        has("/apiVersion", self.api_version)
-            && has("/kind", self.kind)
-            && (namespace == self.namespace || namespace.is_empty() && !self.is_confined)
-    }
-
-    fn with_labels(&self, known: &[&KnownData], selector: &Value) -> Vec<Value> {
-        let is_anywhere = self.namespace.is_empty() && !self.is_confined;
-        let is_there = |object: &&Value| {
-            let namespace = if is_anywhere {
-                text(object, "namespace")
-            } else {
-                self.namespace
-            };
-            Wanted { namespace, ..*self }.is_met_by(object)
+fn with_labels(known: &[&KnownData], wanted: &ReferencedObjects<'_>, selector: &Value) -> Vec<Value> {
+    let is_anywhere = wanted.namespace.is_empty() && !wanted.is_confined;
+    let is_wanted = |object: &&Value| {
+        let namespace = if is_anywhere {
+            text(object, "namespace")
+        } else {
+            wanted.namespace
         };
-        let mut places = HashSet::new();
-        let fits = |object: &&Value| {
-            let labels = object.pointer("/metadata/labels").unwrap_or(&Value::Null);
-            label_selector::matches(selector, labels)
-        };
-        let objects = known.iter().flat_map(|known| &known.objects);
-        objects
-            .filter(is_there)
-            .filter(|object| places.insert((text(object, "namespace"), text(object, "name"))))
-            .filter(fits)
-            .cloned()
-            .collect()
-    }
+        let wanted = ReferencedObjects { namespace, ..*wanted };
+        is_there(&wanted, object)
+    };
+    let mut places = HashSet::new();
+    let fits = |object: &&Value| {
+        let labels = object.pointer("/metadata/labels").unwrap_or(&Value::Null);
+        label_selector::matches(selector, labels)
+    };
+    let objects = known.iter().flat_map(|known| &known.objects);
+    objects
+        .filter(is_wanted)
+        .filter(|object| places.insert((text(object, "namespace"), text(object, "name"))))
+        .filter(fits)
+        .cloned()
+        .collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ mod reference_client;
 mod servers;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;
 mod tokens;
 mod watched_kinds;
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use policy::{DataReference, FetchedAnswer};
+use policy::{DataReference, FetchedAnswer, WhichObjects};
 use serde_json::Value;
 use windlass_cluster::{Cluster, Kind, RequestError, kinds, telemetry::chain};
 use windlass_object::object;
@@ -45,39 +45,23 @@ impl ReferredObjects {
     /// The object or the objects that are meant. That one is not there is said by the API server only: a watch may not have seen it
     /// yet.
     pub(super) async fn answer(&self, reference: &DataReference) -> FetchedAnswer {
-        let answer = match reference {
-            DataReference::Object {
-                api_version,
-                kind,
-                namespace,
-                name,
-                is_confined,
-            } => {
-                let kind = Kind::named(api_version.clone(), kind.clone());
-                let found = self.one(reference, &kind, namespace, name).await;
-                found.and_then(|found| match found {
-                    Some(found) => confined(found, namespace, *is_confined).map(FetchedAnswer::Found),
-                    None => Ok(FetchedAnswer::NotFound),
-                })
+        let Ok(wanted) = reference.objects() else {
+            return FetchedAnswer::Failed("is not an object".to_owned());
+        };
+        let kind = Kind::named(wanted.api_version.to_owned(), wanted.kind.to_owned());
+        let namespace = wanted.namespace;
+        let seen = |found| confined(found, namespace, wanted.is_confined);
+        let answer = match wanted.which {
+            WhichObjects::Named(name) => match self.one(reference, &kind, namespace, name).await {
+                Ok(Some(found)) => seen(found).map(FetchedAnswer::Found),
+                Ok(None) => Ok(FetchedAnswer::NotFound),
+                Err(problem) => Err(problem),
+            },
+            WhichObjects::Labelled(selector) => {
+                let found = self.labelled(&kind, namespace, selector).await;
+                let found: Result<Vec<_>, _> = found.and_then(|found| found.into_iter().map(seen).collect());
+                found.map(|found| FetchedAnswer::Found(found.into()))
             }
-            DataReference::Objects {
-                api_version,
-                kind,
-                namespace,
-                label_selector,
-                is_confined,
-            } => {
-                let kind = Kind::named(api_version.clone(), kind.clone());
-                let found = self.labelled(&kind, namespace, label_selector).await;
-                let found = found.and_then(|found| {
-                    let found = found.into_iter();
-                    found
-                        .map(|found| confined(found, namespace, *is_confined))
-                        .collect()
-                });
-                found.map(|found: Vec<_>| FetchedAnswer::Found(found.into()))
-            }
-            DataReference::Http(_) => Err("is not an object".to_owned()),
         };
         answer.unwrap_or_else(FetchedAnswer::Failed)
     }
