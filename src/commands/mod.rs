@@ -16,6 +16,7 @@ mod install;
 mod interpret;
 pub mod leader_election;
 pub mod manifests;
+mod missing_rights;
 mod policy;
 mod render;
 mod rollback;
