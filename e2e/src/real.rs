@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let can = |disruption: &Disruption| match disruption {
         Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
         Disruption::Faults => false,
-        Disruption::Controllers | Disruption::AdmissionPolicies => true,
+        Disruption::Controllers | Disruption::AdmissionPolicies | Disruption::Impersonation => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
     };
@@ -148,6 +148,7 @@ fn why_not(disruption: Disruption) -> &'static str {
         Disruption::Faults => "only the sandbox misbehaves when it is told to",
         Disruption::Controllers => "this cluster runs no controllers",
         Disruption::AdmissionPolicies => "this cluster has no admission policies",
+        Disruption::Impersonation => "this cluster lets nobody be impersonated",
         Disruption::ControllerRuntime => {
             "E2E_WEBHOOK_SERVER names no program: e2e/go-program webhook-server builds it"
         }

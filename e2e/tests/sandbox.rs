@@ -26,6 +26,7 @@ fn main() -> ExitCode {
                 Disruption::Cainjector,
                 Disruption::Controllers,
                 Disruption::AdmissionPolicies,
+                Disruption::Impersonation,
             ];
             let is_left_out = scenario.needs.iter().any(|need| lacks.contains(need));
             let durations = durations.clone();

@@ -18,6 +18,7 @@ mod interpret;
 pub mod leader_election;
 mod man;
 pub mod manifests;
+mod missing_rights;
 mod policy;
 mod render;
 mod rollback;

@@ -129,6 +129,10 @@ impl Args {
             start_logs(self.log_format);
             let options = self.options()?;
             let config = configuration(self.kubeconfig.as_deref()).await?;
+            ensure!(
+                config.auth_info.impersonate.is_none(),
+                "the kubeconfig acts as another user, and so would whoever Windlass acts for: remove `as` from it"
+            );
             let client = client(lasting(config))?;
             Operator::new(client, options).run(shutdown()?).await?;
             Ok(ExitCode::SUCCESS)

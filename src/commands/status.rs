@@ -15,6 +15,7 @@ use super::{
     arguments,
     cluster::{ClusterArgs, explained, list, typed},
     history::table_of,
+    missing_rights,
 };
 use crate::terminal::{Format, Table, print};
 
@@ -25,6 +26,11 @@ pub(super) struct Args {
     /// Name of a BundleDeployment [default: all].
     #[arg(value_parser = arguments::bundle_deployment)]
     name: Option<String>,
+
+    /// Only print roles and bindings that give the ServiceAccount of the BundleDeployment what it lacks, as YAML to be
+    /// reviewed and applied.
+    #[arg(long, requires = "name", conflicts_with = "output")]
+    missing_rights: bool,
 
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
@@ -70,7 +76,12 @@ impl Args {
         let Some(object) = cluster.read(&key).await.map_err(explained)? else {
             bail!("{key} not found");
         };
-        let entry = Entry::of(typed(object)?);
+        let deployment = typed(object)?;
+        if self.missing_rights {
+            print!("{}", missing_rights::documents(&deployment)?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let entry = Entry::of(deployment);
         print(self.output, &entry, || entry.details(now))?;
         Ok(ExitCode::SUCCESS)
     }

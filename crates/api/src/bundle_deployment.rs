@@ -14,6 +14,7 @@ use windlass_crd::{
 use windlass_object::GoDuration;
 
 use crate::{
+    missing_rights::MissingRights,
     revision_status::{BundleRevision, InstalledRevision, NextRevision},
     serving_certificate::{default_ca_duration, default_duration},
 };
@@ -29,7 +30,7 @@ use crate::{
     category = "windlass",
     status = "BundleDeploymentStatus",
     derive = "PartialEq",
-    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven. Whoever can create or change one is cluster-admin: the bundle brings its own roles and pods.",
+    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven. Whoever can create or change one is cluster-admin, unless an admission policy has it name a serviceAccountName: the bundle brings its own roles and pods.",
     validation = Rule::new("self.metadata.name.size() <= 63").message("metadata.name must be no more than 63 characters: it is used as a label value"),
     printcolumn(name = "Installed", type_ = "string", json_path = ".status.installed.version"),
     printcolumn(name = "Next", type_ = "string", json_path = ".status.next.version"),
@@ -63,6 +64,16 @@ pub struct BundleDeploymentSpec {
         )
     )]
     pub watch_namespaces: Vec<String>,
+    /// Name of a ServiceAccount in `namespace`. If set, the objects of the bundle are created, changed and deleted as that
+    /// account, so that an install gives no rights that the account lacks. If not set, they are written with the rights of
+    /// Windlass, which can grant anything. An install for which rights are missing is refused, and status.missingRights
+    /// says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub service_account_name: Option<String>,
     /// Source of the bundle: exactly one of directory, configMaps and image.
     pub source: Source,
     /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
@@ -278,6 +289,10 @@ pub struct BundleDeploymentStatus {
     /// Storage migrations: CustomResourceDefinitions whose objects are being rewritten in a new storage version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage_migrations: Vec<Migration>,
+    /// Rights that spec.serviceAccountName lacks for what spec asks for. `windlass status NAME --missing-rights` prints
+    /// them as roles and bindings that can be applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_rights: Vec<MissingRights>,
     /// Accepted: nothing speaks against what spec asks for. Installed: every object is applied. Available and Armed: the
     /// Deployments of the installed revision are available and its other objects healthy, and API traffic goes to all its
     /// webhooks; of the next one, while none is installed. Migrated: every object is stored in the version that the bundle stores. Progressing: the

@@ -10,6 +10,7 @@ pub mod bundle_deployment;
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod injection_target;
+mod missing_rights;
 mod revision_status;
 mod schemas;
 #[expect(
@@ -30,6 +31,7 @@ pub use injection_target::{
     CaBundleEncoding, CaBundlePath, CaBundleReaders, InjectionTarget, InjectionTargetSpec,
     InjectionTargetStatus,
 };
+pub use missing_rights::{MissingRights, PermissionRule};
 pub use revision_status::{BundleRevision, BundleStatus, InstalledRevision, NextRevision};
 pub use serving_certificate::{
     CaSpec, CaStatus, ContestedTarget, EndpointsStatus, FailingTarget, Generation, PrivateKeyAlgorithm,

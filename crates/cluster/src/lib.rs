@@ -1,6 +1,7 @@
 //! The shell around Kubernetes: watches that feed an index, apply and patch execution, leader election, events, the
 //! clock.
 
+mod acting;
 mod api_server_clock;
 pub mod apply;
 mod ask;
@@ -41,6 +42,7 @@ pub mod watches;
 pub mod worker;
 mod write_pace;
 
+pub use acting::{HeldRules, ServiceAccount};
 pub use api_server_clock::ApiServerClock;
 pub use change::{Change, ChangedObject};
 pub use clock::{Clock, SystemClock};

@@ -15,6 +15,7 @@ use windlass_object::{InCluster, ObjectKey};
 
 pub use crate::request_error::RequestError;
 use crate::{
+    acting::ServiceAccount,
     ask::ask,
     kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
@@ -34,6 +35,8 @@ pub struct Cluster {
     resources: Arc<Resources>,
     /// What the API server calls the user of `client`, once it has said it.
     pub(super) user: Arc<OnceCell<String>>,
+    /// As whom objects of the own cluster are read and written, if as another.
+    pub(super) deputy: Option<ServiceAccount>,
     timeout: Duration,
 }
 
@@ -67,6 +70,7 @@ impl Cluster {
             remote: None,
             resources: Arc::default(),
             user: Arc::default(),
+            deputy: None,
             timeout,
         }
     }
@@ -225,7 +229,7 @@ impl Cluster {
         }
         // Boxed: whoever waits for several requests has the room for each on the stack.
         let answer = Box::pin(async {
-            let request = request.map_err(kube::Error::BuildRequest)?;
+            let request = self.signed(key, request)?;
             let answer: Answer = client.request(request).await?;
             Ok(answer.metadata.resource_version)
         });
@@ -332,7 +336,8 @@ impl Cluster {
         let request = Request::get(&path)
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);
-        match self.send("discover", kind, request).await {
+        // What is served is no secret of an account.
+        match self.acting_as(None).send("discover", kind, request).await {
             Ok(list) => self.resources.learn(kind, &list),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
@@ -396,7 +401,7 @@ impl Cluster {
         let client = self.client_for(operation, subject)?;
         // Boxed, as above.
         let answer = Box::pin(async {
-            let request = request.map_err(kube::Error::BuildRequest)?;
+            let request = self.signed(subject, request)?;
             ask(&client, request).await
         });
         self.within_limit(operation, subject, answer).await
@@ -450,47 +455,4 @@ fn post_params(manager: &str) -> PostParams {
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::client::Body;
-    use parking_lot::Mutex;
-    use tower::{BoxError, service_fn};
-
-    use super::*;
-    use crate::kind::kinds;
-
-    #[tokio::test]
-    async fn a_name_that_leads_elsewhere_is_asked_of_nobody() {
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let log = asked.clone();
-        let service = service_fn(move |request: Request<Body>| {
-            log.lock().push(request.uri().path().to_owned());
-            async {
-                let secrets = json!({"name": "secrets", "kind": "Secret", "namespaced": true});
-                let list = json!({"resources": [secrets]}).to_string().into_bytes();
-                Ok::<_, BoxError>(http::Response::new(Body::from(list)))
-            }
-        });
-        let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(1));
-        for (namespace, name) in [
-            ("n", "../../kube-system/secrets/x"),
-            ("n", ".."),
-            ("n", "a?watch=true"),
-            ("n", "%2e%2e"),
-            ("n/pods", "a"),
-        ] {
-            let key = kinds::SECRET.object(Some(namespace), name);
-            for error in [
-                cluster.read(&key).await.unwrap_err(),
-                cluster.delete(&key, None).await.unwrap_err(),
-                cluster.patch_status(&key, &json!({}), "m").await.unwrap_err(),
-            ] {
-                assert!(error.is_rejection(), "{error}");
-            }
-        }
-        assert_eq!(*asked.lock(), [""; 0]);
-        let plain = kinds::SECRET.object(Some("n"), "system:a.b");
-        cluster.read(&plain).await.unwrap();
-        let paths = ["/api/v1", "/api/v1/namespaces/n/secrets/system:a.b"];
-        assert_eq!(*asked.lock(), paths);
-    }
-}
+mod tests;

@@ -148,6 +148,11 @@ impl Asked {
             if text(&event, "/user/username") != user {
                 continue;
             }
+            // What it did as another is judged by the rights of that one.
+            if event.get("impersonatedUser").is_some() {
+                used.insert(Right::impersonation());
+                continue;
+            }
             let right = Right::of(&event);
             let name = match by_name.contains(&right) {
                 true => text(&event, "/objectRef/name"),
@@ -182,6 +187,15 @@ impl Asked {
 // === impl Right ===
 
 impl Right {
+    /// That to send requests as a ServiceAccount.
+    fn impersonation() -> Self {
+        Self {
+            group: String::new(),
+            resource: "serviceaccounts".to_owned(),
+            verb: "impersonate".to_owned(),
+        }
+    }
+
     /// The right that a request of an audit event needed.
     fn of(event: &Value) -> Self {
         let resource = text(event, "/objectRef/resource");
@@ -278,6 +292,21 @@ mod tests {
         let error = checked(&[binding], true).unwrap_err().to_string();
         let idle = "not used: patch validatingadmissionpolicybindings.admissionregistration.k8s.io";
         assert!(error.lines().any(|line| line == idle), "{error}");
+    }
+
+    #[test]
+    fn what_is_done_as_another_takes_the_right_to_that_and_no_other() {
+        let mut deputy = event("create", "roles", "forbid");
+        deputy["impersonatedUser"] = json!({"username": "system:serviceaccount:n:tenant"});
+        checked(std::slice::from_ref(&deputy), false).unwrap();
+        let idle = |events: &[Value]| checked(events, true).unwrap_err().to_string();
+        let unused = "not used: impersonate serviceaccounts";
+        assert!(
+            idle(&[event("list", "pods", "allow")])
+                .lines()
+                .any(|line| line == unused)
+        );
+        assert!(!idle(&[deputy]).lines().any(|line| line == unused));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub enum Disruption {
     Controllers,
     /// It enforces admission policies.
     AdmissionPolicies,
+    /// Its API server lets others be impersonated.
+    Impersonation,
 }
 
 /// A cluster that was there before, as it is named on a command line.

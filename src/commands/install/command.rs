@@ -17,8 +17,9 @@ use super::{
     super::{
         arguments,
         bundle::{Checked, ConversionArg, InstallArgs, ReadBundle},
-        cluster::{ClusterArgs, OperatorArgs, explained},
+        cluster::{ClusterArgs, OperatorArgs, explained, typed},
         follow::{WaitArgs, follow},
+        missing_rights,
         policy::PolicyFiles,
     },
     dry_run::Preview,
@@ -62,6 +63,16 @@ pub(in crate::commands) struct Args {
     /// [default: keep-crds].
     #[arg(long, value_enum)]
     deletion_policy: Option<DeletionPolicy>,
+
+    /// ServiceAccount, in the namespace of the operator to install, as which the objects of the bundle are written, so that
+    /// it gets no rights that this account lacks. Kept when the bundle is upgraded. If rights are missing, prints roles and
+    /// bindings that would give them, as YAML.
+    #[arg(long, value_name = "NAME", value_parser = arguments::service_account)]
+    service_account: Option<String>,
+
+    /// Write the objects of the bundle with the rights of Windlass, although a ServiceAccount was named before.
+    #[arg(long, conflicts_with = "service_account")]
+    no_service_account: bool,
 
     /// Overwrite fields of the BundleDeployment that another field manager has set.
     #[arg(long)]
@@ -147,8 +158,11 @@ impl Args {
             Ok(checked) => checked,
             Err(lines) => return Ok(refused(&lines)),
         };
+        let mut deployment = self.deployment(&name, &checked, &watch, &parts);
+        if let Some(account) = self.account(before.as_ref()) {
+            deployment["spec"]["serviceAccountName"] = json!(account);
+        }
         if self.dry_run {
-            let deployment = self.deployment(&name, &checked, &watch, &parts);
             return self.preview(&cluster, &deployment, &read.bundle).await;
         }
 
@@ -161,9 +175,7 @@ impl Args {
         }
         progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
         parts.store(&cluster).await?;
-        let written = self
-            .apply(&cluster, &self.deployment(&name, &checked, &watch, &parts))
-            .await?;
+        let written = self.apply(&cluster, &deployment).await?;
         parts.own(&cluster, &written).await?;
         progress.done(&format!(
             "{} {key}: {} in {}",
@@ -174,10 +186,21 @@ impl Args {
         if !self.waiting.wait {
             return Ok(ExitCode::SUCCESS);
         }
-        let installed = self
+        let waited = self
             .wait(&cluster, &key, before.as_ref(), &written, &mut progress)
-            .await?;
+            .await;
         drop(progress);
+        let installed = match waited {
+            Ok(installed) => installed,
+            Err(error) => {
+                if let Ok(Some(object)) = cluster.read(&key).await
+                    && let Ok(granting) = typed(object).and_then(|object| missing_rights::documents(&object))
+                {
+                    print!("{granting}");
+                }
+                return Err(error);
+            }
+        };
         println!("{}", OneLine(&outcome::summary(&installed)));
         Ok(ExitCode::SUCCESS)
     }
@@ -196,6 +219,13 @@ impl Args {
         let preview = Preview::of(cluster, deployment, bundle, &policies).await?;
         print!("{preview}");
         Ok(ExitCode::from(u8::from(preview.is_refused())))
+    }
+
+    /// As whom the objects are to be written: nobody gets the rights of Windlass unless that is said.
+    fn account<'a>(&'a self, before: Option<&'a Value>) -> Option<&'a str> {
+        let before = before.and_then(|before| object::text(before, "/spec/serviceAccountName"));
+        let kept = before.filter(|_| !self.no_service_account);
+        self.service_account.as_deref().or(kept)
     }
 
     fn name_for(&self, read: &ReadBundle) -> anyhow::Result<String> {

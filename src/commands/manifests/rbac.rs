@@ -129,6 +129,7 @@ const ROLE: &str = "Every verb that the operator uses.
 Bundles contain roles for their operators, with whatever permissions these need. RBAC lets nobody create a role with
 more permissions than their own, so `escalate` and `bind` are needed; anyone who can create BundleDeployments can
 therefore grant any permission.
+The objects of a BundleDeployment with serviceAccountName are written as that account, by `impersonate`.
 RBAC cannot restrict Secrets by label: only those of ServingCertificates and of bundles are read and written.
 Listing all resources is for proof of conversions: a stored object of the CRD is sent through the webhook before it is
 armed. Also, before the schema of a CRD changes, its objects are tried against the new schema.
@@ -265,6 +266,7 @@ fn rules() -> Vec<Value> {
     ));
     rules.extend(core);
     rules.extend([
+        rule(&[""], &["serviceaccounts"], &["impersonate"]),
         rule(&["apps"], &["deployments"], &KEEP),
         rule(&["apps"], &["statefulsets", "daemonsets"], &["get", "patch"]),
         rule(&["apps"], &["replicasets"], &["get", "list", "delete"]),

@@ -4,6 +4,11 @@ use serde_json::Value;
 use windlass_crd::claims::{Adoption, AppliedAs, LivingDeployments, Owner};
 use windlass_object::{names, object, patch};
 
+use crate::{
+    acting::ServiceAccount,
+    kind::{Kind, kinds},
+};
+
 /// For whom an object is applied.
 #[derive(Clone, Debug, Default)]
 pub struct Applicant {
@@ -15,7 +20,12 @@ pub struct Applicant {
     pub namespace: String,
     /// Objects that Windlass did not create and that may be taken over.
     pub adopt: Vec<Adoption>,
+    /// As whom the objects of the bundle are written; as Windlass, if it is nobody.
+    pub account: Option<ServiceAccount>,
 }
+
+/// The kinds of which Windlass itself makes objects for a bundle, or that others make for what it applied.
+const OWN_KINDS: [Kind; 3] = [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET];
 
 /// The kinds that an install puts into other namespaces than its own: those that are watched.
 const ELSEWHERE: [&str; 2] = ["Role", "RoleBinding"];
@@ -26,6 +36,12 @@ impl Applicant {
     /// The name of the BundleDeployment that an object names in its label; a copy of an object names it, too.
     pub fn of(object: &Value) -> Option<&str> {
         object::label(object, names::BUNDLE_DEPLOYMENT)
+    }
+
+    /// As whom an object of that kind is written. ServingCertificates are orders to Windlass; pods are its canaries, of a
+    /// Deployment that the account may write; ReplicaSets are what such a Deployment has left.
+    pub fn writes_as(&self, kind: &Kind) -> Option<&ServiceAccount> {
+        self.account.as_ref().filter(|_| !OWN_KINDS.contains(kind))
     }
 
     /// Whether `live` may be written: it is ours, nobody's any more, or may be taken over.

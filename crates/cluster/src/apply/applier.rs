@@ -190,7 +190,7 @@ impl Applier {
                     self.release(&key, &live, names::INSTALL).await?;
                     return Ok(Outcome::Unchanged);
                 } else {
-                    self.swing_callers(armed).await?;
+                    self.swing_callers(armed, owner).await?;
                     self.bounded(&key, &body, &live, owner, write).await?
                 }
             }
@@ -238,7 +238,11 @@ impl Applier {
     /// Why it would not, or could not be asked.
     pub async fn try_out(&self, desired: &Value, owner: &Applicant) -> Result<Value, ApplyError> {
         let body = self.to_try(desired, owner).await?;
-        Ok(self.cluster.apply_dry_run(&body, names::INSTALL).await?)
+        let key = ObjectKey::of(&body).ok_or(RequestError::Nameless)?;
+        Ok(self
+            .writing(&key, owner)
+            .apply_dry_run(&body, names::INSTALL)
+            .await?)
     }
 
     /// Whether `live` holds everything that `desired` says. Of what is kept that is known which was kept when it was applied or
@@ -304,9 +308,19 @@ impl Applier {
         }
     }
 
+    /// Writes an object of its owner, by nobody's rights but those of whom it is applied as. Reading is Windlass' own: it watches
+    /// these kinds anyway, and shows nobody what is in them.
+    pub(super) fn writing(&self, key: &ObjectKey, owner: &Applicant) -> Cluster {
+        self.cluster.acting_as(owner.writes_as(&Kind::of(key)))
+    }
+
     /// Creates an object as [`Cluster::create_by_apply`] does.
     async fn create(&self, key: &ObjectKey, body: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
-        match self.cluster.create_by_apply(body, names::INSTALL).await {
+        match self
+            .writing(key, owner)
+            .create_by_apply(body, names::INSTALL)
+            .await
+        {
             Err(error) if error.is_conflict() => Err(self.appeared(key, owner, error).await),
             made => {
                 self.remember(key, body, &made?);
@@ -325,7 +339,7 @@ impl Applier {
     ) -> Result<Outcome, ApplyError> {
         let mut armed = owned(armed, owner, &Value::Null);
         armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
-        match self.cluster.create(&armed, names::INSTALL).await {
+        match self.writing(key, owner).create(&armed, names::INSTALL).await {
             Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),
             created => {
                 info!(object = %key, "Created and armed");
@@ -428,7 +442,10 @@ impl Applier {
             ("/metadata/ownerReferences", references),
         ];
         let patch = guarded(&guards, "/metadata/ownerReferences", &json!([]));
-        let freed = self.cluster.patch(key, &patch, names::INSTALL).await?;
+        let freed = self
+            .writing(key, owner)
+            .patch(key, &patch, names::INSTALL)
+            .await?;
         info!(object = %key, "Taken over");
         Ok(Arc::new(freed))
     }
@@ -446,7 +463,11 @@ impl Applier {
         if let Some(uid) = object::text(live, "/metadata/uid") {
             changed["metadata"]["uid"] = uid.into();
         }
-        match self.cluster.apply(&changed, names::INSTALL, true).await {
+        match self
+            .writing(key, owner)
+            .apply(&changed, names::INSTALL, true)
+            .await
+        {
             Err(error) if error.is_conflict() || error.is_invalid() => {
                 Err(self.appeared(key, owner, error).await)
             }

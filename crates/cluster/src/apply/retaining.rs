@@ -120,7 +120,7 @@ impl Applier {
                 return self.write(key, &goal.body, &live, owner).await;
             };
             let sent = guarded_body(retained, &live);
-            match self.cluster.apply(&sent, names::INSTALL, true).await {
+            match self.writing(key, owner).apply(&sent, names::INSTALL, true).await {
                 Err(error) if error.is_conflict() && is_guarded(&sent) && tries > 0 => {}
                 Err(error) if error.is_conflict() || error.is_invalid() => {
                     return Err(self.appeared(key, owner, error).await);

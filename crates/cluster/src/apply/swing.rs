@@ -10,6 +10,7 @@ use windlass_object::{
 use windlass_trust::injection::TargetKind;
 
 use super::{
+    applicant::Applicant,
     applier::{Applier, ApplyError, Outcome},
     webhooks::pointed_elsewhere,
 };
@@ -74,7 +75,7 @@ impl Applier {
     /// # Errors
     ///
     /// As [`Applier::ensure_armed`], which completes it.
-    pub(super) async fn swing_callers(&self, armed: &Value) -> Result<(), ApplyError> {
+    pub(super) async fn swing_callers(&self, armed: &Value, owner: &Applicant) -> Result<(), ApplyError> {
         let key = ObjectKey::of(armed).ok_or(RequestError::Nameless)?;
         let Some(live) = self.cluster.read(&key).await? else {
             return Ok(());
@@ -92,7 +93,7 @@ impl Applier {
             operations.extend(called(armed));
         }
         operations.extend(source);
-        self.cluster
+        self.writing(&key, owner)
             .patch(&key, &Patch(operations), names::INSTALL)
             .await?;
         info!(object = %key, "Pointed to another Service");

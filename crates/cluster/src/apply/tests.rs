@@ -12,7 +12,7 @@ use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::TargetKinds;
 
 use super::*;
-use crate::{Cluster, Index, kinds, slim::slim, watch::Watch};
+use crate::{Cluster, Index, ServiceAccount, kinds, slim::slim, watch::Watch};
 
 /// Requests that came, each as its method with its body.
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
@@ -75,6 +75,7 @@ pub(super) fn applicant() -> Applicant {
         uid: "1".to_owned(),
         namespace: "n".to_owned(),
         adopt: vec![],
+        account: None,
     }
 }
 
@@ -251,4 +252,44 @@ async fn an_entry_that_moves_is_released_where_it_is_then() {
             assert_eq!(patch[2]["path"], "/metadata/managedFields/1");
         }
     }
+}
+
+#[tokio::test]
+async fn what_an_account_installs_is_read_as_windlass_and_written_as_that_account() {
+    let asked = Arc::<Mutex<Vec<(String, Option<String>)>>>::default();
+    let log = asked.clone();
+    let answering = service_fn(move |request: Request<Body>| {
+        let kinds = json!([{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}]);
+        let (code, answer) = match (request.method().as_str(), request.uri().path()) {
+            (_, "/api/v1") => (200, json!({ "resources": kinds })),
+            ("GET", _) => (404, status(404)),
+            _ => (200, made(&desired())),
+        };
+        if request.uri().path() != "/api/v1" {
+            let user = request.headers().get("impersonate-user");
+            let user = user.map(|user| user.to_str().unwrap().to_owned());
+            log.lock().push((request.method().to_string(), user));
+        }
+        let response = Response::builder().status(code);
+        let response = response.body(Body::from(answer.to_string().into_bytes()));
+        async { Ok::<_, BoxError>(response?) }
+    });
+    let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
+    let applier = Applier::new(cluster, Arc::new(Index::new()));
+    let owner = Applicant {
+        account: Some(ServiceAccount::new("n", "tenant")),
+        ..applicant()
+    };
+    applier.ensure(&desired(), &owner).await.unwrap();
+    applier.try_out(&desired(), &owner).await.unwrap();
+    let tenant = || Some("system:serviceaccount:n:tenant".to_owned());
+    let expected = [("GET", None), ("PATCH", tenant()), ("PATCH", tenant())];
+    assert_eq!(
+        *asked.lock(),
+        expected.map(|(method, user)| (method.to_owned(), user))
+    );
+    for own in [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET] {
+        assert_eq!(owner.writes_as(&own), None, "{own}");
+    }
+    assert_eq!(owner.writes_as(&kinds::DEPLOYMENT), owner.account.as_ref());
 }

@@ -48,6 +48,7 @@ impl BundleReconciler {
         self.check_order(deployment, &loaded, &ledger, report).await?;
         self.check_upgradeable(deployment, &loaded.bundle, report).await?;
         self.check(owner, deployment, &loaded, report).await?;
+        self.gate_on_rights(owner, &loaded.plan, report).await?;
         // What has begun goes on: half of it is there.
         if report.next.as_ref().is_some_and(|next| next.revision.is_none()) {
             self.dry_run(owner, &loaded).await?;

@@ -108,7 +108,7 @@ impl BundleReconciler {
                 PodState::Crashing(message) => Err(Finding::fails("CanaryCrashing", message)),
                 PodState::Ended(message) => {
                     if self.age(&pod) >= self.pause(&pod).saturating_mul(PART_OF_AGE) {
-                        self.delete(&pod).await?;
+                        self.delete(&pod, owner).await?;
                     }
                     Err(Finding::fails("CanaryEnded", message))
                 }
@@ -131,7 +131,7 @@ impl BundleReconciler {
         for live in self.owned(owner, &kinds::POD) {
             let revision = object::label(&live, names::CANARY);
             if revision.is_some_and(|revision| !revisions.contains(&revision)) {
-                self.delete(&live).await?;
+                self.delete(&live, owner).await?;
             }
         }
         Ok(())

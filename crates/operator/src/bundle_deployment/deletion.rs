@@ -30,7 +30,7 @@ impl BundleReconciler {
     pub(super) async fn delete_crds(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
         let mut left = Vec::new();
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            self.delete(&live).await?;
+            self.delete(&live, owner).await?;
             let is_going = object::is_terminating(&live);
             if is_going && self.is_unanswered(&live, namespace) {
                 // The API server reads what it deletes, and nobody else is to be answered rightly any more.
@@ -74,7 +74,7 @@ impl BundleReconciler {
             let mut left = Vec::new();
             for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
                 for live in self.owned(owner, kind) {
-                    self.delete(&live).await?;
+                    self.delete(&live, owner).await?;
                     left.extend(ObjectKey::of(&live));
                 }
             }
@@ -114,11 +114,11 @@ impl BundleReconciler {
             self.gate_on_disarmed(owner, Milestone::Armed)?;
         }
         for live in dropped {
-            self.delete(&live).await?;
+            self.delete(&live, owner).await?;
         }
         // The kinds of what serves are essential: workers start only when they are listed.
         for live in self.unlisted_rest(owner, deployment, &kept).await? {
-            self.delete(&live).await?;
+            self.delete(&live, owner).await?;
         }
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
             if is_dropped(&live) {

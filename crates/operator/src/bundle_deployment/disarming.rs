@@ -75,7 +75,7 @@ impl BundleReconciler {
         // What took their place is to be observed first; they themselves do not wait for each other.
         self.gate_on_disarmed(owner, Milestone::Armed)?;
         for live in dropped {
-            let deleted = self.delete(&live).await;
+            let deleted = self.delete(&live, owner).await;
             // Also one that may have been deleted, for all that is known.
             self.note_disarmed(owner);
             deleted?;

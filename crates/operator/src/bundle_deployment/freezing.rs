@@ -97,6 +97,7 @@ impl BundleReconciler {
             "/spec/template",
             &template,
         );
+        let cluster = cluster.acting_as(owner.account.as_ref());
         cluster.patch(&key, &patch, names::INSTALL).await?;
         let message = format!(
             "waiting to observe the template of {key} as it was: somebody has changed it, and its new pods would end at once"

@@ -61,6 +61,7 @@ pub(super) mod rollout_status;
 mod run;
 mod standing;
 mod storage;
+mod tenancy;
 #[cfg(test)]
 mod tests;
 mod traffic;

@@ -10,7 +10,7 @@ use tracing::info;
 use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
-    Kind,
+    Cluster, Kind,
     apply::{Applicant, ApplyError, Outcome},
     endpoints, kinds,
 };
@@ -22,6 +22,7 @@ use super::{
     halt::{Halt, LAG},
     reconciler::BundleReconciler,
     report::InstallReport,
+    tenancy::deletes_as,
     trust::TrustBundles,
 };
 use crate::install::{
@@ -281,15 +282,26 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Deletes an object, if it still is the one that was seen.
-    pub(super) async fn delete(&self, live: &Value) -> Result<(), Halt> {
+    /// Deletes an object of a bundle, if it still is the one that was seen.
+    pub(super) async fn delete(&self, live: &Value, owner: &Applicant) -> Result<(), Halt> {
+        let account = ObjectKey::of(live).and_then(|key| deletes_as(owner, &Kind::of(&key)));
+        self.delete_through(&self.context.cluster.acting_as(account), live)
+            .await
+    }
+
+    /// Deletes an object that Windlass made for itself, if it still is the one that was seen.
+    pub(super) async fn delete_own(&self, live: &Value) -> Result<(), Halt> {
+        self.delete_through(&self.context.cluster, live).await
+    }
+
+    async fn delete_through(&self, cluster: &Cluster, live: &Value) -> Result<(), Halt> {
         let Some(key) = ObjectKey::of(live) else {
             return Ok(());
         };
         if object::is_terminating(live) {
             return Ok(());
         }
-        let (cluster, uid) = (&self.context.cluster, object::text(live, "/metadata/uid"));
+        let uid = object::text(live, "/metadata/uid");
         if Kind::of(&key) == kinds::DEPLOYMENT {
             // Pods that still end need what they may do, and what they mount.
             cluster.delete_after_dependents(&key, uid).await?;
@@ -325,7 +337,7 @@ impl BundleReconciler {
     /// Deletes the webhook configurations, ExtensionConfigs and APIServices: nobody's request depends on the bundle any more.
     pub(super) async fn disarm_callers(&self, owner: &Applicant) -> Result<(), Halt> {
         for live in self.list_callers(owner, |_| false).await? {
-            self.delete(&live).await?;
+            self.delete(&live, owner).await?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use windlass_cluster::{
 };
 use windlass_crd::claims::{self, Adoption};
 
-use super::reconciler::BundleReconciler;
+use super::{reconciler::BundleReconciler, tenancy::account};
 
 // === impl BundleReconciler ===
 
@@ -41,6 +41,7 @@ impl BundleReconciler {
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
             namespace: deployment.spec.namespace.clone(),
             adopt,
+            account: account(deployment),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::memory::{
-    Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories, Trials,
-    Unretained,
+    Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories,
+    SufficientRights, Trials, Unretained,
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -19,6 +19,7 @@ pub(super) struct BundleReconciler {
     pub(super) trials: Trials,
     pub(super) dry_runs: DryRuns,
     pub(super) disarmed: Disarmed,
+    pub(super) sufficient: SufficientRights,
     pub(super) unretained: Unretained,
     pub(super) histories: Arc<StorageVersionHistories>,
     pub(super) reported: Arc<Reported>,

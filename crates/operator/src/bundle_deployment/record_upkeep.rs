@@ -144,7 +144,7 @@ impl BundleReconciler {
         }
         stored.retain(|seen| object::text(seen, "/metadata/name").is_some_and(|part| !named.contains(part)));
         for config_map in stored {
-            self.delete(&config_map).await?;
+            self.delete_own(&config_map).await?;
         }
         Ok(())
     }

@@ -41,6 +41,7 @@ impl BundleReconciler {
             self.let_go(&owner, namespace).await?;
         }
         self.gate_on_leaving(&owner, deployment, report).await?;
+        self.gate_on_rights_to_remove(&owner, deployment, report).await?;
         report.migrations.clear();
         self.disarm_callers(&owner).await?;
         for webhook in &mut report.webhooks {

@@ -37,7 +37,7 @@ impl BundleReconciler {
         };
         let end_first = revision(live).is_none() || makes_way(desired, live, allow_interruption);
         if end_first {
-            self.delete(live).await?;
+            self.delete(live, owner).await?;
         } else if !object::is_terminating(live) {
             if let Some(adopter) = self.adopter(plan, live, &key).await? {
                 let message = format!(
@@ -46,7 +46,8 @@ impl BundleReconciler {
                 return Err(Halt::failed(Milestone::Installed, "SelectorOverlaps", message));
             }
             let uid = object::text(live, "/metadata/uid");
-            self.context.cluster.orphan(&key, uid).await?;
+            let cluster = self.context.cluster.acting_as(owner.account.as_ref());
+            cluster.orphan(&key, uid).await?;
             self.context.applier.forget(&key);
         }
         let pods = if end_first {
@@ -174,7 +175,7 @@ impl BundleReconciler {
     pub(super) async fn delete_orphans(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
         for set in self.orphans(owner, namespace).await? {
             self.gate_on_disarmed(owner, Milestone::Available)?;
-            self.delete(&set).await?;
+            self.delete(&set, owner).await?;
         }
         Ok(())
     }

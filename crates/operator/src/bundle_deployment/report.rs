@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use windlass_api::{
     BundleDeployment, BundleDeploymentStatus, BundleRevision, BundleStatus, CertificateStatus,
-    ConversionStatus, InstalledRevision, NextRevision, WebhookState, WebhookStatus,
+    ConversionStatus, InstalledRevision, MissingRights, NextRevision, WebhookState, WebhookStatus,
 };
 use windlass_bundle::WebhookType;
 use windlass_cluster::RequestError;
@@ -67,6 +67,8 @@ pub(super) struct InstallReport {
     pub(super) warnings: Vec<Finding>,
     /// What else is to be known of a bundle that is accepted.
     pub(super) notices: Vec<String>,
+    /// What the account of the install lacks.
+    pub(super) missing_rights: Vec<MissingRights>,
     /// Everything is disarmed, for the removal.
     pub(super) disarmed: bool,
 }
@@ -93,6 +95,7 @@ impl InstallReport {
             migrations: status.storage_migrations,
             warnings: Vec::new(),
             notices: Vec::new(),
+            missing_rights: Vec::new(),
             disarmed: false,
         }
     }
@@ -238,6 +241,7 @@ impl BundleReconciler {
             webhooks: report.webhooks.clone(),
             certificates: report.certificates.clone(),
             storage_migrations: report.migrations.clone(),
+            missing_rights: report.missing_rights.clone(),
             conditions: known.conditions,
         };
         status.conditions.retain(|condition| condition.type_ != PAUSED);

@@ -147,7 +147,7 @@ impl BundleReconciler {
         for live in self.owned(owner, &kinds::DEPLOYMENT) {
             let is_dropped = ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key));
             if allow_interruption && is_dropped && makes_way(desired, &live, true) {
-                self.delete(&live).await?;
+                self.delete(&live, owner).await?;
             }
         }
         Ok(())

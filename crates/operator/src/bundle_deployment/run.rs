@@ -20,7 +20,7 @@ use super::{
     halt::{BundleDeploymentError, Halt, LAG},
     memory::{
         Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories,
-        Trials, Unretained, status_of,
+        SufficientRights, Trials, Unretained, status_of,
     },
     pause::paused_by,
     polling,
@@ -71,6 +71,7 @@ pub fn run(
                 trials: Trials::default(),
                 dry_runs: DryRuns::default(),
                 disarmed: Disarmed::new(since),
+                sufficient: SufficientRights::default(),
                 unretained: Unretained::default(),
                 histories,
                 reported,
@@ -113,6 +114,7 @@ impl BundleReconciler {
             self.trials.forget(&name);
             self.dry_runs.forget(&name);
             self.disarmed.forget(&name);
+            self.sufficient.forget(&name);
             self.unretained.forget(&name);
             self.context.interpretation.forget(&name);
             self.reported.forget(&name);
@@ -140,7 +142,7 @@ impl BundleReconciler {
             Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) => {
                 (InstallOutcome::Done, Ok(Action::Requeue(self.timing.doubtful)))
             }
-            Ok(Action::AwaitChange) => (InstallOutcome::Done, Ok(self.next_look(&report))),
+            Ok(Action::AwaitChange) => (InstallOutcome::Done, Ok(self.next_look(&deployment, &report))),
             Ok(next) => (InstallOutcome::Done, Ok(next)),
             Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
@@ -171,10 +173,11 @@ impl BundleReconciler {
     }
 
     /// When to look again at what is installed.
-    fn next_look(&self, report: &InstallReport) -> Action {
-        match (&report.health, report.is_customized) {
+    fn next_look(&self, deployment: &BundleDeployment, report: &InstallReport) -> Action {
+        let is_another_account = deployment.spec.service_account_name.is_some();
+        match (&report.health, report.is_customized || is_another_account) {
             (BundleHealth::Healthy, false) => Action::AwaitChange,
-            // A script may know the time.
+            // A script may know the time, and no watch tells of rights that are taken away.
             (BundleHealth::Healthy, true) => Action::Requeue(self.timing.doubtful),
             _ => Action::Requeue(self.timing.recheck),
         }

@@ -15,7 +15,7 @@ use windlass_api::{BundleDeployment, BundleDeploymentStatus, BundleStatus, Sourc
 use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
     Cluster, Index, Kind, SystemClock,
-    apply::body_of,
+    apply::{Applicant, body_of},
     kinds,
     lease::Leadership,
     watch::Watch,
@@ -25,7 +25,9 @@ use windlass_object::names;
 
 use super::{
     halt::Halt,
-    memory::{Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, Trials, Unretained},
+    memory::{
+        Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, SufficientRights, Trials, Unretained,
+    },
     reconciler::{BundleReconciler, Delays},
     triggers::enqueue,
 };
@@ -145,6 +147,7 @@ impl Server {
             trials: Trials::default(),
             dry_runs: DryRuns::default(),
             disarmed: Disarmed::new(Leadership::always().acquired().await),
+            sufficient: SufficientRights::default(),
             unretained: Unretained::default(),
             histories: Arc::default(),
             reported: Arc::default(),
@@ -263,7 +266,7 @@ async fn a_deployment_is_there_until_its_pods_are_gone() {
             "apiVersion": kind.api_version, "kind": kind.kind,
             "metadata": {"namespace": "a", "name": "a", "uid": "2"},
         });
-        assert!(reconciler.delete(&live).await.is_ok());
+        assert!(reconciler.delete(&live, &Applicant::default()).await.is_ok());
     }
     let deletions = server.deletions.lock();
     let policies: Vec<_> = deletions

@@ -36,7 +36,7 @@ impl BundleReconciler {
         let Some(blocking) = blocking else {
             return Halt::Error(error);
         };
-        if let Err(halt) = self.delete(&blocking).await {
+        if let Err(halt) = self.delete(&blocking, owner).await {
             return halt;
         }
         self.note_disarmed(owner);

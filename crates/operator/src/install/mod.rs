@@ -8,4 +8,5 @@ pub mod plan;
 pub mod proof;
 pub mod revision;
 pub mod status;
+pub mod tenancy;
 pub mod traffic;

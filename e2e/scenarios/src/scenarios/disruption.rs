@@ -146,7 +146,8 @@ async fn inflict(
         Disruption::ControllerRuntime
         | Disruption::Cainjector
         | Disruption::Controllers
-        | Disruption::AdmissionPolicies => {
+        | Disruption::AdmissionPolicies
+        | Disruption::Impersonation => {
             anyhow::bail!("what a cluster has inflicts nothing on it")
         }
     }

@@ -73,6 +73,7 @@ mod service_address;
 mod service_endpoints;
 mod stand_in;
 mod target;
+mod tenancy;
 mod traffic;
 mod upgrade;
 mod workloads;
@@ -345,6 +346,7 @@ scenarios! {
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,
     rights::what_is_armed_is_said_although_the_question_may_not_be_withdrawn,
+    tenancy::a_bundle_gets_no_rights_that_its_account_lacks needs Impersonation,
     kubectl::get_shows_what_the_objects_say,
     kubectl::describe_finds_the_events,
     removal::webhooks_go_before_their_servers,

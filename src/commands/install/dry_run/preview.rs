@@ -82,6 +82,7 @@ impl Preview {
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
             namespace: deployment.spec.namespace.clone(),
             adopt: deployment.spec.adopt.clone(),
+            account: None,
         };
         let mut preview = Self {
             grants: grants(plan.phases.all()),

@@ -9,6 +9,7 @@ mod loader;
 mod proofs;
 mod reported;
 mod seats;
+mod sufficient;
 mod trials;
 mod unretained;
 
@@ -21,5 +22,6 @@ pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
 pub(super) use reported::{Reported, status_of};
 pub(super) use seats::Seats;
+pub(super) use sufficient::SufficientRights;
 pub(super) use trials::{CrdChange, LatestTrial, Trials};
 pub(super) use unretained::Unretained;

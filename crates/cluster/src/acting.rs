@@ -1,0 +1,235 @@
+//! Requests as a ServiceAccount: by impersonation ("User impersonation" in the Kubernetes documentation of authentication).
+//! The API server authorizes them as if that account had sent them, and its audit log names both.
+
+use std::{fmt, sync::Arc};
+
+use http::{
+    HeaderName, HeaderValue, Request,
+    header::{CONTENT_TYPE, InvalidHeaderValue},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use windlass_object::InCluster;
+
+use crate::{
+    request_subject::RequestSubject,
+    requests::{Cluster, RequestError},
+};
+
+/// Who is impersonated. Where no group is named, the API server adds those of a ServiceAccount by itself
+/// (`WithImpersonation` of k8s.io/apiserver/pkg/endpoints/filters).
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
+
+/// A namespace that cannot be, since its name is none: only what an account has in the whole cluster holds there. A review
+/// wants a namespace, and does not look whether there is one (`selfsubjectrulesreview/rest.go` of kube-apiserver).
+const NO_NAMESPACE: &str = "_";
+
+/// A ServiceAccount, as whom requests are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceAccount {
+    namespace: Arc<str>,
+    name: Arc<str>,
+}
+
+/// What an account may do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeldRules {
+    /// The rules of all roles that it has, as RBAC has them.
+    pub rules: Vec<Value>,
+    /// Whether it may have more rights than that: some authorizers cannot list what they allow.
+    pub is_incomplete: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RulesStatus {
+    resource_rules: Vec<Value>,
+    non_resource_rules: Vec<Value>,
+    incomplete: bool,
+}
+
+// === impl ServiceAccount ===
+
+impl ServiceAccount {
+    /// The one of that name.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    /// Its namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the API server calls it as a user.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for ServiceAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServiceAccount {}/{}", self.namespace, self.name)
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// The same, whose requests to the own cluster are sent as `account`, if there is one. What the API server serves is known
+    /// by both together.
+    #[must_use]
+    pub fn acting_as(&self, account: Option<&ServiceAccount>) -> Self {
+        let mut acting = self.clone();
+        acting.deputy = account.cloned();
+        acting
+    }
+
+    /// What the account of these requests may do (SelfSubjectRulesReview), in a namespace and in the whole cluster; without a
+    /// namespace only the latter.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`].
+    pub async fn held_rules(&self, namespace: Option<&str>) -> Result<HeldRules, RequestError> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": namespace.unwrap_or(NO_NAMESPACE)},
+        });
+        let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
+            .header(CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes())
+            .map_err(kube::core::request::Error::BuildRequest);
+        let mut answer = self.send("create", &"SelfSubjectRulesReview", request).await?;
+        // An answer that cannot be read holds nothing.
+        let status: Option<RulesStatus> = serde_json::from_value(answer["status"].take()).ok();
+        let RulesStatus {
+            resource_rules,
+            non_resource_rules,
+            incomplete,
+        } = status.unwrap_or_default();
+        Ok(HeldRules {
+            rules: resource_rules.into_iter().chain(non_resource_rules).collect(),
+            is_incomplete: incomplete,
+        })
+    }
+
+    /// A request that says as whom it is sent.
+    pub(super) fn signed(
+        &self,
+        subject: &dyn RequestSubject,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Request<Vec<u8>>, kube::Error> {
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        if let Some(account) = self
+            .deputy
+            .as_ref()
+            .filter(|_| subject.cluster() == InCluster::Own)
+        {
+            let user = HeaderValue::try_from(account.user()).map_err(unsendable)?;
+            request.headers_mut().insert(IMPERSONATE_USER, user);
+        }
+        Ok(request)
+    }
+}
+
+/// A name that no header can hold is no account's: nothing is sent in the name of another.
+fn unsendable(error: InvalidHeaderValue) -> kube::Error {
+    kube::Error::Service(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::{Method, Response};
+    use kube::{Client, client::Body};
+    use parking_lot::Mutex;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+    use crate::kind::kinds;
+
+    /// The method of each request, and as whom it was sent.
+    type Sent = Arc<Mutex<Vec<(Method, Option<String>)>>>;
+
+    fn cluster() -> (Cluster, Sent) {
+        let sent = Sent::default();
+        let log = sent.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let user = request.headers().get(IMPERSONATE_USER);
+            let user = user.map(|user| user.to_str().unwrap().to_owned());
+            log.lock().push((request.method().clone(), user));
+            let answer = match request.uri().path() {
+                "/api/v1" => {
+                    json!({"resources": [{"name": "secrets", "kind": "Secret", "namespaced": true}]})
+                }
+                path if path.ends_with("selfsubjectrulesreviews") => json!({"status": {
+                    "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+                    "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}], "incomplete": true,
+                }}),
+                _ => json!({"metadata": {}}),
+            };
+            async move { Ok::<_, BoxError>(Response::new(Body::from(answer.to_string().into_bytes()))) }
+        });
+        (
+            Cluster::new(Client::new(service, "default"), Duration::from_secs(60)),
+            sent,
+        )
+    }
+
+    #[tokio::test]
+    async fn every_request_of_a_deputy_says_for_whom_it_is_and_no_other_does() {
+        let (cluster, sent) = cluster();
+        let deputy = cluster.acting_as(Some(&ServiceAccount::new("n", "tenant")));
+        let key = kinds::SECRET.object(Some("n"), "a");
+        cluster.read(&key).await.unwrap();
+        sent.lock().clear();
+        let object =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": "a"}});
+        deputy.apply(&object, "m", true).await.unwrap();
+        deputy.create(&object, "m").await.unwrap();
+        deputy.apply_dry_run(&object, "m").await.unwrap();
+        deputy.replace(&object, "m").await.unwrap();
+        deputy.delete(&key, None).await.unwrap();
+        let patch = json_patch::Patch(Vec::new());
+        deputy.patch(&key, &patch, "m").await.unwrap();
+        deputy.patch_for_version(&key, patch, "m").await.unwrap();
+        let tenant = Some("system:serviceaccount:n:tenant".to_owned());
+        let all = std::mem::take(&mut *sent.lock());
+        assert_eq!(all.len(), 7);
+        assert!(all.iter().all(|(_, user)| *user == tenant), "{all:?}");
+        cluster.delete(&key, None).await.unwrap();
+        deputy.acting_as(None).delete(&key, None).await.unwrap();
+        assert!(sent.lock().iter().all(|(_, user)| user.is_none()));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_for_an_account_that_no_header_can_name() {
+        let (cluster, sent) = cluster();
+        let key = kinds::SECRET.object(Some("n"), "a");
+        cluster.read(&key).await.unwrap();
+        sent.lock().clear();
+        let deputy = cluster.acting_as(Some(&ServiceAccount::new("n", "a\r\nImpersonate-User: admin")));
+        assert!(deputy.delete(&key, None).await.is_err());
+        assert_eq!(*sent.lock(), []);
+    }
+
+    #[tokio::test]
+    async fn held_rules_are_all_rules_and_say_whether_there_may_be_more() {
+        let (cluster, sent) = cluster();
+        let deputy = cluster.acting_as(Some(&ServiceAccount::new("n", "tenant")));
+        let held = deputy.held_rules(None).await.unwrap();
+        assert_eq!((held.rules.len(), held.is_incomplete), (2, true));
+        let tenant = Some("system:serviceaccount:n:tenant".to_owned());
+        assert_eq!(*sent.lock(), [(Method::POST, tenant)]);
+    }
+}
