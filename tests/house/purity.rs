@@ -14,6 +14,7 @@ const PURE: &[&str] = &[
     "trust",
     "interpreter",
     "json-path",
+    "oci",
     "policy",
     "policy-cue",
     "runtime-hooks",

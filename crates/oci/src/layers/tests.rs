@@ -1,0 +1,286 @@
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use proptest::{collection, prelude::*};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tar::{Builder, Header};
+
+use super::*;
+use crate::manifest::LAYER_GZIP;
+
+const ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
+const PLAIN: &str = "application/vnd.oci.image.layer.v1.tar";
+const LIMITS: LayerLimits = LayerLimits {
+    bytes: 8 << 20,
+    entries: 100,
+};
+
+/// A path, what it is, and its content or target.
+type Entry<'a> = (&'a str, EntryType, &'a str);
+
+fn tar_of(entries: &[Entry<'_>]) -> Vec<u8> {
+    let mut archive = Builder::new(Vec::new());
+    for (path, kind, content) in entries {
+        let mut header = Header::new_ustar();
+        // Written as it is: `set_path` refuses what strangers write.
+        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_mode(0o644);
+        let is_file = *kind == EntryType::Regular;
+        if is_file {
+            header.set_size(content.len() as u64);
+        } else {
+            header.set_size(0);
+            header.as_mut_bytes()[157..157 + content.len()].copy_from_slice(content.as_bytes());
+        }
+        header.set_cksum();
+        let content = if is_file { content.as_bytes() } else { b"" };
+        archive.append(&header, content).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn file<'a>(path: &'a str, content: &'a str) -> Entry<'a> {
+    (path, EntryType::Regular, content)
+}
+
+fn flatten(layers: &[&[Entry<'_>]]) -> Result<Vec<(String, String)>, String> {
+    let mut files = ImageFiles::new(&["manifests", "metadata"], LIMITS);
+    for (index, entries) in layers.iter().enumerate() {
+        let name = index.to_string();
+        files
+            .add(&name, PLAIN, &tar_of(entries))
+            .map_err(|error| error.to_string())?;
+    }
+    let files = files.into_files().map_err(|error| error.to_string())?;
+    let text = |content: Vec<u8>| String::from_utf8(content).unwrap();
+    Ok(files
+        .into_iter()
+        .map(|(path, content)| (path, text(content)))
+        .collect())
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
+    let owned = expected
+        .iter()
+        .map(|(path, content)| ((*path).to_owned(), (*content).to_owned()));
+    Ok(owned.collect())
+}
+
+#[test]
+fn a_layer_replaces_and_removes_what_is_below() {
+    let base: &[Entry<'_>] = &[
+        ("manifests/", EntryType::Directory, ""),
+        file("./manifests/a", "1"),
+        file("manifests/b", "1"),
+        file("manifests/sub/c", "1"),
+        file("metadata/d", "1"),
+        file("bin/sh", "x"),
+    ];
+    let (a, b, c, d) = (
+        ("manifests/a", "1"),
+        ("manifests/b", "1"),
+        ("manifests/sub/c", "1"),
+        ("metadata/d", "1"),
+    );
+    for (top, expected) in [
+        (vec![], vec![a, b, c, d]),
+        (
+            vec![file("manifests/a", "2")],
+            vec![("manifests/a", "2"), b, c, d],
+        ),
+        (vec![file("manifests/.wh.a", "")], vec![b, c, d]),
+        (vec![file("manifests/.wh.sub", "")], vec![a, b, d]),
+        (vec![file(".wh.manifests", "")], vec![d]),
+        // Only what is below is hidden, wherever the whiteout stands in its layer.
+        (
+            vec![file("manifests/x", "2"), file("manifests/.wh..wh..opq", "")],
+            vec![d].into_iter().chain([]).collect::<Vec<_>>(),
+        ),
+        (
+            vec![file("manifests/a", "2"), file("manifests/.wh.a", "")],
+            vec![("manifests/a", "2"), b, c, d],
+        ),
+        (vec![file(".wh..wh..opq", "")], vec![]),
+        (
+            vec![file("manifests/sub", "2")],
+            vec![a, b, ("manifests/sub", "2"), d],
+        ),
+        (vec![file("manifests/.wh.missing", "")], vec![a, b, c, d]),
+    ] {
+        let mut expected = expected;
+        if top.iter().any(|(path, ..)| *path == "manifests/x") {
+            expected.insert(0, ("manifests/x", "2"));
+        }
+        assert_eq!(flatten(&[base, &top]), pairs(&expected), "{top:?}");
+    }
+}
+
+#[test]
+fn links_are_followed_within_the_image_only() {
+    let link = |path, target| (path, EntryType::Symlink, target);
+    let hard = |path, target| (path, EntryType::Link, target);
+    let good = flatten(&[&[
+        file("manifests/a", "1"),
+        link("metadata/up", "../manifests/a"),
+        link("metadata/root", "/manifests/a"),
+        link("metadata/twice", "up"),
+        hard("metadata/hard", "manifests/a"),
+    ]]);
+    let paths = [
+        "manifests/a",
+        "metadata/hard",
+        "metadata/root",
+        "metadata/twice",
+        "metadata/up",
+    ];
+    assert_eq!(good, pairs(&paths.map(|path| (path, "1"))));
+    for entry in [
+        link("manifests/x", "../../etc/passwd"),
+        link("manifests/x", "/etc/passwd"),
+        link("manifests/x", "x"),
+        link("manifests/x", "missing"),
+        link("manifests/x", "."),
+        hard("manifests/x", "../etc/passwd"),
+    ] {
+        let error = flatten(&[&[file("manifests/a", "1"), entry]]).unwrap_err();
+        assert!(error.starts_with("manifests/x is a link to "), "{error}");
+    }
+    let through = flatten(&[&[link("manifests/sub", "/etc")], &[file("manifests/sub/x", "1")]]).unwrap_err();
+    assert_eq!(
+        through,
+        "layer 1: manifests/sub/x is below manifests/sub, which is not a folder"
+    );
+}
+
+#[test]
+fn what_leads_out_or_is_no_file_is_refused() {
+    for path in ["../a", "/manifests/a", "manifests/../../a", "bin/../../../a"] {
+        let error = flatten(&[&[file(path, "1")]]).unwrap_err();
+        assert_eq!(error, format!("layer 0: {path:?} leads out of the image"));
+    }
+    for kind in [EntryType::Char, EntryType::Block, EntryType::Fifo] {
+        let error = flatten(&[&[("manifests/a", kind, "")]]).unwrap_err();
+        assert!(
+            error.ends_with("is neither a file nor a folder nor a link"),
+            "{error}"
+        );
+        assert_eq!(flatten(&[&[("dev/null", kind, "")]]), pairs(&[]));
+    }
+}
+
+#[test]
+fn bombs_are_refused_before_they_fill_memory() {
+    let add = |media_type: &str, content: &[u8]| {
+        let mut files = ImageFiles::new(&["manifests"], LIMITS);
+        files.add("0", media_type, content).unwrap_err().to_string()
+    };
+    let zeros = "\0".repeat(7 << 20);
+    let bomb = tar_of(&[file("manifests/a", &zeros)]);
+    let ratio = "layer 0: it unpacks to more than 200 times its size";
+    assert_eq!(add(LAYER_GZIP, &gzip(&bomb)), ratio);
+    assert_eq!(
+        add(ZSTD, &compress_to_vec(bomb.as_slice(), CompressionLevel::Fastest)),
+        ratio
+    );
+    // Also where nobody wants what is in it.
+    let elsewhere = tar_of(&[file("bin/a", &"\0".repeat(9 << 20))]);
+    assert_eq!(
+        add(PLAIN, &elsewhere),
+        "layer 0: unpacked, the image has more than 8 MiB"
+    );
+    let many: Vec<_> = (0..101).map(|number| format!("bin/{number}")).collect();
+    let many: Vec<_> = many.iter().map(|path| file(path, "")).collect();
+    assert!(add(PLAIN, &tar_of(&many)).ends_with("more than 100 files, folders and links"));
+    // A window of 3.75 TiB.
+    let window = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xff, 0x00, 0x00, 0x00];
+    assert!(add(ZSTD, &window).contains("a window of 8 MiB at most"));
+    assert!(add("application/vnd.cncf.helm.chart.content.v1.tar+gzip", &[]).contains("media type"));
+}
+
+#[test]
+fn gzip_and_zstd_are_unpacked_and_what_is_cut_off_is_refused() {
+    let archive = tar_of(&[file("manifests/a", "content")]);
+    for (media_type, packed) in [
+        (LAYER_GZIP, gzip(&archive)),
+        (
+            ZSTD,
+            compress_to_vec(archive.as_slice(), CompressionLevel::Fastest),
+        ),
+        (PLAIN, archive.clone()),
+    ] {
+        let mut files = ImageFiles::new(&["manifests"], LIMITS);
+        files.add("0", media_type, &packed).unwrap();
+        assert_eq!(files.into_files().unwrap()["manifests/a"], b"content");
+        let mut files = ImageFiles::new(&["manifests"], LIMITS);
+        let cut = &packed[..packed.len().min(600) / 2];
+        files.add("0", media_type, cut).unwrap_err();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_bytes_are_too_strange(
+        content in collection::vec(any::<u8>(), 0..600),
+        start in prop_oneof![Just(&[][..]), Just(&[0x1f, 0x8b, 8][..]), Just(&[0x28, 0xb5, 0x2f, 0xfd][..])],
+    ) {
+        let content = [start, &content].concat();
+        for media_type in [LAYER_GZIP, ZSTD, PLAIN] {
+            let mut files = ImageFiles::new(&["manifests"], LIMITS);
+            let _ = files.add("0", media_type, &content);
+            let _ = files.into_files();
+        }
+    }
+
+    /// Layers are what a file system would show after each was unpacked over those below.
+    #[test]
+    fn layers_are_as_if_they_were_unpacked_one_after_the_other(
+        layers in collection::vec(collection::btree_map("[ab](/[ab])?", prop_oneof![Just(None), "[xy]".prop_map(Some)], 0..4), 1..5),
+    ) {
+        let mut files = ImageFiles::new(&["manifests"], LIMITS);
+        let mut model: BTreeMap<String, String> = BTreeMap::new();
+        for layer in &layers {
+            // A file and something below it are not in one layer.
+            let is_below = |path: &str| path.len() > 1 && layer.get(&path[..1]).is_some_and(Option::is_some);
+            let mut entries = Vec::new();
+            for (path, content) in layer.iter().filter(|(path, _)| !is_below(path)) {
+                let path = format!("manifests/{path}");
+                let (folder, name) = path.rsplit_once('/').unwrap();
+                entries.push(match content {
+                    Some(content) => (path.clone(), content.clone()),
+                    None => (format!("{folder}/.wh.{name}"), String::new()),
+                });
+            }
+            let entries: Vec<_> = entries.iter().map(|(path, content)| file(path, content)).collect();
+            let is_refused = files.add("-", PLAIN, &tar_of(&entries)).is_err();
+            let is_gone = |path: &str| entries.iter().any(|(whiteout, ..)| {
+                let gone = whiteout.replace(".wh.", "");
+                whiteout.contains(".wh.") && (path == gone || path.starts_with(&format!("{gone}/")))
+            });
+            model.retain(|path, _| !is_gone(path));
+            let mut would_be_refused = false;
+            for (path, _, content) in entries.iter().filter(|(path, ..)| !path.contains(".wh.")) {
+                let mut upper = parents(path);
+                would_be_refused |= upper.any(|parent| model.contains_key(parent));
+                model.retain(|known, _| !known.starts_with(&format!("{path}/")));
+                model.insert((*path).to_owned(), (*content).to_owned());
+            }
+            prop_assert_eq!(is_refused, would_be_refused);
+            if is_refused {
+                return Ok(());
+            }
+        }
+        let files = files.into_files().unwrap();
+        let text = |content: &Vec<u8>| String::from_utf8(content.clone()).unwrap();
+        let files: BTreeMap<_, _> = files.iter().map(|(path, content)| (path.clone(), text(content))).collect();
+        prop_assert_eq!(files, model);
+    }
+}
