@@ -7,9 +7,9 @@
 use serde_json::{Value, json};
 use windlass_object::{names, object, rfc1123::is_label, rfc1123::is_subdomain};
 
-/// The groups whose objects are never asked about: what Windlass needs to serve policies, and what the API server asks all the
-/// time about others.
-const GROUPS: [&str; 8] = [
+/// The groups whose objects are never asked about: what Windlass needs to serve policies, what the API server asks all the time
+/// about others, and reports of what policies say.
+const GROUPS: [&str; 9] = [
     "admissionregistration.k8s.io",
     "authentication.k8s.io",
     "authorization.k8s.io",
@@ -18,6 +18,7 @@ const GROUPS: [&str; 8] = [
     "interpretation.windlass.dev",
     "policy.kcloudlabs.io",
     names::GROUP,
+    "wgpolicyk8s.io",
 ];
 
 /// The namespace of what makes a cluster: its network, its names, its proxies.

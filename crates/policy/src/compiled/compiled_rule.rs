@@ -23,6 +23,17 @@ pub(crate) struct CompiledRule {
     pub(crate) problems: Vec<PolicyProblem>,
 }
 
+/// The programs of a rule, as they are written.
+struct RulePrograms<'a> {
+    /// What its template was rendered to, or what is wrong with the template.
+    rendered: Option<Result<String, Vec<PolicyProblem>>>,
+    /// Empty where there is none.
+    cue: &'a str,
+    cel: Option<RuleSource<'a>>,
+    of_cue: for<'t> fn(&'t str) -> RuleSource<'t>,
+    is_validation: bool,
+}
+
 // === impl CompiledRule ===
 
 impl CompiledRule {
@@ -35,30 +46,15 @@ impl CompiledRule {
             problems.within("template", |problems| {
                 compiled.references = RuleReferences::of_override(key, template, problems);
             });
-            let rendered = render::render_override(template);
-            compiled.add_rendered(
-                rendered,
-                |text| RuleSource::CueOverride(text),
-                engines,
-                &mut problems,
-            );
         }
-        if !overriders.cue.is_empty() {
-            let inputs = InputKind::of_cue(&overriders.cue, false, engines);
-            let source = RuleSource::CueOverride(&overriders.cue);
-            compiled.add_program(RuleStep::Cue, "cue", source, inputs, engines, &mut problems);
-        }
-        if let Some(cel) = &overriders.cel {
-            let source = RuleSource::CelOverride(cel);
-            compiled.add_program(
-                RuleStep::Cel,
-                "cel",
-                source,
-                InputKind::Cel,
-                engines,
-                &mut problems,
-            );
-        }
+        let programs = RulePrograms {
+            rendered: overriders.template.as_ref().map(render::render_override),
+            cue: &overriders.cue,
+            cel: overriders.cel.as_ref().map(RuleSource::CelOverride),
+            of_cue: |text| RuleSource::CueOverride(text),
+            is_validation: false,
+        };
+        compiled.add_programs(programs, engines, &mut problems);
         if !overriders.origin.is_empty() {
             origin::check(&overriders.origin, &mut problems);
             let action = StepAction::Origin(overriders.origin.clone());
@@ -87,30 +83,15 @@ impl CompiledRule {
             problems.within("template", |problems| {
                 compiled.references = RuleReferences::of_validation(key, template, problems);
             });
-            let rendered = render::render_validation(template);
-            compiled.add_rendered(
-                rendered,
-                |text| RuleSource::CueValidation(text),
-                engines,
-                &mut problems,
-            );
         }
-        if !rule.cue.is_empty() {
-            let inputs = InputKind::of_cue(&rule.cue, true, engines);
-            let source = RuleSource::CueValidation(&rule.cue);
-            compiled.add_program(RuleStep::Cue, "cue", source, inputs, engines, &mut problems);
-        }
-        if let Some(cel) = &rule.cel {
-            let source = RuleSource::CelValidation(cel);
-            compiled.add_program(
-                RuleStep::Cel,
-                "cel",
-                source,
-                InputKind::Cel,
-                engines,
-                &mut problems,
-            );
-        }
+        let programs = RulePrograms {
+            rendered: rule.template.as_ref().map(render::render_validation),
+            cue: &rule.cue,
+            cel: rule.cel.as_ref().map(RuleSource::CelValidation),
+            of_cue: |text| RuleSource::CueValidation(text),
+            is_validation: true,
+        };
+        compiled.add_programs(programs, engines, &mut problems);
         compiled.problems = problems.into_problems();
         compiled
     }
@@ -125,28 +106,31 @@ impl CompiledRule {
         }
     }
 
-    /// Adds what a template was rendered to. What was wrong with the template itself is not told a second time.
-    fn add_rendered(
-        &mut self,
-        rendered: Result<String, Vec<PolicyProblem>>,
-        source: fn(&str) -> RuleSource<'_>,
-        engines: &Engines,
-        problems: &mut PolicyProblems,
-    ) {
-        match rendered {
-            Err(of_template) => problems.extend("template", of_template),
-            Ok(text) => {
-                let inputs = InputKind::Rendered;
+    /// Adds programs in the order in which they are asked. What is wrong with a template itself is not told a second time.
+    fn add_programs(&mut self, programs: RulePrograms<'_>, engines: &Engines, problems: &mut PolicyProblems) {
+        match programs.rendered {
+            Some(Err(of_template)) => problems.extend("template", of_template),
+            Some(Ok(text)) => {
+                let (source, inputs) = ((programs.of_cue)(&text), InputKind::Rendered);
                 self.add_program(
                     RuleStep::RenderedCue,
                     "renderedCue",
-                    source(&text),
+                    source,
                     inputs,
                     engines,
                     problems,
                 );
                 self.rendered = Some(text);
             }
+            None => {}
+        }
+        if !programs.cue.is_empty() {
+            let inputs = InputKind::of_cue(programs.cue, programs.is_validation, engines);
+            let source = (programs.of_cue)(programs.cue);
+            self.add_program(RuleStep::Cue, "cue", source, inputs, engines, problems);
+        }
+        if let Some(source) = programs.cel {
+            self.add_program(RuleStep::Cel, "cel", source, InputKind::Cel, engines, problems);
         }
     }
 

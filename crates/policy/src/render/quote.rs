@@ -1,8 +1,4 @@
 //! Text and JSON as CUE writes them, for people: several lines where one would be long, and nothing in them that a terminal hides.
-//!
-//! `policy_cue::quote` and `literal` write for programs, and are there only with the feature `cue`.
-
-use std::fmt::Write as _;
 
 use serde_json::Value;
 use windlass_object::text::is_hostile;
@@ -19,27 +15,7 @@ const LONGEST_LINE: usize = 80;
 
 /// A string literal. What could not be seen in it is escaped.
 pub(super) fn quote(text: &str) -> String {
-    let mut written = String::with_capacity(text.len() + 2);
-    written.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => written.push_str("\\\""),
-            '\\' => written.push_str("\\\\"),
-            '\n' => written.push_str("\\n"),
-            '\r' => written.push_str("\\r"),
-            '\t' => written.push_str("\\t"),
-            hidden if is_hostile(hidden) => {
-                // Writing to a string cannot fail.
-                let _ = match u32::from(hidden) {
-                    code @ ..0x1_0000 => write!(written, "\\u{code:04x}"),
-                    code => write!(written, "\\U{code:08x}"),
-                };
-            }
-            plain => written.push(plain),
-        }
-    }
-    written.push('"');
-    written
+    policy_cue::quote_escaping(text, is_hostile)
 }
 
 /// A name as a label, or behind the dot of a selector: in quotes where it is not plain.

@@ -1,5 +1,7 @@
 //! What policies audit, told by reports of the Kubernetes policy working group.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::{Value, json};
 use windlass_object::{names, object};
 
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     request::{send, text},
-    steps::{PATIENCE, check, delete, get, succeed, until},
+    steps::{PATIENCE, check, delete, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -42,9 +44,9 @@ pub(super) async fn what_policies_audit_is_told_by_reports_as_long_as_it_is_so(
     ] {
         foreign::define(client, &definition(kind, plural, is_namespaced)).await?;
     }
-    let mut count = 0;
+    let count = AtomicU32::new(0);
     let report = until("the object is reported", PATIENCE, async || {
-        count += 1;
+        let count = count.fetch_add(1, Ordering::Relaxed);
         change(cluster, "early", &json!({"count": count.to_string()})).await?;
         Ok(about(cluster, REPORTS, "early")
             .await?
