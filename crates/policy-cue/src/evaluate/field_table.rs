@@ -11,6 +11,10 @@ const FEW: usize = 32;
 pub(super) struct FieldTable<'a> {
     fields: Vec<(SharedRef<'a, str>, NodeId)>,
     /// Once there are many.
+    #[expect(
+        clippy::box_collection,
+        reason = "a table that has none, as most do, is smaller by five words"
+    )]
     index: Option<Box<HashMap<SharedRef<'a, str>, NodeId>>>,
 }
 
