@@ -352,7 +352,10 @@ mod tests {
         let in_namespace = [role("Role", Some("n"), reading_pods())];
         let in_cluster = [role("ClusterRole", None, reading_pods())];
         let roles = writes("roles", Some("n"));
-        assert_eq!(missing(&in_namespace, &held(&[roles.clone()])), ["n: get pods"]);
+        assert_eq!(
+            missing(&in_namespace, &held(std::slice::from_ref(&roles))),
+            ["n: get pods"]
+        );
         assert_eq!(
             missing(&in_namespace, &held(&[roles.clone(), pods(Some("n"))])),
             [""; 0]
