@@ -15,7 +15,7 @@ fn typed(language: &str, block: &str) -> Vec<String> {
     });
     lines
         .flat_map(|line| line.split(" #").next().unwrap_or_default().split(" | "))
-        .map(|command| command.trim().to_owned())
+        .map(|command| command.split(" > ").next().unwrap_or_default().trim().to_owned())
         .filter(|command| command.starts_with("windlass "))
         .collect()
 }
@@ -60,7 +60,7 @@ fn every_command_is_one_that_windlass_takes() {
 
 #[test]
 fn answers_and_comments_are_no_commands() {
-    let block = "$ windlass certs | head -1\nwindlass is installed\n$ kubectl get pods\n";
+    let block = "$ windlass certs > file | head -1\nwindlass is installed\n$ kubectl get pods\n";
     assert_eq!(typed("console", block), ["windlass certs"]);
     assert_eq!(
         typed("sh", "windlass rotate \\\n  a/b   # now\n"),
