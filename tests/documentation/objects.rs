@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use structural_schema::Structural;
+use structural_schema::{FieldError, Structural};
 use windlass::commands::manifests;
 use windlass_object::object;
 
@@ -56,7 +56,7 @@ fn every_object_is_what_its_schema_asks_for() {
                 let name = text(&document, "/metadata/name").to_owned();
                 let unknown = schema.prune(&mut document);
                 let errors = schema.validate(&document, None);
-                let errors = errors.iter().map(|error| error.message());
+                let errors = errors.iter().map(FieldError::message);
                 let faults = unknown.into_iter().map(|field| format!("{field}: unknown field"));
                 wrong.extend(
                     faults

@@ -121,10 +121,8 @@ async fn about(cluster: &TestCluster, folder: &str, name: &str) -> anyhow::Resul
     let list = format!("{folder}?labelSelector=app.kubernetes.io/managed-by=windlass");
     let answer = send(&cluster.client, "GET", &list, None).await?;
     anyhow::ensure!(answer.code == 200, "{answer}");
-    let reports = object::items(&answer.body, "/items").iter();
-    let report = reports
-        .filter(|report| text(report, "/scope/name") == name)
-        .last();
+    let mut reports = object::items(&answer.body, "/items").iter();
+    let report = reports.rfind(|report| text(report, "/scope/name") == name);
     if let Some(report) = report {
         let (owner, scope) = (&report["metadata"]["ownerReferences"][0], &report["scope"]);
         anyhow::ensure!(
