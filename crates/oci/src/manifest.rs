@@ -108,6 +108,9 @@ pub enum ManifestError {
     /// No manifest of an index can be used.
     #[error("the index has no image for linux/{0} or linux/amd64")]
     Platform(String),
+    /// Indexes lead to indexes.
+    #[error("the index leads to indexes, and not to an image")]
+    Nested,
 }
 
 #[derive(Deserialize)]

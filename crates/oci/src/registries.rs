@@ -94,7 +94,7 @@ pub struct RegistriesConfigError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// The administrator forbids it.
-    #[error("pulling from {0} is blocked in registries.conf")]
+    #[error("{0} is blocked in registries.conf")]
     Blocked(String),
     /// It could be on any of several registries.
     #[error("{name} names no registry and registries.conf several: write one of {}", candidates.join(", "))]
@@ -184,11 +184,7 @@ impl RegistriesConfig {
     pub fn locations(&self, image: &ImageReference) -> Result<Vec<ImageLocation>, LocationError> {
         let image = self.qualified(image)?;
         let name = image.name();
-        let entry = self
-            .registry
-            .iter()
-            .filter_map(|entry| Some((entry.prefix_of(&image.registry, &name)?, entry)))
-            .max_by_key(|(prefix, entry)| (entry.prefix.trim_start_matches('*').len(), prefix.len()));
+        let entry = self.entry(&image, &name);
         let Some((prefix, entry)) = entry else {
             return Ok(vec![ImageLocation {
                 image,
@@ -221,6 +217,31 @@ impl RegistriesConfig {
                 Ok(ImageLocation { image, insecure })
             })
             .collect()
+    }
+
+    /// Where an image is pushed: to its own registry, since only what is pulled has another location.
+    ///
+    /// # Errors
+    ///
+    /// When it may not be pushed.
+    pub fn destination(&self, image: &ImageReference) -> Result<ImageLocation, LocationError> {
+        let image = self.qualified(image)?;
+        let insecure = match self.entry(&image, &image.name()) {
+            Some((_, entry)) if entry.blocked => {
+                return Err(LocationError::Blocked(entry.prefix.clone()));
+            }
+            Some((_, entry)) => entry.insecure,
+            None => false,
+        };
+        Ok(ImageLocation { image, insecure })
+    }
+
+    /// What is about an image of this name, and the beginning of the name that it stands for.
+    fn entry<'a>(&self, image: &ImageReference, name: &'a str) -> Option<(&'a str, &RegistryEntry)> {
+        self.registry
+            .iter()
+            .filter_map(|entry| Some((entry.prefix_of(&image.registry, name)?, entry)))
+            .max_by_key(|(prefix, entry)| (entry.prefix.trim_start_matches('*').len(), prefix.len()))
     }
 
     /// The image with its registry.

@@ -1,11 +1,13 @@
-use std::io::Write;
+//! What layers make, and what is refused.
+
+use std::{collections::BTreeMap, io::Write};
 
 use flate2::{Compression, write::GzEncoder};
 use proptest::{collection, prelude::*};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use tar::{Builder, Header};
+use tar::{Builder, EntryType, Header};
 
-use super::*;
+use super::{paths::parents, *};
 use crate::manifest::LAYER_GZIP;
 
 const ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
@@ -222,6 +224,40 @@ fn gzip_and_zstd_are_unpacked_and_what_is_cut_off_is_refused() {
         let cut = &packed[..packed.len().min(600) / 2];
         files.add("0", media_type, cut).unwrap_err();
     }
+}
+
+#[test]
+fn layers_of_several_members_or_frames_are_read_to_their_end() {
+    let archive = tar_of(&[file("manifests/a", "1"), file("manifests/b", "2")]);
+    let parts = || archive.chunks(600);
+    let zstd = |part: &[u8]| compress_to_vec(part, CompressionLevel::Fastest);
+    let skipped = b"\x50\x2a\x4d\x18\x04\x00\x00\x00toc!".to_vec();
+    let chunked = parts().map(zstd).collect::<Vec<_>>().join(&skipped[..]);
+    for (name, media_type, packed) in [
+        // As eStargz packs each file.
+        ("gzip", LAYER_GZIP, parts().flat_map(gzip).collect()),
+        ("pzstd", ZSTD, parts().flat_map(zstd).collect()),
+        ("zstd:chunked", ZSTD, [chunked, skipped].concat()),
+    ] {
+        let packed: Vec<u8> = packed;
+        let mut files = ImageFiles::new(&["manifests"], LIMITS);
+        files.add("0", media_type, &packed).unwrap();
+        let files = files.into_files().unwrap();
+        assert_eq!(
+            (&files["manifests/a"][..], &files["manifests/b"][..]),
+            (&b"1"[..], &b"2"[..]),
+            "{name}"
+        );
+        let mut files = ImageFiles::new(&["manifests"], LIMITS);
+        files
+            .add("0", media_type, &packed[..packed.len() / 2])
+            .unwrap_err();
+    }
+    // The limits are of all together.
+    let bomb = tar_of(&[file("manifests/a", &"\0".repeat(7 << 20))]);
+    let packed: Vec<u8> = bomb.chunks(1 << 20).flat_map(gzip).collect();
+    let refused = ImageFiles::new(&["manifests"], LIMITS).add("0", LAYER_GZIP, &packed);
+    assert!(matches!(refused, Err(LayerError::Ratio { .. })), "{refused:?}");
 }
 
 proptest! {

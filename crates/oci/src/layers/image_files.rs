@@ -1,15 +1,20 @@
-//! The files that the layers of an image make, one on top of the other (OCI image specification, layer.md).
+//! Layers, one on top of the other.
 
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
-    io::{self, Read},
+    io::Read,
     rc::Rc,
 };
 
-use flate2::read::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 use tar::{Archive, EntryType};
+
+use super::{
+    LayerError,
+    limited::{LimitedReader, is_limit},
+    packing::Packing,
+    paths::{inside, join, parents},
+};
 
 /// How much of a stranger's image is unpacked.
 #[derive(Clone, Copy, Debug)]
@@ -46,95 +51,6 @@ struct Layer {
     opaque: BTreeSet<String>,
 }
 
-/// Why layers make no files.
-#[derive(Debug, thiserror::Error)]
-pub enum LayerError {
-    /// It is packed by something else.
-    #[error(
-        "layer {layer}: the media type {media_type:?} is not a tar archive, packed with gzip, zstd or not"
-    )]
-    MediaType {
-        /// Which layer.
-        layer: String,
-        /// How it is packed.
-        media_type: String,
-    },
-    /// It cannot be unpacked.
-    #[error("layer {layer}: cannot be unpacked: {cause}")]
-    Unpack {
-        /// Which layer.
-        layer: String,
-        /// Why.
-        cause: io::Error,
-    },
-    /// There is too much in it.
-    #[error("layer {layer}: unpacked, the image has more than {limit} MiB")]
-    TooLarge {
-        /// Which layer.
-        layer: String,
-        /// The limit.
-        limit: u64,
-    },
-    /// It is packed so tightly that it can only be meant to fill memory.
-    #[error("layer {layer}: it unpacks to more than {RATIO} times its size")]
-    Ratio {
-        /// Which layer.
-        layer: String,
-    },
-    /// There are too many files.
-    #[error("layer {layer}: the image has more than {limit} files, folders and links")]
-    TooManyEntries {
-        /// Which layer.
-        layer: String,
-        /// The limit.
-        limit: usize,
-    },
-    /// A path leads out of the image.
-    #[error("layer {layer}: {path:?} leads out of the image")]
-    PathOutside {
-        /// Which layer.
-        layer: String,
-        /// The path as it is written.
-        path: String,
-    },
-    /// A name is not UTF-8.
-    #[error("layer {layer}: {path:?} has a name that is not UTF-8")]
-    Name {
-        /// Which layer.
-        layer: String,
-        /// The path, as far as it can be printed.
-        path: String,
-    },
-    /// A link in a wanted folder leads to nothing that is kept.
-    #[error("{path} is a link to {target:?}, which is not a file in the image's {folders}")]
-    Link {
-        /// The link.
-        path: String,
-        /// Where it leads.
-        target: String,
-        /// The folders that are read.
-        folders: String,
-    },
-    /// Something is below a link or a file.
-    #[error("layer {layer}: {path} is below {parent}, which is not a folder")]
-    BelowFile {
-        /// Which layer.
-        layer: String,
-        /// What is below.
-        path: String,
-        /// The link or file.
-        parent: String,
-    },
-    /// A file is a device, a pipe or a socket.
-    #[error("layer {layer}: {path} is neither a file nor a folder nor a link")]
-    SpecialFile {
-        /// Which layer.
-        layer: String,
-        /// The file.
-        path: String,
-    },
-}
-
 /// How many times its size a layer may have, unpacked, once it is larger than 4 MiB.
 pub const RATIO: u64 = 200;
 
@@ -143,9 +59,6 @@ const RATIO_FREE: u64 = 4 << 20;
 
 /// How many links are followed, one after the other.
 const LINKS: usize = 40;
-
-/// The largest window of zstd: what RFC 8878 §3.1.1.1.2 recommends decoders to support.
-const ZSTD_WINDOW: u64 = 8 << 20;
 
 const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
@@ -170,43 +83,11 @@ impl ImageFiles {
     ///
     /// The first thing in it that may not be in an image.
     pub fn add(&mut self, name: &str, media_type: &str, content: &[u8]) -> Result<(), LayerError> {
-        let plain = media_type.strip_prefix("application/vnd.").unwrap_or_default();
-        let packing = match plain {
-            "oci.image.layer.v1.tar"
-            | "oci.image.layer.nondistributable.v1.tar"
-            | "docker.image.rootfs.diff.tar" => "",
-            "oci.image.layer.v1.tar+gzip"
-            | "oci.image.layer.nondistributable.v1.tar+gzip"
-            | "docker.image.rootfs.diff.tar.gzip"
-            | "docker.image.rootfs.foreign.diff.tar.gzip" => "gzip",
-            "oci.image.layer.v1.tar+zstd"
-            | "oci.image.layer.nondistributable.v1.tar+zstd"
-            | "docker.image.rootfs.diff.tar.zstd" => "zstd",
-            _ => {
-                return Err(LayerError::MediaType {
-                    layer: name.to_owned(),
-                    media_type: media_type.to_owned(),
-                });
-            }
-        };
-        let unpack = |cause| LayerError::Unpack {
+        let packing = Packing::of(media_type).ok_or_else(|| LayerError::MediaType {
             layer: name.to_owned(),
-            cause,
-        };
-        let layer = match packing {
-            "gzip" => self.read(name, content.len(), MultiGzDecoder::new(content))?,
-            "zstd" => {
-                // The window is allocated as the header says; a stranger's header is looked at first.
-                if zstd_window(content).is_none_or(|window| window > ZSTD_WINDOW) {
-                    let cause = io::Error::other("is not zstd with a window of 8 MiB at most");
-                    return Err(unpack(cause));
-                }
-                let decoder =
-                    StreamingDecoder::new(content).map_err(|error| unpack(io::Error::other(error)))?;
-                self.read(name, content.len(), decoder)?
-            }
-            _ => self.read(name, content.len(), content)?,
-        };
+            media_type: media_type.to_owned(),
+        })?;
+        let layer = self.read(name, content.len(), packing.unpack(content))?;
         self.put(name, layer)
     }
 
@@ -365,9 +246,9 @@ impl ImageFiles {
     /// Takes away what the layer removes of those below, then puts its own in their place.
     fn put(&mut self, name: &str, layer: Layer) -> Result<(), LayerError> {
         self.paths.retain(|path, _| {
-            let mut parents = std::iter::once(path.as_str()).chain(parents(path));
-            let is_removed = parents.any(|path| layer.removed.contains(path));
-            !is_removed && !self::parents(path).any(|parent| layer.opaque.contains(parent))
+            let mut upwards = std::iter::once(path.as_str()).chain(parents(path));
+            let is_removed = upwards.any(|path| layer.removed.contains(path));
+            !is_removed && !parents(path).any(|parent| layer.opaque.contains(parent))
         });
         if layer.opaque.contains("") {
             self.paths.clear();
@@ -414,86 +295,3 @@ impl ImageFiles {
         (is_alone && path == OPAQUE) || self.folders.iter().any(|folder| folder == top)
     }
 }
-
-/// Whether reading ended at the limit.
-fn is_limit(cause: &io::Error) -> bool {
-    matches!(cause.get_ref(), Some(cause) if cause.is::<LimitReached>())
-}
-
-/// The folders that a path is in, the nearest first.
-fn parents(path: &str) -> impl Iterator<Item = &str> {
-    path.rmatch_indices('/').map(|(end, _)| &path[..end])
-}
-
-fn join(folder: &str, file: &str) -> String {
-    if folder.is_empty() {
-        file.to_owned()
-    } else {
-        format!("{folder}/{file}")
-    }
-}
-
-/// `path` as seen from `folder`; `None` when it leads out of the root.
-fn inside(folder: &str, path: &str) -> Option<String> {
-    let mut parts: Vec<_> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
-/// The window that the header of a frame asks for (RFC 8878 §3.1.1.1).
-fn zstd_window(content: &[u8]) -> Option<u64> {
-    if !content.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        return None;
-    }
-    let descriptor = *content.get(4)?;
-    let is_single_segment = descriptor & 0x20 != 0;
-    if !is_single_segment {
-        let byte = *content.get(5)?;
-        let (exponent, mantissa) = (u32::from(byte >> 3), u64::from(byte & 7));
-        let base = 1_u64 << (10 + exponent);
-        return Some(base + base / 8 * mantissa);
-    }
-    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
-    let length = [1, 2, 4, 8][usize::from(descriptor >> 6)];
-    let field = content.get(5 + dictionary..5 + dictionary + length)?;
-    let size = field
-        .iter()
-        .rev()
-        .fold(0, |size: u64, byte| size << 8 | u64::from(*byte));
-    Some(if length == 2 { size + 256 } else { size })
-}
-
-/// A stream that fails, rather than ends, after so many bytes.
-struct LimitedReader<R> {
-    stream: R,
-    left: u64,
-    read: Rc<Cell<u64>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("there is more than may be unpacked")]
-struct LimitReached;
-
-// === impl LimitedReader ===
-
-impl<R: Read> Read for LimitedReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !buffer.is_empty() {
-            return Err(io::Error::other(LimitReached));
-        }
-        let length = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let read = self.stream.read(&mut buffer[..length])?;
-        self.left -= read as u64;
-        self.read.set(self.read.get() + read as u64);
-        Ok(read)
-    }
-}
-
-#[cfg(test)]
-mod tests;

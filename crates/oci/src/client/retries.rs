@@ -1,0 +1,41 @@
+//! Asking again.
+
+use std::time::Duration;
+
+use super::{RegistryError, RegistryOptions};
+
+/// How often and when something is asked for again.
+pub(super) struct Retries {
+    left: u32,
+    pause: Duration,
+    longest: Duration,
+}
+
+// === impl Retries ===
+
+impl Retries {
+    pub(super) fn new(options: &RegistryOptions) -> Self {
+        Self {
+            left: options.attempts.saturating_sub(1),
+            pause: options.backoff,
+            longest: options.longest_wait,
+        }
+    }
+
+    /// Waits until it is time to ask again; gives the error back when it is not worth it.
+    pub(super) async fn wait(&mut self, error: RegistryError) -> Result<(), RegistryError> {
+        if self.left == 0 || !error.is_transient() {
+            return Err(error);
+        }
+        // A registry that says when means it: who comes earlier is refused for longer.
+        let wait = match error.retry_after() {
+            Some(after) if after > self.longest => return Err(error),
+            Some(after) => after.max(self.pause),
+            None => self.pause.min(self.longest),
+        };
+        self.left -= 1;
+        self.pause = self.pause.saturating_mul(2);
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+}

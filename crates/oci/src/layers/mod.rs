@@ -1,0 +1,14 @@
+//! The files that the layers of an image make, one on top of the other (OCI image specification, layer.md).
+
+mod error;
+mod image_files;
+mod limited;
+mod packing;
+mod paths;
+mod zstd;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::LayerError;
+pub use image_files::{ImageFiles, LayerLimits, RATIO};

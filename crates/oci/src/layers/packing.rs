@@ -1,0 +1,44 @@
+//! How a layer's tar archive is packed.
+
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+
+use super::zstd::ZstdFrames;
+
+/// What a media type says of a layer (OCI image specification, layer.md; Docker's image manifest version 2, schema 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+// === impl Packing ===
+
+impl Packing {
+    pub(super) fn of(media_type: &str) -> Option<Self> {
+        match media_type.strip_prefix("application/vnd.")? {
+            "oci.image.layer.v1.tar"
+            | "oci.image.layer.nondistributable.v1.tar"
+            | "docker.image.rootfs.diff.tar" => Some(Self::Plain),
+            "oci.image.layer.v1.tar+gzip"
+            | "oci.image.layer.nondistributable.v1.tar+gzip"
+            | "docker.image.rootfs.diff.tar.gzip"
+            | "docker.image.rootfs.foreign.diff.tar.gzip" => Some(Self::Gzip),
+            "oci.image.layer.v1.tar+zstd"
+            | "oci.image.layer.nondistributable.v1.tar+zstd"
+            | "docker.image.rootfs.diff.tar.zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// The archive in `content`: of all members of gzip and all frames of zstd, as many as there are one after the other.
+    pub(super) fn unpack(self, content: &[u8]) -> Box<dyn Read + '_> {
+        match self {
+            Self::Plain => Box::new(content),
+            Self::Gzip => Box::new(MultiGzDecoder::new(content)),
+            Self::Zstd => Box::new(ZstdFrames::new(content)),
+        }
+    }
+}

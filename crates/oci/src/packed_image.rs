@@ -1,0 +1,132 @@
+//! Making images.
+
+use std::{collections::BTreeMap, io};
+
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use serde_json::json;
+use tar::{Builder, EntryType, Header};
+
+use crate::{
+    digest::ContentDigest,
+    manifest::{Descriptor, IMAGE_CONFIG, IMAGE_MANIFEST, ImageManifest, LAYER_GZIP},
+};
+
+/// An image of one layer. The same files and labels make the same bytes, so that its digest says what is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedImage {
+    manifest: Bytes,
+    config: Bytes,
+    layer: Bytes,
+}
+
+// === impl PackedImage ===
+
+impl PackedImage {
+    /// Packs files, by their paths, for linux/amd64. The image has these labels.
+    ///
+    /// # Errors
+    ///
+    /// When a path cannot be in a tar archive.
+    pub fn new(files: &BTreeMap<String, Vec<u8>>, labels: &BTreeMap<String, String>) -> io::Result<Self> {
+        let archive = archive(files)?;
+        // The name of what is packed and the time are left out of its header.
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        io::Write::write_all(&mut encoder, &archive)?;
+        let layer = encoder.finish()?;
+        let config = json!({
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {"Labels": labels},
+            "rootfs": {"type": "layers", "diff_ids": [ContentDigest::of(&archive)]},
+        })
+        .to_string()
+        .into_bytes();
+        let manifest = ImageManifest {
+            schema_version: 2,
+            media_type: Some(IMAGE_MANIFEST.to_owned()),
+            config: descriptor(IMAGE_CONFIG, &config),
+            layers: vec![descriptor(LAYER_GZIP, &layer)],
+        };
+        Ok(Self {
+            manifest: serde_json::to_vec(&manifest)?.into(),
+            config: config.into(),
+            layer: layer.into(),
+        })
+    }
+
+    /// The manifest, of type [`IMAGE_MANIFEST`].
+    pub fn manifest(&self) -> &Bytes {
+        &self.manifest
+    }
+
+    /// What the manifest names: the layer and the configuration.
+    pub fn blobs(&self) -> [&Bytes; 2] {
+        [&self.layer, &self.config]
+    }
+}
+
+fn descriptor(media_type: &str, content: &[u8]) -> Descriptor {
+    Descriptor {
+        media_type: media_type.to_owned(),
+        digest: ContentDigest::of(content),
+        size: content.len() as u64,
+        platform: None,
+    }
+}
+
+fn archive(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Vec<u8>> {
+    let mut archive = Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, path, content.as_slice())?;
+    }
+    archive.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection, prelude::*};
+
+    use super::*;
+    use crate::{ImageFiles, LayerLimits, ManifestDocument};
+
+    proptest! {
+        #[test]
+        fn what_was_packed_is_unpacked(
+            contents in collection::btree_map("[a-z]{1,120}", collection::vec(any::<u8>(), 0..2000), 0..5),
+        ) {
+            let files: BTreeMap<_, _> = contents
+                .into_iter()
+                .map(|(name, content)| (format!("manifests/{name}"), content))
+                .collect();
+            let packed = PackedImage::new(&files, &BTreeMap::new()).unwrap();
+            prop_assert_eq!(&packed, &PackedImage::new(&files, &BTreeMap::new()).unwrap());
+            let document = ManifestDocument::parse(packed.manifest(), Some(IMAGE_MANIFEST)).unwrap();
+            let ManifestDocument::Image(manifest) = document else {
+                panic!("it is an index");
+            };
+            let [layer, config] = packed.blobs();
+            prop_assert_eq!(&manifest.layers[0].digest, &ContentDigest::of(layer));
+            prop_assert_eq!(&manifest.config.digest, &ContentDigest::of(config));
+            let limits = LayerLimits { bytes: 1 << 20, entries: 10 };
+            let mut unpacked = ImageFiles::new(&["manifests"], limits);
+            unpacked.add("0", &manifest.layers[0].media_type, layer).unwrap();
+            prop_assert_eq!(unpacked.into_files().unwrap(), files);
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_out_are_refused() {
+        for path in ["../a", "/a", ""] {
+            let files = BTreeMap::from([(path.to_owned(), vec![])]);
+            PackedImage::new(&files, &BTreeMap::new()).unwrap_err();
+        }
+    }
+}

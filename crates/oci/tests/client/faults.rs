@@ -1,0 +1,202 @@
+//! Registries that refuse, are slow, or stop in the middle.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::{StreamExt, stream};
+use oci::ContentDigest;
+
+use super::*;
+use crate::registry::{cut_off, response, stalled, with};
+
+/// The whole answer is this status.
+fn status(registry: &TestRegistry, status: u16) {
+    registry.fail(move |_, _| {
+        Some(response(
+            status,
+            r#"{"errors":[{"code":"DENIED","message":"hunter2"}]}"#,
+        ))
+    });
+}
+
+#[tokio::test]
+async fn each_status_has_one_clear_error() {
+    let registry = TestRegistry::start().await;
+    let host = registry.host();
+    for (code, reason, times, message) in [
+        (
+            403,
+            "RegistryForbids",
+            1,
+            format!("{host} forbids access to team/app (DENIED)"),
+        ),
+        (
+            404,
+            "ImageNotFound",
+            1,
+            format!("{host}/team/app:v1 is not found on {host}"),
+        ),
+        (
+            418,
+            "RegistryAnswerInvalid",
+            1,
+            format!("{host} answers HTTP 418 I'm a teapot (DENIED) to {host}/team/app:v1"),
+        ),
+        (429, "TooManyRequests", 3, format!("{host} is asked too often")),
+        (
+            500,
+            "RegistryUnavailable",
+            3,
+            format!("{host} answers HTTP 500 Internal Server Error"),
+        ),
+        (
+            503,
+            "RegistryUnavailable",
+            3,
+            format!("{host} answers HTTP 503 Service Unavailable"),
+        ),
+        (
+            302,
+            "RegistryAnswerInvalid",
+            1,
+            format!("{host} answers HTTP 302 Found (DENIED) to {host}/team/app:v1"),
+        ),
+    ] {
+        status(&registry, code);
+        let error = pulled(&registry).await.unwrap_err();
+        assert_eq!((error.reason(), error.to_string()), (reason, message));
+        assert_eq!(registry.count("/v2/team/app/manifests/v1"), times, "{code}");
+        assert_eq!(error.is_transient(), times > 1, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn what_passes_is_asked_again() {
+    let registry = TestRegistry::start().await;
+    let image = packed("one");
+    registry.store("v1", &image);
+    let layer = image.blobs()[0].clone();
+    for fault in ["503", "429", "cut off", "short"] {
+        let (layer, digest) = (layer.clone(), ContentDigest::of(&layer).to_string());
+        let times = std::sync::atomic::AtomicUsize::new(0);
+        registry.fail(move |head, _| {
+            let is_bad = head.uri.path().ends_with(&digest)
+                && times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2;
+            let half = layer.slice(..layer.len() / 2);
+            is_bad.then(|| match fault {
+                "503" => response(503, ""),
+                "429" => with(response(429, ""), "retry-after", "0"),
+                "cut off" => cut_off(half, layer.len()),
+                _ => response(200, half),
+            })
+        });
+        assert_eq!(content(&pulled(&registry).await.unwrap()), "one", "{fault}");
+        assert_eq!(
+            registry.count(&ContentDigest::of(image.blobs()[0]).to_string()),
+            3,
+            "{fault}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_says_when_is_not_asked_earlier() {
+    let registry = TestRegistry::start().await;
+    for code in [429, 503] {
+        registry.fail(move |_, _| Some(with(response(code, ""), "retry-after", "3600")));
+        let error = pulled(&registry).await.unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)), "{error}");
+        assert!(error.to_string().ends_with(": ask again in 3600s"), "{error}");
+        assert_eq!(registry.asked().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_layer_that_is_always_truncated_is_refused() {
+    let registry = TestRegistry::start().await;
+    let image = packed("one");
+    registry.store("v1", &image);
+    let layer = image.blobs()[0].clone();
+    let path = format!("/v2/team/app/blobs/{}", ContentDigest::of(&layer));
+    let long = [&layer[..], b"x"].concat();
+    for (answer, reason, times) in [
+        ("cut off", "RegistryUnavailable", 3),
+        ("short", "ImageTruncated", 3),
+        ("long", "ImageTruncated", 1),
+    ] {
+        let (layer, path, long) = (layer.clone(), path.clone(), long.clone());
+        registry.fail(move |head, _| {
+            let half = layer.slice(..layer.len() / 2);
+            (head.uri.path() == path).then(|| match answer {
+                "cut off" => cut_off(half, layer.len()),
+                "short" => response(200, half),
+                _ => response(200, long.clone()),
+            })
+        });
+        let error = pulled(&registry).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{error}");
+        assert_eq!(registry.count("/blobs/"), times + 1, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn who_sends_nothing_is_not_waited_for() {
+    let registry = TestRegistry::start().await;
+    registry.store("v1", &packed("one"));
+    let mut options = options(&[&registry.host()]);
+    (options.idle_timeout, options.attempts) = (Duration::from_millis(200), 2);
+    let client = RegistryClient::new(options).unwrap();
+    registry.fail(|_, _| Some(stalled("{".into(), 100)));
+    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    assert_eq!(error.reason(), "RegistryTimeout");
+    let message = format!("{} has neither sent nor taken anything for 0.2s", registry.host());
+    assert_eq!(error.to_string(), message);
+    assert_eq!(registry.asked().len(), 2);
+    // Who takes a connection and never answers is not waited for either.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let name = format!("{}/team/app", silent.local_addr().unwrap());
+    let error = client.pull(&image(&name), &none()).await.unwrap_err();
+    assert_eq!(error.reason(), "RegistryTimeout", "{error}");
+}
+
+#[tokio::test]
+async fn who_sends_drop_by_drop_has_no_more_time_than_others() {
+    let registry = TestRegistry::start().await;
+    let mut options = options(&[&registry.host()]);
+    options.timeout = Duration::from_millis(400);
+    let client = RegistryClient::new(options).unwrap();
+    registry.fail(|_, _| {
+        let drops = stream::repeat(()).then(|()| async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Ok::<_, std::convert::Infallible>(" ")
+        });
+        Some(response(200, Body::from_stream(drops)))
+    });
+    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let (host, name) = (registry.host(), registry.image("v1"));
+    assert_eq!(
+        error.to_string(),
+        format!("{host} has not sent or taken all of {name} within 0.4s")
+    );
+}
+
+#[tokio::test]
+async fn who_does_not_listen_is_named() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    for insecure in [&[][..], &[host.as_str()]] {
+        let client = RegistryClient::new(options(insecure)).unwrap();
+        let error = client
+            .pull(&image(&format!("{host}/a")), &none())
+            .await
+            .unwrap_err();
+        assert_eq!(error.reason(), "RegistryUnreachable");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("cannot connect to {host}: ")),
+            "{error}"
+        );
+    }
+}

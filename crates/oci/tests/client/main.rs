@@ -1,0 +1,88 @@
+//! Pulling and pushing, from and to registries that do not always behave.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong fails the test")]
+
+mod authentication;
+mod docker_registry;
+mod faults;
+mod mirrors;
+mod pulling;
+mod pushing;
+mod redirects;
+mod registry;
+mod tls;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use oci::{
+    ImageReference, LayerLimits, PackedImage, RegistriesConfig, RegistryClient, RegistryCredentials,
+    RegistryError, RegistryOptions, client::PulledImage,
+};
+
+use registry::TestRegistry;
+
+const LIMITS: LayerLimits = LayerLimits {
+    bytes: 8 << 20,
+    entries: 100,
+};
+
+/// Options that try again quickly, for registries without TLS at these hosts.
+fn options(insecure: &[&str]) -> RegistryOptions {
+    let entries = insecure
+        .iter()
+        .map(|host| format!("[[registry]]\nlocation = {host:?}\ninsecure = true\n"));
+    let mut options = options_with(&entries.collect::<String>());
+    options.attempts = 3;
+    options
+}
+
+fn options_with(registries: &str) -> RegistryOptions {
+    RegistryOptions {
+        registries: RegistriesConfig::parse("registries.conf", registries).unwrap(),
+        // A machine may have none of its own.
+        certificate_authorities: test_authority::TestAuthority::new("Unused").pem().into_bytes(),
+        backoff: Duration::from_millis(1),
+        longest_wait: Duration::from_secs(5),
+        proxies: false,
+        ..RegistryOptions::default()
+    }
+}
+
+fn client_of(registry: &TestRegistry) -> RegistryClient {
+    RegistryClient::new(options(&[&registry.host()])).unwrap()
+}
+
+fn image(text: &str) -> ImageReference {
+    text.parse().unwrap()
+}
+
+fn none() -> RegistryCredentials {
+    RegistryCredentials::default()
+}
+
+/// Credentials for a host, as a pull Secret has them.
+fn credentials(host: &str, entry: &serde_json::Value) -> RegistryCredentials {
+    let mut credentials = RegistryCredentials::default();
+    let file = serde_json::json!({"auths": {host: entry}}).to_string();
+    credentials.add("Secret", file.as_bytes()).unwrap();
+    credentials
+}
+
+/// An image whose file `manifests/a` has this content.
+fn packed(content: &str) -> PackedImage {
+    let files = BTreeMap::from([("manifests/a".to_owned(), content.as_bytes().to_vec())]);
+    PackedImage::new(
+        &files,
+        &BTreeMap::from([("label".to_owned(), "value".to_owned())]),
+    )
+    .unwrap()
+}
+
+fn content(pulled: &PulledImage) -> String {
+    let files = pulled.files(&["manifests"], LIMITS).unwrap();
+    String::from_utf8(files["manifests/a"].clone()).unwrap()
+}
+
+async fn pulled(registry: &TestRegistry) -> Result<PulledImage, RegistryError> {
+    client_of(registry).pull(&registry.image("v1"), &none()).await
+}

@@ -1,0 +1,95 @@
+//! Pushing.
+
+use oci::ContentDigest;
+
+use super::*;
+use crate::registry::{response, with};
+
+#[tokio::test]
+async fn what_was_pushed_is_pulled_and_only_once_sent() {
+    let registry = TestRegistry::start().await;
+    let (client, name, image) = (client_of(&registry), registry.image("v1"), packed("one"));
+    let digest = client.push(&name, &none(), &image).await.unwrap();
+    assert_eq!(digest, ContentDigest::of(image.manifest()));
+    let pulled = client.pull(&name.at(digest.clone()), &none()).await.unwrap();
+    assert_eq!(content(&pulled), "one");
+    assert_eq!(client.resolve(&name, &none()).await.unwrap(), digest);
+    // The manifest comes last: a tag never leads to what is not there yet.
+    registry.fail(|_, _| None);
+    client.push(&registry.image("v2"), &none(), &image).await.unwrap();
+    let asked: Vec<_> = registry
+        .asked()
+        .iter()
+        .map(|asked| asked.method.to_string())
+        .collect();
+    assert_eq!(asked, ["HEAD", "HEAD", "PUT"]);
+}
+
+#[tokio::test]
+async fn an_upload_that_fails_is_begun_anew() {
+    let registry = TestRegistry::start().await;
+    let failures = std::sync::atomic::AtomicUsize::new(0);
+    registry.fail(move |head, _| {
+        let is_failed =
+            head.method == "PUT" && failures.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2 == 0;
+        is_failed.then(|| response(502, ""))
+    });
+    let (client, name) = (client_of(&registry), registry.image("v1"));
+    client.push(&name, &none(), &packed("one")).await.unwrap();
+    assert_eq!(content(&client.pull(&name, &none()).await.unwrap()), "one");
+}
+
+#[tokio::test]
+async fn a_large_layer_is_pushed_in_parts() {
+    let registry = TestRegistry::start().await;
+    // What does not get smaller.
+    let mut state = 1_u64;
+    let noise = (0..2 << 20).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b' ' + u8::try_from(state >> 58).unwrap())
+    });
+    let noise: String = noise.collect();
+    let (client, name) = (client_of(&registry), registry.image("v1"));
+    client.push(&name, &none(), &packed(&noise)).await.unwrap();
+    assert!(content(&client.pull(&name, &none()).await.unwrap()) == noise);
+}
+
+#[tokio::test]
+async fn what_a_registry_does_not_take_is_told() {
+    let registry = TestRegistry::start().await;
+    let (client, name) = (client_of(&registry), registry.image("v1"));
+    let other = name.at(ContentDigest::of(b"other"));
+    let error = client.push(&other, &none(), &packed("one")).await.unwrap_err();
+    assert_eq!(error.reason(), "ImageDigestMismatch", "{error}");
+    for (fault, reason) in [
+        ("forbidden", "RegistryForbids"),
+        ("without location", "RegistryAnswerInvalid"),
+        ("elsewhere", "RegistryAnswerInvalid"),
+        ("redirected", "RegistryAnswerInvalid"),
+        ("invalid", "RegistryAnswerInvalid"),
+        ("other digest", "ImageDigestMismatch"),
+        ("read only", "RegistryAnswerInvalid"),
+    ] {
+        registry.fail(move |head, _| {
+            let (method, is_blob) = (head.method.as_str(), head.uri.path().contains("/blobs/"));
+            match (fault, method, is_blob) {
+                (_, "HEAD", _) => Some(response(404, "")),
+                ("forbidden", "POST", _) => Some(response(403, r#"{"errors":[{"code":"DENIED"}]}"#)),
+                ("without location", "POST", _) => Some(response(202, "")),
+                ("elsewhere", "POST", _) => {
+                    Some(with(response(202, ""), "location", "https://user@localhost/"))
+                }
+                ("redirected", "POST", _) => Some(with(response(307, ""), "location", "/x")),
+                ("invalid", "PUT", true) => Some(response(400, r#"{"errors":[{"code":"DIGEST_INVALID"}]}"#)),
+                ("other digest", "PUT", false) => {
+                    let digest = ContentDigest::of(b"other").to_string();
+                    Some(with(response(201, ""), "docker-content-digest", &digest))
+                }
+                ("read only", "PUT", false) => Some(response(405, "")),
+                _ => None,
+            }
+        });
+        let error = client.push(&name, &none(), &packed("one")).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{fault}: {error}");
+    }
+}

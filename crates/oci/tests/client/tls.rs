@@ -1,0 +1,98 @@
+//! Whom a client trusts.
+
+use serde_json::json;
+use test_authority::TestAuthority;
+
+use super::*;
+use crate::registry::{response, with};
+
+#[tokio::test]
+async fn a_registry_is_trusted_under_its_own_authority() {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    registry.store("v1", &packed("one"));
+    let mut trusting = options(&[]);
+    trusting.certificate_authorities = authority.pem().into_bytes();
+    let client = RegistryClient::new(trusting).unwrap();
+    assert_eq!(
+        content(&client.pull(&registry.image("v1"), &none()).await.unwrap()),
+        "one"
+    );
+    let client = RegistryClient::new(options(&[])).unwrap();
+    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    assert_eq!(error.reason(), "RegistryUnreachable");
+    assert!(error.to_string().contains("UnknownIssuer"), "{error}");
+    // Who may be asked without TLS is asked with it first, whoever it is.
+    registry.fail(|_, _| None);
+    assert_eq!(content(&pulled(&registry).await.unwrap()), "one");
+    let asked = registry.asked();
+    assert!(asked.iter().all(|asked| asked.authorization().is_none()) && asked.len() == 3);
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused() {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["other.test"])).await;
+    let mut trusting = options(&[]);
+    trusting.certificate_authorities = authority.pem().into_bytes();
+    let client = RegistryClient::new(trusting).unwrap();
+    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    assert!(error.to_string().contains("not valid for name"), "{error}");
+    assert_eq!(registry.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn a_registry_with_tls_leads_nowhere_without() {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    let plain = TestRegistry::start().await;
+    registry.store("v1", &packed("one"));
+    plain.store("v1", &packed("one"));
+    let mut trusting = options(&[]);
+    trusting.certificate_authorities = authority.pem().into_bytes();
+    let client = RegistryClient::new(trusting).unwrap();
+    let elsewhere = format!("http://{}", plain.host());
+    registry.fail(move |head, _| {
+        let location = format!("{elsewhere}{}", head.uri.path());
+        let is_blob = head.uri.path().contains("/blobs/");
+        is_blob.then(|| with(response(307, ""), "location", &location))
+    });
+    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("elsewhere: that is without TLS"),
+        "{error}"
+    );
+    let realm = format!("Bearer realm=\"http://{}/token\"", plain.host());
+    registry.fail(move |_, _| Some(with(response(401, ""), "www-authenticate", &realm)));
+    let password = credentials(
+        &registry.host(),
+        &json!({"username": "user", "password": "hunter2"}),
+    );
+    let error = client.pull(&registry.image("v1"), &password).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("tokens from a server without TLS"),
+        "{error}"
+    );
+    assert_eq!(plain.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn a_registry_without_tls_is_asked_only_where_that_is_allowed() {
+    let registry = TestRegistry::start().await;
+    registry.store("v1", &packed("one"));
+    let client = RegistryClient::new(options(&[])).unwrap();
+    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    assert_eq!(error.reason(), "RegistryUnreachable", "{error}");
+    assert_eq!(registry.asked().len(), 0);
+}
+
+#[test]
+fn authorities_that_cannot_be_used_are_told() {
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for pem in ["nothing", broken, "-----BEGIN CERTIFICATE-----\n"] {
+        let mut options = options(&[]);
+        options.certificate_authorities = pem.as_bytes().to_vec();
+        let error = RegistryClient::new(options).unwrap_err();
+        assert_eq!(error.reason(), "CertificateAuthoritiesInvalid", "{pem}: {error}");
+    }
+}
