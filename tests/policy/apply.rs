@@ -128,7 +128,7 @@ fn operation_user_and_old_object_count() {
 fn what_policies_refer_to_comes_from_data() {
     let references = crate::samples().join("references/policy.yaml");
     let references = references.to_str().unwrap();
-    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {team: t}}, spec: {replicas: 3}}";
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {team: t}}, spec: {replicas: 3}}";
     let data = "responses: [{url: 'https://quota.example.com/teams?team=t', body: {replicas: 2}}]";
     let folder = folder(&[("deployment.yaml", deployment), ("data.yaml", data)]);
     let arguments = ["apply", "--policy", references, "--object", "deployment.yaml"];

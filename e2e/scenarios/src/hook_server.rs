@@ -50,13 +50,7 @@ impl ScriptedHooks {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        let certificate = CertificateDer::from_pem_slice(certified.cert.pem().as_bytes())?;
-        let key = PrivateKeyDer::from_pem_slice(certified.signing_key.serialize_pem().as_bytes())?;
-        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)?;
+        let (acceptor, certificate) = certified("localhost")?;
         let asked = Arc::new(Mutex::new(BTreeMap::new()));
         let router = Router::new()
             .route(
@@ -65,11 +59,11 @@ impl ScriptedHooks {
             )
             .with_state(asked.clone());
         let stop = CancellationToken::new();
-        let served = serve(listener, TlsAcceptor::from(Arc::new(tls)), router);
+        let served = serve(listener, acceptor, router);
         tokio::spawn(stop.clone().run_until_cancelled_owned(served));
         Ok(Self {
             port,
-            ca_bundle: STANDARD.encode(certified.cert.pem()),
+            ca_bundle: STANDARD.encode(certificate),
             asked,
             _stop: stop.drop_guard(),
         })
@@ -86,7 +80,25 @@ impl ScriptedHooks {
     }
 }
 
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router) {
+/// What accepts TLS with a certificate for `name`, which may be an address, and what that is trusted by, in PEM.
+///
+/// # Errors
+///
+/// When there is no certificate for it.
+pub(crate) fn certified(name: &str) -> anyhow::Result<(TlsAcceptor, String)> {
+    let certified = rcgen::generate_simple_self_signed([name.to_owned()])?;
+    let pem = certified.cert.pem();
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes())?;
+    let key = PrivateKeyDer::from_pem_slice(certified.signing_key.serialize_pem().as_bytes())?;
+    let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)?;
+    Ok((TlsAcceptor::from(Arc::new(tls)), pem))
+}
+
+/// Answers HTTP over TLS for ever.
+pub(crate) async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router) {
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, router) = (acceptor.clone(), router.clone());
         tokio::spawn(async move {

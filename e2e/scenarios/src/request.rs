@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
-use http::{Request, header};
+use http::{Request, header, response::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::{Client, client::Body};
@@ -26,6 +26,8 @@ pub struct RequestAnswer {
     pub body: Value,
     /// `Retry-After`.
     pub retry_after: Option<Duration>,
+    /// What it warns of (RFC 7234, 5.5).
+    pub warnings: Vec<String>,
 }
 
 /// Sends one request without any retry.
@@ -82,7 +84,8 @@ pub async fn apply(
 ///
 /// When the API server refuses, or answers anything else than JSON.
 pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Result<Vec<Value>> {
-    let (code, _, bytes) = exchange(client, "GET", path, (JSON, accept), None).await?;
+    let (head, bytes) = exchange(client, "GET", path, (JSON, accept), None).await?;
+    let code = head.status.as_u16();
     anyhow::ensure!(
         code == 200,
         "GET {path} as {accept}: HTTP {code}: {}",
@@ -112,14 +115,14 @@ pub async fn watch(client: &Client, path: &str) -> anyhow::Result<impl Future<Ou
     })
 }
 
-/// The code, `Retry-After` and the body of one answer.
+/// The head and the body of one answer.
 async fn exchange(
     client: &Client,
     method: &str,
     path: &str,
     (content_type, accept): (&str, &str),
     body: Option<&Value>,
-) -> anyhow::Result<(u16, Option<Duration>, Bytes)> {
+) -> anyhow::Result<(Parts, Bytes)> {
     let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
     let request = Request::builder()
         .method(method)
@@ -128,19 +131,9 @@ async fn exchange(
         .header(header::ACCEPT, accept)
         .body(Body::from(bytes))?;
     let response = client.send(request).await.context("no answer")?;
-    let code = response.status().as_u16();
-    let retry_after = response
-        .headers()
-        .get(header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.parse().ok())
-        .map(Duration::from_secs);
-    let bytes = response
-        .into_body()
-        .collect()
-        .await
-        .context("the answer was cut off")?
-        .to_bytes();
-    Ok((code, retry_after, bytes))
+    let (head, body) = response.into_parts();
+    let bytes = body.collect().await.context("the answer was cut off")?.to_bytes();
+    Ok((head, bytes))
 }
 
 /// Sends a request, again while the API server asks for that after a change of a CRD: see
@@ -193,14 +186,36 @@ pub fn version_number(version: &str) -> u64 {
 
 // === impl RequestAnswer ===
 
-impl From<(u16, Option<Duration>, Bytes)> for RequestAnswer {
-    fn from((code, retry_after, bytes): (u16, Option<Duration>, Bytes)) -> Self {
+impl From<(Parts, Bytes)> for RequestAnswer {
+    fn from((head, bytes): (Parts, Bytes)) -> Self {
+        let retry_after = head.headers.get(header::RETRY_AFTER);
+        let warnings = head.headers.get_all(header::WARNING).iter();
         Self {
-            code,
+            code: head.status.as_u16(),
             body: serde_json::from_slice(&bytes).unwrap_or_default(),
-            retry_after,
+            retry_after: retry_after
+                .and_then(|value| value.to_str().ok()?.parse().ok())
+                .map(Duration::from_secs),
+            warnings: warnings
+                .filter_map(|value| warning(std::str::from_utf8(value.as_bytes()).ok()?))
+                .collect(),
         }
     }
+}
+
+/// The text of a `Warning`, of which an API server gives the code 299 and no agent: `299 - "text"`.
+fn warning(value: &str) -> Option<String> {
+    let quoted = value.strip_prefix("299 - \"")?.strip_suffix('"')?;
+    let mut text = String::new();
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        text.push(if character == '\\' {
+            characters.next()?
+        } else {
+            character
+        });
+    }
+    Some(text)
 }
 
 impl RequestAnswer {
@@ -264,6 +279,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_warning_is_read_as_it_was_meant() {
+        assert_eq!(warning("299 - \"a: b\""), Some("a: b".to_owned()));
+        assert_eq!(
+            warning(r#"299 - "say \"a\\b\"""#),
+            Some(r#"say "a\b""#.to_owned())
+        );
+        assert_eq!(warning("199 - \"a\""), None);
+        assert_eq!(warning("299 - a"), None);
+    }
+
+    #[test]
     fn a_service_that_is_not_known_is_told_from_other_failures_of_webhooks() {
         let is_unknown = |code, message: &str| {
             let body = json!({"kind": "Status", "message": message});
@@ -271,6 +297,7 @@ mod tests {
                 code,
                 body,
                 retry_after: None,
+                warnings: Vec::new(),
             };
             assert!(!answer.is_outage(), "{message}");
             answer.is_service_unknown()

@@ -40,9 +40,9 @@ pub(super) async fn one(
             .ok_or_else(|| not_found(served, &target.name))?;
         check_preconditions(served, &options, &stored)?;
         let current = server.present(served, &stored).await?;
-        admit(server, call, target, served, &current).await?;
+        let warnings = admit(server, call, target, served, &current).await?;
         if call.is_dry_run()? {
-            return Ok(written(call, served, 200, current, Vec::new()));
+            return Ok(written(call, served, 200, current, warnings));
         }
         let grace = call
             .query("gracePeriodSeconds")
@@ -59,13 +59,17 @@ pub(super) async fn one(
         match begin(server, &key, &stored, grace, &policy) {
             Ok(Outcome::Waiting(object)) => {
                 let object = server.present(served, &object).await?;
-                return Ok(written(call, served, 200, object, Vec::new()));
+                return Ok(written(call, served, 200, object, warnings));
             }
             Ok(Outcome::Gone(last)) if served.definition.is_some() || !keeps_body(served) => {
-                return Ok(Reply::json(success(served, &last)));
+                return Ok(Reply::Json {
+                    code: 200,
+                    body: success(served, &last),
+                    warnings,
+                });
             }
             Ok(Outcome::Gone(last)) => {
-                return Ok(written(call, served, 200, last.as_ref().clone(), Vec::new()));
+                return Ok(written(call, served, 200, last.as_ref().clone(), warnings));
             }
             Err(Stale) => {}
         }
@@ -278,17 +282,18 @@ fn check_preconditions(served: &ServedResource, options: &Value, stored: &Value)
     }
 }
 
+/// Asks admission webhooks whether the object may go, and of what they warn.
 async fn admit(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
     current: &Value,
-) -> Result<(), StatusError> {
+) -> Result<Vec<String>, StatusError> {
     let mutating = hooks::configurations(server, "mutatingwebhookconfigurations");
     let validating = hooks::configurations(server, "validatingwebhookconfigurations");
     if mutating.is_empty() && validating.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let request = hooks::admission_request(
         server,
@@ -300,9 +305,10 @@ async fn admit(
         current.clone(),
     )?;
     let converter = AdmissionConverter { server, served };
-    admission::mutate(&server.0.webhooks, &mutating, &request, &converter, |_| {}).await?;
-    admission::validate(&server.0.webhooks, &validating, &request, &converter).await?;
-    Ok(())
+    let admitted = admission::mutate(&server.0.webhooks, &mutating, &request, &converter, |_| {}).await?;
+    let mut warnings = admitted.warnings;
+    warnings.extend(admission::validate(&server.0.webhooks, &validating, &request, &converter).await?);
+    Ok(warnings)
 }
 
 /// Kinds whose deletion answers with the object rather than with a Status.

@@ -51,6 +51,7 @@ mod ownership;
 pub mod policies;
 mod policies_at_night;
 mod policies_cold_start;
+mod policies_hostile;
 mod policy_references;
 mod policy_reports;
 mod policy_samples;
@@ -327,6 +328,7 @@ scenarios! {
     policies::a_policy_that_always_fails_is_taken_out_until_it_succeeds,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
     policies_at_night::no_write_fails_while_policies_come_and_go_in_numbers,
+    policies_hostile::hostile_policies_hold_up_no_writes_of_others_and_take_no_memory_without_end,
     policies_cold_start::a_cluster_comes_up_under_policies_for_everything_while_nobody_answers needs Restart,
     policy_samples::every_sample_policy_does_what_its_cases_say,
     policies::what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there,

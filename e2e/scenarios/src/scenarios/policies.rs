@@ -195,7 +195,11 @@ pub async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
 }
 
 /// As [`join`], with more arguments.
-async fn join_with(cluster: &TestCluster, pod: &str, arguments: &[&str]) -> anyhow::Result<Replica> {
+pub(super) async fn join_with(
+    cluster: &TestCluster,
+    pod: &str,
+    arguments: &[&str],
+) -> anyhow::Result<Replica> {
     let mut operator = cluster.policies_part(pod).await?;
     operator
         .arguments

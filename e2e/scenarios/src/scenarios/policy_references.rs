@@ -46,7 +46,7 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
-    grant(cluster).await?;
+    grant(cluster, &[("", "configmaps")]).await?;
     traffic::namespace(cluster, NAMESPACE).await?;
     let server = SayingServer::start(cluster).await?;
     let mut part = cluster.policies_part("policies-one").await?;
@@ -134,12 +134,17 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
     Ok(())
 }
 
-/// Lets policies read ConfigMaps.
-async fn grant(cluster: &TestCluster) -> anyhow::Result<()> {
-    let name = "policies-read-configmaps";
+/// Lets policies read objects of these API groups and resources.
+pub(super) async fn grant(cluster: &TestCluster, resources: &[(&str, &str)]) -> anyhow::Result<()> {
+    let name = "policies-read";
+    let verbs = ["get", "list", "watch"];
+    let rules: Vec<_> = resources
+        .iter()
+        .map(|(group, resource)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}))
+        .collect();
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}],
+        "rules": rules,
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
