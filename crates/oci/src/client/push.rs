@@ -7,7 +7,7 @@ use super::{
     RegistryError,
     pull::content_digest,
     retries::Retries,
-    session::{RegistryRequest, RegistrySession, RequestTarget},
+    session::{RegistryRequest, RegistrySession, RegistryTarget},
 };
 use crate::{digest::ContentDigest, manifest::IMAGE_MANIFEST, packed_image::PackedImage};
 
@@ -93,7 +93,7 @@ impl RegistrySession {
         let mut url = self.joined(&begun.url, location, &what)?;
         url.query_pairs_mut().append_pair("digest", digest.as_str());
         let mut send = RegistryRequest::new(Method::PUT, String::new(), what);
-        send.target = RequestTarget::Url(url);
+        send.target = RegistryTarget::Url(url);
         let octets = HeaderValue::from_static("application/octet-stream");
         send.headers.insert(header::CONTENT_TYPE, octets);
         send.body = content.clone();

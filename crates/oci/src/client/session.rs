@@ -39,7 +39,7 @@ pub(super) struct RegistrySession {
 /// What a registry is asked.
 pub(super) struct RegistryRequest {
     pub(super) method: Method,
-    pub(super) target: RequestTarget,
+    pub(super) target: RegistryTarget,
     /// What it is called in errors.
     pub(super) what: String,
     pub(super) headers: HeaderMap,
@@ -47,7 +47,7 @@ pub(super) struct RegistryRequest {
 }
 
 /// Where it is asked.
-pub(super) enum RequestTarget {
+pub(super) enum RegistryTarget {
     /// Below the repository.
     Path(String),
     /// Where the registry says.
@@ -73,7 +73,7 @@ impl RegistryRequest {
     pub(super) fn new(method: Method, path: String, what: String) -> Self {
         Self {
             method,
-            target: RequestTarget::Path(path),
+            target: RegistryTarget::Path(path),
             what,
             headers: HeaderMap::new(),
             body: Bytes::new(),
@@ -185,8 +185,8 @@ impl RegistrySession {
     /// after that, should it lead back.
     async fn follow(&self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
         let mut url = match &request.target {
-            RequestTarget::Path(path) => self.joined(&self.base, path, &request.what)?,
-            RequestTarget::Url(url) => url.clone(),
+            RegistryTarget::Path(path) => self.joined(&self.base, path, &request.what)?,
+            RegistryTarget::Url(url) => url.clone(),
         };
         let mut is_foreign = url.origin() != self.base.origin();
         for _ in 0..=REDIRECTS {

@@ -37,7 +37,7 @@ fn program() -> Option<PathBuf> {
 #[tokio::test]
 async fn the_registry_of_others_takes_and_gives_images() {
     let Some(program) = program() else {
-        eprintln!("SKIPPED: docker-registry is not installed: install it, or name it in DOCKER_REGISTRY");
+        eprintln!("skipped: docker-registry is not installed: install it, or name it in DOCKER_REGISTRY");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

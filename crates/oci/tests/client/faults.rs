@@ -1,6 +1,9 @@
 //! Registries that refuse, are slow, or stop in the middle.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use axum::body::Body;
 use futures::{StreamExt, stream};
@@ -78,10 +81,9 @@ async fn what_passes_is_asked_again() {
     let layer = image.blobs()[0].clone();
     for fault in ["503", "429", "cut off", "short"] {
         let (layer, digest) = (layer.clone(), ContentDigest::of(&layer).to_string());
-        let times = std::sync::atomic::AtomicUsize::new(0);
+        let times = AtomicUsize::new(0);
         registry.fail(move |head, _| {
-            let is_bad = head.uri.path().ends_with(&digest)
-                && times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2;
+            let is_bad = head.uri.path().ends_with(&digest) && times.fetch_add(1, Ordering::Relaxed) < 2;
             let half = layer.slice(..layer.len() / 2);
             is_bad.then(|| match fault {
                 "503" => response(503, ""),

@@ -1,5 +1,7 @@
 //! Pushing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use oci::ContentDigest;
 
 use super::*;
@@ -28,10 +30,9 @@ async fn what_was_pushed_is_pulled_and_only_once_sent() {
 #[tokio::test]
 async fn an_upload_that_fails_is_begun_anew() {
     let registry = TestRegistry::start().await;
-    let failures = std::sync::atomic::AtomicUsize::new(0);
+    let failures = AtomicUsize::new(0);
     registry.fail(move |head, _| {
-        let is_failed =
-            head.method == "PUT" && failures.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2 == 0;
+        let is_failed = head.method == "PUT" && failures.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
         is_failed.then(|| response(502, ""))
     });
     let (client, name) = (client_of(&registry), registry.image("v1"));
