@@ -56,6 +56,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
         "interpreter/src/webhook/server",
         &["Instant::now", "TcpListener", "tracing::"],
     ),
+    ("oci/src/client/proxy_connector.rs", &["TcpStream"]),
     ("runtime-hooks/src/client", &["Instant::now", "tracing::"]),
     ("runtime-hooks/src/in_cluster.rs", &["tracing::"]),
     (
