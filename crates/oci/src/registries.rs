@@ -371,10 +371,7 @@ mod tests {
             ["corp-mirror.test/all/x/y", "a.b.corp.test/x/y"]
         );
         let blocked = places(&config, "bad.corp.test/forbidden/a").unwrap_err();
-        assert_eq!(
-            blocked,
-            "pulling from bad.corp.test/forbidden is blocked in registries.conf"
-        );
+        assert_eq!(blocked, "bad.corp.test/forbidden is blocked in registries.conf");
         assert_eq!(places(&config, "quay.io/a:1"), one("quay.io/a:1"));
         assert_eq!(places(&config, &format!("quay.io/a{DIGEST}")).unwrap().len(), 2);
     }
