@@ -18,7 +18,7 @@ use windlass_object::object;
 use super::{
     expectation::{expected_object, is_expected},
     objects::{collection, comparable, complete, folder, over, owned},
-    sample::Sample,
+    sample::PolicySample,
     servers::SampleServers,
 };
 use crate::{
@@ -65,7 +65,7 @@ pub(in super::super) async fn every_sample_policy_does_what_its_cases_say(
         servers: SampleServers::start(cluster).await?,
     };
     policy_references::grant(cluster, &REFERENCED).await?;
-    let samples = Sample::all()?;
+    let samples = PolicySample::all()?;
     let mut played = Vec::new();
     for sample in &samples {
         player.prepare(sample).await?;
@@ -138,7 +138,7 @@ async fn writer(cluster: &TestCluster) -> anyhow::Result<Client> {
 
 impl Player<'_> {
     /// Creates what objects and policies of a sample need to be there: namespaces, priority classes and the data of its cases.
-    async fn prepare(&self, sample: &Sample) -> anyhow::Result<()> {
+    async fn prepare(&self, sample: &PolicySample) -> anyhow::Result<()> {
         let cases = sample.cases.cases.iter();
         let objects = cases.clone().map(|case| case.object.object());
         let old_objects = cases.clone().filter_map(|case| case.old_object.as_ref());
@@ -214,7 +214,7 @@ impl Player<'_> {
     }
 
     /// What the creation of the object that a case expects gives where nobody is asked.
-    async fn expected(&self, sample: &Sample, case: &PolicyCase) -> anyhow::Result<Option<Value>> {
+    async fn expected(&self, sample: &PolicySample, case: &PolicyCase) -> anyhow::Result<Option<Value>> {
         let expected = &case.expected;
         let is_written = case.operation == AdmissionOperation::Create
             && expected.denied.is_none()
@@ -229,7 +229,7 @@ impl Player<'_> {
         Ok(Some(comparable(&answer.body)))
     }
 
-    async fn play(&self, sample: &Sample, played: &PlayedCase<'_>) -> anyhow::Result<()> {
+    async fn play(&self, sample: &PolicySample, played: &PlayedCase<'_>) -> anyhow::Result<()> {
         let PlayedCase { case, expected, .. } = played;
         let known = [&case.data, &sample.cases.data];
         self.servers.answer(known);

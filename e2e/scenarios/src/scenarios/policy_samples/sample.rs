@@ -18,7 +18,7 @@ const LEFT_OUT: &[(&str, &str)] = &[(
 )];
 
 /// A folder of samples.
-pub(super) struct Sample {
+pub(super) struct PolicySample {
     pub(super) name: String,
     pub(super) policies: Vec<Value>,
     pub(super) cases: PolicyCases,
@@ -28,9 +28,9 @@ fn is_left_out(name: &str) -> bool {
     LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
 }
 
-// === impl Sample ===
+// === impl PolicySample ===
 
-impl Sample {
+impl PolicySample {
     /// All of them.
     pub(super) fn all() -> anyhow::Result<Vec<Self>> {
         let samples: PathBuf = [
