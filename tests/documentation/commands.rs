@@ -1,5 +1,7 @@
 //! Every command of ours that a page shows is one that the program takes, with these arguments.
 
+use std::process::Command;
+
 use clap::Parser as _;
 use windlass::commands::Cli;
 
@@ -56,6 +58,33 @@ fn every_command_is_one_that_windlass_takes() {
     }
     assert!(seen > 10, "only {seen} commands found");
     assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn exit_codes_are_what_the_page_says() {
+    for (arguments, expected) in [
+        (&["check", "--rules"][..], 0),
+        (&["check", "/nowhere"], 1),
+        (&["policy", "check", "-f", "/nowhere"], 1),
+        (&["check"], 2),
+        (&["policy", "test", "/nowhere"], 1),
+        (
+            &["policy", "apply", "--policy", "/nowhere", "--object", "/nowhere"],
+            2,
+        ),
+        (
+            &[
+                "policy", "explain", "--policy", "/nowhere", "--object", "/nowhere",
+            ],
+            2,
+        ),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}");
+    }
 }
 
 #[test]
