@@ -58,14 +58,7 @@ impl AuditedObject {
 
     /// As an ObjectReference.
     pub(super) fn reference(&self) -> Value {
-        let Self {
-            api_version,
-            kind,
-            name,
-            uid,
-            ..
-        } = self;
-        let mut reference = json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid});
+        let mut reference = self.owner();
         if let Some(namespace) = &self.namespace {
             reference["namespace"] = namespace.as_str().into();
         }
