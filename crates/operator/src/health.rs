@@ -1,6 +1,6 @@
 //! `/livez`, `/readyz` and `/metrics`, on a port of their own.
 
-use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -8,13 +8,14 @@ use axum::{
     http::StatusCode,
     routing::get,
 };
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+use webhook_transport::server::{Encryption, ServerOptions};
 use windlass_cluster::{Kind, telemetry::Metrics, watch::UnlistedWatch, watches::Watches};
 
 use crate::{
     admission::CertificateResolver,
-    connections,
     listener::{ServeError, listen},
 };
 
@@ -41,8 +42,25 @@ pub(crate) async fn serve(
 ) -> Result<(), ServeError> {
     let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving /livez, /readyz and /metrics");
-    connections::serve(listener, None, router(health), shutdown).await;
+    serve_on(listener, health, shutdown).await;
     Ok(())
+}
+
+/// Whoever asks how a process is that ends may as well be refused: it is not waited for.
+async fn serve_on(listener: TcpListener, health: Health, shutdown: CancellationToken) {
+    let options = ServerOptions {
+        linger: Duration::ZERO,
+        ..ServerOptions::default()
+    };
+    let encryption = Encryption::TlsOrPlain(None);
+    webhook_transport::server::serve(
+        listener,
+        encryption,
+        router(health),
+        options,
+        shutdown.cancelled(),
+    )
+    .await;
 }
 
 fn router(health: Health) -> Router {
@@ -123,7 +141,6 @@ mod tests {
     use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
 
     use super::*;
-    use crate::connections::CONNECTIONS;
 
     /// Of a process that watches nothing.
     fn health() -> Health {
@@ -160,9 +177,10 @@ mod tests {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = connections::serve(listener, None, router(health()), shutdown.clone());
+        let served = serve_on(listener, health(), shutdown.clone());
         let served = tokio::spawn(served);
-        let idle = join_all((0..CONNECTIONS + 10).map(|_| connect(address, 2))).await;
+        let idle =
+            join_all((0..ServerOptions::default().connections + 10).map(|_| connect(address, 2))).await;
         for path in ["/livez", "/readyz", "/metrics"] {
             let answer = ask(address, 3, path).await;
             assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");

@@ -34,7 +34,7 @@ use windlass_cluster::{
     prober::Prober,
     remote::{RemoteCluster, RemoteConnection},
     telemetry::{ApiRequests, Metrics, chain},
-    watches::{Supervisor, Watches},
+    watches::Watches,
 };
 use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
 
@@ -51,7 +51,7 @@ use crate::{
     metrics::metrics,
     policies::{self, AuditLedger, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References},
     remote_cluster, serving_certificate,
-    tasks::{TaskError, Tasks},
+    tasks::{Ending, TaskError, Tasks},
 };
 
 /// The operator, ready to run.
@@ -164,8 +164,8 @@ impl Operator {
         );
         let cluster = cluster.with_remote(self.remote(&mut connection, &leadership));
         let (events, publisher) = Events::new(cluster.clone(), self.options.pod.clone());
-        let stop = shutdown.child_token();
-        let worked = CancellationToken::new();
+        let ending = Ending::of(shutdown.child_token(), self.answers_reviews());
+        let (stop, worked) = (ending.stop.clone(), ending.worked.clone());
         let released = CancellationToken::new();
         let elected = async {
             let Some(elector) = elector else { return Ok(()) };
@@ -178,14 +178,7 @@ impl Operator {
         };
         let working = async {
             let result = self
-                .work(
-                    cluster,
-                    connection,
-                    leadership,
-                    events.clone(),
-                    clock,
-                    stop.clone(),
-                )
+                .work(cluster, connection, leadership, events.clone(), clock, ending)
                 .await;
             worked.cancel();
             result
@@ -200,7 +193,7 @@ impl Operator {
         worked
     }
 
-    /// Runs everything that reads and writes through `cluster`, until `stop`.
+    /// Runs everything that reads and writes through `cluster`, until it is to end.
     async fn work(
         &self,
         cluster: Cluster,
@@ -208,7 +201,7 @@ impl Operator {
         leadership: Leadership,
         events: Events,
         clock: Arc<dyn Clock>,
-        stop: CancellationToken,
+        ending: Ending,
     ) -> Result<(), OperatorError> {
         let directory = self.options.bundle_directory.as_deref();
         let bundle_directory = directory.map(canonical).transpose()?;
@@ -255,14 +248,20 @@ impl Operator {
         let standby = Arc::new(context(unfenced, &always));
         let context = Arc::new(context(cluster, &leadership));
         let mut tasks = Tasks::new();
-        self.start_controllers(&mut tasks, &context, &standby, watching, &stop);
-        let policies = self.start_policies(&mut tasks, &context, &stop);
-        self.start_servers(&mut tasks, &context, policies, &stop);
+        tasks.start_unfenced("watches", watching.run(ending.drained.clone()));
+        self.start_controllers(&mut tasks, &context, &standby, &ending.stop);
+        let policies = self.start_policies(&mut tasks, &context, &ending);
+        self.start_servers(&mut tasks, &context, policies, &ending);
         if let Some(secret) = &self.options.remote {
-            let connecting = remote_cluster::run(context, secret.clone(), connection, stop.clone());
+            let connecting = remote_cluster::run(context, secret.clone(), connection, ending.stop.clone());
             tasks.start("remote-cluster", connecting);
         }
-        Ok(tasks.supervise(stop).await?)
+        Ok(tasks.supervise(ending.stop, ending.worked).await?)
+    }
+
+    /// Whether it answers AdmissionReviews.
+    fn answers_reviews(&self) -> bool {
+        self.options.admission.is_some() && self.options.controllers.answer_reviews()
     }
 
     /// The Secret with the certificate that is served.
@@ -282,7 +281,6 @@ impl Operator {
         tasks: &mut Tasks,
         context: &Arc<Context>,
         standby: &Arc<Context>,
-        watching: Supervisor,
         stop: &CancellationToken,
     ) {
         let OperatorOptions {
@@ -291,7 +289,6 @@ impl Operator {
             rotation,
             ..
         } = &self.options;
-        tasks.start("watches", watching.run(stop.clone()));
         if controllers.have_bundles() {
             tasks.start(
                 "bundle-deployment",
@@ -347,12 +344,12 @@ impl Operator {
         &self,
         tasks: &mut Tasks,
         context: &Arc<Context>,
-        stop: &CancellationToken,
+        ending: &Ending,
     ) -> Option<ServedPolicies> {
         let controllers = self.options.controllers;
         let store = context.policies.clone();
         if controllers.have_policies() || controllers.have_bundles() {
-            tasks.start("policy-store", store.clone().run(stop.clone()));
+            tasks.start_unfenced("policy-store", store.clone().run(ending.drained.clone()));
         }
         if !controllers.have_policies() {
             return None;
@@ -367,8 +364,8 @@ impl Operator {
         ));
         let watching = references
             .clone()
-            .run(store.clone(), context.index.clone(), stop.clone());
-        tasks.start("policy-references", watching);
+            .run(store.clone(), context.index.clone(), ending.drained.clone());
+        tasks.start_unfenced("policy-references", watching);
         tasks.start(
             "policy",
             policies::run(
@@ -377,7 +374,7 @@ impl Operator {
                 references.clone(),
                 service,
                 self.options.policy_objects.clone(),
-                stop.clone(),
+                ending.stop.clone(),
             ),
         );
         let ledger = Arc::new(AuditLedger::new(
@@ -385,14 +382,14 @@ impl Operator {
             context.clock.clone(),
             store.unreported(),
         ));
-        tasks.start(
+        tasks.start_unfenced(
             "policy-reports",
             policies::write_reports(
                 context.clone(),
                 unfenced,
                 store.clone(),
                 ledger.clone(),
-                stop.clone(),
+                ending.drained.clone(),
             ),
         );
         Some(ServedPolicies {
@@ -407,12 +404,12 @@ impl Operator {
         tasks: &mut Tasks,
         context: &Context,
         policies: Option<ServedPolicies>,
-        stop: &CancellationToken,
+        ending: &Ending,
     ) {
         let controllers = self.options.controllers;
         let certificate = Arc::new(CertificateResolver::new(context.index.clone(), self.served()));
         let has_policies = policies.is_some();
-        if let Some(bind) = self.options.admission.filter(|_| controllers.answer_reviews()) {
+        if let Some(bind) = self.options.admission.filter(|_| self.answers_reviews()) {
             let bodies = Arc::<Bodies>::default();
             // Not fenced: one that stands by answers, too.
             let client = self.client.clone();
@@ -436,7 +433,11 @@ impl Operator {
                 certificate: certificate.clone(),
                 bodies,
             };
-            tasks.start("admission", admission::serve(bind, admission, stop.clone()));
+            let (stop, drained) = (ending.stop.clone(), ending.drained.clone());
+            tasks.start_unfenced("admission", async move {
+                let _drained = drained.drop_guard();
+                admission::serve(bind, admission, stop).await
+            });
         }
         if let Some(bind) = self.options.health {
             let health = Health {
@@ -444,7 +445,7 @@ impl Operator {
                 metrics: context.metrics.clone(),
                 certificate: has_policies.then_some(certificate),
             };
-            tasks.start("health", health::serve(bind, health, stop.clone()));
+            tasks.start_unfenced("health", health::serve(bind, health, ending.drained.clone()));
         }
     }
 }

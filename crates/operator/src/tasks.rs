@@ -8,7 +8,22 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 /// Tasks, each with its name.
-pub(crate) struct Tasks(JoinSet<Ended>);
+pub(crate) struct Tasks {
+    /// Nobody else may lead while one of these goes on.
+    leading: JoinSet<Ended>,
+    /// Somebody else may.
+    others: JoinSet<Ended>,
+}
+
+/// The steps in which a process ends.
+pub(crate) struct Ending {
+    /// Everybody finishes what they are doing.
+    pub stop: CancellationToken,
+    /// Nothing is written as the leader any more.
+    pub worked: CancellationToken,
+    /// Nobody is answered any more, and nothing needs to be known for it.
+    pub drained: CancellationToken,
+}
 
 /// A task's name and how it ended.
 type Ended = (&'static str, Result<(), Box<dyn Error + Send + Sync>>);
@@ -42,32 +57,56 @@ const GRACE: Duration = Duration::from_secs(20);
 
 impl Tasks {
     pub(crate) fn new() -> Self {
-        Self(JoinSet::new())
+        Self {
+            leading: JoinSet::new(),
+            others: JoinSet::new(),
+        }
     }
 
-    /// Starts a task.
+    /// Starts a task that writes as the leader.
     pub(crate) fn start<E: Into<Box<dyn Error + Send + Sync>>>(
         &mut self,
         name: &'static str,
         task: impl Future<Output = Result<(), E>> + Send + 'static,
     ) {
-        self.0
+        self.leading
             .spawn(async move { (name, task.await.map_err(Into::into)) });
     }
 
-    /// Waits until the first task ends, or for `stop`; then the others get some time to finish.
+    /// Starts a task that does the same whether this process leads or not.
+    pub(crate) fn start_unfenced<E: Into<Box<dyn Error + Send + Sync>>>(
+        &mut self,
+        name: &'static str,
+        task: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        self.others
+            .spawn(async move { (name, task.await.map_err(Into::into)) });
+    }
+
+    /// Waits until the first task ends, or for `stop`; then the others get some time to finish. `worked` is cancelled as soon as
+    /// nothing is written as the leader any more.
     ///
     /// # Errors
     ///
     /// When a task has ended before `stop`.
-    pub(crate) async fn supervise(mut self, stop: CancellationToken) -> Result<(), TaskError> {
+    pub(crate) async fn supervise(
+        mut self,
+        stop: CancellationToken,
+        worked: CancellationToken,
+    ) -> Result<(), TaskError> {
         let ended = tokio::select! {
             () = stop.cancelled() => None,
-            ended = self.0.join_next() => ended,
+            Some(ended) = self.leading.join_next() => Some(ended),
+            Some(ended) = self.others.join_next() => Some(ended),
+            else => None,
         };
         let is_shutdown = ended.is_none() || stop.is_cancelled();
         stop.cancel();
-        let finished = async { while self.0.join_next().await.is_some() {} };
+        let finished = async {
+            while self.leading.join_next().await.is_some() {}
+            worked.cancel();
+            while self.others.join_next().await.is_some() {}
+        };
         if tokio::time::timeout(GRACE, finished).await.is_err() {
             error!("Some tasks did not finish in time");
         }
@@ -77,6 +116,23 @@ impl Tasks {
             Some(Ok((name, Ok(())))) => Err(TaskError::Ended { name }),
             Some(Err(panicked)) => Err(TaskError::Panicked(panicked)),
             None => Ok(()),
+        }
+    }
+}
+
+// === impl Ending ===
+
+impl Ending {
+    /// That of a process that is told by `stop`, and may have to answer others yet.
+    pub(crate) fn of(stop: CancellationToken, answers: bool) -> Self {
+        Self {
+            worked: CancellationToken::new(),
+            drained: if answers {
+                CancellationToken::new()
+            } else {
+                stop.clone()
+            },
+            stop,
         }
     }
 }
@@ -103,7 +159,7 @@ mod tests {
         let stop = CancellationToken::new();
         let mut tasks = tasks(&stop);
         tasks.start("ends", async { Ok::<_, Infallible>(()) });
-        let error = tasks.supervise(stop).await.unwrap_err();
+        let error = tasks.supervise(stop, CancellationToken::new()).await.unwrap_err();
         assert_eq!(error.to_string(), "task ends ended unexpectedly");
     }
 
@@ -112,6 +168,21 @@ mod tests {
         let stop = CancellationToken::new();
         let tasks = tasks(&stop);
         stop.cancel();
-        tasks.supervise(stop).await.unwrap();
+        tasks.supervise(stop, CancellationToken::new()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn another_may_lead_while_what_is_not_fenced_goes_on() {
+        let stop = CancellationToken::new();
+        let worked = CancellationToken::new();
+        let mut tasks = tasks(&stop);
+        let others = worked.clone();
+        tasks.start_unfenced("serves until another leads", async move {
+            others.cancelled().await;
+            Ok::<_, Infallible>(())
+        });
+        stop.cancel();
+        tasks.supervise(stop, worked.clone()).await.unwrap();
+        assert!(worked.is_cancelled());
     }
 }

@@ -22,7 +22,6 @@ use tokio::{
 };
 
 use super::review::InvalidReview;
-use crate::connections::ClientAddress;
 
 /// Reads bodies.
 pub(crate) struct Bodies {
@@ -106,7 +105,7 @@ impl Bodies {
     /// When there is no turn or no room for it, or it is too long or takes too long.
     pub(crate) async fn read_whole(
         &self,
-        client: ClientAddress,
+        client: IpAddr,
         request: Request,
     ) -> Result<WholeBody, ReadBodyError> {
         let length = request.headers().get(CONTENT_LENGTH);
@@ -141,7 +140,7 @@ impl Bodies {
     /// When there is no turn for it, it is too long or takes too long, or `parse` finds fault with it.
     pub(super) async fn read<T>(
         &self,
-        client: ClientAddress,
+        client: IpAddr,
         request: Request,
         parse: impl FnOnce(&[u8]) -> Result<T, InvalidReview>,
     ) -> Result<T, ReadBodyError> {
@@ -158,7 +157,7 @@ impl Bodies {
         Ok(parse(&body)?)
     }
 
-    fn of(&self, ClientAddress(client): ClientAddress, size: BodySize) -> Arc<Semaphore> {
+    fn of(&self, client: IpAddr, size: BodySize) -> Arc<Semaphore> {
         let mut clients = self.clients.lock();
         clients.retain(|_, turns| turns.strong_count() > 0);
         if let Some(turns) = clients.get(&(client, size)).and_then(Weak::upgrade) {
@@ -208,7 +207,7 @@ mod tests {
     #[tokio::test]
     async fn a_short_body_waits_for_no_long_one_that_finds_no_room() {
         let bodies = Bodies::default();
-        let client = ClientAddress([127, 0, 0, 1].into());
+        let client = IpAddr::from([127, 0, 0, 1]);
         let mut worked_on = Vec::new();
         for _ in 0..LONG_ROOM / LARGE {
             worked_on.push(bodies.read_whole(client, request(LARGE)).await.unwrap());
@@ -228,7 +227,7 @@ mod tests {
     #[tokio::test]
     async fn no_more_is_kept_than_there_is_room_for() {
         let bodies = Bodies::default();
-        let client = ClientAddress([127, 0, 0, 1].into());
+        let client = IpAddr::from([127, 0, 0, 1]);
         let mut kept = Vec::new();
         for _ in 0..SHORT_ROOM / SHORT_BODY {
             kept.push(bodies.read_whole(client, request(SHORT_BODY)).await.unwrap());

@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 use rustls::{
-    ServerConfig,
     crypto::ring,
     pki_types::{
         CertificateDer, PrivateKeyDer,
@@ -62,20 +61,6 @@ impl CertificateResolver {
             secret,
             last: Mutex::default(),
         }
-    }
-
-    /// TLS 1.2 and 1.3 with HTTP/1.1, always with the current certificate.
-    ///
-    /// # Errors
-    ///
-    /// When the provider lacks one of these versions.
-    pub(super) fn tls(self: Arc<Self>) -> Result<ServerConfig, rustls::Error> {
-        let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(self);
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(tls)
     }
 
     /// The Secret that it is in.

@@ -10,12 +10,12 @@ use axum::{
     routing::post,
 };
 use tracing::{info, warn};
+use webhook_transport::server::ConnectedClient;
 use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, watch::Watch};
 use windlass_object::{names, object};
 
 use super::bodies::Bodies;
 use crate::{
-    connections::ClientAddress,
     guard::{self, Review},
     leaving,
 };
@@ -48,10 +48,14 @@ pub(super) fn router(guard: Guard) -> Router {
 
 async fn answer(
     State(guard): State<Arc<Guard>>,
-    Extension(client): Extension<ClientAddress>,
+    Extension(client): Extension<ConnectedClient>,
     request: Request,
 ) -> Response {
-    let review = match guard.bodies.read(client, request, Review::read).await {
+    let review = match guard
+        .bodies
+        .read(client.address.ip(), request, Review::read)
+        .await
+    {
         Ok(review) => review,
         Err(error) => return error.into_response(),
     };
@@ -81,12 +85,12 @@ async fn answer(
 /// Answers whether a BundleDeployment may be deleted: not, where its removal could not end.
 async fn answer_removal(
     State(guard): State<Arc<Guard>>,
-    Extension(client): Extension<ClientAddress>,
+    Extension(client): Extension<ConnectedClient>,
     request: Request,
 ) -> Response {
     let review = match guard
         .bodies
-        .read(client, request, Review::read_bundle_deployment)
+        .read(client.address.ip(), request, Review::read_bundle_deployment)
         .await
     {
         Ok(review) => review,
@@ -168,8 +172,11 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    fn client() -> ClientAddress {
-        ClientAddress([127, 0, 0, 1].into())
+    fn client() -> ConnectedClient {
+        ConnectedClient {
+            address: ([127, 0, 0, 1], 1).into(),
+            certificates: Arc::default(),
+        }
     }
 
     fn identity() -> Value {

@@ -1,11 +1,12 @@
 //! Serves AdmissionReviews, of whatever a process answers.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, extract::DefaultBodyLimit};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+use webhook_transport::server::{Encryption, HttpVersions, ServerOptions, ServerTls};
 use windlass_cluster::{Cluster, Index};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     guard::{self, Guard, IDENTIFICATION},
 };
 use crate::{
-    connections,
     controllers::Controllers,
     listener::{ServeError, listen},
     policies::PolicyServer,
@@ -49,6 +49,13 @@ pub(crate) struct Admission {
     /// Reads what is asked.
     pub bodies: Arc<Bodies>,
 }
+
+/// An API server keeps connections, also to who is no endpoint any more. How long it is served yet, and what it has asked answered,
+/// fits into what the tasks have at shutdown, and with what is waited before into the grace period of the manifests.
+pub(super) const OPTIONS: ServerOptions = ServerOptions {
+    drain_timeout: Some(Duration::from_secs(12)),
+    ..ServerOptions::DEFAULT
+};
 
 // === impl AdmissionService ===
 
@@ -87,8 +94,16 @@ pub(crate) async fn serve(
 ) -> Result<(), ServeError> {
     let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
-    let tls = admission.certificate.clone().tls()?;
-    connections::serve(listener, Some(tls), limited(admission.router()), shutdown).await;
+    let tls = ServerTls::resolved_by(admission.certificate.clone(), HttpVersions::Http1)?;
+    let router = limited(admission.router());
+    webhook_transport::server::serve(
+        listener,
+        Encryption::Tls(tls),
+        router,
+        OPTIONS,
+        shutdown.cancelled(),
+    )
+    .await;
     Ok(())
 }
 

@@ -1,13 +1,14 @@
 //! Over the wire: clients that mean no good, and one that does.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{future::pending, net::SocketAddr, sync::Arc};
 
 use futures::future::join_all;
 use kube::Client;
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
+    ClientConfig, RootCertStore,
     crypto::ring,
     pki_types::{PrivateKeyDer, ServerName},
+    sign::CertifiedKey,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -15,16 +16,18 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
+use webhook_transport::{
+    LiveCertificate,
+    server::{Encryption, HttpVersions, ServerTls, serve},
+};
 use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
 
 use super::{
     bodies::LONGEST_BODY,
     guard::{Guard, IDENTIFICATION, PATH, router},
-    server::limited,
+    server::{OPTIONS, limited},
 };
-use crate::connections::{self, CONNECTIONS};
 
 const NAME: &str = "windlass.windlass-system.svc";
 
@@ -40,12 +43,8 @@ impl Served {
         let certificate = issued.cert.der().clone();
         let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
         let provider = Arc::new(ring::default_provider());
-        let server = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], key)
-            .unwrap();
+        let served = CertifiedKey::from_der(vec![certificate.clone()], key, &provider).unwrap();
+        let tls = ServerTls::new(LiveCertificate::fixed(served), HttpVersions::Http1).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(certificate).unwrap();
         let client = ClientConfig::builder_with_provider(provider)
@@ -55,12 +54,8 @@ impl Served {
             .with_no_client_auth();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(connections::serve(
-            listener,
-            Some(server),
-            limited(router(guard())),
-            CancellationToken::new(),
-        ));
+        let router = limited(router(guard()));
+        tokio::spawn(serve(listener, Encryption::Tls(tls), router, OPTIONS, pending()));
         Self {
             address,
             connector: TlsConnector::from(Arc::new(client)),
@@ -131,7 +126,7 @@ fn question(of: &Value) -> Vec<u8> {
 #[tokio::test]
 async fn who_idles_leaves_for_others() {
     let served = Served::start().await;
-    let mut idle = join_all((0..CONNECTIONS + 10).map(|_| served.connect(2))).await;
+    let mut idle = join_all((0..OPTIONS.connections + 10).map(|_| served.connect(2))).await;
     assert_eq!(served.ask(3, &question(&json!({}))).await, "HTTP/1.1 200");
     // Ends where the server keeps no more than it should.
     for stream in &mut idle[..10] {

@@ -1,6 +1,6 @@
 //! Answers AdmissionReviews from policies.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -19,6 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tracing::{info, warn};
+use webhook_transport::server::ConnectedClient;
 use windlass_cluster::{Cluster, Index, RequestError, telemetry::chain};
 use windlass_object::GoDuration;
 
@@ -35,7 +36,6 @@ use super::{
 };
 use crate::{
     admission::{Bodies, InvalidReview, ReadBodyError, SHORT_BODY},
-    connections::ClientAddress,
     namespaces::namespace,
 };
 
@@ -138,7 +138,7 @@ impl PolicyServer {
             .with_state(self)
     }
 
-    async fn respond(&self, stage: Stage, client: ClientAddress, request: Request) -> Response {
+    async fn respond(&self, stage: Stage, client: IpAddr, request: Request) -> Response {
         let began = Instant::now();
         let deadline = began + patience(request.uri().query());
         let answer = timeout_at(deadline, self.answer(stage, client, request, deadline)).await;
@@ -160,7 +160,7 @@ impl PolicyServer {
     async fn answer(
         &self,
         stage: Stage,
-        client: ClientAddress,
+        client: IpAddr,
         request: Request,
         deadline: Instant,
     ) -> Result<Value, AnswerError> {
@@ -226,18 +226,22 @@ impl PolicyServer {
 
 async fn mutate(
     State(server): State<Arc<PolicyServer>>,
-    Extension(client): Extension<ClientAddress>,
+    Extension(client): Extension<ConnectedClient>,
     request: Request,
 ) -> Response {
-    server.respond(Stage::Override, client, request).await
+    server
+        .respond(Stage::Override, client.address.ip(), request)
+        .await
 }
 
 async fn validate(
     State(server): State<Arc<PolicyServer>>,
-    Extension(client): Extension<ClientAddress>,
+    Extension(client): Extension<ConnectedClient>,
     request: Request,
 ) -> Response {
-    server.respond(Stage::Validate, client, request).await
+    server
+        .respond(Stage::Validate, client.address.ip(), request)
+        .await
 }
 
 async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {

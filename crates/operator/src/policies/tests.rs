@@ -12,13 +12,13 @@ use policy::Engines;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt, service_fn};
+use webhook_transport::server::ConnectedClient;
 use windlass_cluster::{Cluster, Index, Kind, SystemClock, kinds as cluster_kinds, watch::Watch};
 
 use super::{
     AuditLedger, MUTATE_PATH, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References,
     VALIDATE_PATH, kinds,
 };
-use crate::connections::ClientAddress;
 
 /// What answers, where these policies were listed; of `unlisted` kinds nothing is known.
 struct Server {
@@ -82,8 +82,12 @@ impl Server {
     }
 
     async fn post(&self, path: &str, body: String) -> (StatusCode, String) {
+        let client = ConnectedClient {
+            address: ([127, 0, 0, 1], 1).into(),
+            certificates: Arc::default(),
+        };
         let request = Request::post(path)
-            .extension(ClientAddress([127, 0, 0, 1].into()))
+            .extension(client)
             .body(Body::from(body))
             .unwrap();
         let response = self.server.clone().router().oneshot(request).await.unwrap();

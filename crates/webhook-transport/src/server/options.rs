@@ -24,15 +24,20 @@ pub struct ServerOptions {
 
 // === impl ServerOptions ===
 
+impl ServerOptions {
+    /// As [`Self::default`] is.
+    pub const DEFAULT: Self = Self {
+        handshake_timeout: Duration::from_secs(10),
+        header_timeout: Some(Duration::from_secs(10)),
+        idle_timeout: Some(Duration::from_secs(120)),
+        connections: 256,
+        linger: Duration::from_secs(5),
+        drain_timeout: Some(Duration::from_secs(30)),
+    };
+}
+
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self {
-            handshake_timeout: Duration::from_secs(10),
-            header_timeout: Some(Duration::from_secs(10)),
-            idle_timeout: Some(Duration::from_secs(120)),
-            connections: 256,
-            linger: Duration::from_secs(5),
-            drain_timeout: Some(Duration::from_secs(30)),
-        }
+        Self::DEFAULT
     }
 }

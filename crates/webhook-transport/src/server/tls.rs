@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use rustls::{
-    ServerConfig, pki_types::CertificateDer, server::NoServerSessionStorage, server::WebPkiClientVerifier,
+    ServerConfig,
+    pki_types::CertificateDer,
+    server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -68,11 +70,23 @@ impl ServerTls {
     ///
     /// When the cryptography lacks what it takes.
     pub fn new(certificate: LiveCertificate, versions: HttpVersions) -> Result<Self, rustls::Error> {
+        Self::resolved_by(Arc::new(certificate), versions)
+    }
+
+    /// Asks clients for no certificate, and serves the one that `resolver` has at each handshake.
+    ///
+    /// # Errors
+    ///
+    /// When the cryptography lacks what it takes.
+    pub fn resolved_by(
+        resolver: Arc<dyn ResolvesServerCert>,
+        versions: HttpVersions,
+    ) -> Result<Self, rustls::Error> {
         let verifier = ClientVerifier {
             authorities: Vec::new(),
             verifier: WebPkiClientVerifier::no_client_auth(),
         };
-        let configuration = Configuration::new(certificate, versions, verifier)?;
+        let configuration = Configuration::new(resolver, versions, verifier)?;
         Ok(Self {
             current: Reloaded::fixed(Some(configuration)),
         })
@@ -96,7 +110,7 @@ impl ServerTls {
     ) -> Result<Self, LoadFilesError> {
         let load = move || {
             let loaded = clients.load()?;
-            let configured = Configuration::new(certificate.clone(), versions, loaded);
+            let configured = Configuration::new(Arc::new(certificate.clone()), versions, loaded);
             configured.map_err(|error| clients.unusable(error.to_string()))
         };
         let first = load()?;
@@ -127,14 +141,14 @@ impl fmt::Debug for ServerTls {
 
 impl Configuration {
     fn new(
-        certificate: LiveCertificate,
+        resolver: Arc<dyn ResolvesServerCert>,
         versions: HttpVersions,
         clients: ClientVerifier,
     ) -> Result<Self, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(clients.verifier)
-            .with_cert_resolver(Arc::new(certificate));
+            .with_cert_resolver(resolver);
         config.alpn_protocols = versions.protocols();
         if !clients.authorities.is_empty() {
             // A session that goes on is one whose certificate is not looked at again.

@@ -78,6 +78,10 @@ pub(super) enum Users {
     Visits(Visits),
 }
 
+/// How long the garbage collection may take. Where kinds come and go it looks for them every half a minute, and begins anew when one
+/// is gone before it was listed.
+const GARBAGE: std::time::Duration = std::time::Duration::from_secs(180);
+
 // === impl AdminOperation ===
 
 impl AdminOperation {
@@ -257,7 +261,7 @@ impl AdminOperation {
 pub(super) async fn ends_as(cluster: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
     until(
         "the cluster is as after an undisturbed run",
-        PATIENCE,
+        GARBAGE,
         async || {
             let differences = end.differences(&take(cluster).await?);
             if differences.is_empty() {
