@@ -109,15 +109,30 @@ pub fn version(object: &Value) -> &str {
     group_and_version(text(object, "/apiVersion").unwrap_or_default()).1
 }
 
+/// The value at a JSON pointer (RFC 6901), as [`Value::pointer`] finds it, which makes two strings for each part of the pointer.
+pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return object.pointer(pointer);
+    }
+    let Some(tokens) = pointer.strip_prefix('/') else {
+        return pointer.is_empty().then_some(object);
+    };
+    tokens.split('/').try_fold(object, |value, token| match value {
+        Value::Object(fields) => fields.get(token),
+        // Which numbers are those of items is left to serde_json.
+        Value::Array(_) => value.pointer(&format!("/{token}")),
+        _ => None,
+    })
+}
+
 /// The string at a JSON pointer, for example `/metadata/name`.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
-    object.pointer(pointer).and_then(Value::as_str)
+    at(object, pointer).and_then(Value::as_str)
 }
 
 /// The items at a JSON pointer; empty when there is no list.
 pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
+    at(object, pointer)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
@@ -162,17 +177,49 @@ pub fn wipe_data(secret: &mut Value) {
 
 /// The value of an annotation.
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.pointer("/metadata/annotations")?.get(name)?.as_str()
+    at(object, "/metadata/annotations")?.get(name)?.as_str()
 }
 
 /// The value of a label.
 pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.pointer("/metadata/labels")?.get(name)?.as_str()
+    at(object, "/metadata/labels")?.get(name)?.as_str()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_pointer_leads_to_what_serde_json_finds() {
+        let object =
+            json!({"a": {"b/c": 1, "d~e": 2, "": {"": 3}, "0": 4}, "items": [5, {"name": 6}], "text": "t"});
+        for pointer in [
+            "",
+            "/",
+            "a",
+            "/a",
+            "/a/",
+            "/a//",
+            "/a/b~1c",
+            "/a/d~0e",
+            "/a/d~e",
+            "/a/0",
+            "/items/0",
+            "/items/1/name",
+            "/items/01",
+            "/items/+1",
+            "/items/-",
+            "/items/2",
+            "/items/1/name/x",
+            "/text/0",
+            "/none",
+            "//a",
+        ] {
+            assert_eq!(at(&object, pointer), object.pointer(pointer), "{pointer}");
+        }
+    }
 
     #[test]
     fn nothing_of_a_secret_is_left_when_it_was_wiped() {

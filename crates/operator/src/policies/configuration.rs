@@ -1,6 +1,6 @@
 //! The webhook configurations: made from the entries, the same for the same policies.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use policy::{PolicyKind, api::POLICY_API_VERSION};
 use serde_json::{Value, json};
@@ -246,8 +246,9 @@ fn taken(entry: &WebhookEntry) -> String {
 
 /// The name under which policies of a kind are served.
 fn plural(kind: PolicyKind) -> Option<String> {
-    let crds = policy::crds();
-    let crd = crds
+    // Made but once: of all that a change of a policy brings, schemas took most of the time.
+    static CRDS: LazyLock<Vec<Value>> = LazyLock::new(policy::crds);
+    let crd = CRDS
         .iter()
         .find(|crd| object::text(crd, "/spec/names/kind") == Some(kind.name()))?;
     object::text(crd, "/spec/names/plural").map(str::to_owned)

@@ -7,7 +7,7 @@ use crate::{
     AdmissionAttributes, AdmissionOperation, CompiledPolicy, Engines, EvaluationBudget, PolicyKey,
     PolicyObject, PolicySpec,
     api::{MatchCondition, ResourceSelector, TargetOperation},
-    selection,
+    selection::{self, SelectedSubject},
 };
 
 /// Whether a policy is asked about an object, and what keeps it from that, each part of it by itself.
@@ -71,7 +71,7 @@ impl PolicyExplanation {
         }
         let mut is_selected = compiled(policy, &[], engines)
             .matcher
-            .is_for(attributes)
+            .is_for(&SelectedSubject::of(attributes))
             .unwrap_or(false);
         for (index, condition) in selection.conditions.iter().enumerate() {
             let alone = compiled(policy, std::slice::from_ref(condition), engines);

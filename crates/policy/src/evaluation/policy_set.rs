@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     AdmissionAttributes, AdmissionOperation, Answers, CompiledPolicy, DataReference, EvaluationBudget,
-    PolicyKind, selection::PolicyIndex,
+    PolicyKind,
+    selection::{PolicyIndex, SelectedSubject},
 };
 
 /// Policies in the order in which they are asked: cluster-wide ones before those of a namespace, by name, each with its rules in order.
@@ -88,10 +89,10 @@ impl PolicySet {
     }
 
     /// The policies that are for an object, in their order, and those of which that cannot be told. Conditions are not looked at.
-    pub fn matching(
-        &self,
-        attributes: &AdmissionAttributes<'_>,
-    ) -> impl Iterator<Item = Result<&CompiledPolicy, PolicyFailure>> {
+    pub fn matching<'p>(
+        &'p self,
+        attributes: &'p AdmissionAttributes<'_>,
+    ) -> impl Iterator<Item = Result<&'p CompiledPolicy, PolicyFailure>> {
         self.overrides
             .matching(attributes)
             .chain(self.validations.matching(attributes))
@@ -114,18 +115,19 @@ impl OrderedPolicies {
         Self { policies, index }
     }
 
-    fn matching(
-        &self,
-        attributes: &AdmissionAttributes<'_>,
-    ) -> impl Iterator<Item = Result<&CompiledPolicy, PolicyFailure>> {
+    fn matching<'p>(
+        &'p self,
+        attributes: &'p AdmissionAttributes<'_>,
+    ) -> impl Iterator<Item = Result<&'p CompiledPolicy, PolicyFailure>> {
         let candidates = self.index.candidates(attributes.namespace(), attributes.kind());
-        candidates.into_iter().filter_map(|place| {
+        let subject = SelectedSubject::of(attributes);
+        candidates.into_iter().filter_map(move |place| {
             let policy = &**self.policies.get(place)?;
             let acts = |rule: &crate::compiled::CompiledRule| attributes.operation.is_among(&rule.operations);
             if !policy.compiled_rules().iter().any(acts) {
                 return None;
             }
-            match policy.matcher.is_for(attributes) {
+            match policy.matcher.is_for(&subject) {
                 Ok(true) => Some(Ok(policy)),
                 Ok(false) => None,
                 Err(error) => {

@@ -12,5 +12,5 @@ pub(crate) use self::{
     field_path::{field, written},
     mismatch::{label_mismatch, mismatch},
     policy_index::PolicyIndex,
-    selector::{SubjectMatcher, check, selects_content},
+    selector::{SelectedSubject, SubjectMatcher, check, selects_content},
 };

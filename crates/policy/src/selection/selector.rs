@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use thiserror::Error;
-use windlass_object::label_selector;
+use windlass_object::{label_selector, object};
 
 use super::field_path::{LONGEST, field, written};
 use crate::{
@@ -18,6 +18,16 @@ pub(crate) struct SubjectMatcher {
     namespace: String,
     selectors: Vec<ResourceSelector>,
     namespace_selector: Option<Value>,
+}
+
+/// What selectors look at first, read once for all policies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SelectedSubject<'a> {
+    attributes: &'a AdmissionAttributes<'a>,
+    kind: (&'a str, &'a str),
+    namespace: &'a str,
+    name: &'a str,
+    labels: &'a Value,
 }
 
 /// It cannot be told whether a policy is for an object.
@@ -71,23 +81,24 @@ impl SubjectMatcher {
     /// # Errors
     ///
     /// When that depends on labels of a Namespace that is not known.
-    pub(crate) fn is_for(&self, attributes: &AdmissionAttributes<'_>) -> Result<bool, SelectionError> {
-        let is_inside = self.namespace.is_empty() || self.namespace == attributes.namespace();
+    pub(crate) fn is_for(&self, subject: &SelectedSubject<'_>) -> Result<bool, SelectionError> {
+        let is_inside = self.namespace.is_empty() || self.namespace == subject.namespace;
         let is_selected = || {
             let mut selectors = self.selectors.iter();
-            self.selectors.is_empty() || selectors.any(|selector| selects(selector, attributes))
+            self.selectors.is_empty() || selectors.any(|selector| subject.is_selected_by(selector))
         };
         if !is_inside || !is_selected() {
             return Ok(false);
         }
-        self.is_for_namespace(attributes)
+        self.is_for_namespace(subject)
     }
 
-    fn is_for_namespace(&self, attributes: &AdmissionAttributes<'_>) -> Result<bool, SelectionError> {
+    fn is_for_namespace(&self, subject: &SelectedSubject<'_>) -> Result<bool, SelectionError> {
         let Some(selector) = &self.namespace_selector else {
             return Ok(true);
         };
-        let namespace = match attributes.namespace() {
+        let attributes = subject.attributes;
+        let namespace = match subject.namespace {
             _ if attributes.is_namespace() => attributes.subject(),
             "" => return Ok(true),
             name => attributes
@@ -95,6 +106,32 @@ impl SubjectMatcher {
                 .ok_or_else(|| SelectionError(name.to_owned()))?,
         };
         Ok(label_selector::matches(selector, labels(namespace)))
+    }
+}
+
+// === impl SelectedSubject ===
+
+impl<'a> SelectedSubject<'a> {
+    pub(crate) fn of(attributes: &'a AdmissionAttributes<'a>) -> Self {
+        Self {
+            attributes,
+            kind: attributes.kind(),
+            namespace: attributes.namespace(),
+            name: attributes.name(),
+            labels: labels(attributes.subject()),
+        }
+    }
+
+    fn is_selected_by(&self, selector: &ResourceSelector) -> bool {
+        let is_kind = self.kind == (selector.api_version.as_str(), selector.kind.as_str());
+        let is_namespace = selector.namespace.is_empty() || selector.namespace == self.namespace;
+        if !is_kind || !is_namespace {
+            return false;
+        }
+        if !selector.name.is_empty() {
+            return selector.name == self.name;
+        }
+        selects_labelled(selector, self.labels, self.attributes.subject())
     }
 }
 
@@ -131,24 +168,16 @@ fn check_labels(name: &str, selector: &Value, problems: &mut PolicyProblems) {
 }
 
 pub(super) fn labels(object: &Value) -> &Value {
-    object.pointer("/metadata/labels").unwrap_or(&Value::Null)
-}
-
-fn selects(selector: &ResourceSelector, attributes: &AdmissionAttributes<'_>) -> bool {
-    let is_kind = attributes.kind() == (selector.api_version.as_str(), selector.kind.as_str());
-    let is_namespace = selector.namespace.is_empty() || selector.namespace == attributes.namespace();
-    if !is_kind || !is_namespace {
-        return false;
-    }
-    if !selector.name.is_empty() {
-        return selector.name == attributes.name();
-    }
-    selects_content(selector, attributes.subject())
+    object::at(object, "/metadata/labels").unwrap_or(&Value::Null)
 }
 
 /// Whether an object has the labels and fields that a selector asks for.
 pub(crate) fn selects_content(selector: &ResourceSelector, object: &Value) -> bool {
-    let fits_labels = |selector| label_selector::matches(selector, labels(object));
+    selects_labelled(selector, labels(object), object)
+}
+
+fn selects_labelled(selector: &ResourceSelector, labels: &Value, object: &Value) -> bool {
+    let fits_labels = |selector| label_selector::matches(selector, labels);
     selector.label_selector.as_ref().is_none_or(fits_labels)
         && selector
             .field_selector

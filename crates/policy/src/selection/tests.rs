@@ -35,7 +35,9 @@ fn matcher(key: &PolicyKey, selectors: Value, namespaces: Option<Value>) -> (Sub
 fn selects(key: &PolicyKey, selectors: Value, object: &Value) -> bool {
     let (matcher, problems) = matcher(key, selectors, None);
     assert_eq!(problems, [""; 0]);
-    matcher.is_for(&AdmissionAttributes::create(object)).unwrap()
+    matcher
+        .is_for(&SelectedSubject::of(&AdmissionAttributes::create(object)))
+        .unwrap()
 }
 
 fn pod() -> Value {
@@ -166,7 +168,9 @@ fn f3_defect_2_an_override_policy_is_for_its_own_namespace_only() {
     let request = json!({"operation": "UPDATE", "namespace": "n", "name": "n", "object": namespace});
     let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
     assert_eq!(
-        matcher(&inside("n"), json!([]), None).0.is_for(&attributes),
+        matcher(&inside("n"), json!([]), None)
+            .0
+            .is_for(&SelectedSubject::of(&attributes)),
         Ok(false)
     );
     let (_, problems) = matcher(
@@ -208,7 +212,9 @@ fn f4_a_connection_is_selected_by_what_it_asks_for() {
     let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
     let selector = json!([{"apiVersion": "v1", "kind": "PodExecOptions", "namespace": "n", "name": "a"}]);
     assert_eq!(
-        matcher(&cluster(), selector, None).0.is_for(&attributes),
+        matcher(&cluster(), selector, None)
+            .0
+            .is_for(&SelectedSubject::of(&attributes)),
         Ok(true)
     );
 }
@@ -220,7 +226,9 @@ fn what_is_deleted_is_selected_by_what_it_was() {
     let selector =
         json!([{"apiVersion": "v1", "kind": "Pod", "labelSelector": {"matchLabels": {"app": "x"}}}]);
     assert_eq!(
-        matcher(&cluster(), selector, None).0.is_for(&attributes),
+        matcher(&cluster(), selector, None)
+            .0
+            .is_for(&SelectedSubject::of(&attributes)),
         Ok(true)
     );
     for (request, expected) in [
@@ -256,18 +264,21 @@ fn namespaces_are_selected_by_their_labels() {
             namespace_object: Some(&namespace),
             ..AdmissionAttributes::create(&pod)
         };
-        assert_eq!(matcher.is_for(&attributes), Ok(expected));
+        assert_eq!(matcher.is_for(&SelectedSubject::of(&attributes)), Ok(expected));
         // A Namespace is selected by its own labels.
         assert_eq!(
-            matcher.is_for(&AdmissionAttributes::create(&namespace)),
+            matcher.is_for(&SelectedSubject::of(&AdmissionAttributes::create(&namespace))),
             Ok(expected)
         );
     }
     let node = json!({"apiVersion": "v1", "kind": "Node"});
-    assert_eq!(matcher.is_for(&AdmissionAttributes::create(&node)), Ok(true));
+    assert_eq!(
+        matcher.is_for(&SelectedSubject::of(&AdmissionAttributes::create(&node))),
+        Ok(true)
+    );
     assert_eq!(
         matcher
-            .is_for(&AdmissionAttributes::create(&pod))
+            .is_for(&SelectedSubject::of(&AdmissionAttributes::create(&pod)))
             .unwrap_err()
             .to_string(),
         "the Namespace n is not known, whose labels spec.namespaceSelector asks for"
