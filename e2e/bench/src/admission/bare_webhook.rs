@@ -1,4 +1,5 @@
-//! A webhook that answers at once: it reads a request as far as it must, and allows it. TLS and connections are those of Windlass.
+//! A webhook that answers at once: it reads a request as far as it must, and allows it, maybe with changes that it knows before. TLS
+//! and connections are those of Windlass.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use hyper::{Request, body::Incoming};
 use rcgen::{CertificateParams, KeyPair};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tower::service_fn;
@@ -40,16 +41,18 @@ struct ReviewRequest {
     uid: String,
 }
 
-const NAME: &str = "bare";
-
 /// The longest body that is read.
 const LONGEST: usize = 8 << 20;
 
 // === impl BareWebhook ===
 
 impl BareWebhook {
-    /// Starts it, and has it asked about Deployments of a namespace.
-    pub(super) async fn start(cluster: &TestCluster, namespace: &str) -> anyhow::Result<Self> {
+    /// Starts it, and has it asked about Deployments of a namespace. It changes them by `patch`.
+    pub(super) async fn start(
+        cluster: &TestCluster,
+        namespace: &str,
+        patch: Option<Value>,
+    ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((cluster.backing.address(), 0)).await?;
         let address = listener.local_addr()?;
         let key = KeyPair::generate()?;
@@ -61,7 +64,9 @@ impl BareWebhook {
         let live = LiveCertificate::follow(files, Duration::from_secs(3600))?;
         let tls = ServerTls::new(live, HttpVersions::Http1And2)?;
         let server = WebhookServer::new(ServerOptions::default());
-        server.listen(listener, Encryption::Tls(tls), service_fn(answer));
+        let patch = patch.map(|patch| STANDARD.encode(patch.to_string()));
+        let service = service_fn(move |request| answer(request, patch.clone()));
+        server.listen(listener, Encryption::Tls(tls), service);
         ask(cluster, address, namespace, &certificate.pem()).await?;
         Ok(Self {
             _server: server,
@@ -72,14 +77,18 @@ impl BareWebhook {
 
 async fn answer(
     request: Request<Incoming>,
+    patch: Option<String>,
 ) -> Result<hyper::Response<http_body_util::Full<hyper::body::Bytes>>, ReadRequestError> {
     let body = read_body(request.into_body(), LONGEST).await?;
     let uid =
         serde_json::from_slice::<Review>(&body).map_or_else(|_| String::new(), |review| review.request.uid);
-    let answer = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "response": {"uid": uid, "allowed": true},
-    });
+    let mut response = json!({"uid": uid, "allowed": true});
+    if let Some(patch) = patch {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = patch.into();
+    }
+    let answer =
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
     Ok(reply_json(answer.to_string()))
 }
 
@@ -88,9 +97,9 @@ async fn ask(cluster: &TestCluster, address: SocketAddr, namespace: &str, ca: &s
     let configuration = |address: SocketAddr| {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": NAME},
+            "metadata": {"name": namespace},
             "webhooks": [{
-                "name": "bare.example.com",
+                "name": format!("{namespace}.example.com"),
                 "clientConfig": {"url": format!("https://{address}/mutate"), "caBundle": STANDARD.encode(ca)},
                 "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE", "UPDATE"]}],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
@@ -103,7 +112,7 @@ async fn ask(cluster: &TestCluster, address: SocketAddr, namespace: &str, ca: &s
     let path = super::path(namespace);
     for (address, code) in [(None, 500), (Some(address), 201)] {
         if let Some(address) = address {
-            let path = format!("{MUTATING}/{NAME}");
+            let path = format!("{MUTATING}/{namespace}");
             let webhooks = json!({"webhooks": configuration(address)["webhooks"]});
             succeed(&cluster.client, "PATCH", &path, Some(&webhooks)).await?;
         }

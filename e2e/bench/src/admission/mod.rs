@@ -1,7 +1,7 @@
-//! What policies add to the time of a write: against no webhook, and against one that answers at once.
+//! What policies add to the time of a write: against no webhook, and against those that answer at once.
 //!
-//! Three namespaces differ in nothing but who is asked. They are written to in turn, so that whatever else the machine does counts for
-//! all three.
+//! The namespaces differ in nothing but who is asked. They are written to in turn, so that whatever else the machine does counts for
+//! all. An API server works on what a webhook changes: one that changes the same at once shows how much of the time that is.
 
 mod bare_webhook;
 
@@ -43,8 +43,11 @@ pub struct AdmissionArguments {
     pub rounds: u32,
 }
 
-/// The namespaces: nobody is asked, the bare webhook, the policies.
-const NAMESPACES: [&str; 3] = ["unasked", "bare", "governed"];
+/// How many ways there are.
+const WAYS: usize = 4;
+
+/// The namespaces: nobody is asked, a bare webhook, one that changes as much as the policies, the policies.
+const NAMESPACES: [&str; WAYS] = ["unasked", "bare", "changed", "governed"];
 
 /// What the slowest of a hundred writes may take with policies, in those of the webhook that answers at once.
 const AT_MOST: f64 = 1.2;
@@ -75,7 +78,10 @@ pub(super) async fn measure(
     ];
     let title = format!("Creating {} policies", arguments.policies);
     progress.step(&title, govern(arguments, cluster)).await?;
-    let _bare = BareWebhook::start(cluster, NAMESPACES[1]).await?;
+    let _bare = BareWebhook::start(cluster, NAMESPACES[1], None).await?;
+    let changes = (0..arguments.matching)
+        .map(|number| json!({"op": "add", "path": format!("/metadata/annotations/{}", name(number)), "value": "asked"}));
+    let _changing = BareWebhook::start(cluster, NAMESPACES[2], Some(changes.collect())).await?;
     progress
         .step("Warming up", round(cluster, arguments.requests.min(300)))
         .await?;
@@ -90,14 +96,17 @@ pub(super) async fn measure(
     Ok(measurement(arguments, &rounds))
 }
 
-fn measurement(arguments: &AdmissionArguments, rounds: &[[WriteTimes; 3]]) -> Measurement {
-    let all = |read: &dyn Fn(&[WriteTimes; 3]) -> f64| middle(rounds.iter().map(read).collect());
+fn measurement(arguments: &AdmissionArguments, rounds: &[[WriteTimes; WAYS]]) -> Measurement {
+    let all = |read: &dyn Fn(&[WriteTimes; WAYS]) -> f64| middle(rounds.iter().map(read).collect());
     let mut table = FiguresTable::new(["who is asked", "median", "99 of 100", "against the bare webhook"]);
     let mut missed = Vec::new();
-    for (which, who) in ["nobody", "a webhook that answers at once", "policies"]
-        .into_iter()
-        .enumerate()
-    {
+    let ways: [&str; WAYS] = [
+        "nobody",
+        "a webhook that answers at once",
+        "one that changes as much at once",
+        "policies",
+    ];
+    for (which, who) in ways.into_iter().enumerate() {
         let median = all(&|round| round[which].median.as_secs_f64());
         let slow = all(&|round| round[which].slow.as_secs_f64());
         let ratio = all(&|round| round[which].slow.as_secs_f64() / round[1].slow.as_secs_f64());
@@ -107,7 +116,7 @@ fn measurement(arguments: &AdmissionArguments, rounds: &[[WriteTimes; 3]]) -> Me
             milliseconds(slow),
             format!("{ratio:.2} x"),
         ]);
-        if which == 2 && ratio > AT_MOST {
+        if which + 1 == WAYS && ratio > AT_MOST {
             missed.push(format!("99 of 100 take {ratio:.2} times as long, not {AT_MOST}"));
         }
     }
@@ -121,7 +130,7 @@ fn measurement(arguments: &AdmissionArguments, rounds: &[[WriteTimes; 3]]) -> Me
 
 /// Creates the policies, and waits until they are asked.
 async fn govern(arguments: &AdmissionArguments, cluster: &TestCluster) -> anyhow::Result<()> {
-    let namespace = NAMESPACES[2];
+    let namespace = NAMESPACES[WAYS - 1];
     let folder = format!("namespaces/{namespace}/overridepolicies");
     for number in 0..arguments.policies {
         let is_matching = number < arguments.matching;
@@ -132,13 +141,13 @@ async fn govern(arguments: &AdmissionArguments, cluster: &TestCluster) -> anyhow
         };
         let policy = json!({
             "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "OverridePolicy",
-            "metadata": {"name": format!("policy-{number:03}")},
+            "metadata": {"name": name(number)},
             "spec": {
                 "resourceSelectors": [{
                     "apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": app}},
                 }],
                 "overrideRules": [{"overriders": {"template": {
-                    "type": "annotations", "operation": "add", "path": format!("policy-{number:03}"), "value": {"string": "asked"},
+                    "type": "annotations", "operation": "add", "path": name(number), "value": {"string": "asked"},
                 }}}],
             },
         });
@@ -169,19 +178,24 @@ async fn govern(arguments: &AdmissionArguments, cluster: &TestCluster) -> anyhow
 }
 
 /// Writes to the namespaces in turn.
-async fn round(cluster: &TestCluster, requests: u32) -> anyhow::Result<[WriteTimes; 3]> {
+async fn round(cluster: &TestCluster, requests: u32) -> anyhow::Result<[WriteTimes; WAYS]> {
     let object = deployment();
     let paths = NAMESPACES.map(path);
-    let mut times: [Vec<Duration>; 3] = Default::default();
+    let mut times: [Vec<Duration>; WAYS] = Default::default();
     for number in 0..requests as usize {
         // Each comes first as often as the others.
-        for which in (0..3).map(|which| (which + number) % 3) {
+        for which in (0..WAYS).map(|which| (which + number) % WAYS) {
             let began = Instant::now();
             succeed(&cluster.client, "POST", &paths[which], Some(&object)).await?;
             times[which].push(began.elapsed());
         }
     }
     Ok(times.map(WriteTimes::of))
+}
+
+/// The name of a policy, and of the annotation that it adds.
+fn name(number: u32) -> String {
+    format!("policy-{number:03}")
 }
 
 fn path(namespace: &str) -> String {
