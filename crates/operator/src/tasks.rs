@@ -51,7 +51,7 @@ pub enum TaskError {
 }
 
 /// How long the tasks have at shutdown to finish what they are doing.
-const GRACE: Duration = Duration::from_secs(20);
+pub(crate) const GRACE: Duration = Duration::from_secs(20);
 
 // === impl Tasks ===
 

@@ -28,6 +28,7 @@ use super::{
     guard::{Guard, IDENTIFICATION, PATH, router},
     server::{OPTIONS, limited},
 };
+use crate::tasks::GRACE;
 
 const NAME: &str = "windlass.windlass-system.svc";
 
@@ -168,4 +169,10 @@ async fn what_is_too_large_is_refused_and_two_large_objects_are_not() {
     assert_eq!(served.ask(2, &longer).await, "HTTP/1.1 413");
     let many = json!({"spec": {"conversion": vec![0; 1 << 20]}});
     assert_eq!(served.ask(2, &question(&many)).await, "HTTP/1.1 400");
+}
+
+#[test]
+fn what_is_served_at_the_end_fits_into_the_time_that_there_is() {
+    let drained = OPTIONS.linger + OPTIONS.drain_timeout.unwrap();
+    assert!(drained < GRACE, "{drained:?}");
 }
