@@ -20,6 +20,7 @@ mod man;
 pub mod manifests;
 mod missing_rights;
 mod policy;
+pub mod registry_access;
 mod render;
 mod rollback;
 mod rotate;

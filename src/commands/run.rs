@@ -30,6 +30,7 @@ use windlass_operator::{
 use crate::commands::{
     connect::{client, configuration},
     leader_election::LeaderElection,
+    registry_access::RegistryAccess,
 };
 
 /// Runs the operator.
@@ -71,6 +72,12 @@ pub struct Args {
     /// How long an answer to a policy is used again.
     #[arg(long, default_value = "10s", value_name = "DURATION")]
     pub policy_http_cache: GoDuration,
+    /// How registries of bundles in images are asked.
+    #[command(flatten)]
+    pub registries: RegistryAccess,
+    /// How often to look whether the tag of an image leads elsewhere. Digests never do.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub image_interval: GoDuration,
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
@@ -200,7 +207,9 @@ impl Args {
                 stored: wait(self.storage_delay),
                 recheck: wait(self.recheck_interval),
                 doubtful: wait(self.recheck_interval) * 12,
+                tags: wait(self.image_interval),
             },
+            registries: self.registries.options()?,
             rotation,
         })
     }

@@ -71,6 +71,9 @@ impl BundleReconciler {
         settings: &InstallSettings,
     ) -> Result<LoadOutcome, Halt> {
         let source = &deployment.spec.source;
+        if let (None, None, Some(image)) = (&source.directory, &source.config_maps, &source.image) {
+            return self.load_image(deployment, image, settings).await;
+        }
         let (files, objects) = self.read(source).await?;
         let digest = digest(&files);
         if source.directory.is_some() && !self.has_settled(deployment, name, &digest) {
@@ -113,13 +116,6 @@ impl BundleReconciler {
                     .collect();
                 let (files, objects) = self.read_config_maps(&names).await?;
                 Ok((files, Some(objects)))
-            }
-            (None, None, Some(image)) => {
-                let message = format!(
-                    "pulling {} is not supported in this release: use --bundle-dir or ConfigMaps instead",
-                    image.reference
-                );
-                Err(refused("SourceUnsupported", message))
             }
             _ => Err(refused("SourceInvalid", "specify exactly one source")),
         }
@@ -264,7 +260,7 @@ fn plan(
     })
 }
 
-fn refused(reason: &str, message: impl Into<String>) -> Halt {
+pub(super) fn refused(reason: &str, message: impl Into<String>) -> Halt {
     Halt::failed(Milestone::Accepted, reason, message)
 }
 

@@ -45,6 +45,7 @@ mod ownership;
 mod pause;
 mod polling;
 mod proof;
+mod pulling;
 mod reconciler;
 mod record_config_maps;
 mod record_upkeep;
