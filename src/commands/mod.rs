@@ -3,6 +3,7 @@
 mod age;
 mod arguments;
 mod bundle;
+mod bundle_images;
 mod certs;
 mod check;
 mod cli;

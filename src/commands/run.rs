@@ -1,6 +1,6 @@
 //! `windlass run`: the operator.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use clap::{ArgAction, Parser};
@@ -32,6 +32,9 @@ use crate::commands::{
     leader_election::LeaderElection,
     registry_access::RegistryAccess,
 };
+
+/// What registries bear.
+const SHORTEST_IMAGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the operator.
 #[derive(Clone, Debug, Parser)]
@@ -180,6 +183,10 @@ impl Args {
             self.controllers.have_policies() || self.policy_object_selector.is_none(),
             "--policy-object-selector has no effect without the controllers of policies: remove it, or set --controllers={}",
             Controllers::POLICIES
+        );
+        ensure!(
+            self.image_interval.0.unsigned_abs() >= SHORTEST_IMAGE_INTERVAL,
+            "--image-interval must be at least 1s: registries would be asked all the time"
         );
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));

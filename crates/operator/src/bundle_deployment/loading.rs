@@ -75,7 +75,7 @@ impl BundleReconciler {
             return self.load_image(deployment, image, settings).await;
         }
         let (files, objects) = self.read(source).await?;
-        let digest = digest(&files);
+        let digest = bundle_digest(&files);
         if source.directory.is_some() && !self.has_settled(deployment, name, &digest) {
             let latest = self.loader.latest(name, settings);
             return latest.map(Ok).ok_or_else(|| self.changing());
@@ -214,8 +214,8 @@ pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// `sha256:…` over the names and contents of all files.
-pub(super) fn digest(files: &Files) -> String {
+/// `sha256:…` over the names and contents of all files of a bundle: what `spec.source.digest` pins.
+pub fn bundle_digest(files: &Files) -> String {
     let mut hash = Sha256::new();
     for (name, content) in files {
         // Lengths first, so that no two sets of files read alike.
@@ -292,7 +292,7 @@ mod tests {
                 .map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec()))
                 .collect()
         };
-        let digest = |entries: &[(&str, &str)]| super::digest(&files(entries));
+        let digest = |entries: &[(&str, &str)]| super::bundle_digest(&files(entries));
         assert_ne!(digest(&[("ab", "c")]), digest(&[("a", "bc")]));
         assert_eq!(digest(&[("a", "b")]), digest(&[("a", "b")]));
     }

@@ -73,5 +73,7 @@ mod unfinished;
 mod unlisted;
 
 pub use halt::BundleDeploymentError;
+pub use loading::bundle_digest;
+pub use pulling::image_files;
 pub use reconciler::Delays;
 pub use run::run;

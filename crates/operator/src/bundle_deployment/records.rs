@@ -16,7 +16,7 @@ use windlass_object::{ObjectKey, names, object};
 
 use super::{
     halt::Halt,
-    loading::digest,
+    loading::bundle_digest,
     memory::{Loaded, RecordVersions},
     pulling::PULLING,
     reconciler::BundleReconciler,
@@ -180,7 +180,7 @@ impl BundleReconciler {
             }
             Err(halt) => return Err(halt),
         };
-        let digest = digest(&files);
+        let digest = bundle_digest(&files);
         if digest != bundle.digest {
             lost("its ConfigMaps hold something else");
             return Ok(None);

@@ -10,7 +10,7 @@ use super::puller::WantedImage;
 use crate::{
     bundle_deployment::{
         halt::Halt,
-        loading::{digest, refused},
+        loading::{bundle_digest, refused},
         memory::{LoadOutcome, PullState},
         reconciler::BundleReconciler,
         record_config_maps::identity,
@@ -96,7 +96,7 @@ impl BundleReconciler {
                 continue;
             }
             match self.read_config_maps(&record.config_maps).await {
-                Ok((files, _)) if digest(&files) == wanted => return Ok(Some(files)),
+                Ok((files, _)) if bundle_digest(&files) == wanted => return Ok(Some(files)),
                 // Whatever has become of them.
                 Ok(_) | Err(Halt::Gate(_) | Halt::Later(..)) => {}
                 Err(halt) => return Err(halt),

@@ -16,3 +16,4 @@ mod tests;
 
 pub(super) use loading::PULLING;
 pub(super) use puller::ImagePuller;
+pub use puller::image_files;

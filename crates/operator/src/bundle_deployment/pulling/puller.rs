@@ -7,17 +7,23 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use oci::{ImageReference, LayerLimits, RegistryClient, RegistryCredentials, RegistryOptions};
+use oci::{
+    ImageReference, LayerLimits, RegistryClient, RegistryCredentials, RegistryOptions, client::PulledImage,
+    layers::LayerError,
+};
 use tokio::sync::Semaphore;
 use windlass_api::ImageSource;
-use windlass_bundle::sources::{FILES, UNPACKED_BYTES};
+use windlass_bundle::{
+    Files,
+    sources::{FILES, UNPACKED_BYTES},
+};
 use windlass_cluster::{Cluster, kinds, telemetry::chain, worker::Queue};
 use windlass_object::object;
 
 use super::error::PullError;
 use crate::{
     bundle_deployment::{
-        loading::digest,
+        loading::bundle_digest,
         memory::{PullFailure, PulledBundle, Pulls},
     },
     context::Context,
@@ -140,13 +146,9 @@ impl ImagePuller {
             None => self.access(source).await?,
         };
         let pulled = client.pull(&by_digest, &credentials).await.map_err(failed)?;
-        let limits = LayerLimits {
-            bytes: UNPACKED_BYTES,
-            entries: FILES,
-        };
         let unpacked = tokio::task::spawn_blocking(move || {
-            let files = pulled.files(&FOLDERS, limits)?;
-            Ok((digest(&files), files))
+            let files = image_files(&pulled)?;
+            Ok((bundle_digest(&files), files))
         });
         let unpacked = unpacked
             .await
@@ -190,4 +192,17 @@ impl ImagePuller {
             .map_err(|error| PullError::Secret(error.to_string()))?;
         Ok(credentials)
     }
+}
+
+/// The files of the bundle in an image: what its folders `manifests` and `metadata` hold.
+///
+/// # Errors
+///
+/// The first thing in its layers that may not be in an image, or is more than a bundle may have.
+pub fn image_files(image: &PulledImage) -> Result<Files, LayerError> {
+    let limits = LayerLimits {
+        bytes: UNPACKED_BYTES,
+        entries: FILES,
+    };
+    image.files(&FOLDERS, limits)
 }

@@ -11,7 +11,7 @@ use windlass_api::ImageSource;
 use windlass_cluster::worker::Queue;
 
 use super::puller::{ImagePuller, SECRET_KEY, SECRET_TYPE, WantedImage};
-use crate::bundle_deployment::{loading::digest, memory::PullFailure, tests::Server};
+use crate::bundle_deployment::{loading::bundle_digest, memory::PullFailure, tests::Server};
 
 const SECRET: &str = "/api/v1/namespaces/windlass-system/secrets/pull";
 
@@ -82,7 +82,7 @@ async fn a_bundle_is_what_is_in_its_two_folders() {
     let files = found.files.unwrap();
     let paths: Vec<_> = files.keys().map(String::as_str).collect();
     assert_eq!(paths, ["manifests/csv.yaml", "metadata/annotations.yaml"]);
-    assert_eq!(found.digest, digest(&files));
+    assert_eq!(found.digest, bundle_digest(&files));
 }
 
 #[tokio::test]
