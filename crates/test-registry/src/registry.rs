@@ -41,7 +41,7 @@ pub struct TestRegistry {
 
 /// A request that it got.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Its method.
     pub method: Method,
     /// The path of its URL.
@@ -58,7 +58,7 @@ pub struct Asked {
 struct Contents {
     manifests: Mutex<BTreeMap<String, (String, Bytes)>>,
     blobs: Mutex<BTreeMap<String, Bytes>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     fault: Mutex<Option<Fault>>,
 }
 
@@ -169,7 +169,7 @@ impl TestRegistry {
     /// # Panics
     ///
     /// When a thread panicked that answered.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.state.asked.lock().unwrap().clone()
     }
 
@@ -182,9 +182,9 @@ impl TestRegistry {
     }
 }
 
-// === impl Asked ===
+// === impl ReceivedRequest ===
 
-impl Asked {
+impl ReceivedRequest {
     /// Its header `Authorization`.
     ///
     /// # Panics
@@ -262,7 +262,7 @@ async fn answer(State(contents): State<Arc<Contents>>, request: Request) -> Resp
     let body = to_bytes(body, 64 << 20).await.unwrap();
     let before = {
         let mut asked = contents.asked.lock().unwrap();
-        asked.push(Asked {
+        asked.push(ReceivedRequest {
             method: head.method.clone(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
