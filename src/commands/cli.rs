@@ -10,8 +10,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use super::{
-    certs, check, completions, history, hooks, install, interpret, man, manifests, policy, render, rollback,
-    rotate, run, status, uninstall,
+    bundle_images, certs, check, completions, history, hooks, install, interpret, man, manifests, policy,
+    render, rollback, rotate, run, status, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -28,6 +28,7 @@ enum Command {
     Manifests(manifests::Args),
     Check(check::Args),
     Render(render::Args),
+    Bundle(bundle_images::Args),
     Install(install::Args),
     Uninstall(uninstall::Args),
     Status(status::Args),
@@ -78,6 +79,7 @@ impl Cli {
                 Command::Manifests(args) => args.run(),
                 Command::Check(args) => args.run().await,
                 Command::Render(args) => args.run().await,
+                Command::Bundle(args) => args.run().await,
                 Command::Install(args) => args.run().await,
                 Command::Uninstall(args) => args.run().await,
                 Command::Status(args) => args.run().await,

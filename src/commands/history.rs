@@ -85,6 +85,7 @@ fn entries(status: BundleDeploymentStatus) -> Vec<Entry> {
         revision: BundleRevision {
             revision: installed.revision,
             bundle: installed.bundle,
+            image: installed.image,
         },
         state: State::Installed,
     });
@@ -104,6 +105,7 @@ fn recorded(next: NextRevision) -> Option<BundleRevision> {
             version: next.version?,
             digest: next.digest?,
         },
+        image: None,
     })
 }
 

@@ -3,6 +3,7 @@
 mod age;
 mod arguments;
 mod bundle;
+mod bundle_images;
 mod certs;
 mod check;
 mod cli;
@@ -20,6 +21,7 @@ mod man;
 pub mod manifests;
 mod missing_rights;
 mod policy;
+pub mod registry_access;
 mod render;
 mod rollback;
 mod rotate;

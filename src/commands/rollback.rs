@@ -247,6 +247,7 @@ mod tests {
             number,
             bundle: BundleStatus::default(),
             source: Source::default(),
+            image: None,
             settings: InstallSettings {
                 namespace: "ns".to_owned(),
                 watch_namespaces: vec!["a".to_owned()],

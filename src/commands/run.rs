@@ -1,6 +1,6 @@
 //! `windlass run`: the operator.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use clap::{ArgAction, Parser};
@@ -30,7 +30,11 @@ use windlass_operator::{
 use crate::commands::{
     connect::{client, configuration},
     leader_election::LeaderElection,
+    registry_access::RegistryAccess,
 };
+
+/// What registries bear.
+const SHORTEST_IMAGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the operator.
 #[derive(Clone, Debug, Parser)]
@@ -71,6 +75,12 @@ pub struct Args {
     /// How long an answer to a policy is used again.
     #[arg(long, default_value = "10s", value_name = "DURATION")]
     pub policy_http_cache: GoDuration,
+    /// How registries of bundles in images are asked.
+    #[command(flatten)]
+    pub registries: RegistryAccess,
+    /// How often to look whether the tag of an image leads elsewhere. Digests never do.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub image_interval: GoDuration,
     /// How one replica is chosen to lead.
     #[command(flatten)]
     pub election: LeaderElection,
@@ -174,6 +184,10 @@ impl Args {
             "--policy-object-selector has no effect without the controllers of policies: remove it, or set --controllers={}",
             Controllers::POLICIES
         );
+        ensure!(
+            self.image_interval.0.unsigned_abs() >= SHORTEST_IMAGE_INTERVAL,
+            "--image-interval must be at least 1s: registries would be asked all the time"
+        );
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));
         let wait = |duration: GoDuration| duration.0.unsigned_abs();
@@ -200,7 +214,9 @@ impl Args {
                 stored: wait(self.storage_delay),
                 recheck: wait(self.recheck_interval),
                 doubtful: wait(self.recheck_interval) * 12,
+                tags: wait(self.image_interval),
             },
+            registries: self.registries.options()?,
             rotation,
         })
     }

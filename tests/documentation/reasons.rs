@@ -70,6 +70,7 @@ fn every_reason_is_explained() {
     for folder in [
         "crates/operator/src",
         "crates/cluster/src",
+        "crates/oci/src/client",
         "crates/bundle/src/upgrade",
     ] {
         words(&root().join(folder), &mut found);

@@ -26,6 +26,9 @@ pub struct BundleRevision {
     /// Its bundle.
     #[serde(flatten)]
     pub bundle: BundleStatus,
+    /// Image that it was pulled from, by its digest, if it came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 /// The installed revision.
@@ -37,6 +40,9 @@ pub struct InstalledRevision {
     /// Its bundle.
     #[serde(flatten)]
     pub bundle: BundleStatus,
+    /// Image that it was pulled from, by its digest, if it came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Whether its Deployments are available and all its webhooks are armed, whatever the next revision waits for.
     #[serde(default)]
     pub healthy: bool,

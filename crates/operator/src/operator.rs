@@ -19,6 +19,7 @@ use interpreter::{
     webhook::{InterpreterClient, WebhookCaller},
 };
 use kube::Client;
+use oci::RegistryOptions;
 use policy::Engines;
 use serde_json::Value;
 use thiserror::Error;
@@ -92,6 +93,8 @@ pub struct OperatorOptions {
     pub probe_timeout: Duration,
     /// How long the steps of an install wait.
     pub delays: bundle_deployment::Delays,
+    /// How registries of images are asked.
+    pub registries: RegistryOptions,
     /// How long the steps of a rotation wait.
     pub rotation: serving_certificate::Timing,
 }
@@ -286,13 +289,14 @@ impl Operator {
         let OperatorOptions {
             controllers,
             delays,
+            registries,
             rotation,
             ..
         } = &self.options;
         if controllers.have_bundles() {
             tasks.start(
                 "bundle-deployment",
-                bundle_deployment::run(context.clone(), *delays, stop.clone()),
+                bundle_deployment::run(context.clone(), *delays, registries.clone(), stop.clone()),
             );
         }
         if !controllers.have_certificates() {

@@ -4,7 +4,7 @@ use oci::ContentDigest;
 use serde_json::json;
 
 use super::*;
-use crate::registry::{response, with};
+use test_registry::{response, with};
 
 const PASSWORD: &str = "Basic dXNlcjpodW50ZXIy"; // user:hunter2
 

@@ -10,7 +10,7 @@ use futures::{StreamExt, stream};
 use oci::ContentDigest;
 
 use super::*;
-use crate::registry::{cut_off, response, stalled, with};
+use test_registry::{cut_off, response, stalled, with};
 
 /// The whole answer is this status.
 fn status(registry: &TestRegistry, status: u16) {

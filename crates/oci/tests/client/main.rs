@@ -9,7 +9,6 @@ mod mirrors;
 mod pulling;
 mod pushing;
 mod redirects;
-mod registry;
 mod tls;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -19,7 +18,7 @@ use oci::{
     RegistryError, RegistryOptions, client::PulledImage,
 };
 
-use registry::TestRegistry;
+use test_registry::TestRegistry;
 
 const LIMITS: LayerLimits = LayerLimits {
     bytes: 8 << 20,

@@ -3,7 +3,7 @@
 use oci::ContentDigest;
 
 use super::*;
-use crate::registry::response;
+use test_registry::response;
 
 /// A registry that nobody runs, behind mirrors.
 const OWN: &str = "registry.invalid";

@@ -8,7 +8,7 @@ use oci::{
 use serde_json::json;
 
 use super::*;
-use crate::registry::{response, with};
+use test_registry::{response, with};
 
 #[tokio::test]
 async fn an_image_is_pulled_by_tag_and_by_digest() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use oci::ContentDigest;
 
 use super::*;
-use crate::registry::{response, with};
+use test_registry::{response, with};
 
 #[tokio::test]
 async fn what_was_pushed_is_pulled_and_only_once_sent() {

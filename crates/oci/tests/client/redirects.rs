@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::registry::{response, with};
+use test_registry::{response, with};
 
 /// Has the registry ask for a password, and send whoever asks for blobs to `location`, in which `{}` stands for the path.
 fn lead(registry: &TestRegistry, location: &str) {

@@ -4,7 +4,7 @@ use serde_json::json;
 use test_authority::TestAuthority;
 
 use super::*;
-use crate::registry::{response, with};
+use test_registry::{response, with};
 
 #[tokio::test]
 async fn a_registry_is_trusted_under_its_own_authority() {

@@ -71,8 +71,11 @@ impl BundleReconciler {
         settings: &InstallSettings,
     ) -> Result<LoadOutcome, Halt> {
         let source = &deployment.spec.source;
+        if let (None, None, Some(image)) = (&source.directory, &source.config_maps, &source.image) {
+            return self.load_image(deployment, image, settings).await;
+        }
         let (files, objects) = self.read(source).await?;
-        let digest = digest(&files);
+        let digest = bundle_digest(&files);
         if source.directory.is_some() && !self.has_settled(deployment, name, &digest) {
             let latest = self.loader.latest(name, settings);
             return latest.map(Ok).ok_or_else(|| self.changing());
@@ -113,13 +116,6 @@ impl BundleReconciler {
                     .collect();
                 let (files, objects) = self.read_config_maps(&names).await?;
                 Ok((files, Some(objects)))
-            }
-            (None, None, Some(image)) => {
-                let message = format!(
-                    "pulling {} is not supported in this release: use --bundle-dir or ConfigMaps instead",
-                    image.reference
-                );
-                Err(refused("SourceUnsupported", message))
             }
             _ => Err(refused("SourceInvalid", "specify exactly one source")),
         }
@@ -218,8 +214,8 @@ pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// `sha256:…` over the names and contents of all files.
-pub(super) fn digest(files: &Files) -> String {
+/// `sha256:…` over the names and contents of all files of a bundle: what `spec.source.digest` pins.
+pub fn bundle_digest(files: &Files) -> String {
     let mut hash = Sha256::new();
     for (name, content) in files {
         // Lengths first, so that no two sets of files read alike.
@@ -264,7 +260,7 @@ fn plan(
     })
 }
 
-fn refused(reason: &str, message: impl Into<String>) -> Halt {
+pub(super) fn refused(reason: &str, message: impl Into<String>) -> Halt {
     Halt::failed(Milestone::Accepted, reason, message)
 }
 
@@ -296,7 +292,7 @@ mod tests {
                 .map(|(name, content)| ((*name).to_owned(), content.as_bytes().to_vec()))
                 .collect()
         };
-        let digest = |entries: &[(&str, &str)]| super::digest(&files(entries));
+        let digest = |entries: &[(&str, &str)]| super::bundle_digest(&files(entries));
         assert_ne!(digest(&[("ab", "c")]), digest(&[("a", "bc")]));
         assert_eq!(digest(&[("a", "b")]), digest(&[("a", "b")]));
     }

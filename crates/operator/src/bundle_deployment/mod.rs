@@ -45,6 +45,7 @@ mod ownership;
 mod pause;
 mod polling;
 mod proof;
+mod pulling;
 mod reconciler;
 mod record_config_maps;
 mod record_upkeep;
@@ -72,5 +73,7 @@ mod unfinished;
 mod unlisted;
 
 pub use halt::BundleDeploymentError;
+pub use loading::bundle_digest;
+pub use pulling::image_files;
 pub use reconciler::Delays;
 pub use run::run;

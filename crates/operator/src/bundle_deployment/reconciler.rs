@@ -6,12 +6,14 @@ use super::memory::{
     Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories,
     SufficientRights, Trials, Unretained,
 };
+use super::pulling::ImagePuller;
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
 pub(super) struct BundleReconciler {
     pub(super) context: Arc<Context>,
     pub(super) loader: Loader,
+    pub(super) images: Arc<ImagePuller>,
     pub(super) decisions: Decisions,
     pub(super) ledgers: Ledgers,
     pub(super) proofs: Proofs,
@@ -39,6 +41,8 @@ pub struct Delays {
     pub recheck: Duration,
     /// How often to look for a first real object, where an invented one proved nothing.
     pub doubtful: Duration,
+    /// How often to look where the tag of an image leads.
+    pub tags: Duration,
 }
 
 // === impl Delays ===
@@ -53,6 +57,7 @@ impl Default for Delays {
             stored: Duration::from_secs(70),
             recheck: Duration::from_secs(5),
             doubtful: Duration::from_secs(60),
+            tags: Duration::from_secs(300),
         }
     }
 }

@@ -66,6 +66,10 @@ impl BundleReconciler {
                 ledger = self.ledger(deployment).await?;
             }
         }
+        if let Some(installed) = &mut report.installed {
+            let record = ledger.find(installed.revision);
+            installed.image = record.and_then(|record| record.image.clone());
+        }
         report.history = ledger.history(installed);
         Ok(())
     }

@@ -16,8 +16,9 @@ use windlass_object::{ObjectKey, names, object};
 
 use super::{
     halt::Halt,
-    loading::digest,
+    loading::bundle_digest,
     memory::{Loaded, RecordVersions},
+    pulling::PULLING,
     reconciler::BundleReconciler,
     record_config_maps::{identity, is_owned},
     report::InstallReport,
@@ -92,6 +93,11 @@ impl BundleReconciler {
         let number = number(&ledger, loaded, report);
         self.ensure_stored(deployment, loaded).await?;
         let known = ledger.find(number);
+        let image = deployment.spec.source.image.as_ref().and_then(|_| {
+            // Where the record stands in for the registry, it says from which image.
+            let pulled = self.images.pulls.image_of(name, &loaded.bundle.digest);
+            pulled.or_else(|| known?.image.clone())
+        });
         let planned = RevisionInventory::planned(keys(&loaded.plan));
         let record = RevisionRecord {
             number,
@@ -100,6 +106,7 @@ impl BundleReconciler {
                 digest: None,
                 ..deployment.spec.source.clone()
             },
+            image,
             settings: loaded.settings.clone(),
             config_maps: loaded.stored.names(name).collect(),
             installed: known.is_some_and(|known| known.installed),
@@ -173,7 +180,7 @@ impl BundleReconciler {
             }
             Err(halt) => return Err(halt),
         };
-        let digest = digest(&files);
+        let digest = bundle_digest(&files);
         if digest != bundle.digest {
             lost("its ConfigMaps hold something else");
             return Ok(None);
@@ -199,7 +206,8 @@ impl BundleReconciler {
         else {
             return Err(Halt::Gate(outcome));
         };
-        if !["SourceMissing", "SourceInvalid"].contains(&reason.as_str()) {
+        let is_unread = ["SourceMissing", "SourceInvalid", PULLING].contains(&reason.as_str());
+        if !is_unread && !self.images.pulls.is_refused(identity(deployment).0, reason) {
             return Err(Halt::Gate(outcome));
         }
         let settings = InstallSettings::of(&deployment.spec);
@@ -210,6 +218,8 @@ impl BundleReconciler {
             return Err(Halt::Gate(outcome));
         };
         match self.recorded(deployment, number).await? {
+            // No news: it is looked for what the record is of already.
+            Some(loaded) if reason == PULLING => Ok(loaded),
             Some(loaded) => {
                 let message = format!("{message}; going on from the record of revision {number}");
                 report.source_lost = Some((reason.clone(), message));

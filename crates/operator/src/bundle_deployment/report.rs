@@ -118,6 +118,7 @@ impl InstallReport {
                     version: next.version?,
                     digest: next.digest?,
                 },
+                image: None,
                 healthy: true,
             })
         });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use oci::RegistryOptions;
 use serde_json::{Value, json};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use super::{
     },
     pause::paused_by,
     polling,
+    pulling::ImagePuller,
     reconciler::{BundleReconciler, Delays},
     report::InstallReport,
     triggers,
@@ -46,6 +48,7 @@ const WORKER: worker::Settings = worker::Settings::new("bundle-deployment", 4);
 pub fn run(
     context: Arc<Context>,
     timing: Delays,
+    registries: RegistryOptions,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
@@ -60,10 +63,12 @@ pub fn run(
             histories.clone(),
             reported.clone(),
         );
+        let images = Arc::new(ImagePuller::new(&context, queue.clone(), registries, timing.tags));
         let begin = |since| {
             let reconciler = Arc::new(BundleReconciler {
                 context: context.clone(),
                 loader: Loader::default(),
+                images,
                 decisions: Decisions::default(),
                 ledgers: Ledgers::default(),
                 proofs: Proofs::default(),
@@ -106,6 +111,7 @@ impl BundleReconciler {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
+            self.images.pulls.forget(&name);
             self.decisions.forget(&name);
             self.ledgers.forget(&name);
             self.proofs.forget(&name);
@@ -126,12 +132,14 @@ impl BundleReconciler {
             Err(error) => return self.report_unreadable(&object, error).await,
         };
         if let Some(why) = paused_by(&object) {
+            self.images.pulls.drop_files(&name);
             return self.hold(&object, &deployment, why).await;
         }
         let mut report = InstallReport::new(&deployment);
         let removing = object::is_terminating(&object);
         let walked = if removing {
             report.next = None;
+            self.images.pulls.drop_files(&name);
             self.remove(&object, &deployment, &mut report).await
         } else {
             self.hold_and_install(&object, &deployment, &mut report).await

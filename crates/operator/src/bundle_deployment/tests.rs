@@ -8,6 +8,7 @@ use std::{
 
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
+use oci::RegistryOptions;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
@@ -28,6 +29,7 @@ use super::{
     memory::{
         Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, SufficientRights, Trials, Unretained,
     },
+    pulling::ImagePuller,
     reconciler::{BundleReconciler, Delays},
     triggers::enqueue,
 };
@@ -137,9 +139,13 @@ impl Server {
         let timeout = Duration::from_secs(10);
         let cluster = Cluster::new(Client::new(service, "default"), timeout);
         let context = Context::of_leader(cluster, self.index.clone(), Arc::new(SystemClock));
+        let queue = Arc::new(Queue::new());
+        let timing = Delays::default();
+        let images = ImagePuller::new(&context, queue, RegistryOptions::default(), timing.tags);
         Arc::new(BundleReconciler {
             context: Arc::new(context),
             loader: Loader::default(),
+            images: Arc::new(images),
             decisions: Decisions::default(),
             ledgers: Ledgers::default(),
             proofs: Proofs::default(),
@@ -152,7 +158,7 @@ impl Server {
             histories: Arc::default(),
             reported: Arc::default(),
             announced: Announced::default(),
-            timing: Delays::default(),
+            timing,
         })
     }
 
@@ -383,6 +389,7 @@ async fn what_cannot_be_listed_is_not_taken_for_gone_after_an_upgrade() {
         number: 1,
         bundle: BundleStatus::default(),
         source: Source::default(),
+        image: None,
         settings: InstallSettings::of(&deployment.spec),
         config_maps: vec![],
         installed: true,

@@ -32,6 +32,7 @@ mod guard;
 mod halves;
 mod hygiene;
 mod idle;
+mod images;
 mod injection;
 mod install;
 mod interpretation;
@@ -222,6 +223,8 @@ scenarios! {
     revisions::a_source_that_is_gone_takes_nothing_along,
     revisions::a_pinned_source_gives_nothing_else,
     revisions::the_command_goes_back_to_an_earlier_revision,
+    images::a_bundle_in_an_image_needs_no_registry_once_it_is_recorded,
+    images::an_image_that_cannot_be_pulled_leaves_what_is_installed,
     migration::stored_objects_follow_the_storage_version,
     migration::a_version_is_dropped_only_when_nothing_is_stored_in_it,
     migration::objects_that_cannot_be_rewritten_are_named,

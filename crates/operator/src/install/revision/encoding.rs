@@ -55,6 +55,8 @@ struct Summary {
     #[serde(flatten)]
     bundle: BundleStatus,
     source: Source,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
     config_maps: Vec<String>,
     installed: bool,
 }
@@ -90,6 +92,7 @@ pub fn encode(
         revision: number,
         bundle: record.bundle.clone(),
         source: record.source.clone(),
+        image: record.image.clone(),
         config_maps: record.config_maps.clone(),
         installed: record.installed,
     };
@@ -150,6 +153,7 @@ pub fn decode(config_map: &Value) -> Result<RevisionRecord, RecordError> {
         revision,
         bundle,
         source,
+        image,
         config_maps,
         installed,
     } = summary(config_map).map_err(failed)?;
@@ -157,6 +161,7 @@ pub fn decode(config_map: &Value) -> Result<RevisionRecord, RecordError> {
         number: revision,
         bundle,
         source,
+        image,
         settings: unpacked(config_map, SETTINGS).map_err(failed)?,
         config_maps,
         installed,

@@ -13,6 +13,8 @@ pub struct RevisionRecord {
     pub bundle: BundleStatus,
     /// Where the bundle came from, without a digest that it had to have.
     pub source: Source,
+    /// The image that it was pulled from, by its digest, if the source is one.
+    pub image: Option<String>,
     /// What decides with the bundle what is rendered.
     pub settings: InstallSettings,
     /// The names of the ConfigMaps with the bytes of the bundle, in order.
@@ -36,6 +38,7 @@ impl RevisionRecord {
         BundleRevision {
             revision: self.number,
             bundle: self.bundle.clone(),
+            image: self.image.clone(),
         }
     }
 }

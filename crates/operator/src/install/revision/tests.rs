@@ -47,6 +47,7 @@ fn record(number: i64, version: u8, installed: bool) -> RevisionRecord {
         number,
         bundle: bundle(version),
         source: directory("d"),
+        image: None,
         settings: settings(None),
         config_maps: Vec::new(),
         installed,
@@ -58,6 +59,7 @@ fn installed(revision: i64, version: u8) -> InstalledRevision {
     InstalledRevision {
         revision,
         bundle: bundle(version),
+        image: None,
         healthy: true,
     }
 }
@@ -261,17 +263,18 @@ fn any_record() -> impl Strategy<Value = RevisionRecord> {
     let parts = (
         1..i64::MAX,
         bundle,
-        source(),
+        (source(), option::of(text())),
         settings,
         collection::vec(text(), 0..4),
         any::<bool>(),
         inventory(),
     );
     parts.prop_map(
-        |(number, bundle, source, settings, config_maps, installed, inventory)| RevisionRecord {
+        |(number, bundle, (source, image), settings, config_maps, installed, inventory)| RevisionRecord {
             number,
             bundle,
             source,
+            image,
             settings,
             config_maps,
             installed,

@@ -33,26 +33,32 @@ use tokio_rustls::{
 type Fault = Box<dyn Fn(&Parts, usize) -> Option<Response<Body>> + Send + Sync>;
 
 /// A registry that runs as long as the test.
-pub(crate) struct TestRegistry {
-    pub(crate) address: SocketAddr,
+pub struct TestRegistry {
+    /// Where it listens.
+    pub address: SocketAddr,
     state: Arc<Contents>,
 }
 
 /// A request that it got.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    pub(crate) query: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+pub struct ReceivedRequest {
+    /// Its method.
+    pub method: Method,
+    /// The path of its URL.
+    pub path: String,
+    /// The query of its URL, or nothing.
+    pub query: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
 }
 
 #[derive(Default)]
 struct Contents {
     manifests: Mutex<BTreeMap<String, (String, Bytes)>>,
     blobs: Mutex<BTreeMap<String, Bytes>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     fault: Mutex<Option<Fault>>,
 }
 
@@ -64,13 +70,23 @@ struct TlsListener {
 // === impl TestRegistry ===
 
 impl TestRegistry {
-    pub(crate) async fn start() -> Self {
+    /// Starts one without TLS.
+    ///
+    /// # Panics
+    ///
+    /// When no port is free.
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         Self::serve(listener, address)
     }
 
-    pub(crate) async fn start_with(certificate: &TestCertificate) -> Self {
+    /// Starts one that serves this certificate.
+    ///
+    /// # Panics
+    ///
+    /// When no port is free, or the certificate cannot be served.
+    pub async fn start_with(certificate: &TestCertificate) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let chain = CertificateDer::pem_slice_iter(certificate.certificate.as_bytes());
@@ -92,27 +108,44 @@ impl TestRegistry {
         Self { address, state }
     }
 
-    pub(crate) fn host(&self) -> String {
+    /// Its host and port, as references name it.
+    pub fn host(&self) -> String {
         self.address.to_string()
     }
 
-    pub(crate) fn image(&self, tag: &str) -> ImageReference {
+    /// The image of this tag in the repository of most tests.
+    ///
+    /// # Panics
+    ///
+    /// When the tag is none.
+    pub fn image(&self, tag: &str) -> ImageReference {
         format!("{}/team/app:{tag}", self.host()).parse().unwrap()
     }
 
-    pub(crate) fn store(&self, tag: &str, packed: &PackedImage) -> ContentDigest {
+    /// Has `tag` lead to an image from now on.
+    pub fn store(&self, tag: &str, packed: &PackedImage) -> ContentDigest {
         for blob in packed.blobs() {
             self.store_blob(blob);
         }
         self.store_manifest(tag, IMAGE_MANIFEST, packed.manifest().clone())
     }
 
-    pub(crate) fn store_blob(&self, content: &Bytes) {
+    /// Keeps a blob.
+    ///
+    /// # Panics
+    ///
+    /// When a thread panicked that kept one.
+    pub fn store_blob(&self, content: &Bytes) {
         let digest = ContentDigest::of(content).to_string();
         self.state.blobs.lock().unwrap().insert(digest, content.clone());
     }
 
-    pub(crate) fn store_manifest(&self, version: &str, media_type: &str, content: Bytes) -> ContentDigest {
+    /// Has `version`, a tag or a digest, lead to a manifest from now on; its own digest does, too.
+    ///
+    /// # Panics
+    ///
+    /// When a thread panicked that kept one.
+    pub fn store_manifest(&self, version: &str, media_type: &str, content: Bytes) -> ContentDigest {
         let digest = ContentDigest::of(&content);
         let mut manifests = self.state.manifests.lock().unwrap();
         for version in [version, digest.as_str()] {
@@ -121,21 +154,27 @@ impl TestRegistry {
         digest
     }
 
-    /// Has `fault` asked before the registry.
-    pub(crate) fn fail(
-        &self,
-        fault: impl Fn(&Parts, usize) -> Option<Response<Body>> + Send + Sync + 'static,
-    ) {
+    /// Has `fault` asked before the registry, and forgets what was asked.
+    ///
+    /// # Panics
+    ///
+    /// When a thread panicked that answered.
+    pub fn fail(&self, fault: impl Fn(&Parts, usize) -> Option<Response<Body>> + Send + Sync + 'static) {
         self.state.asked.lock().unwrap().clear();
         *self.state.fault.lock().unwrap() = Some(Box::new(fault));
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    /// Every request since the start, or the last fault.
+    ///
+    /// # Panics
+    ///
+    /// When a thread panicked that answered.
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.state.asked.lock().unwrap().clone()
     }
 
     /// How often what contains `part` was asked for.
-    pub(crate) fn count(&self, part: &str) -> usize {
+    pub fn count(&self, part: &str) -> usize {
         self.asked()
             .iter()
             .filter(|asked| asked.path.contains(part))
@@ -143,10 +182,15 @@ impl TestRegistry {
     }
 }
 
-// === impl Asked ===
+// === impl ReceivedRequest ===
 
-impl Asked {
-    pub(crate) fn authorization(&self) -> Option<&str> {
+impl ReceivedRequest {
+    /// Its header `Authorization`.
+    ///
+    /// # Panics
+    ///
+    /// When that is not text.
+    pub fn authorization(&self) -> Option<&str> {
         Some(self.headers.get(header::AUTHORIZATION)?.to_str().unwrap())
     }
 }
@@ -172,19 +216,28 @@ impl Listener for TlsListener {
 }
 
 /// A response with this status and body.
-pub(crate) fn response(status: u16, body: impl Into<Body>) -> Response<Body> {
+///
+/// # Panics
+///
+/// When that is not a status.
+pub fn response(status: u16, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response
 }
 
-pub(crate) fn with(mut response: Response<Body>, name: &'static str, value: &str) -> Response<Body> {
+/// A response with another header.
+///
+/// # Panics
+///
+/// When the value cannot be in one.
+pub fn with(mut response: Response<Body>, name: &'static str, value: &str) -> Response<Body> {
     response.headers_mut().append(name, value.parse().unwrap());
     response
 }
 
 /// A body that says it has `length` bytes, sends `start`, and then never anything.
-pub(crate) fn stalled(start: Bytes, length: usize) -> Response<Body> {
+pub fn stalled(start: Bytes, length: usize) -> Response<Body> {
     let parts = stream::iter([Ok::<_, Infallible>(start)]).chain(stream::pending());
     with(
         response(200, Body::from_stream(parts)),
@@ -194,7 +247,7 @@ pub(crate) fn stalled(start: Bytes, length: usize) -> Response<Body> {
 }
 
 /// A body that says it has `length` bytes, and ends after `start`.
-pub(crate) fn cut_off(start: Bytes, length: usize) -> Response<Body> {
+pub fn cut_off(start: Bytes, length: usize) -> Response<Body> {
     let error = io::Error::other("cut off");
     let parts = stream::iter([Ok(start), Err(error)]);
     with(
@@ -209,7 +262,7 @@ async fn answer(State(contents): State<Arc<Contents>>, request: Request) -> Resp
     let body = to_bytes(body, 64 << 20).await.unwrap();
     let before = {
         let mut asked = contents.asked.lock().unwrap();
-        asked.push(Asked {
+        asked.push(ReceivedRequest {
             method: head.method.clone(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),

@@ -1,0 +1,19 @@
+//! Bundles in images: pulled by tasks of their own, so that no reconciliation waits for a registry.
+//!
+//! ```text
+//! tag -> digest -> recorded or found before -> its files are in the record
+//!              \-> layers -> manifests, metadata -> reconciled again
+//! ```
+//!
+//! The layout is that of registry+v1: folders `manifests` and `metadata`. Labels of the image are not read, as OLM v1 does not
+//! read them either (`registryv1.go` of operator-controller).
+
+mod error;
+mod loading;
+mod puller;
+#[cfg(test)]
+mod tests;
+
+pub(super) use loading::PULLING;
+pub(super) use puller::ImagePuller;
+pub use puller::image_files;

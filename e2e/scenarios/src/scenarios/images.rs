@@ -1,0 +1,217 @@
+//! Bundles in images: pulled once, recorded, and upgraded when their tag moves.
+
+use std::{collections::BTreeMap, fs};
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use oci::{ContentDigest, PackedImage, manifest::IMAGE_MANIFEST};
+use serde_json::{Value, json};
+use test_authority::TestAuthority;
+use test_registry::{TestRegistry, response, with};
+
+use super::{traffic, upgrade};
+use crate::{
+    operator::{self, OperatorProcess},
+    request::text,
+    sample,
+    steps::{BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
+    test_cluster::TestCluster,
+};
+
+const PULL_SECRET: &str = "pull";
+
+const USER: &str = "puller";
+
+const PASSWORD: &str = "kept out of every log";
+
+pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    let older = registry.store("stable", &packed("sample.v1")?);
+    ask_for_credentials(&registry);
+    let operator = trusting(cluster, &authority)?;
+    let running = operator.start()?;
+    let stable = registry.image("stable").to_string();
+    let object = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"},
+        "spec": {"namespace": sample::NAMESPACE, "source": {"image": {"ref": stable, "pullSecret": PULL_SECRET}}},
+    });
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    upgrade::stopped(cluster, "PullSecretMissing", "windlass-system/pull not found").await?;
+    add_pull_secret(cluster, &registry).await?;
+    let installed = ready(&cluster.client, "sample", PATIENCE).await?;
+    came_from(cluster, &installed, "sample.v1", &registry, &older, 1).await?;
+
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    registry.fail(|_, _| Some(response(503, "")));
+    running.kill().await?;
+    let _running = operator.start()?;
+    until("the record stands in for the registry", PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let words = conditions(&object);
+        let says = words.contains("Accepted=True RegistryUnavailable")
+            && words.contains("going on from the record of revision 1")
+            && current(&object, "Ready", "True").is_some();
+        Ok(check(says, || words))
+    })
+    .await?;
+    came_from(
+        cluster,
+        &deployment(cluster).await?,
+        "sample.v1",
+        &registry,
+        &older,
+        1,
+    )
+    .await?;
+
+    let newer = registry.store("stable", &packed("sample.v2")?);
+    ask_for_credentials(&registry);
+    until("the bundle that the tag leads to now", PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let is_there = text(&object, "/status/installed/name") == "sample.v2"
+            && current(&object, "Ready", "True").is_some();
+        Ok(check(is_there, || conditions(&object)))
+    })
+    .await?;
+    traffic::finish(load).await?;
+    came_from(
+        cluster,
+        &deployment(cluster).await?,
+        "sample.v2",
+        &registry,
+        &newer,
+        2,
+    )
+    .await
+}
+
+pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    let installed_digest = registry.store("v1", &packed("sample.v1")?);
+    let newer = packed("sample.v2")?;
+    let claimed = ContentDigest::of(b"something else");
+    registry.store("v2", &newer);
+    registry.store_manifest(claimed.as_str(), IMAGE_MANIFEST, newer.manifest().clone());
+    let _running = trusting(cluster, &authority)?.start()?;
+    let image = registry.image("v1");
+    let mut object = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"},
+        "spec": {"namespace": sample::NAMESPACE},
+    });
+    object["spec"]["source"] = json!({"image": {"ref": image.at(installed_digest.clone()).to_string()}});
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    let serving = upgrade::serving(cluster).await?;
+    let cases = [
+        (registry.image("missing").to_string(), "ImageNotFound"),
+        (image.at(claimed).to_string(), "ImageDigestMismatch"),
+        ("registry:port/app".to_owned(), "SourceInvalid"),
+    ];
+    for (reference, reason) in cases {
+        let source = json!({"spec": {"source": {"image": {"ref": reference}}}});
+        succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&source)).await?;
+        let words = if reason == "SourceInvalid" {
+            "spec.source.image.ref"
+        } else {
+            "correct"
+        };
+        let object = upgrade::stopped(cluster, reason, words).await?;
+        anyhow::ensure!(
+            text(&object, "/status/installed/name") == "sample.v1"
+                && object["status"]["installed"]["healthy"] == true
+                && upgrade::serving(cluster).await? == serving,
+            "{reason}: what is installed was touched: {}",
+            object["status"]
+        );
+    }
+    let source = json!({"spec": {"source": {"image": {"ref": registry.image("v2").to_string()}}}});
+    succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&source)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    Ok(())
+}
+
+/// The operator, trusting the registry and looking often where tags lead.
+fn trusting(cluster: &TestCluster, authority: &TestAuthority) -> anyhow::Result<OperatorProcess> {
+    let file = cluster.operator.bundle_dir.join("registry-ca.pem");
+    fs::write(&file, authority.pem())?;
+    let mut operator = cluster.operator.clone();
+    operator.arguments.extend([
+        format!("--registry-ca={}", file.display()),
+        "--image-interval=1s".to_owned(),
+    ]);
+    operator
+        .environment
+        .push(("NO_PROXY".to_owned(), "127.0.0.1".to_owned()));
+    Ok(operator)
+}
+
+/// A sample bundle as an image.
+fn packed(bundle: &str) -> anyhow::Result<PackedImage> {
+    let files = windlass_bundle::sources::load(&sample::bundle(bundle))?;
+    Ok(PackedImage::new(&files, &BTreeMap::new())?)
+}
+
+fn authorization() -> String {
+    format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")))
+}
+
+/// Has the registry answer only those who show the credentials.
+fn ask_for_credentials(registry: &TestRegistry) {
+    registry.fail(|head, _| {
+        let shown = head.headers.get("authorization");
+        if shown.is_some_and(|shown| shown.as_bytes() == authorization().as_bytes()) {
+            return None;
+        }
+        let refused = response(401, r#"{"errors":[{"code":"UNAUTHORIZED"}]}"#);
+        Some(with(refused, "www-authenticate", r#"Basic realm="test""#))
+    });
+}
+
+async fn add_pull_secret(cluster: &TestCluster, registry: &TestRegistry) -> anyhow::Result<()> {
+    let auths = json!({"auths": {registry.host(): {"username": USER, "password": PASSWORD}}}).to_string();
+    let secret = json!({
+        "metadata": {"name": PULL_SECRET}, "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": STANDARD.encode(auths)},
+    });
+    let path = format!("/api/v1/namespaces/{}/secrets", operator::NAMESPACE);
+    succeed(&cluster.client, "POST", &path, Some(&secret)).await?;
+    Ok(())
+}
+
+async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    object.context("no BundleDeployment")
+}
+
+/// The status and the record say which image is installed, by its digest.
+async fn came_from(
+    cluster: &TestCluster,
+    object: &Value,
+    bundle: &str,
+    registry: &TestRegistry,
+    digest: &ContentDigest,
+    revision: i64,
+) -> anyhow::Result<()> {
+    let image = registry.image("stable").at(digest.clone()).to_string();
+    let installed = &object["status"]["installed"];
+    anyhow::ensure!(
+        installed["name"] == bundle && installed["image"] == image && installed["revision"] == revision,
+        "not {bundle} of {image}: {}",
+        object["status"]
+    );
+    let path = format!(
+        "/api/v1/namespaces/{}/configmaps/sample-revision-{revision}",
+        operator::NAMESPACE
+    );
+    let record = get(&cluster.client, &path).await?.context("no record")?;
+    let recorded: Value = serde_json::from_str(text(&record, "/data/revision.json"))?;
+    anyhow::ensure!(recorded["image"] == image, "{recorded}");
+    Ok(())
+}

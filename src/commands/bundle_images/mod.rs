@@ -1,0 +1,10 @@
+//! `windlass bundle`: bundles in images, by hand and without a cluster.
+
+mod command;
+mod folder;
+mod pull;
+mod push;
+mod registry;
+mod show;
+
+pub(super) use command::Args;

@@ -1,0 +1,87 @@
+//! `windlass bundle push`.
+
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use oci::{ImageReference, PackedImage};
+use windlass_bundle::{Bundle, Files, check};
+
+use super::{
+    command::refuse,
+    registry::{RegistryArgs, reference},
+};
+use crate::commands::bundle::load;
+
+/// Pushes a bundle to a registry as an image of one layer. The same bundle makes the same image. A bundle with problems is not pushed;
+/// of its directory only manifests/ and metadata/ are.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin.
+    bundle: PathBuf,
+
+    /// Image to push it as, with its registry.
+    #[arg(value_parser = reference)]
+    image: ImageReference,
+
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+/// How registry+v1 labels an image ("Bundle image" in the documentation of operator-registry), beside package and channels.
+const LABELS: [(&str, &str); 3] = [
+    (
+        "operators.operatorframework.io.bundle.mediatype.v1",
+        "registry+v1",
+    ),
+    ("operators.operatorframework.io.bundle.manifests.v1", "manifests/"),
+    ("operators.operatorframework.io.bundle.metadata.v1", "metadata/"),
+];
+
+// === impl Args ===
+
+impl Args {
+    /// Pushes the bundle, and prints the image by its digest.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be pushed; what is wrong with the bundle is printed and in the exit code.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let path = self.bundle.clone();
+        let packed = tokio::task::spawn_blocking(move || {
+            let files = load(&path)?;
+            let bundle = check::parse(&files)?;
+            Ok(PackedImage::new(&of_bundle(files), &labels(&bundle)))
+        });
+        let packed = match packed.await.context("reading the bundle")? {
+            Ok(packed) => packed.context("packing the bundle")?,
+            Err::<_, Vec<windlass_object::Problem>>(problems) => return Ok(refuse(problems)),
+        };
+        let credentials = self.registry.credentials()?;
+        let client = self.registry.client()?;
+        let pushed = client.push(&self.image, &credentials, &packed).await;
+        let digest = pushed.with_context(|| format!("cannot push {}", self.image))?;
+        println!("{}", self.image.at(digest));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn of_bundle(files: Files) -> Files {
+    let is_of_bundle = |path: &str| path.starts_with("manifests/") || path.starts_with("metadata/");
+    files.into_iter().filter(|(path, _)| is_of_bundle(path)).collect()
+}
+
+fn labels(bundle: &Bundle) -> BTreeMap<String, String> {
+    let label = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let channels = bundle.channels.join(",");
+    let own = [
+        (
+            "operators.operatorframework.io.bundle.package.v1",
+            bundle.package.as_str(),
+        ),
+        (
+            "operators.operatorframework.io.bundle.channels.v1",
+            channels.as_str(),
+        ),
+    ];
+    LABELS.into_iter().chain(own).map(label).collect()
+}

@@ -1,0 +1,107 @@
+//! The registry that a command asks, and what it is shown.
+
+use std::{
+    env, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, bail};
+use oci::{ImageReference, RegistryClient, RegistryCredentials};
+use windlass_bundle::Files;
+use windlass_operator::bundle_deployment::image_files;
+
+use crate::commands::registry_access::RegistryAccess;
+
+/// How a registry is asked.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct RegistryArgs {
+    /// File with credentials, as docker login writes it [default: $REGISTRY_AUTH_FILE, else config.json in $DOCKER_CONFIG or ~/.docker].
+    #[arg(long, value_name = "FILE")]
+    authfile: Option<PathBuf>,
+
+    #[command(flatten)]
+    access: RegistryAccess,
+}
+
+/// A bundle that was pulled.
+pub(super) struct PulledFiles {
+    /// Its image, by its digest.
+    pub(super) image: String,
+    /// Its files.
+    pub(super) files: Files,
+}
+
+/// What an image is called.
+///
+/// # Errors
+///
+/// When `text` is no reference.
+pub(super) fn reference(text: &str) -> Result<ImageReference, String> {
+    text.parse()
+        .map_err(|error: oci::reference::ReferenceError| error.to_string())
+}
+
+// === impl RegistryArgs ===
+
+impl RegistryArgs {
+    /// A client of the registry.
+    ///
+    /// # Errors
+    ///
+    /// When a file that was given cannot be used.
+    pub(super) fn client(&self) -> anyhow::Result<RegistryClient> {
+        Ok(RegistryClient::new(self.access.options()?)?)
+    }
+
+    /// What registries are shown: nothing where there is no file, unless one was asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not what it is to be.
+    pub(super) fn credentials(&self) -> anyhow::Result<RegistryCredentials> {
+        let named = self.authfile.clone().or_else(|| path_in("REGISTRY_AUTH_FILE"));
+        let is_asked = named.is_some();
+        let mut credentials = RegistryCredentials::default();
+        let Some(path) = named.or_else(docker_config) else {
+            return Ok(credentials);
+        };
+        match fs::read(&path) {
+            Ok(content) => credentials.add(&path.display().to_string(), &content)?,
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+        Ok(credentials)
+    }
+
+    /// Pulls a bundle.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be pulled, or is no bundle.
+    pub(super) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
+        let credentials = self.credentials()?;
+        let pulled = self.client()?.pull(image, &credentials).await;
+        let pulled = pulled.with_context(|| format!("cannot pull {image}"))?;
+        let by_digest = image.at(pulled.digest.clone()).to_string();
+        let unpacked = tokio::task::spawn_blocking(move || image_files(&pulled)).await?;
+        let files = unpacked.with_context(|| format!("cannot unpack {by_digest}"))?;
+        if files.is_empty() {
+            bail!("{by_digest} has neither manifests nor metadata: it holds no registry+v1 bundle");
+        }
+        Ok(PulledFiles {
+            image: by_digest,
+            files,
+        })
+    }
+}
+
+fn docker_config() -> Option<PathBuf> {
+    let folder = path_in("DOCKER_CONFIG").or_else(|| Some(path_in("HOME")?.join(".docker")));
+    folder.map(|folder| folder.join(Path::new("config.json")))
+}
+
+fn path_in(variable: &str) -> Option<PathBuf> {
+    let path = env::var_os(variable).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
+}

@@ -1,0 +1,54 @@
+//! How registries of images are asked, as flags say.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use oci::{RegistriesConfig, RegistryOptions};
+
+/// How registries of images are asked.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RegistryAccess {
+    /// File that says where images are looked for and which registries may be asked without TLS, as containers-registries.conf(5)
+    /// describes it.
+    #[arg(long, value_name = "FILE")]
+    pub registries_conf: Option<PathBuf>,
+    /// File with certificates (PEM) by which registries are trusted, beside those of the system.
+    #[arg(long, value_name = "FILE")]
+    pub registry_ca: Option<PathBuf>,
+}
+
+// === impl RegistryAccess ===
+
+impl RegistryAccess {
+    /// The options of a client.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or is not what it is to be.
+    pub fn options(&self) -> anyhow::Result<RegistryOptions> {
+        let registries = match &self.registries_conf {
+            Some(path) => {
+                let content = read("--registries-conf", path)?;
+                let content = String::from_utf8(content)
+                    .with_context(|| format!("--registries-conf {} is not UTF-8", path.display()))?;
+                RegistriesConfig::parse(&path.display().to_string(), &content)?
+            }
+            None => RegistriesConfig::default(),
+        };
+        let certificate_authorities = match &self.registry_ca {
+            Some(path) => read("--registry-ca", path)?,
+            None => Vec::new(),
+        };
+        Ok(RegistryOptions {
+            registries,
+            certificate_authorities,
+            user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..RegistryOptions::default()
+        })
+    }
+}
+
+fn read(flag: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {flag} {}", path.display()))
+}
