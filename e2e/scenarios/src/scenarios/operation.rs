@@ -78,13 +78,8 @@ pub(super) enum Users {
     Visits(Visits),
 }
 
-/// What a namespace that goes may leave: where a version is unserved just then, its controller takes the kind for one without objects
-/// (`deleteAllContentForGroupVersionResource` of k8s.io/kubernetes). docs/removal.md says so.
+/// What a namespace may leave that goes while Windlass stops serving a version of what is in it; docs/removal.md says so.
 const LEFT_BEHIND: &str = "sample.windlass.dev/widgets sample-system/";
-
-/// How long the garbage collection may take. Where kinds come and go it looks for them every half a minute, and begins anew when one
-/// is gone before it was listed.
-const GARBAGE: std::time::Duration = std::time::Duration::from_secs(180);
 
 // === impl AdminOperation ===
 
@@ -251,6 +246,11 @@ impl AdminOperation {
         Ok(())
     }
 
+    /// What it may leave: the beginning of the places of these objects.
+    pub(super) fn may_leave(self) -> Option<&'static str> {
+        (self == Self::RemovalAfterNamespace).then_some(LEFT_BEHIND)
+    }
+
     /// Starts to use what is installed while it goes on.
     pub(super) async fn users(self, cluster: &TestCluster) -> anyhow::Result<Users> {
         Ok(match self {
@@ -261,14 +261,20 @@ impl AdminOperation {
     }
 }
 
-/// Waits until the cluster is as `end` says.
-pub(super) async fn ends_as(cluster: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
+/// Waits until the cluster is as `end` says, but for places that begin with `may_leave`.
+pub(super) async fn ends_as(
+    cluster: &TestCluster,
+    end: &Snapshot,
+    may_leave: Option<&str>,
+) -> anyhow::Result<()> {
     until(
         "the cluster is as after an undisturbed run",
-        GARBAGE,
+        PATIENCE,
         async || {
             let mut differences = end.differences(&take(cluster).await?);
-            differences.retain(|difference| !difference.starts_with(LEFT_BEHIND));
+            if let Some(left) = may_leave {
+                differences.retain(|difference| !difference.starts_with(left));
+            }
             if differences.is_empty() {
                 return Ok(Ok(()));
             }
