@@ -107,11 +107,12 @@ impl Cluster {
     ///
     /// As [`Cluster::read`].
     pub async fn any(&self, kind: &Kind) -> Result<Option<Value>, RequestError> {
-        let page = self.objects(kind, 1, None).await?;
+        let page = self.objects(kind, None, 1, None).await?;
         Ok(page.objects.into_iter().next())
     }
 
-    /// Lists up to `limit` objects of a kind, in all namespaces, from the page `next` on. They carry apiVersion and kind.
+    /// Lists up to `limit` objects of a kind, in one namespace or everywhere, from the page `next` on. They carry apiVersion and
+    /// kind.
     ///
     /// # Errors
     ///
@@ -119,10 +120,11 @@ impl Cluster {
     pub async fn objects(
         &self,
         kind: &Kind,
+        namespace: Option<&str>,
         limit: u32,
         next: Option<&str>,
     ) -> Result<Page<Value>, RequestError> {
-        self.list_page(kind, None, &params(limit, next)).await
+        self.list_page(kind, namespace, &params(limit, next)).await
     }
 
     async fn list_page(

@@ -28,6 +28,7 @@
 
 pub mod claims;
 pub mod conversion_review;
+pub mod grant;
 pub mod leaving;
 pub mod round_trip;
 mod sample;

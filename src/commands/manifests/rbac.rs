@@ -135,6 +135,7 @@ Listing all resources is for proof of conversions: a stored object of the CRD is
 armed. Also, before the schema of a CRD changes, its objects are tried against the new schema.
 After an upgrade has changed the storage version of a CRD, its stored objects are rewritten: for as long as that takes,
 and for the resources of that CRD only, the operator grants itself `get` and `patch` by a separate ClusterRole.
+In the same way it grants itself `delete` where a namespace is deleted with the servers that convert what is in it.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 APIServices and ExtensionConfigs are created only for bundles that contain them, and only these are deleted.
 Pods are created only as canaries of upgrades, and only these are deleted.

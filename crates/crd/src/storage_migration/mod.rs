@@ -13,13 +13,11 @@
 //! changed in the CRD, the trust of its conversion for one, leaves objects in the version in which they are stored.
 
 mod converter;
-mod grant;
 mod history;
 mod migration;
 #[cfg(test)]
 mod tests;
 
 pub use converter::converter;
-pub use grant::{grant, grant_name};
 pub use history::StorageVersionHistory;
 pub use migration::{Migration, MigrationStep, is_as_desired, is_stored_in_one_version, next, reduction};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Applicant, worker::Action};
+use windlass_cluster::{apply::Applicant, kinds, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
     halt::{Halt, LAG},
     memory::Loaded,
-    namespace::Namespace,
+    namespace::{Afterwards, Namespace},
     objects::Armament,
     reconciler::BundleReconciler,
     report::InstallReport,
@@ -263,8 +263,11 @@ impl BundleReconciler {
     ) -> Result<Arc<Loaded>, Halt> {
         report.at = Milestone::Accepted;
         let namespace = &deployment.spec.namespace;
-        if self.namespace(namespace).await? == Namespace::Terminating {
-            self.let_go(owner, namespace).await?;
+        let state = self.namespace(namespace).await?;
+        let is_installed = !self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).is_empty();
+        if state == Namespace::Terminating || (state == Namespace::Absent && is_installed) {
+            self.let_go(owner, namespace, state, Afterwards::Installed)
+                .await?;
         }
         let mut accepted = self.accept(owner, deployment, report).await;
         if let Ok(loaded) = &accepted

@@ -25,6 +25,7 @@ mod crd_upgrade;
 mod deletion;
 mod disarming;
 mod dry_run;
+mod emptying;
 mod finalizer;
 mod freezing;
 mod halt;

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use tracing::info;
+use windlass_api::DeletionPolicy;
 use windlass_cluster::{apply::Applicant, kinds};
 use windlass_object::{
     ObjectKey, names, object,
@@ -24,6 +25,15 @@ pub(super) enum Namespace {
     Present,
     /// It is being deleted, and everything in it.
     Terminating,
+}
+
+/// What becomes of a bundle whose namespace goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Afterwards {
+    /// It is installed again, into a new namespace.
+    Installed,
+    /// It is removed.
+    Removed(DeletionPolicy),
 }
 
 // === impl BundleReconciler ===
@@ -66,13 +76,28 @@ impl BundleReconciler {
         }
     }
 
-    /// Lets a namespace go that is being deleted, or was: no admission webhook is called in it any more, and of the CRDs
+    /// Lets a namespace go that is in `state`, not there to stay: no admission webhook is called in it any more, and of the CRDs
     /// whose conversion nobody answers, only the version is served that needs none. What comes back is armed and served
     /// again once it is proven.
-    pub(super) async fn let_go(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
+    pub(super) async fn let_go(
+        &self,
+        owner: &Applicant,
+        namespace: &str,
+        state: Namespace,
+        afterwards: Afterwards,
+    ) -> Result<(), Halt> {
         self.disarm_callers(owner).await?;
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            if self.is_unanswered(&live, namespace) {
+            if !self.is_unanswered(&live, namespace) {
+                continue;
+            }
+            // A CRD that goes takes all objects with it, wherever they are.
+            if afterwards != Afterwards::Removed(DeletionPolicy::DeleteCRDs) && !unservable(&live).is_empty()
+            {
+                self.empty_namespaces(owner, &live).await?;
+            }
+            // The namespace controller would remember that it did not find a version that is served again soon.
+            if state == Namespace::Absent || afterwards != Afterwards::Installed {
                 self.serve_stored_only(&live).await?;
             }
         }

@@ -14,7 +14,7 @@ use windlass_cluster::{
     apply::{Applicant, ApplyError, Outcome},
     endpoints, kinds,
 };
-use windlass_crd::is_converting;
+use windlass_crd::{grant::ObjectWork, is_converting};
 use windlass_object::{ObjectKey, json, names, object, patch::relabelled};
 use windlass_trust::injection;
 
@@ -279,6 +279,15 @@ impl BundleReconciler {
             .ensure_armed(&born, body, owner)
             .await
             .map_err(refused)?;
+        Ok(())
+    }
+
+    /// Grants the operator itself the right to do `work` with the objects of `crd`. What installs or removes the bundle takes it
+    /// away again, as what the bundle does not have.
+    pub(super) async fn grant(&self, owner: &Applicant, crd: &Value, work: ObjectWork) -> Result<(), Halt> {
+        for object in work.grant(crd, self.context.cluster.user().await?) {
+            self.ensure(&object, owner).await?;
+        }
         Ok(())
     }
 

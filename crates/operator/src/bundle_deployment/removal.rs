@@ -13,7 +13,7 @@ use windlass_object::{ObjectKey, object};
 use super::{
     finalizer,
     halt::Halt,
-    namespace::Namespace,
+    namespace::{Afterwards, Namespace},
     reconciler::BundleReconciler,
     report::{DISARMED, InstallReport},
 };
@@ -37,8 +37,10 @@ impl BundleReconciler {
         report.at = Milestone::Armed;
         self.dismiss_canaries(&owner, &[]).await?;
         let namespace = &deployment.spec.namespace;
-        if self.namespace(namespace).await? != Namespace::Present {
-            self.let_go(&owner, namespace).await?;
+        let state = self.namespace(namespace).await?;
+        if state != Namespace::Present {
+            let afterwards = Afterwards::Removed(deployment.spec.deletion_policy);
+            self.let_go(&owner, namespace, state, afterwards).await?;
         }
         self.gate_on_leaving(&owner, deployment, report).await?;
         self.gate_on_rights_to_remove(&owner, deployment, report).await?;

@@ -122,5 +122,5 @@ async fn ends(
         Ok(check(done, || "not done".to_owned()))
     })
     .await?;
-    operation::ends_as(cluster, end, operation.may_leave()).await
+    operation::ends_as(cluster, end).await
 }

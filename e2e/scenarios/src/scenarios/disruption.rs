@@ -66,7 +66,7 @@ async fn disrupted(cluster: &TestCluster, disruption: Disruption, end: &Snapshot
             load = Some(traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?);
         }
     }
-    operation::ends_as(cluster, end, None).await?;
+    operation::ends_as(cluster, end).await?;
     if let Some(load) = load {
         load.at_least(50).await?;
         let report = traffic::finish(load).await?;

@@ -78,9 +78,6 @@ pub(super) enum Users {
     Visits(Visits),
 }
 
-/// What a namespace may leave that goes while Windlass stops serving a version of what is in it; docs/removal.md says so.
-const LEFT_BEHIND: &str = "sample.windlass.dev/widgets sample-system/";
-
 // === impl AdminOperation ===
 
 impl AdminOperation {
@@ -246,11 +243,6 @@ impl AdminOperation {
         Ok(())
     }
 
-    /// What it may leave: the beginning of the places of these objects.
-    pub(super) fn may_leave(self) -> Option<&'static str> {
-        (self == Self::RemovalAfterNamespace).then_some(LEFT_BEHIND)
-    }
-
     /// Starts to use what is installed while it goes on.
     pub(super) async fn users(self, cluster: &TestCluster) -> anyhow::Result<Users> {
         Ok(match self {
@@ -261,20 +253,13 @@ impl AdminOperation {
     }
 }
 
-/// Waits until the cluster is as `end` says, but for places that begin with `may_leave`.
-pub(super) async fn ends_as(
-    cluster: &TestCluster,
-    end: &Snapshot,
-    may_leave: Option<&str>,
-) -> anyhow::Result<()> {
+/// Waits until the cluster is as `end` says.
+pub(super) async fn ends_as(cluster: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
     until(
         "the cluster is as after an undisturbed run",
         PATIENCE,
         async || {
-            let mut differences = end.differences(&take(cluster).await?);
-            if let Some(left) = may_leave {
-                differences.retain(|difference| !difference.starts_with(left));
-            }
+            let differences = end.differences(&take(cluster).await?);
             if differences.is_empty() {
                 return Ok(Ok(()));
             }

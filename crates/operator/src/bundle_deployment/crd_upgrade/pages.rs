@@ -16,7 +16,7 @@ pub(super) async fn try_objects(
 ) -> Result<Tried, BundleDeploymentError> {
     let mut from = None;
     loop {
-        let page = match cluster.objects(kind, PAGE, from.as_deref()).await {
+        let page = match cluster.objects(kind, None, PAGE, from.as_deref()).await {
             Ok(page) => page,
             Err(error) => {
                 from = Some(resumed(error)?);

@@ -7,10 +7,11 @@ use serde_json::Value;
 use tracing::info;
 use windlass_cluster::{Kind, apply::Applicant, kinds};
 use windlass_crd::{
+    grant::ObjectWork,
     reachable_version,
     storage_migration::{
-        Migration, MigrationStep, StorageVersionHistory, converter, grant, is_as_desired,
-        is_stored_in_one_version, next, reduction,
+        Migration, MigrationStep, StorageVersionHistory, converter, is_as_desired, is_stored_in_one_version,
+        next, reduction,
     },
 };
 use windlass_object::{ObjectKey, names};
@@ -122,9 +123,7 @@ impl BundleReconciler {
             MigrationStep::Serve => return Err(nothing_served(&key.name)),
             _ => {}
         }
-        for object in grant(live, self.context.cluster.user().await?) {
-            self.ensure(&object, owner).await?;
-        }
+        self.grant(owner, live, ObjectWork::StorageMigration).await?;
         match (next, known) {
             (MigrationStep::Convert(converter), _) => Err(conversion_changed(&key.name, &converter)),
             // What lies between is on its way.

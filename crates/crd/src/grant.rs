@@ -1,0 +1,99 @@
+//! The right to work on the objects of one CustomResourceDefinition, for as long as that takes.
+//!
+//! The operator's own role cannot name the resources of bundles that come later, and `patch` or `delete` on everything would
+//! be too much to have all the time.
+
+use serde_json::{Value, json};
+use windlass_object::object;
+
+/// What the API server calls ServiceAccounts begins so.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// What is done with the objects of a CustomResourceDefinition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectWork {
+    /// They are stored in another version. `get` is for objects that somebody else writes at the same moment.
+    StorageMigration,
+    /// Those in namespaces that are being deleted are deleted.
+    NamespaceDeletion,
+}
+
+// === impl ObjectWork ===
+
+impl ObjectWork {
+    /// The name of the ClusterRole and its binding for the CustomResourceDefinition `crd`.
+    pub fn grant_name(self, crd: &str) -> String {
+        let work = match self {
+            Self::StorageMigration => "storage-migration",
+            Self::NamespaceDeletion => "namespace-deletion",
+        };
+        format!("windlass-{work}-{crd}")
+    }
+
+    fn verbs(self) -> &'static [&'static str] {
+        match self {
+            Self::StorageMigration => &["get", "patch"],
+            Self::NamespaceDeletion => &["delete"],
+        }
+    }
+
+    /// The ClusterRole that allows it for the objects of the CRD `live`, and its binding to `user`, as the API server
+    /// calls the operator.
+    pub fn grant(self, live: &Value, user: &str) -> [Value; 2] {
+        let text = |pointer| object::text(live, pointer).unwrap_or_default();
+        let name = self.grant_name(text("/metadata/name"));
+        let group = "rbac.authorization.k8s.io";
+        let api_version = format!("{group}/v1");
+        let role = json!({
+            "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{
+                "apiGroups": [text("/spec/group")], "resources": [text("/spec/names/plural")], "verbs": self.verbs(),
+            }],
+        });
+        let account = user
+            .strip_prefix(SERVICE_ACCOUNT)
+            .and_then(|account| account.split_once(':'));
+        let subject = match account {
+            Some((namespace, name)) => {
+                json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
+            }
+            None => json!({"kind": "User", "apiGroup": group, "name": user}),
+        };
+        let binding = json!({
+            "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        });
+        [role, binding]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_resource_is_granted_to_whoever_asks() {
+        let live = json!({"metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "names": {"plural": "widgets"}}});
+        let [role, binding] =
+            ObjectWork::StorageMigration.grant(&live, "system:serviceaccount:windlass-system:windlass");
+        assert_eq!(
+            role["rules"],
+            json!([{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get", "patch"]}])
+        );
+        assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+        let [other, _] = ObjectWork::NamespaceDeletion.grant(&live, "jane");
+        assert_ne!(other["metadata"]["name"], role["metadata"]["name"]);
+        assert_eq!(other["rules"][0]["verbs"], json!(["delete"]));
+        assert_eq!(
+            binding["subjects"],
+            json!([{"kind": "ServiceAccount", "namespace": "windlass-system", "name": "windlass"}])
+        );
+        let [_, binding] = ObjectWork::StorageMigration.grant(&live, "jane");
+        assert_eq!(
+            binding["subjects"],
+            json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}])
+        );
+    }
+}
