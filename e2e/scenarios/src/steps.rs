@@ -126,13 +126,21 @@ pub fn check(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
 ///
 /// When it says something else than a number.
 pub fn duration_in(variable: &str, usual: Duration) -> anyhow::Result<Duration> {
-    let Ok(seconds) = std::env::var(variable) else {
-        return Ok(usual);
-    };
-    let seconds = seconds.parse();
-    Ok(Duration::from_secs(seconds.with_context(|| {
-        format!("{variable} must be a number of seconds")
-    })?))
+    number_in(variable, usual.as_secs()).map(Duration::from_secs)
+}
+
+/// The number that an environment variable says, or else `usual`.
+///
+/// # Errors
+///
+/// When it says something else.
+pub fn number_in(variable: &str, usual: u64) -> anyhow::Result<u64> {
+    match std::env::var(variable) {
+        Ok(number) => number
+            .parse()
+            .with_context(|| format!("{variable} must be a number")),
+        Err(_) => Ok(usual),
+    }
 }
 
 /// A BundleDeployment whose source is a folder below the operator's `--bundle-dir`.

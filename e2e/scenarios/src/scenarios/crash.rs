@@ -10,9 +10,12 @@ use super::operation::{self, AdminOperation};
 use crate::{
     proxy::Cut,
     snapshot::Snapshot,
-    steps::{check, until},
+    steps::{self, check, until},
     test_cluster::TestCluster,
 };
+
+/// Set to how many writes the operator makes in each of its lives: above 1, each run goes through other positions.
+const WRITES: &str = "WINDLASS_E2E_WRITES";
 
 /// More lives than any operation has positions.
 const MOST_LIVES: usize = 400;
@@ -77,13 +80,15 @@ async fn killed_at_every_write(
     operation: AdminOperation,
     end: &Snapshot,
 ) -> anyhow::Result<Vec<String>> {
+    let each = steps::number_in(WRITES, 1)?.max(1);
+    let first = 1 + u64::from(std::process::id()) % each;
     let before = operation.ask(cluster).await?;
     let mut positions = Vec::new();
     for life in 0..MOST_LIVES {
         let cut = if life % 2 == 0 { Cut::Before } else { Cut::After };
         // Each life has a proxy of its own: what a dead one still had under way reaches nobody.
         let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
-        proxy.cut_at(1, cut);
+        proxy.cut_at(if life == 0 { first } else { each }, cut);
         let running = operator.start()?;
         let ended = tokio::select! {
             () = proxy.closed() => None,

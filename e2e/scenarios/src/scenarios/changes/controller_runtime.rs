@@ -8,8 +8,6 @@ use std::{
     thread,
 };
 
-use anyhow::Context;
-
 use super::{
     bursts::Bursts,
     outcome::UpgradeOutcome,
@@ -35,7 +33,7 @@ pub(in super::super) async fn a_server_of_controller_runtime_is_upgraded_again_a
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    let (rounds, busy) = (number_in(ROUNDS, FEW_ROUNDS)?, number_in(BUSY, 0)?);
+    let (rounds, busy) = (steps::number_in(ROUNDS, FEW_ROUNDS)?, steps::number_in(BUSY, 0)?);
     let first = release(cluster, 1)?;
     let folder = cluster.operator.bundle_dir.join(&first);
     steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
@@ -125,16 +123,6 @@ fn release(cluster: &TestCluster, number: u64) -> anyhow::Result<String> {
         cluster.edit(&folder, &from, &to)?;
     }
     Ok(name)
-}
-
-/// The number that an environment variable says, or else `usual`.
-fn number_in(variable: &str, usual: u64) -> anyhow::Result<u64> {
-    match std::env::var(variable) {
-        Ok(number) => number
-            .parse()
-            .with_context(|| format!("{variable} must be a number")),
-        Err(_) => Ok(usual),
-    }
 }
 
 // === impl BusyMachine ===
