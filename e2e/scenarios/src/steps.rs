@@ -143,6 +143,16 @@ pub fn number_in(variable: &str, usual: u64) -> anyhow::Result<u64> {
     }
 }
 
+/// Whether all pods of a Deployment are of its template and available.
+pub fn is_rolled_out(deployment: &Value) -> bool {
+    let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
+    let desired = count("/spec/replicas");
+    let is_out = ["replicas", "updatedReplicas", "availableReplicas"]
+        .iter()
+        .all(|field| count(&format!("/status/{field}")) == desired);
+    desired.is_some() && is_out && count("/status/observedGeneration") >= count("/metadata/generation")
+}
+
 /// A BundleDeployment whose source is a folder below the operator's `--bundle-dir`.
 pub fn bundle_deployment(name: &str, namespace: &str, directory: &str) -> Value {
     json!({

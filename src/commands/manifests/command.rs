@@ -99,6 +99,19 @@ pub fn objects() -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
+/// The objects of one file, by its name below `manifests`; none where there is no such file.
+///
+/// # Errors
+///
+/// As [`objects`].
+pub fn objects_of(name: &str) -> anyhow::Result<Vec<Value>> {
+    let named = files()?.into_iter().filter(|file| file.name == name);
+    Ok(named
+        .flat_map(|file| file.documents)
+        .map(|document| document.object)
+        .collect())
+}
+
 /// Those of them that run the controllers of certificates, beside the namespace and the types.
 pub fn certificates_objects() -> Vec<Value> {
     let documents = certificates_documents().into_iter();

@@ -15,7 +15,7 @@ mod rbac;
 mod user_facing_roles;
 
 pub use command::{
-    Args, certificates_objects, customization_crds, objects, operator_condition_crd, policies_objects,
-    policies_of_extension_configs,
+    Args, certificates_objects, customization_crds, objects, objects_of, operator_condition_crd,
+    policies_objects, policies_of_extension_configs,
 };
 pub use monitoring::{dashboard, rule_groups};

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
 };
 
@@ -112,12 +113,8 @@ impl Task {
                     .flatten()
                     .skip(1)
                     .chain(self.container.args.iter().flatten());
-                program
-                    .arguments
-                    .iter()
-                    .cloned()
-                    .chain(own.map(|word| expand(word)))
-                    .collect()
+                let own = own.map(|word| on_own_address(&expand(word), self.address));
+                program.arguments.iter().cloned().chain(own).collect()
             }
             Kind::StandIn(program) => {
                 let services = self.context.objects.services(&namespace);
@@ -171,6 +168,11 @@ impl Task {
         }
         variables
     }
+}
+
+/// An argument that has a program listen on the pod's address where it says all addresses: pods share those of the machine.
+fn on_own_address(word: &str, address: Ipv4Addr) -> String {
+    word.replace("0.0.0.0:", &format!("{address}:"))
 }
 
 fn kind(container: &Container, role: Role, options: &NodeOptions) -> Kind {

@@ -35,6 +35,7 @@ mod idle;
 mod images;
 mod injection;
 mod install;
+mod installation;
 mod interpretation;
 mod interpreters;
 mod interruption;
@@ -347,6 +348,7 @@ scenarios! {
     cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,
     callers::an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first,
     callers::an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken,
+    installation::windlass_itself_comes_changes_and_goes_without_a_failed_call needs Controllers,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,
     rights::nothing_is_granted_that_the_operator_may_not_grant,

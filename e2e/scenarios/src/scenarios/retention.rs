@@ -12,7 +12,10 @@ use crate::{
     proxy::Proxy,
     request::text,
     sample,
-    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, is_rolled_out, ready, succeed,
+        until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -196,13 +199,7 @@ async fn has_proxy(cluster: &TestCluster) -> anyhow::Result<()> {
         let containers = seen["spec"]["template"]["spec"]["containers"].as_array();
         let mut containers = containers.into_iter().flatten();
         let is_there = containers.any(|container| container["name"] == "proxy");
-        let count = |pointer: &str| seen.pointer(pointer).and_then(Value::as_i64);
-        let desired = count("/spec/replicas");
-        let is_out = ["replicas", "updatedReplicas", "availableReplicas"]
-            .iter()
-            .all(|field| count(&format!("/status/{field}")) == desired);
-        let is_observed = count("/status/observedGeneration") >= count("/metadata/generation");
-        Ok(check(is_there && is_out && is_observed, || {
+        Ok(check(is_there && is_rolled_out(&seen), || {
             format!("{} {}", seen["spec"]["template"], seen["status"])
         }))
     })

@@ -42,6 +42,20 @@ pub(super) async fn apply_all(client: &Client) -> anyhow::Result<()> {
 
 /// Creates an object of a kind that the manifests hold.
 pub(crate) async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
+    steps::succeed(client, "POST", &collection_of(object), Some(object)).await?;
+    Ok(())
+}
+
+/// Where an object is of a kind that the manifests hold.
+pub(crate) fn path_of(object: &Value) -> String {
+    format!(
+        "{}/{}",
+        collection_of(object),
+        request::text(object, "/metadata/name")
+    )
+}
+
+fn collection_of(object: &Value) -> String {
     let (api_version, kind) = (
         request::text(object, "/apiVersion"),
         request::text(object, "/kind"),
@@ -51,11 +65,15 @@ pub(crate) async fn apply(client: &Client, object: &Value) -> anyhow::Result<()>
     } else {
         format!("/apis/{api_version}")
     };
-    let plural = format!("{}s", kind.to_lowercase());
+    let singular = kind.to_lowercase();
+    let plural = match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if singular.ends_with('s') => format!("{singular}es"),
+        None => format!("{singular}s"),
+    };
     let namespace = object["metadata"]["namespace"].as_str();
     let folder = namespace
         .map(|namespace| format!("/namespaces/{namespace}"))
         .unwrap_or_default();
-    steps::succeed(client, "POST", &format!("{root}{folder}/{plural}"), Some(object)).await?;
-    Ok(())
+    format!("{root}{folder}/{plural}")
 }

@@ -8,4 +8,7 @@ mod options;
 
 pub use self::cluster::TestCluster;
 pub use self::options::{TestClusterOptions, Waits};
-pub(crate) use self::{manifests::apply, options::ready_after};
+pub(crate) use self::{
+    manifests::{apply, path_of},
+    options::ready_after,
+};

@@ -8,7 +8,7 @@ use std::{
 
 use windlass_node::Program;
 
-use crate::{programs, sample, steps};
+use crate::{operator, programs, sample, steps};
 
 /// Set to the seconds for which every pod waits for its images: 20 in a full run.
 const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
@@ -118,6 +118,21 @@ impl TestClusterOptions {
                     program(&[programs::SAMPLE_OPERATOR, "--versions", versions]),
                 );
             }
+        }
+        // By another name than the stand-in has: it finds its mounts where a cluster has them.
+        let windlass = directory.join("windlass");
+        std::os::unix::fs::symlink(self.windlass.as_ref().unwrap_or(&self.program), &windlass)?;
+        for image in [operator::IMAGE, operator::NEXT_IMAGE] {
+            let program = Program {
+                path: windlass.clone(),
+                arguments: self
+                    .windlass
+                    .is_none()
+                    .then(|| programs::WINDLASS.to_owned())
+                    .into_iter()
+                    .collect(),
+            };
+            images.insert(image.to_owned(), program);
         }
         if let Some(path) = std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM) {
             let server = Program {

@@ -2,7 +2,7 @@
 
 mod kubectl;
 pub(super) mod replicas;
-mod writes;
+pub(super) mod writes;
 
 use anyhow::Context;
 use serde_json::json;

@@ -163,14 +163,14 @@ pub(super) async fn let_through(cluster: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// Tries one forbidden write without leaving anything behind.
-pub(super) async fn try_out(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
+pub(in crate::scenarios) async fn try_out(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let path = format!("{}?dryRun=All", sample::DEFINITION);
     request::send(&cluster.client, "PATCH", &path, Some(&none)).await
 }
 
 /// Tries it again and again, and fails as soon as it is not refused.
-pub(super) async fn until_one_passes(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(in crate::scenarios) async fn until_one_passes(cluster: &TestCluster) -> anyhow::Result<()> {
     loop {
         let answer = try_out(cluster).await?;
         // Others write it at the same time.
