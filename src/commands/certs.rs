@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
-use windlass_api::{Generation, ServingCertificate, ServingCertificateStatus};
+use windlass_api::{Conditions, Generation, ServingCertificate, ServingCertificateStatus};
 use windlass_cluster::kinds;
-use windlass_operator::install::status::Conditions;
+use windlass_object::age::left;
 
 use super::{
-    age::left,
     arguments,
     cluster::{ClusterArgs, list},
 };

@@ -11,7 +11,7 @@ use futures::future::LocalBoxFuture;
 
 use super::{
     bundle_images, certs, check, completions, history, hooks, install, interpret, man, manifests, policy,
-    render, rollback, rotate, run, status, uninstall,
+    render, report, rollback, rotate, run, status, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -33,6 +33,7 @@ enum Command {
     Uninstall(uninstall::Args),
     Status(status::Args),
     History(history::Args),
+    Report(report::Args),
     Rollback(rollback::Args),
     Certs(certs::Args),
     Rotate(rotate::Args),
@@ -84,6 +85,7 @@ impl Cli {
                 Command::Uninstall(args) => args.run().await,
                 Command::Status(args) => args.run().await,
                 Command::History(args) => args.run().await,
+                Command::Report(args) => args.run().await,
                 Command::Rollback(args) => args.run().await,
                 Command::Certs(args) => args.run().await,
                 Command::Rotate(args) => args.run().await,
@@ -120,6 +122,8 @@ mod tests {
             (&["uninstall", "../a"], false),
             (&["status", "a", "-o", "yaml"], true),
             (&["history", "a", "-o", "json"], true),
+            (&["report", "a.html"], true),
+            (&["report"], false),
             (&["rollback", "a"], true),
             (&["rollback", "a", "--to", "3", "--wait=false"], true),
             (&["rollback", "a", "--to", "0"], false),

@@ -1,6 +1,5 @@
 //! The commands.
 
-mod age;
 mod arguments;
 mod bundle;
 mod bundle_images;
@@ -23,6 +22,7 @@ mod missing_rights;
 mod policy;
 pub mod registry_access;
 mod render;
+mod report;
 mod rollback;
 mod rotate;
 pub mod run;

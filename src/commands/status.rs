@@ -4,14 +4,16 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
-use windlass_api::{BundleDeployment, BundleDeploymentStatus, WebhookState};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState};
 use windlass_cluster::kinds;
-use windlass_object::text::OneLine;
-use windlass_operator::install::status::Conditions;
+use windlass_object::{
+    age::{age, until},
+    text::OneLine,
+};
 
 use super::{
-    age::{age, until},
     arguments,
     cluster::{ClusterArgs, explained, list, typed},
     history::table_of,
@@ -247,7 +249,8 @@ impl Entry {
     fn certificates(&self, now: Timestamp) -> Option<Table> {
         let mut table = Table::new(&["CERTIFICATE", "UNTIL", "RENEWAL"]);
         for certificate in &self.status.certificates {
-            let moment = |time: &Option<_>| until(time.as_ref(), now);
+            let moment =
+                |time: &Option<Time>| time.as_ref().map_or_else(String::new, |time| until(time.0, now));
             table.add([
                 &format!("{}/{}", self.namespace, certificate.name),
                 &moment(&certificate.not_after),

@@ -17,6 +17,7 @@ const PURE: &[&str] = &[
     "oci",
     "policy",
     "policy-cue",
+    "report",
     "runtime-hooks",
     "structural-schema",
 ];

@@ -5,6 +5,7 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
+mod conditions;
 #[expect(
     unreachable_pub,
     reason = "KubeSchema derives a helper struct inside a function"
@@ -27,6 +28,7 @@ pub use bundle_deployment::{
     ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
     ImageSource, ObjectInterpretation, Source, WebhookState, WebhookStatus,
 };
+pub use conditions::{ConditionUpdate, Conditions};
 pub use injection_target::{
     CaBundleEncoding, CaBundlePath, CaBundleReaders, InjectionTarget, InjectionTargetSpec,
     InjectionTargetStatus,

@@ -26,6 +26,7 @@
 //! );
 //! ```
 
+pub mod age;
 pub mod ca_injectors;
 pub mod custom_resource;
 pub mod go_duration;

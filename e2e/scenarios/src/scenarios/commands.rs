@@ -197,6 +197,15 @@ async fn check_views(cluster: &TestCluster) -> anyhow::Result<()> {
             "{table}"
         );
     }
+    let page = cluster.command.succeed(&["report", "-"]).await?;
+    for shown in [
+        "Nothing is wrong",
+        "sample.v2",
+        CERTIFICATE,
+        "widgets.sample.windlass.dev",
+    ] {
+        anyhow::ensure!(page.contains(shown), "the page does not show {shown}: {page}");
+    }
     Ok(())
 }
 

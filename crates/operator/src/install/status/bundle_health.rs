@@ -1,8 +1,9 @@
 //! Whether the objects of a bundle do what they are for.
 
+use windlass_api::ConditionUpdate;
 use windlass_object::text::Listing;
 
-use super::{ailment::Ailment, conditions::ConditionUpdate};
+use super::ailment::Ailment;
 
 /// Whether the objects of a bundle, beside its Deployments, do what they are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,10 +2,9 @@
 
 mod ailment;
 mod bundle_health;
-mod conditions;
 mod outcome;
 
 pub use ailment::Ailment;
 pub use bundle_health::BundleHealth;
-pub use conditions::{ConditionUpdate, Conditions};
 pub use outcome::{InstallOutcome, Milestone, Standing};
+pub use windlass_api::{ConditionUpdate, Conditions};

@@ -1,6 +1,8 @@
 //! How far an install is.
 
-use super::{bundle_health::BundleHealth, conditions::ConditionUpdate};
+use windlass_api::ConditionUpdate;
+
+use super::bundle_health::BundleHealth;
 
 /// One step of the pipeline of an install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

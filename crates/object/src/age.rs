@@ -1,23 +1,19 @@
 //! Times as people read them.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// How long ago something was, in the two largest units that matter, as `kubectl` prints it.
-pub(super) fn age(moment: Timestamp, now: Timestamp) -> String {
+pub fn age(moment: Timestamp, now: Timestamp) -> String {
     short(now.duration_since(moment))
 }
 
-/// When something will be, and in how long that is; empty where it is not known.
-pub(super) fn until(time: Option<&Time>, now: Timestamp) -> String {
-    let Some(Time(moment)) = time else {
-        return String::new();
-    };
-    format!("{} ({})", moment.strftime("%Y-%m-%d %H:%MZ"), left(*moment, now))
+/// When something will be, and in how long that is.
+pub fn until(moment: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", moment.strftime("%Y-%m-%d %H:%MZ"), left(moment, now))
 }
 
 /// In how long something will be.
-pub(super) fn left(moment: Timestamp, now: Timestamp) -> String {
+pub fn left(moment: Timestamp, now: Timestamp) -> String {
     let left = moment.duration_since(now);
     if left.is_negative() {
         format!("{} ago", short(-left))

@@ -1,0 +1,35 @@
+//! One page that shows what Windlass looks after.
+//!
+//! ```text
+//! BundleDeployments, ServingCertificates, targets -> Report -> HTML
+//!                                                     |
+//!       problems, what is under way, bundles, certificates on a time line, who trusts which CA
+//! ```
+//!
+//! The page is complete in itself: no script, no font, no image comes from elsewhere, and none is in it. It says nothing that
+//! is not in the status of these objects, or in the `caBundle` of targets.
+//!
+//! # Examples
+//!
+//! ```
+//! use jiff::Timestamp;
+//! use windlass_report::{Report, Subjects};
+//!
+//! let now: Timestamp = "2026-11-22T08:00:00Z".parse()?;
+//! let report = Report::new(&Subjects::default(), "v1.36.0", now);
+//! assert!(report.problems().is_empty());
+//! assert!(report.to_html().contains("Nothing is wrong"));
+//! # Ok::<(), jiff::Error>(())
+//! ```
+
+mod bundle;
+mod certificate;
+mod page;
+mod problem;
+mod report;
+mod target;
+mod time_line;
+
+pub use problem::{ReportedProblem, Severity};
+pub use report::{Report, Subjects};
+pub use target::{ReportedTarget, TrustedAuthority};

@@ -1,0 +1,71 @@
+//! Pages are complete in themselves, and escape whatever is anybody's.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod pages;
+
+use pages::{HOSTILE, STATES, report};
+use windlass_report::Severity;
+
+#[test]
+fn nothing_comes_from_elsewhere_and_nothing_runs() {
+    for state in STATES {
+        let page = report(state).to_html();
+        for foreign in [
+            "<script",
+            "http://",
+            "https://",
+            "src=",
+            "url(",
+            "@import",
+            "javascript:",
+            "<link",
+            "<iframe",
+        ] {
+            assert!(!page.contains(foreign), "{state} has {foreign}");
+        }
+        assert!(page.contains("default-src 'none'"), "{state}");
+    }
+}
+
+#[test]
+fn what_is_anybodys_is_escaped() {
+    let page = report("failing").to_html();
+    assert!(!page.contains(HOSTILE));
+    assert!(page.contains("&#60;script&#62;alert(1)"));
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let report = report("failing");
+    let reasons: Vec<_> = report
+        .problems()
+        .iter()
+        .map(|problem| (problem.severity, problem.reason.as_str()))
+        .collect();
+    assert!(reasons.is_sorted_by_key(|(severity, _)| *severity), "{reasons:?}");
+    for expected in [
+        (Severity::Failing, "Expired"),
+        (Severity::Failing, "PodsFailing"),
+        (Severity::Failing, "NothingTrusted"),
+        (Severity::Waiting, "TargetFailing"),
+        (Severity::Waiting, "TargetContested"),
+        (Severity::Waiting, "ServingCertificateNotFound"),
+    ] {
+        assert!(reasons.contains(&expected), "not {expected:?} in {reasons:?}");
+    }
+    for state in ["empty", "quiet", "rotating"] {
+        assert_eq!(pages::report(state).problems(), [], "{state}");
+    }
+}
+
+#[test]
+fn what_goes_on_by_itself_says_what_it_waits_for() {
+    let page = report("rotating").to_html();
+    for expected in [
+        "waiting for API servers to read it",
+        "1 of 2 new pods are ready",
+        "Nothing is wrong",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+}
