@@ -17,7 +17,6 @@ const PURE: &[&str] = &[
     "oci",
     "policy",
     "policy-cue",
-    "report",
     "runtime-hooks",
     "structural-schema",
 ];

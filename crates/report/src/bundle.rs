@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState};
 use windlass_object::age::age;
 
-use crate::problem::{Finding, ReportedProblem, Severity, UnderWay};
+use crate::problem::{ReportFinding, ReportedProblem, Severity, UnderWay};
 
 /// A row of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,12 +118,12 @@ fn is_ready(deployment: &BundleDeployment, status: &BundleDeploymentStatus) -> b
 }
 
 /// What is wrong with it, or goes on.
-pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<Finding> {
+pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<ReportFinding> {
     let nothing = BundleDeploymentStatus::default();
     let status = deployment.status.as_ref().unwrap_or(&nothing);
     let subject = format!("BundleDeployment {}", name_of(deployment));
     let under_way = |what: &str, message: String, since: Option<String>| {
-        Some(Finding::UnderWay(UnderWay {
+        Some(ReportFinding::UnderWay(UnderWay {
             subject: subject.clone(),
             what: what.to_owned(),
             message,
@@ -164,7 +164,7 @@ pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<F
     } else {
         Severity::Waiting
     };
-    Some(Finding::Problem(ReportedProblem {
+    Some(ReportFinding::Problem(ReportedProblem {
         severity,
         subject,
         reason: ready.reason.clone(),

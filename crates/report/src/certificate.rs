@@ -8,7 +8,7 @@ use windlass_api::{
 use windlass_object::age::{age, until};
 
 use crate::{
-    problem::{Finding, ReportedProblem, Severity, UnderWay},
+    problem::{ReportFinding, ReportedProblem, Severity, UnderWay},
     time_line::TimeLine,
 };
 
@@ -143,13 +143,13 @@ fn state(status: &ServingCertificateStatus, is_ready: bool) -> String {
 }
 
 /// What is wrong with it, and what goes on.
-pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<Finding> {
+pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<ReportFinding> {
     let nothing = ServingCertificateStatus::default();
     let status = certificate.status.as_ref().unwrap_or(&nothing);
     let subject = format!("ServingCertificate {}", name_of(certificate));
     let mut findings = Vec::new();
     let mut problem = |severity, reason: &str, message: String| {
-        findings.push(Finding::Problem(ReportedProblem {
+        findings.push(ReportFinding::Problem(ReportedProblem {
             severity,
             subject: subject.clone(),
             reason: reason.to_owned(),
@@ -199,7 +199,7 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
         .phase
         .is_some_and(|phase| phase != ServingCertificatePhase::Stable);
     let waits = |what: String, message: String, since: Option<String>| {
-        Finding::UnderWay(UnderWay {
+        ReportFinding::UnderWay(UnderWay {
             subject: subject.clone(),
             what,
             message,

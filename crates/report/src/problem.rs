@@ -37,7 +37,7 @@ pub(crate) struct UnderWay {
 
 /// What becomes of something: at most one problem, or something that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum ReportFinding {
     Problem(ReportedProblem),
     UnderWay(UnderWay),
 }

@@ -10,7 +10,7 @@ use crate::{
     bundle::{self, BundleRow},
     certificate::{self, CertificateRow},
     page::Page,
-    problem::{Finding, ReportedProblem, UnderWay},
+    problem::{ReportFinding, ReportedProblem, UnderWay},
     target::{ReportedTarget, TrustedAuthority},
     time_line::TimeLine,
 };
@@ -71,8 +71,8 @@ impl Report {
         );
         for finding in findings {
             match finding {
-                Finding::Problem(problem) => problems.push(problem),
-                Finding::UnderWay(step) => under_way.push(step),
+                ReportFinding::Problem(problem) => problems.push(problem),
+                ReportFinding::UnderWay(step) => under_way.push(step),
             }
         }
         let known: BTreeSet<_> = certificates.iter().map(certificate::name_of).collect();
