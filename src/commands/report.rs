@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 use jiff::Timestamp;
 use windlass_operator::cluster_report::gather;
-use windlass_report::{Report, Severity};
+use windlass_report::{ClusterReport, ProblemSeverity};
 use windlass_trust::injection::TargetKinds;
 
 use super::cluster::{ClusterArgs, explained};
@@ -40,7 +40,7 @@ impl Args {
             .await
             .map_err(explained)?;
         let version = cluster.kube_version().await.map_err(explained)?;
-        let report = Report::new(&subjects, &format!("Kubernetes {version}"), Timestamp::now());
+        let report = ClusterReport::new(&subjects, &format!("Kubernetes {version}"), Timestamp::now());
         let page = report.to_html();
         if self.file == Path::new("-") {
             std::io::stdout().write_all(page.as_bytes())?;
@@ -50,7 +50,7 @@ impl Args {
         let failing = report
             .problems()
             .iter()
-            .filter(|problem| problem.severity == Severity::Failing);
+            .filter(|problem| problem.severity == ProblemSeverity::Failing);
         println!(
             "{}: {} problems, {} of them failing",
             self.file.display(),

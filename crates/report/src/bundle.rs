@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState};
 use windlass_object::age::age;
 
-use crate::problem::{ReportFinding, ReportedProblem, Severity, UnderWay};
+use crate::problem::{ProblemSeverity, ReportFinding, ReportedProblem, UnderWay};
 
 /// A row of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,9 +160,9 @@ pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<R
     }
     let works = status.conditions.holds("Available") && status.conditions.holds("Armed");
     let severity = if status.installed.is_some() && !works {
-        Severity::Failing
+        ProblemSeverity::Failing
     } else {
-        Severity::Waiting
+        ProblemSeverity::Waiting
     };
     Some(ReportFinding::Problem(ReportedProblem {
         severity,

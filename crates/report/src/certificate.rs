@@ -8,7 +8,7 @@ use windlass_api::{
 use windlass_object::age::{age, until};
 
 use crate::{
-    problem::{ReportFinding, ReportedProblem, Severity, UnderWay},
+    problem::{ProblemSeverity, ReportFinding, ReportedProblem, UnderWay},
     time_line::TimeLine,
 };
 
@@ -161,25 +161,25 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
     match end {
         Some(end) if end <= now => {
             let message = format!("the certificate has ended {} ago: calls fail", age(end, now));
-            problem(Severity::Failing, "Expired", message);
+            problem(ProblemSeverity::Failing, "Expired", message);
         }
         Some(end) if end.duration_since(now) < SOON && is_overdue(status, now) => {
             let message = format!(
                 "the certificate ends on {}, and nobody has renewed it: is the operator running?",
                 until(end, now)
             );
-            problem(Severity::Failing, "EndsSoon", message);
+            problem(ProblemSeverity::Failing, "EndsSoon", message);
         }
         Some(_) if is_overdue(status, now) => {
             let message = "renewal is overdue: is the operator running?".to_owned();
-            problem(Severity::Waiting, "RenewalOverdue", message);
+            problem(ProblemSeverity::Waiting, "RenewalOverdue", message);
         }
         _ => {}
     }
     let targets = status.targets.clone().unwrap_or_default();
     for failing in &targets.failing {
         let message = format!("{} {}: {}", failing.kind, failing.name, failing.message);
-        problem(Severity::Waiting, "TargetFailing", message);
+        problem(ProblemSeverity::Waiting, "TargetFailing", message);
     }
     for contested in &targets.contested {
         let by = contested.field_manager.as_deref().unwrap_or("somebody");
@@ -187,12 +187,12 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
             "{by} keeps changing the trust of {} {}, which was repaired {} times: have it leave caBundle alone",
             contested.kind, contested.name, contested.repairs
         );
-        problem(Severity::Waiting, "TargetContested", message);
+        problem(ProblemSeverity::Waiting, "TargetContested", message);
     }
     if let Some(clock) = status.conditions.find("ClockSynchronized")
         && clock.status == "False"
     {
-        problem(Severity::Waiting, &clock.reason, clock.message.clone());
+        problem(ProblemSeverity::Waiting, &clock.reason, clock.message.clone());
     }
     let ready = status.conditions.find("Ready");
     let rotates = status
@@ -212,7 +212,7 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
             findings.push(waits("Unseen".to_owned(), message, None));
         }
         Some(ready) if ready.status != "True" && !rotates && targets.failing.is_empty() => {
-            problem(Severity::Waiting, &ready.reason, ready.message.clone());
+            problem(ProblemSeverity::Waiting, &ready.reason, ready.message.clone());
         }
         Some(ready) if rotates => {
             let phase = status.phase.map(|phase| format!("{phase:?}"));

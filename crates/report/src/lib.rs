@@ -1,7 +1,7 @@
 //! One page that shows what Windlass looks after.
 //!
 //! ```text
-//! BundleDeployments, ServingCertificates, targets -> Report -> HTML
+//! BundleDeployments, ServingCertificates, targets -> ClusterReport -> HTML
 //!                                                     |
 //!       problems, what is under way, bundles, certificates on a time line, who trusts which CA
 //! ```
@@ -13,10 +13,10 @@
 //!
 //! ```
 //! use jiff::Timestamp;
-//! use windlass_report::{Report, Subjects};
+//! use windlass_report::{ClusterReport, Subjects};
 //!
 //! let now: Timestamp = "2026-11-22T08:00:00Z".parse()?;
-//! let report = Report::new(&Subjects::default(), "v1.36.0", now);
+//! let report = ClusterReport::new(&Subjects::default(), "v1.36.0", now);
 //! assert!(report.problems().is_empty());
 //! assert!(report.to_html().contains("Nothing is wrong"));
 //! # Ok::<(), jiff::Error>(())
@@ -30,6 +30,6 @@ mod report;
 mod target;
 mod time_line;
 
-pub use problem::{ReportedProblem, Severity};
-pub use report::{Report, Subjects};
+pub use problem::{ProblemSeverity, ReportedProblem};
+pub use report::{ClusterReport, Subjects};
 pub use target::{ReportedTarget, TrustedAuthority};

@@ -3,23 +3,23 @@
 use askama::Template;
 use windlass_object::age::until;
 
-use crate::{report::Report, time_line::TimeMark};
+use crate::{report::ClusterReport, time_line::TimeMark};
 
 /// The page. Texts are escaped: names and messages may be anybody's.
 #[derive(Template)]
 #[template(path = "report.html")]
-pub(crate) struct Page<'a> {
-    report: &'a Report,
+pub(crate) struct ReportPage<'a> {
+    report: &'a ClusterReport,
     marks: Vec<TimeMark>,
     /// Where now is on the time line, in percent.
     now: f64,
     at: String,
 }
 
-// === impl Page ===
+// === impl ReportPage ===
 
-impl<'a> Page<'a> {
-    pub(crate) fn new(report: &'a Report) -> Self {
+impl<'a> ReportPage<'a> {
+    pub(crate) fn new(report: &'a ClusterReport) -> Self {
         Self {
             report,
             marks: report.line.marks(),

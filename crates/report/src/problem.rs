@@ -2,7 +2,7 @@
 
 /// How much something matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// Calls fail, or will fail soon.
     Failing,
     /// Somebody has to act, and nothing fails yet.
@@ -13,7 +13,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedProblem {
     /// How much it matters.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// The object that it is about.
     pub subject: String,
     /// One word in CamelCase, as in conditions.
@@ -42,9 +42,9 @@ pub(crate) enum ReportFinding {
     UnderWay(UnderWay),
 }
 
-// === impl Severity ===
+// === impl ProblemSeverity ===
 
-impl Severity {
+impl ProblemSeverity {
     /// What a page calls it.
     pub fn word(self) -> &'static str {
         match self {

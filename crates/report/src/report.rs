@@ -9,7 +9,7 @@ use windlass_api::{BundleDeployment, ServingCertificate};
 use crate::{
     bundle::{self, BundleRow},
     certificate::{self, CertificateRow},
-    page::Page,
+    page::ReportPage,
     problem::{ReportFinding, ReportedProblem, UnderWay},
     target::{ReportedTarget, TrustedAuthority},
     time_line::TimeLine,
@@ -30,7 +30,7 @@ pub struct Subjects {
 
 /// What is there at one moment.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ClusterReport {
     pub(crate) at: Timestamp,
     pub(crate) cluster: String,
     pub(crate) problems: Vec<ReportedProblem>,
@@ -51,9 +51,9 @@ pub(crate) struct TrustRow {
     pub(crate) targets: Vec<String>,
 }
 
-// === impl Report ===
+// === impl ClusterReport ===
 
-impl Report {
+impl ClusterReport {
     /// What there is to say of `subjects` at the moment `at`; `cluster` is what the page calls the cluster.
     pub fn new(subjects: &Subjects, cluster: &str, at: Timestamp) -> Self {
         let certificates = &subjects.serving_certificates;
@@ -114,7 +114,7 @@ impl Report {
     /// The page, complete in itself.
     pub fn to_html(&self) -> String {
         // Writing into a String does not fail, and nothing of the template does.
-        Page::new(self).render().unwrap_or_default()
+        ReportPage::new(self).render().unwrap_or_default()
     }
 }
 

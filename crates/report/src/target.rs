@@ -8,7 +8,7 @@ use windlass_trust::{
     pki::Certificate,
 };
 
-use crate::problem::{ReportedProblem, Severity};
+use crate::problem::{ProblemSeverity, ReportedProblem};
 
 /// An object that asks for the CA bundle of a ServingCertificate, and the CAs that it trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,17 +79,17 @@ impl ReportedTarget {
                 self.certificate,
                 names::INJECT_CA_FROM
             );
-            return problem(Severity::Waiting, "ServingCertificateNotFound", message);
+            return problem(ProblemSeverity::Waiting, "ServingCertificateNotFound", message);
         }
         let last = self.trusts.iter().map(|authority| authority.not_after).max();
         match last {
             Some(last) if last <= now => problem(
-                Severity::Failing,
+                ProblemSeverity::Failing,
                 "TrustEnded",
                 "every CA that it trusts has ended: its calls fail".to_owned(),
             ),
             None => problem(
-                Severity::Failing,
+                ProblemSeverity::Failing,
                 "NothingTrusted",
                 "its caBundle is missing or cannot be read: its calls fail".to_owned(),
             ),

@@ -4,7 +4,7 @@
 mod pages;
 
 use pages::{HOSTILE, STATES, report};
-use windlass_report::Severity;
+use windlass_report::ProblemSeverity;
 
 #[test]
 fn nothing_comes_from_elsewhere_and_nothing_runs() {
@@ -44,12 +44,12 @@ fn the_worst_comes_first() {
         .collect();
     assert!(reasons.is_sorted_by_key(|(severity, _)| *severity), "{reasons:?}");
     for expected in [
-        (Severity::Failing, "Expired"),
-        (Severity::Failing, "PodsFailing"),
-        (Severity::Failing, "NothingTrusted"),
-        (Severity::Waiting, "TargetFailing"),
-        (Severity::Waiting, "TargetContested"),
-        (Severity::Waiting, "ServingCertificateNotFound"),
+        (ProblemSeverity::Failing, "Expired"),
+        (ProblemSeverity::Failing, "PodsFailing"),
+        (ProblemSeverity::Failing, "NothingTrusted"),
+        (ProblemSeverity::Waiting, "TargetFailing"),
+        (ProblemSeverity::Waiting, "TargetContested"),
+        (ProblemSeverity::Waiting, "ServingCertificateNotFound"),
     ] {
         assert!(reasons.contains(&expected), "not {expected:?} in {reasons:?}");
     }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windlass_object::names;
-use windlass_report::{Report, ReportedTarget, Subjects};
+use windlass_report::{ClusterReport, ReportedTarget, Subjects};
 use windlass_trust::{
     injection::{CaBundle, TargetKind},
     pki::{Certificate, sample},
@@ -22,7 +22,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// The page of a cluster in `state`.
-pub(crate) fn report(state: &str) -> Report {
+pub(crate) fn report(state: &str) -> ClusterReport {
     let subjects = match state {
         "empty" => Subjects::default(),
         "quiet" => subjects(|number| (stable(number), ready(number))),
@@ -35,7 +35,7 @@ pub(crate) fn report(state: &str) -> Report {
         }),
         _ => failing(),
     };
-    Report::new(&subjects, "Kubernetes v1.36.0", now())
+    ClusterReport::new(&subjects, "Kubernetes v1.36.0", now())
 }
 
 fn after(days: i64) -> String {
