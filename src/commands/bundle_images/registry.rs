@@ -15,7 +15,7 @@ use crate::commands::registry_access::RegistryAccess;
 
 /// How a registry is asked.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct RegistryArgs {
+pub(in crate::commands) struct RegistryArgs {
     /// File with credentials, as docker login writes it [default: $REGISTRY_AUTH_FILE, else config.json in $DOCKER_CONFIG or ~/.docker].
     #[arg(long, value_name = "FILE")]
     authfile: Option<PathBuf>,
@@ -25,11 +25,11 @@ pub(super) struct RegistryArgs {
 }
 
 /// A bundle that was pulled.
-pub(super) struct PulledFiles {
+pub(in crate::commands) struct PulledFiles {
     /// Its image, by its digest.
-    pub(super) image: String,
+    pub(in crate::commands) image: String,
     /// Its files.
-    pub(super) files: Files,
+    pub(in crate::commands) files: Files,
 }
 
 /// What an image is called.
@@ -79,7 +79,7 @@ impl RegistryArgs {
     /// # Errors
     ///
     /// Why it cannot be pulled, or is no bundle.
-    pub(super) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
+    pub(in crate::commands) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
         let credentials = self.credentials()?;
         let pulled = self.client()?.pull(image, &credentials).await;
         let pulled = pulled.with_context(|| format!("cannot pull {image}"))?;
