@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use oci::{ImageReference, reference::ReferenceError};
+use oci::ImageReference;
 use windlass_object::text::OneLine;
 
 /// Where a bundle is.
@@ -18,17 +18,6 @@ pub(super) enum BundleLocation {
     Image(ImageReference),
 }
 
-/// Why a text says nowhere.
-#[derive(Debug, thiserror::Error)]
-enum LocationProblem {
-    #[error("{0} not found, and it is not an image: {1}")]
-    Reference(String, ReferenceError),
-    #[error("{0} not found, and it is not an image with its registry: write ./{0} or REGISTRY/{0}")]
-    Unqualified(String),
-    #[error("{0} not found")]
-    NotUnicode(String),
-}
-
 /// How a location is parsed: what is there, `-` and what begins with `.` or `/` is of this machine; all else is an image, which must
 /// name its registry.
 pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
@@ -38,7 +27,7 @@ pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
 // === impl BundleLocation ===
 
 impl BundleLocation {
-    fn of(text: &OsStr, exists: impl Fn(&Path) -> bool) -> Result<Self, LocationProblem> {
+    fn of(text: &OsStr, exists: impl Fn(&Path) -> bool) -> Result<Self, String> {
         let path = Path::new(text);
         let is_path = text == "-" || text.as_encoded_bytes().starts_with(b".") || path.is_absolute();
         if is_path || exists(path) {
@@ -46,12 +35,14 @@ impl BundleLocation {
         }
         let said = OneLine(&text.to_string_lossy()).to_string();
         let Some(text) = text.to_str() else {
-            return Err(LocationProblem::NotUnicode(said));
+            return Err(format!("{said} not found"));
         };
         match text.parse::<ImageReference>() {
             Ok(image) if image.is_qualified => Ok(Self::Image(image)),
-            Ok(_) => Err(LocationProblem::Unqualified(said)),
-            Err(error) => Err(LocationProblem::Reference(said, error)),
+            Ok(_) => Err(format!(
+                "{said} not found, and it is not an image with its registry: write ./{said} or REGISTRY/{said}"
+            )),
+            Err(error) => Err(format!("{said} not found, and it is not an image: {error}")),
         }
     }
 }
@@ -60,7 +51,7 @@ impl BundleLocation {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<BundleLocation, LocationProblem> {
+    fn of(text: &str) -> Result<BundleLocation, String> {
         BundleLocation::of(OsStr::new(text), |path| path == Path::new("quay.io/here"))
     }
 
@@ -93,7 +84,7 @@ mod tests {
             ("quay.io/a:", "the tag must be of"),
             ("", "empty"),
         ] {
-            let error = of(text).unwrap_err().to_string();
+            let error = of(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
