@@ -152,7 +152,23 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
     });
     let (image, bundle) = (bench.image("v1"), sample("sample.v1"));
     let refused = bench.fail(&["push", &bundle, &image]).await;
-    assert!(refused.contains("asks for credentials"), "{refused}");
+    let advice = format!(
+        "; use docker login {}, or name a file with --authfile",
+        bench.registry.host()
+    );
+    assert!(
+        refused.contains("asks for credentials") && refused.contains(&advice),
+        "{refused}"
+    );
+    let helped = bench.path("helped.json");
+    let helpers = serde_json::json!({"credHelpers": {bench.registry.host(): "pass"}});
+    fs::write(&helped, helpers.to_string()).unwrap();
+    let helped = helped.to_str().unwrap();
+    let refused = bench.fail(&["push", &bundle, &image, "--authfile", helped]).await;
+    assert!(
+        refused.contains("; docker-credential-pass is not run: "),
+        "{refused}"
+    );
     let auths =
         serde_json::json!({"auths": {bench.registry.host(): {"username": "u", "password": PASSWORD}}});
     fs::create_dir(bench.path(".docker")).unwrap();
