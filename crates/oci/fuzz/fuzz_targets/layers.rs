@@ -11,14 +11,14 @@ mod checks;
 /// An entry of a layer.
 #[derive(arbitrary::Arbitrary, Debug)]
 struct LayerEntry {
-    folder: Folder,
-    name: Name,
+    folder: EntryFolder,
+    name: EntryName,
     content: EntryContent,
 }
 
 /// How a path begins.
 #[derive(arbitrary::Arbitrary, Debug)]
-enum Folder {
+enum EntryFolder {
     Root,
     Absolute,
     Manifests,
@@ -30,7 +30,7 @@ enum Folder {
 
 /// How a path ends: mostly in one of few names, so that entries meet.
 #[derive(arbitrary::Arbitrary, Debug)]
-enum Name {
+enum EntryName {
     First,
     Second,
     Below,
@@ -45,16 +45,16 @@ enum Name {
 enum EntryContent {
     File(u16),
     Folder,
-    Symlink(Folder, Name),
-    HardLink(Folder, Name),
+    Symlink(EntryFolder, EntryName),
+    HardLink(EntryFolder, EntryName),
     Device,
     Kind(u8, u16),
 }
 
-// === impl Folder ===
+// === impl EntryFolder ===
 
-impl Folder {
-    fn path(&self, name: &Name) -> Vec<u8> {
+impl EntryFolder {
+    fn path(&self, name: &EntryName) -> Vec<u8> {
         let folder: &[u8] = match self {
             Self::Root => b"",
             Self::Absolute => b"/",
@@ -68,9 +68,9 @@ impl Folder {
     }
 }
 
-// === impl Name ===
+// === impl EntryName ===
 
-impl Name {
+impl EntryName {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::First => b"first",
