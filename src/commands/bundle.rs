@@ -26,7 +26,7 @@ use crate::commands::{
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct InstallArgs {
     /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin; or an image with
-    /// its registry. A path that does not exist yet or may be taken for an image begins with . or /.
+    /// its registry. What exists, and what begins with . or /, is of this machine.
     #[arg(value_parser = bundle_location::parser())]
     pub(super) bundle: BundleLocation,
 
