@@ -202,7 +202,9 @@ async fn of_answers(table: &mut FailureTable) {
     table
         .registry
         .fail(|head, _| head.uri.path().contains("/blobs/").then(|| response(200, "cut")));
-    table.add_tag("a layer that is truncated", "v1").await;
+    table
+        .add_tag("a configuration or layer that is truncated", "v1")
+        .await;
     for status in [403, 500, 418] {
         table.registry.fail(move |_, _| Some(response(status, "")));
         table.add_tag(&format!("HTTP {status}"), "v1").await;
