@@ -41,8 +41,12 @@ impl Bench {
     }
 
     async fn run(&self, arguments: &[&str]) -> Output {
+        self.windlass(&[&["bundle"], arguments].concat()).await
+    }
+
+    async fn windlass(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-        command.arg("bundle").args(arguments);
+        command.args(arguments);
         command.arg("--registry-ca").arg(self.path("ca.pem"));
         // Neither the credentials of whoever runs the test nor their proxies.
         command
@@ -148,7 +152,23 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
     });
     let (image, bundle) = (bench.image("v1"), sample("sample.v1"));
     let refused = bench.fail(&["push", &bundle, &image]).await;
-    assert!(refused.contains("asks for credentials"), "{refused}");
+    let advice = format!(
+        "; use docker login {}, or name a file with --authfile",
+        bench.registry.host()
+    );
+    assert!(
+        refused.contains("asks for credentials") && refused.contains(&advice),
+        "{refused}"
+    );
+    let helped = bench.path("helped.json");
+    let helpers = serde_json::json!({"credHelpers": {bench.registry.host(): "pass"}});
+    fs::write(&helped, helpers.to_string()).unwrap();
+    let helped = helped.to_str().unwrap();
+    let refused = bench.fail(&["push", &bundle, &image, "--authfile", helped]).await;
+    assert!(
+        refused.contains("; docker-credential-pass is not run: "),
+        "{refused}"
+    );
     let auths =
         serde_json::json!({"auths": {bench.registry.host(): {"username": "u", "password": PASSWORD}}});
     fs::create_dir(bench.path(".docker")).unwrap();
@@ -164,4 +184,54 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
     let refused = bench.fail(&["show", &image]).await;
     assert!(refused.contains("does not accept the credentials"), "{refused}");
     assert!(!refused.contains(PASSWORD), "{refused}");
+}
+
+#[tokio::test]
+async fn a_bundle_in_an_image_is_rendered_as_one_of_this_machine() {
+    let bench = Bench::new().await;
+    let (image, bundle) = (bench.image("v1"), sample("sample.v1"));
+    bench.succeed(&["push", &bundle, &image]).await;
+    let render = async |bundle: &str| {
+        let output = bench
+            .windlass(&["render", bundle, "--namespace", "operators"])
+            .await;
+        assert!(output.status.success(), "{}", words(&output));
+        output.stdout
+    };
+    let rendered = render(&image).await;
+    assert!(!rendered.is_empty());
+    assert!(rendered == render(&bundle).await, "{image} and {bundle} differ");
+}
+
+#[tokio::test]
+async fn what_is_neither_a_path_nor_an_image_is_refused_with_what_to_write() {
+    let bench = Bench::new().await;
+    for command in ["install", "render"] {
+        let refused = bench
+            .windlass(&[command, "team/app:v1", "--namespace", "operators"])
+            .await;
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        let said = words(&refused);
+        assert!(said.contains("team/app:v1 not found"), "{said}");
+        assert!(
+            said.contains("write ./team/app:v1 or REGISTRY/team/app:v1"),
+            "{said}"
+        );
+    }
+    let folder = sample("sample.v1");
+    let arguments = [
+        "install",
+        &folder,
+        "--namespace",
+        "operators",
+        "--pull-secret",
+        "pull",
+    ];
+    let refused = bench.windlass(&arguments).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        words(&refused).contains("is not an image: leave out --pull-secret"),
+        "{}",
+        words(&refused)
+    );
 }

@@ -36,6 +36,23 @@ pub(super) fn service_account(text: &str) -> Result<String, String> {
     }
 }
 
+/// The name of a Secret, as the API server takes it.
+///
+/// # Errors
+///
+/// When `text` is none.
+pub(super) fn pull_secret(text: &str) -> Result<String, String> {
+    if is_subdomain(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "the name of a Secret must be an RFC 1123 subdomain: a-z, 0-9, - and ., starting and ending with a letter or \
+             a digit"
+                .to_owned(),
+        )
+    }
+}
+
 /// The name of a BundleDeployment: labels of RFC 1123 with dots between them, at most 63 characters, since it becomes
 /// the value of a label.
 ///

@@ -5,8 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use windlass_bundle::{
     Bundle, Files, check,
     render::{self, CertificateProvider, ConversionMode, DeploymentConfig, InstallOptions, Rendered},
@@ -14,13 +16,19 @@ use windlass_bundle::{
 };
 use windlass_object::Problem;
 
-use crate::commands::arguments::namespace;
+use crate::commands::{
+    arguments::namespace,
+    bundle_images::RegistryArgs,
+    bundle_location::{self, BundleLocation},
+};
 
 /// A bundle and how it is to be installed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct InstallArgs {
-    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin.
-    pub(super) bundle: PathBuf,
+    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin; or an image with
+    /// its registry. What exists, and what begins with . or /, is of this machine.
+    #[arg(value_parser = bundle_location::parser())]
+    pub(super) bundle: BundleLocation,
 
     /// Namespace to install into.
     #[arg(short, long, value_parser = namespace)]
@@ -44,6 +52,9 @@ pub(super) struct InstallArgs {
     /// keep old pods until nobody calls them all the same); and replicas, the number of their replicas.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) registry: RegistryArgs,
 }
 
 /// Who manages the conversion of CustomResourceDefinitions.
@@ -86,15 +97,38 @@ pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
 // === impl InstallArgs ===
 
 impl InstallArgs {
-    /// Reads the bundle and checks it.
+    /// Reads or pulls the bundle and checks it: a line for everything that is wrong with it.
     ///
     /// # Errors
     ///
-    /// A line for everything that is wrong with it.
-    pub(super) fn read(&self) -> Result<ReadBundle, Vec<String>> {
-        let files = load(&self.bundle).map_err(lines)?;
-        let bundle = check::parse_for(&files, self.tolerance()).map_err(lines)?;
-        Ok(ReadBundle { files, bundle })
+    /// When it cannot be pulled.
+    pub(super) async fn read(&self) -> anyhow::Result<Result<ReadBundle, Vec<String>>> {
+        let tolerance = self.tolerance();
+        let parsed = move |files: Files| {
+            let bundle = check::parse_for(&files, tolerance).map_err(lines)?;
+            Ok(ReadBundle { files, bundle })
+        };
+        let read = match self.bundle.clone() {
+            BundleLocation::Image(image) => {
+                let files = self.registry.pull(&image).await?.files;
+                spawn_blocking(move || parsed(files))
+            }
+            BundleLocation::Local(path) => {
+                spawn_blocking(move || load(&path).map_err(lines).and_then(parsed))
+            }
+        };
+        read.await.context("checking the bundle")
+    }
+
+    /// The changes to the Deployments as they were written, checked; null where there are none.
+    ///
+    /// # Errors
+    ///
+    /// A line for everything that is wrong with them.
+    pub(super) fn checked_config(&self) -> Result<Value, Vec<String>> {
+        let (file, config) = self.read_config().map_err(lines)?;
+        DeploymentConfig::from_value(&file, &config).map_err(lines)?;
+        Ok(config)
     }
 
     /// Renders a bundle.

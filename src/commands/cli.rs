@@ -111,14 +111,15 @@ mod tests {
     #[test]
     fn waiting_can_be_turned_off() {
         for (arguments, is_fine) in [
-            (&["install", "b", "-n", "ns"][..], true),
-            (&["install", "b", "-n", "ns", "--wait"], true),
+            (&["install", "./b", "-n", "ns"][..], true),
+            (&["install", "./b", "-n", "ns", "--wait"], true),
             (
-                &["install", "b", "-n", "ns", "--wait=false", "--timeout", "90s"],
+                &["install", "./b", "-n", "ns", "--wait=false", "--timeout", "90s"],
                 true,
             ),
-            (&["install", "b", "-n", "ns", "--timeout", "soon"], false),
-            (&["install", "b"], false),
+            (&["install", "./b", "-n", "ns", "--timeout", "soon"], false),
+            (&["install", "./b"], false),
+            (&["install", "b", "-n", "ns"], false),
             (&["uninstall", "../a"], false),
             (&["status", "a", "-o", "yaml"], true),
             (&["history", "a", "-o", "json"], true),

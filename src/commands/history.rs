@@ -105,7 +105,7 @@ fn recorded(next: NextRevision) -> Option<BundleRevision> {
             version: next.version?,
             digest: next.digest?,
         },
-        image: None,
+        image: next.image,
     })
 }
 

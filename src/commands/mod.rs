@@ -3,6 +3,7 @@
 mod arguments;
 mod bundle;
 mod bundle_images;
+mod bundle_location;
 mod certs;
 mod check;
 mod cli;

@@ -67,6 +67,9 @@ pub struct NextRevision {
     /// Digest over all files, `sha256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Image that it was pulled from, by its digest, if it came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Why it is not installed yet, in one word.
     #[serde(default)]
     pub reason: String,
@@ -78,10 +81,11 @@ pub struct NextRevision {
 // === impl NextRevision ===
 
 impl NextRevision {
-    /// That of a bundle; `revision` once it has a number.
-    pub fn of(bundle: &BundleStatus, revision: Option<i64>) -> Self {
+    /// That of a bundle, and of the image that it came from; `revision` once it has a number.
+    pub fn of(bundle: &BundleStatus, image: Option<String>, revision: Option<i64>) -> Self {
         Self {
             revision,
+            image,
             package: Some(bundle.package.clone()),
             name: Some(bundle.name.clone()),
             version: Some(bundle.version.clone()),

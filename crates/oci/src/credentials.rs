@@ -29,6 +29,17 @@ pub enum Credential {
 pub struct RegistryCredentials {
     /// Those of each file, by what they are for.
     files: Vec<Vec<(Scope, Credential)>>,
+    /// Programs that have others, in the order of the files.
+    helpers: Vec<Helpers>,
+}
+
+/// Programs that keep credentials (docker-credential-helpers), as a file names them.
+#[derive(Clone, Debug, Default)]
+struct Helpers {
+    /// For these registries.
+    of_registries: Vec<(Scope, String)>,
+    /// For all others.
+    of_others: Option<String>,
 }
 
 /// For which images a credential is: a registry, and the beginning of a repository.
@@ -49,9 +60,12 @@ pub struct CredentialsError {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ConfigFile {
     #[serde(default)]
     auths: BTreeMap<String, AuthEntry>,
+    cred_helpers: Option<BTreeMap<String, String>>,
+    creds_store: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -92,6 +106,13 @@ impl RegistryCredentials {
         }
         if problems.is_empty() {
             self.files.push(entries);
+            let of_registries = config.cred_helpers.into_iter().flatten();
+            self.helpers.push(Helpers {
+                of_registries: of_registries
+                    .map(|(key, helper)| (Scope::of(&key), helper))
+                    .collect(),
+                of_others: config.creds_store,
+            });
             Ok(())
         } else {
             Err(failed(problems))
@@ -101,6 +122,20 @@ impl RegistryCredentials {
     /// Adds those of `others`, which are asked last.
     pub fn extend(&mut self, others: Self) {
         self.files.extend(others.files);
+        self.helpers.extend(others.helpers);
+    }
+
+    /// The program that may have a credential for an image, `docker-credential-…`: it is not run.
+    pub fn helper(&self, image: &ImageReference) -> Option<String> {
+        let helper = self.helpers.iter().find_map(|helpers| {
+            let mut of_registries = helpers.of_registries.iter();
+            let of_registry = of_registries.find(|(scope, _)| scope.covers(image));
+            let helper = of_registry
+                .map(|(_, helper)| helper)
+                .or(helpers.of_others.as_ref());
+            helper.filter(|helper| !helper.is_empty())
+        });
+        helper.map(|helper| format!("docker-credential-{helper}"))
     }
 
     /// What is shown for an image: in the first file that has any for it, the one of the longest path.
@@ -264,6 +299,31 @@ mod tests {
         match credentials.find(&image.parse().unwrap())? {
             Credential::Password { username, .. } => Some(username.clone()),
             other => Some(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn a_helper_is_named_for_what_it_may_have() {
+        let mut credentials = RegistryCredentials::default();
+        let helper = |credentials: &RegistryCredentials, image: &str| {
+            let image = image.parse().unwrap();
+            credentials.helper(&image)
+        };
+        assert_eq!(helper(&credentials, "quay.io/a"), None);
+        for file in [
+            json!({"credHelpers": {"quay.io": "pass"}, "credsStore": ""}),
+            json!({"credHelpers": {"gcr.io": "gcloud"}, "credsStore": "desktop"}),
+        ] {
+            credentials
+                .add("config.json", file.to_string().as_bytes())
+                .unwrap();
+        }
+        for (image, expected) in [
+            ("quay.io/a", "docker-credential-pass"),
+            ("gcr.io/a/b", "docker-credential-gcloud"),
+            ("ghcr.io/a", "docker-credential-desktop"),
+        ] {
+            assert_eq!(helper(&credentials, image).as_deref(), Some(expected), "{image}");
         }
     }
 

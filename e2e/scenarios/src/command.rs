@@ -47,6 +47,8 @@ impl Command {
             .arg(programs::WINDLASS)
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
+            // Every server of a test is on this machine.
+            .env("NO_PROXY", "127.0.0.1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

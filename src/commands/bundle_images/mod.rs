@@ -8,3 +8,4 @@ mod registry;
 mod show;
 
 pub(super) use command::Args;
+pub(super) use registry::RegistryArgs;

@@ -8,7 +8,7 @@ use windlass_bundle::{Bundle, Files, check};
 
 use super::{
     command::refuse,
-    registry::{RegistryArgs, reference},
+    registry::{RegistryArgs, explained, reference},
 };
 use crate::commands::bundle::load;
 
@@ -59,7 +59,7 @@ impl Args {
         let credentials = self.registry.credentials()?;
         let client = self.registry.client()?;
         let pushed = client.push(&self.image, &credentials, &packed).await;
-        let digest = pushed.with_context(|| format!("cannot push {}", self.image))?;
+        let digest = pushed.map_err(|error| explained("push", &self.image, &credentials, &error))?;
         println!("{}", self.image.at(digest));
         Ok(ExitCode::SUCCESS)
     }

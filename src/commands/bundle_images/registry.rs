@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, bail};
-use oci::{ImageReference, RegistryClient, RegistryCredentials};
+use anyhow::{Context as _, anyhow, bail};
+use oci::{ImageReference, RegistryClient, RegistryCredentials, RegistryError};
 use windlass_bundle::Files;
 use windlass_operator::bundle_deployment::image_files;
 
@@ -15,7 +15,7 @@ use crate::commands::registry_access::RegistryAccess;
 
 /// How a registry is asked.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct RegistryArgs {
+pub(in crate::commands) struct RegistryArgs {
     /// File with credentials, as docker login writes it [default: $REGISTRY_AUTH_FILE, else config.json in $DOCKER_CONFIG or ~/.docker].
     #[arg(long, value_name = "FILE")]
     authfile: Option<PathBuf>,
@@ -25,11 +25,11 @@ pub(super) struct RegistryArgs {
 }
 
 /// A bundle that was pulled.
-pub(super) struct PulledFiles {
+pub(in crate::commands) struct PulledFiles {
     /// Its image, by its digest.
-    pub(super) image: String,
+    pub(in crate::commands) image: String,
     /// Its files.
-    pub(super) files: Files,
+    pub(in crate::commands) files: Files,
 }
 
 /// What an image is called.
@@ -79,10 +79,10 @@ impl RegistryArgs {
     /// # Errors
     ///
     /// Why it cannot be pulled, or is no bundle.
-    pub(super) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
+    pub(in crate::commands) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
         let credentials = self.credentials()?;
         let pulled = self.client()?.pull(image, &credentials).await;
-        let pulled = pulled.with_context(|| format!("cannot pull {image}"))?;
+        let pulled = pulled.map_err(|error| explained("pull", image, &credentials, &error))?;
         let by_digest = image.at(pulled.digest.clone()).to_string();
         let unpacked = tokio::task::spawn_blocking(move || image_files(&pulled)).await?;
         let files = unpacked.with_context(|| format!("cannot unpack {by_digest}"))?;
@@ -94,6 +94,27 @@ impl RegistryArgs {
             files,
         })
     }
+}
+
+/// Why an image cannot be pulled or pushed, and what its user can do about it.
+pub(super) fn explained(
+    what: &str,
+    image: &ImageReference,
+    credentials: &RegistryCredentials,
+    error: &RegistryError,
+) -> anyhow::Error {
+    let registry = &image.registry;
+    let advice = match (error.reason(), credentials.helper(image)) {
+        ("CredentialsMissing", Some(helper)) => {
+            format!("; {helper} is not run: name a file that has them with --authfile")
+        }
+        ("CredentialsMissing", None) => {
+            format!("; use docker login {registry}, or name a file with --authfile")
+        }
+        ("CredentialsRefused", _) => format!("; use docker login {registry} again, or another --authfile"),
+        _ => String::new(),
+    };
+    anyhow!("cannot {what} {image}: {error}{advice}")
 }
 
 fn docker_config() -> Option<PathBuf> {

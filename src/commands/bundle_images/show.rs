@@ -1,6 +1,6 @@
 //! `windlass bundle show`.
 
-use std::{path::Path, process::ExitCode};
+use std::process::ExitCode;
 
 use serde::Serialize;
 use windlass_api::BundleStatus;
@@ -10,10 +10,13 @@ use windlass_operator::bundle_deployment::bundle_digest;
 
 use super::{
     command::refuse,
-    registry::{PulledFiles, RegistryArgs, reference},
+    registry::{PulledFiles, RegistryArgs},
 };
 use crate::{
-    commands::bundle::load,
+    commands::{
+        bundle::load,
+        bundle_location::{self, BundleLocation},
+    },
     terminal::{Format, print},
 };
 
@@ -21,7 +24,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Image with its registry; or a bundle of this machine, as a directory, a .tar.gz, or - for such an archive from stdin.
-    bundle: String,
+    #[arg(value_parser = bundle_location::parser())]
+    bundle: BundleLocation,
 
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
@@ -51,13 +55,12 @@ impl Args {
     ///
     /// When it cannot be pulled; what is wrong with it is printed and in the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let is_here = self.bundle == "-" || Path::new(&self.bundle).exists();
-        let (files, image) = match reference(&self.bundle) {
-            Ok(image) if !is_here => {
-                let PulledFiles { image, files } = self.registry.pull(&image).await?;
+        let (files, image) = match &self.bundle {
+            BundleLocation::Image(image) => {
+                let PulledFiles { image, files } = self.registry.pull(image).await?;
                 (Ok(files), Some(image))
             }
-            _ => (load(Path::new(&self.bundle)), None),
+            BundleLocation::Local(path) => (load(path), None),
         };
         match files.and_then(|files| shown(&files, image)) {
             Ok(bundle) => {

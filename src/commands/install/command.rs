@@ -16,7 +16,8 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 use super::{
     super::{
         arguments,
-        bundle::{Checked, ConversionArg, InstallArgs, ReadBundle},
+        bundle::{ConversionArg, InstallArgs, ReadBundle},
+        bundle_location::BundleLocation,
         cluster::{ClusterArgs, OperatorArgs, explained, typed},
         follow::{WaitArgs, follow},
         missing_rights,
@@ -24,7 +25,7 @@ use super::{
     },
     dry_run::Preview,
     outcome::{self, Watched},
-    parts::Parts,
+    source::InstallSource,
     watch_namespaces::WatchNamespaces,
 };
 use crate::terminal::Progress;
@@ -34,6 +35,9 @@ use crate::terminal::Progress;
 /// Checks the bundle first: if it has problems, prints them, one per line, and changes nothing. Stores the bundle in
 /// ConfigMaps in the operator's namespace, from where the operator reads it. Prints progress. Exits 0 when every
 /// webhook is proven and armed, 1 if the bundle is refused or the timeout expires.
+///
+/// A bundle in an image is pulled by the operator. This command pulls it too, with the credentials of its user, to check it first,
+/// unless it is given --name and not --dry-run.
 ///
 /// Options that are omitted when the bundle is upgraded revert to their defaults, except for --watch-namespace: an
 /// operator never gets to watch more than before unless that is said.
@@ -69,6 +73,10 @@ pub(in crate::commands) struct Args {
     /// bindings that would give them, as YAML.
     #[arg(long, value_name = "NAME", value_parser = arguments::service_account)]
     service_account: Option<String>,
+
+    /// Secret of type kubernetes.io/dockerconfigjson in the operator's namespace, with which the operator pulls the image.
+    #[arg(long, value_name = "NAME", value_parser = arguments::pull_secret)]
+    pull_secret: Option<String>,
 
     /// Write the objects of the bundle with the rights of Windlass, although a ServiceAccount was named before.
     #[arg(long, conflicts_with = "service_account")]
@@ -131,20 +139,28 @@ impl Args {
                  --namespace"
             );
         }
-        let install = self.install.clone();
-        let read = tokio::task::spawn_blocking(move || install.read())
-            .await
-            .context("checking the bundle")?;
-        let read = match read {
-            Ok(read) => read,
-            Err(lines) => return Ok(refused(&lines)),
+        let read = match &self.install.bundle {
+            BundleLocation::Image(_) if self.name.is_some() && !self.dry_run => None,
+            _ => match self.install.read().await? {
+                Ok(read) => Some(read),
+                Err(lines) => return Ok(refused(&lines)),
+            },
         };
-        let name = self.name_for(&read)?;
-        let parts = Parts::of(&name, namespace, &read.files)?;
+        let name = self.name_for(read.as_ref())?;
+        let source = InstallSource::new(
+            &self.install.bundle,
+            self.pull_secret.as_deref(),
+            read.as_ref().map(|read| &read.files),
+            &name,
+            namespace,
+        )?;
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let before = cluster.read(&key).await.map_err(explained)?;
-        check_before(&key, before.as_ref())?;
+        if let Some(before) = &before {
+            check_before(&key, before)?;
+            source.check_before(&key, before)?;
+        }
         let watch = WatchNamespaces::new(
             &self.install.watch_namespaces,
             self.all_namespaces,
@@ -154,15 +170,23 @@ impl Args {
             watch_namespaces: watch.names.clone(),
             ..self.install.clone()
         };
-        let checked = match install.check(&read.bundle, CertificateProvider::default()) {
-            Ok(checked) => checked,
+        let config = match &read {
+            Some(read) => install
+                .check(&read.bundle, CertificateProvider::default())
+                .map(|checked| checked.config),
+            None => install.checked_config(),
+        };
+        let config = match config {
+            Ok(config) => config,
             Err(lines) => return Ok(refused(&lines)),
         };
-        let mut deployment = self.deployment(&name, &checked, &watch, &parts);
+        let mut deployment = self.deployment(&name, &config, &watch, &source);
         if let Some(account) = self.account(before.as_ref()) {
             deployment["spec"]["serviceAccountName"] = json!(account);
         }
-        if self.dry_run {
+        if let Some(read) = &read
+            && self.dry_run
+        {
             return self.preview(&cluster, &deployment, &read.bundle).await;
         }
 
@@ -173,14 +197,18 @@ impl Args {
                 watch.names.join(", ")
             ));
         }
-        progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
-        parts.store(&cluster).await?;
+        if let Some(parts) = source.parts() {
+            progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
+            parts.store(&cluster).await?;
+        }
         let written = self.apply(&cluster, &deployment).await?;
-        parts.own(&cluster, &written).await?;
+        if let Some(parts) = source.parts() {
+            parts.own(&cluster, &written).await?;
+        }
         progress.done(&format!(
             "{} {key}: {} in {}",
             done(before.as_ref(), &written),
-            read.bundle.csv().name(),
+            OneLine(&self.title(read.as_ref())),
             self.install.namespace
         ));
         if !self.waiting.wait {
@@ -228,8 +256,18 @@ impl Args {
         self.service_account.as_deref().or(kept)
     }
 
-    fn name_for(&self, read: &ReadBundle) -> anyhow::Result<String> {
-        let name = self.name.as_ref().unwrap_or(&read.bundle.package);
+    /// What the bundle is called.
+    fn title(&self, read: Option<&ReadBundle>) -> String {
+        match (&self.install.bundle, read) {
+            (_, Some(read)) => read.bundle.csv().name().to_owned(),
+            (BundleLocation::Image(image), None) => image.to_string(),
+            (BundleLocation::Local(path), None) => path.display().to_string(),
+        }
+    }
+
+    fn name_for(&self, read: Option<&ReadBundle>) -> anyhow::Result<String> {
+        let package = read.map(|read| &read.bundle.package);
+        let name = self.name.as_ref().or(package).context("set a --name")?;
         arguments::bundle_deployment(name).map_err(|error| {
             anyhow::anyhow!(
                 "the package {} of the bundle is not a valid name, set one with --name: {error}",
@@ -239,13 +277,18 @@ impl Args {
     }
 
     /// The BundleDeployment as this command wants it: what it leaves out stays as others have set it.
-    fn deployment(&self, name: &str, checked: &Checked, watch: &WatchNamespaces, parts: &Parts) -> Value {
-        let config_maps: Vec<_> = parts.names().map(|name| json!({ "name": name })).collect();
+    fn deployment(
+        &self,
+        name: &str,
+        config: &Value,
+        watch: &WatchNamespaces,
+        source: &InstallSource,
+    ) -> Value {
         let mut deployment = json!({
             "apiVersion": names::API_VERSION,
             "kind": BundleDeployment::kind(&()),
             "metadata": { "name": name },
-            "spec": { "namespace": self.install.namespace, "source": { "configMaps": config_maps } },
+            "spec": { "namespace": self.install.namespace, "source": source.spec() },
         });
         if !self.adopt.is_empty() {
             deployment["spec"]["adopt"] = json!(self.adopt);
@@ -269,8 +312,8 @@ impl Args {
         if watch.is_written() {
             deployment["spec"]["watchNamespaces"] = json!(watch.names);
         }
-        if !checked.config.is_null() {
-            deployment["spec"]["config"] = checked.config.clone();
+        if !config.is_null() {
+            deployment["spec"]["config"] = config.clone();
         }
         if let Some(safety) = self.crd_upgrade_safety {
             deployment["spec"]["crdUpgradeSafety"] = json!(match safety {
@@ -337,21 +380,12 @@ pub(in crate::commands) fn done(before: Option<&Value>, written: &Value) -> &'st
 }
 
 /// Whether the BundleDeployment that is there can become what this command wants.
-fn check_before(key: &ObjectKey, before: Option<&Value>) -> anyhow::Result<()> {
-    let Some(before) = before else { return Ok(()) };
+fn check_before(key: &ObjectKey, before: &Value) -> anyhow::Result<()> {
     if object::is_terminating(before) {
         bail!(
             "{key} is being deleted: wait until it is gone, for example with windlass uninstall {}",
             key.name
         );
-    }
-    for field in ["directory", "image"] {
-        if before["spec"]["source"].get(field).is_some() {
-            bail!(
-                "{key} has spec.source.{field}, which this command did not set: change it there, or choose another \
-                 --name"
-            );
-        }
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! `windlass install`: a bundle of this machine, into a cluster.
+//! `windlass install`: a bundle of this machine or in an image, into a cluster.
 //!
 //! ```text
 //! bundle -> checked -> ConfigMaps -> BundleDeployment -> their owner -> ready
+//! image ---------------------------> BundleDeployment ----------------> ready
 //! ```
 //!
 //! Any of these writes may be the last one. ConfigMaps are named by what they hold and never change, so what a
@@ -13,6 +14,7 @@ mod dry_run;
 mod explained;
 mod outcome;
 mod parts;
+mod source;
 mod watch_namespaces;
 
 pub(super) use self::parts::stored;

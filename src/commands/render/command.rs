@@ -44,33 +44,28 @@ impl Args {
     ///
     /// When the output cannot be written; what is wrong with the input is printed and in the exit code.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        tokio::task::spawn_blocking(move || self.render())
-            .await
-            .context("rendering the bundle")?
-    }
-
-    fn render(&self) -> anyhow::Result<ExitCode> {
         // Where nothing can be written, nothing else matters.
         let output = Destination::new(self.output_dir.clone())?;
         let certificates = match self.certificates {
             Certificates::Windlass => render::CertificateProvider::default(),
             Certificates::None => render::CertificateProvider::None,
         };
-        let checked = self
-            .install
-            .read()
-            .and_then(|read| self.install.check(&read.bundle, certificates));
-        match checked {
-            Ok(checked) => {
-                output.write(&checked.rendered.manifests())?;
-                Ok(ExitCode::SUCCESS)
-            }
-            Err(lines) => {
-                for line in lines {
-                    eprintln!("{line}");
+        let read = self.install.read().await?;
+        let rendered = tokio::task::spawn_blocking(move || {
+            let checked = read.and_then(|read| self.install.check(&read.bundle, certificates));
+            match checked {
+                Ok(checked) => {
+                    output.write(&checked.rendered.manifests())?;
+                    Ok(ExitCode::SUCCESS)
                 }
-                Ok(ExitCode::FAILURE)
+                Err(lines) => {
+                    for line in lines {
+                        eprintln!("{line}");
+                    }
+                    Ok(ExitCode::FAILURE)
+                }
             }
-        }
+        });
+        rendered.await.context("rendering the bundle")?
     }
 }

@@ -54,7 +54,7 @@ pub enum RegistryError {
     },
     /// It is only for those who show credentials.
     #[error(
-        "{host} asks for credentials for {repository}: it does not exist there, or a pull Secret must have some for {host}"
+        "{host} asks for credentials for {repository}, and none were given: it needs some, or does not exist there"
     )]
     CredentialsMissing {
         /// The registry.
@@ -63,9 +63,7 @@ pub enum RegistryError {
         repository: String,
     },
     /// The credentials are wrong.
-    #[error(
-        "{host} does not accept the credentials for {repository}: correct what the pull Secret has for {host}"
-    )]
+    #[error("{host} does not accept the credentials for {repository}")]
     CredentialsRefused {
         /// The registry or its token server.
         host: String,

@@ -73,6 +73,12 @@ pub enum LayerError {
         /// The folders that are read.
         folders: String,
     },
+    /// A wanted folder is a file.
+    #[error("{path} is not a folder in the image")]
+    NotFolder {
+        /// The folder.
+        path: String,
+    },
     /// Something is below a link or a file.
     #[error("layer {layer}: {path} is below {parent}, which is not a folder")]
     BelowFile {

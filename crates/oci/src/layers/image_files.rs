@@ -95,7 +95,7 @@ impl ImageFiles {
     ///
     /// # Errors
     ///
-    /// When a link leads to nothing that is kept.
+    /// When a link leads to nothing that is kept, or a wanted folder is a file.
     pub fn into_files(self) -> Result<BTreeMap<String, Vec<u8>>, LayerError> {
         let mut files = BTreeMap::new();
         // What a link repeats counts as if it were there twice.
@@ -112,6 +112,9 @@ impl ImageFiles {
                     })?
                 }
             };
+            if self.folders.contains(path) {
+                return Err(LayerError::NotFolder { path: path.clone() });
+            }
             bytes += content.len() as u64;
             if bytes > self.limits.bytes {
                 return Err(self.too_large(path));

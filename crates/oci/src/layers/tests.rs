@@ -125,6 +125,18 @@ fn a_layer_replaces_and_removes_what_is_below() {
 }
 
 #[test]
+fn a_file_in_the_place_of_a_wanted_folder_is_refused() {
+    let link = ("manifests", EntryType::Symlink, "metadata/a");
+    for layer in [
+        vec![file("manifests", "1"), file("metadata/a", "1")],
+        vec![link, file("metadata/a", "1")],
+    ] {
+        let refused = Err("manifests is not a folder in the image".to_owned());
+        assert_eq!(flatten(&[&layer]), refused);
+    }
+}
+
+#[test]
 fn links_are_followed_within_the_image_only() {
     let link = |path, target| (path, EntryType::Symlink, target);
     let hard = |path, target| (path, EntryType::Link, target);

@@ -73,8 +73,9 @@ impl BundleReconciler {
     ) -> Result<Arc<Ledger>, Halt> {
         let ledger = self.ledger(deployment).await?;
         let number = number(&ledger, loaded, report);
-        let is_recorded = ledger.find(number).is_some();
-        report.want(&loaded.bundle, number, is_recorded);
+        let known = ledger.find(number);
+        let image = self.image_of(deployment, loaded, known);
+        report.want(&loaded.bundle, image, number, known.is_some());
         let installed = report.installed.as_ref();
         report.goes_back = ledger.was_installed(&loaded.bundle.digest)
             || installed.is_some_and(|installed| installed.bundle == loaded.bundle);
@@ -93,11 +94,7 @@ impl BundleReconciler {
         let number = number(&ledger, loaded, report);
         self.ensure_stored(deployment, loaded).await?;
         let known = ledger.find(number);
-        let image = deployment.spec.source.image.as_ref().and_then(|_| {
-            // Where the record stands in for the registry, it says from which image.
-            let pulled = self.images.pulls.image_of(name, &loaded.bundle.digest);
-            pulled.or_else(|| known?.image.clone())
-        });
+        let image = self.image_of(deployment, loaded, known);
         let planned = RevisionInventory::planned(keys(&loaded.plan));
         let record = RevisionRecord {
             number,
@@ -106,7 +103,7 @@ impl BundleReconciler {
                 digest: None,
                 ..deployment.spec.source.clone()
             },
-            image,
+            image: image.clone(),
             settings: loaded.settings.clone(),
             config_maps: loaded.stored.names(name).collect(),
             installed: known.is_some_and(|known| known.installed),
@@ -118,8 +115,21 @@ impl BundleReconciler {
         if known != Some(&record) {
             self.write_record(deployment, &record).await?;
         }
-        report.want(&loaded.bundle, number, true);
+        report.want(&loaded.bundle, image, number, true);
         Ok(())
+    }
+
+    /// The image that a bundle came from, by its digest. Where the record stands in for the registry, it says from which.
+    fn image_of(
+        &self,
+        deployment: &BundleDeployment,
+        loaded: &Loaded,
+        known: Option<&RevisionRecord>,
+    ) -> Option<String> {
+        deployment.spec.source.image.as_ref()?;
+        let name = identity(deployment).0;
+        let pulled = self.images.pulls.image_of(name, &loaded.bundle.digest);
+        pulled.or_else(|| known?.image.clone())
     }
 
     /// The bundle and the plan of the installed revision, as it was recorded; `None` where nothing is installed, or its

@@ -101,10 +101,16 @@ impl InstallReport {
     }
 
     /// Notes which revision is wanted: the installed one, or another, which has this number once it is recorded.
-    pub(super) fn want(&mut self, bundle: &BundleStatus, number: i64, is_recorded: bool) {
+    pub(super) fn want(
+        &mut self,
+        bundle: &BundleStatus,
+        image: Option<String>,
+        number: i64,
+        is_recorded: bool,
+    ) {
         let installed = self.installed.as_ref().map(|installed| installed.revision);
         let is_other = installed != Some(number);
-        self.next = is_other.then(|| NextRevision::of(bundle, is_recorded.then_some(number)));
+        self.next = is_other.then(|| NextRevision::of(bundle, image, is_recorded.then_some(number)));
     }
 
     /// Notes that the wanted revision is installed: all of it is armed.
@@ -118,7 +124,7 @@ impl InstallReport {
                     version: next.version?,
                     digest: next.digest?,
                 },
-                image: None,
+                image: next.image,
                 healthy: true,
             })
         });

@@ -11,12 +11,16 @@ use test_registry::{TestRegistry, response, with};
 
 use super::{traffic, upgrade};
 use crate::{
+    command::argument,
     operator::{self, OperatorProcess},
     request::text,
     sample,
     steps::{BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
     test_cluster::TestCluster,
 };
+
+/// The file with the CA of the registry.
+const AUTHORITIES: &str = "registry-ca.pem";
 
 const PULL_SECRET: &str = "pull";
 
@@ -137,9 +141,90 @@ pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
     Ok(())
 }
 
+pub(super) async fn the_command_installs_from_an_image_and_from_a_folder(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    let digest = registry.store("v1", &packed("sample.v1")?);
+    let operator = trusting(cluster, &authority)?;
+    let authorities = cluster.operator.bundle_dir.join(AUTHORITIES);
+    let (image, missing) = (registry.image("v1"), registry.image("missing").to_string());
+    let reference = image.to_string();
+    let preview = [
+        "install",
+        &reference,
+        "--namespace",
+        sample::NAMESPACE,
+        "--dry-run",
+        "--registry-ca",
+    ];
+    let preview = [&preview[..], &[argument(&authorities)?]].concat();
+    let said = cluster.command.succeed(&preview).await?;
+    anyhow::ensure!(said.contains("CustomResourceDefinition"), "{said}");
+    anyhow::ensure!(
+        get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.is_none(),
+        "a preview has written"
+    );
+
+    let _running = operator.start()?;
+    let install = async |bundle: &str| {
+        let arguments = [
+            "install",
+            bundle,
+            "--namespace",
+            sample::NAMESPACE,
+            "--name",
+            "sample",
+        ];
+        cluster.command.run(&arguments, |_| {}).await
+    };
+    let refused = install(&missing).await?;
+    anyhow::ensure!(
+        !refused.succeeded
+            && refused
+                .stderr
+                .contains("the install was refused: Accepted: cannot pull")
+            && refused.stderr.contains("(ImageNotFound)"),
+        "{}",
+        refused.stderr
+    );
+    let installed = install(&reference).await?;
+    anyhow::ensure!(
+        installed
+            .stdout
+            .starts_with("sample.v1 is installed in sample-system;"),
+        "{}{}",
+        installed.stdout,
+        installed.stderr
+    );
+    let object = deployment(cluster).await?;
+    anyhow::ensure!(
+        text(&object, "/status/installed/image") == image.at(digest).to_string(),
+        "{}",
+        object["status"]
+    );
+
+    let upgraded = install(argument(&sample::bundle("sample.v2"))?).await?;
+    anyhow::ensure!(
+        upgraded
+            .stdout
+            .starts_with("sample.v2 is installed in sample-system;"),
+        "{}{}",
+        upgraded.stdout,
+        upgraded.stderr
+    );
+    let source = &deployment(cluster).await?["spec"]["source"];
+    anyhow::ensure!(
+        source["configMaps"].is_array() && source.get("image").is_none(),
+        "{source}"
+    );
+    Ok(())
+}
+
 /// The operator, trusting the registry and looking often where tags lead.
 fn trusting(cluster: &TestCluster, authority: &TestAuthority) -> anyhow::Result<OperatorProcess> {
-    let file = cluster.operator.bundle_dir.join("registry-ca.pem");
+    let file = cluster.operator.bundle_dir.join(AUTHORITIES);
     fs::write(&file, authority.pem())?;
     let mut operator = cluster.operator.clone();
     operator.arguments.extend([

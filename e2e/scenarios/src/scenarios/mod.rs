@@ -226,6 +226,7 @@ scenarios! {
     revisions::the_command_goes_back_to_an_earlier_revision,
     images::a_bundle_in_an_image_needs_no_registry_once_it_is_recorded,
     images::an_image_that_cannot_be_pulled_leaves_what_is_installed,
+    images::the_command_installs_from_an_image_and_from_a_folder,
     migration::stored_objects_follow_the_storage_version,
     migration::a_version_is_dropped_only_when_nothing_is_stored_in_it,
     migration::objects_that_cannot_be_rewritten_are_named,

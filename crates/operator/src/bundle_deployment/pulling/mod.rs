@@ -8,6 +8,8 @@
 //! The layout is that of registry+v1: folders `manifests` and `metadata`. Labels of the image are not read, as OLM v1 does not
 //! read them either (`registryv1.go` of operator-controller).
 
+#[cfg(test)]
+mod documented_failures;
 mod error;
 mod loading;
 mod puller;

@@ -118,14 +118,18 @@ impl ImagePuller {
             reference,
             recorded,
         } = wanted;
-        let failed = |error| PullError::Registry(source.reference.clone(), error);
+        let failed = |cause, credentials: &RegistryCredentials| PullError::Registry {
+            reference: source.reference.clone(),
+            cause,
+            helper: credentials.helper(reference),
+        };
         let mut access = None;
         let by_digest = match &reference.digest {
             Some(digest) => reference.at(digest.clone()),
             None => {
                 let (client, credentials) = access.insert(self.access(source).await?);
                 let resolved = client.resolve(reference, credentials).await;
-                reference.at(resolved.map_err(failed)?)
+                reference.at(resolved.map_err(|cause| failed(cause, credentials))?)
             }
         };
         let image = by_digest.to_string();
@@ -145,7 +149,8 @@ impl ImagePuller {
             Some(access) => access,
             None => self.access(source).await?,
         };
-        let pulled = client.pull(&by_digest, &credentials).await.map_err(failed)?;
+        let pulled = client.pull(&by_digest, &credentials).await;
+        let pulled = pulled.map_err(|cause| failed(cause, &credentials))?;
         let unpacked = tokio::task::spawn_blocking(move || {
             let files = image_files(&pulled)?;
             Ok((bundle_digest(&files), files))
@@ -163,8 +168,11 @@ impl ImagePuller {
 
     /// A client and what it shows. Each look has a client of its own: CAs of the system may have been renewed.
     async fn access(&self, source: &ImageSource) -> Result<(RegistryClient, RegistryCredentials), PullError> {
-        let client = RegistryClient::new(self.options.clone())
-            .map_err(|error| PullError::Registry(source.reference.clone(), error))?;
+        let client = RegistryClient::new(self.options.clone()).map_err(|cause| PullError::Registry {
+            reference: source.reference.clone(),
+            cause,
+            helper: None,
+        })?;
         Ok((client, self.credentials(source).await?))
     }
 

@@ -13,10 +13,22 @@ use windlass_cluster::worker::Queue;
 use super::puller::{ImagePuller, SECRET_KEY, SECRET_TYPE, WantedImage};
 use crate::bundle_deployment::{loading::bundle_digest, memory::PullFailure, tests::Server};
 
-const SECRET: &str = "/api/v1/namespaces/windlass-system/secrets/pull";
+pub(super) const SECRET: &str = "/api/v1/namespaces/windlass-system/secrets/pull";
 
 /// One that asks `registry` and reads what `readable` has.
 async fn puller(registry: &TestRegistry, readable: &[(&str, Value)]) -> Arc<ImagePuller> {
+    let mut insecure = String::new();
+    writeln!(
+        insecure,
+        "[[registry]]\nlocation = {:?}\ninsecure = true",
+        registry.host()
+    )
+    .unwrap();
+    puller_by(&insecure, readable).await
+}
+
+/// One that asks registries as this registries.conf says, and reads what `readable` has.
+pub(super) async fn puller_by(registries: &str, readable: &[(&str, Value)]) -> Arc<ImagePuller> {
     let server = Server::new(json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "a"},
         "spec": {"namespace": "a", "source": {}},
@@ -26,18 +38,12 @@ async fn puller(registry: &TestRegistry, readable: &[(&str, Value)]) -> Arc<Imag
     for (path, object) in readable {
         server.readable.lock().insert((*path).to_owned(), object.clone());
     }
-    let mut insecure = String::new();
-    writeln!(
-        insecure,
-        "[[registry]]\nlocation = {:?}\ninsecure = true",
-        registry.host()
-    )
-    .unwrap();
     let options = RegistryOptions {
-        registries: RegistriesConfig::parse("registries.conf", &insecure).unwrap(),
+        registries: RegistriesConfig::parse("registries.conf", registries).unwrap(),
         // A machine may have none of its own.
         certificate_authorities: TestAuthority::new("Unused").pem().into_bytes(),
         backoff: Duration::from_millis(1),
+        idle_timeout: Duration::from_millis(500),
         proxies: false,
         ..RegistryOptions::default()
     };
@@ -46,7 +52,7 @@ async fn puller(registry: &TestRegistry, readable: &[(&str, Value)]) -> Arc<Imag
     Arc::new(ImagePuller::new(&context, Arc::new(Queue::new()), options, every))
 }
 
-fn packed(csv: &str) -> PackedImage {
+pub(super) fn packed(csv: &str) -> PackedImage {
     let files = [
         ("manifests/csv.yaml", csv),
         ("metadata/annotations.yaml", ""),
@@ -56,7 +62,7 @@ fn packed(csv: &str) -> PackedImage {
     PackedImage::new(&files.into(), &BTreeMap::new()).unwrap()
 }
 
-fn wanted(reference: &ImageReference, pull_secret: Option<&str>) -> WantedImage {
+pub(super) fn wanted(reference: &ImageReference, pull_secret: Option<&str>) -> WantedImage {
     WantedImage {
         name: "a".to_owned(),
         source: ImageSource {
@@ -68,8 +74,16 @@ fn wanted(reference: &ImageReference, pull_secret: Option<&str>) -> WantedImage 
     }
 }
 
-async fn failure(puller: &ImagePuller, wanted: &WantedImage) -> PullFailure {
+pub(super) async fn failure(puller: &ImagePuller, wanted: &WantedImage) -> PullFailure {
     PullFailure::from(puller.pull(wanted).await.unwrap_err())
+}
+
+/// The Secret `pull`, of this type and with this content.
+pub(super) fn secret(kind: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"}, "type": kind,
+        "data": {SECRET_KEY: STANDARD.encode(content)},
+    })
 }
 
 #[tokio::test]
@@ -105,12 +119,6 @@ async fn what_is_recorded_is_not_pulled_again() {
 async fn why_an_image_is_not_pulled_says_what_to_do_and_no_secret() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
-    let secret = |kind: &str, content: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"}, "type": kind,
-            "data": {SECRET_KEY: STANDARD.encode(content)},
-        })
-    };
     let cases = [
         (
             secret("Opaque", "{}"),
