@@ -1,8 +1,10 @@
 //! What scenarios, the demo and benchmarks start, as one executable: see [`Program`].
 
+mod load;
 mod node;
 mod real;
 mod sandbox;
+mod shutdown;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,7 @@ enum Program {
     Soak(windlass_bench::Arguments),
     Sandbox(sandbox::Arguments),
     Node(node::Arguments),
+    Load(load::Arguments),
     Windlass(Cli),
     /// Runs the operator, as `windlass run` does.
     Operator(Box<commands::run::Args>),
@@ -43,7 +46,7 @@ impl Program {
     /// What is logged where `RUST_LOG` says nothing else; `None` where the program starts its logs itself.
     fn log_filter(&self) -> Option<&'static str> {
         match self {
-            Self::Demo(_) | Self::Soak(_) => Some("error"),
+            Self::Demo(_) | Self::Soak(_) | Self::Load(_) => Some("error"),
             Self::Real(_) => Some(trial::LOG_FILTER),
             Self::Sandbox(_) | Self::Node(_) => Some("info"),
             Self::Windlass(_) | Self::Operator(_) | Self::SampleOperator(_) => None,
@@ -78,6 +81,7 @@ impl Program {
             Self::Real(arguments) => real::run(arguments),
             Self::Sandbox(arguments) => sandbox::run(arguments).await,
             Self::Node(arguments) => node::run(arguments).await,
+            Self::Load(arguments) => load::run(arguments).await,
             Self::Windlass(cli) => cli.run().await,
             Self::Operator(arguments) => arguments.run().await,
             Self::SampleOperator(arguments) => {

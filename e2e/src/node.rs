@@ -4,8 +4,6 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 use windlass_node::{Network, NodeOptions, Program};
 use windlass_scenarios::programs;
 
@@ -58,17 +56,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let client = kube::Client::try_default()
         .await
         .context("cannot connect to the cluster")?;
-    let shutdown = CancellationToken::new();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let asked = shutdown.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        asked.cancel();
-    });
+    let shutdown = crate::shutdown::requested()?;
     windlass_node::run(client, arguments.options()?, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }

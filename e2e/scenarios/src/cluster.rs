@@ -304,7 +304,11 @@ impl Named {
 }
 
 /// A client that never retries by itself.
-pub(crate) async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
+///
+/// # Errors
+///
+/// When the kubeconfig cannot be used.
+pub async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
     let mut config = config(kubeconfig).await?;
     config.default_retry = false;
     Ok(Client::try_from(config)?)
