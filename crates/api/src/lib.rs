@@ -20,7 +20,11 @@ mod schemas;
 )]
 pub mod serving_certificate;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::CustomResourceExt;
 
 pub use bundle_deployment::{
@@ -45,11 +49,30 @@ pub use windlass_object::names;
 
 /// The CustomResourceDefinitions of Windlass itself.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
-    [
+    let mut definitions = [
         BundleDeployment::crd(),
         ServingCertificate::crd(),
         InjectionTarget::crd(),
-    ]
+    ];
+    let versions = definitions
+        .iter_mut()
+        .flat_map(|definition| &mut definition.spec.versions);
+    let schemas = versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    schemas.for_each(without_rust_formats);
+    definitions
+}
+
+/// Takes out formats that only Rust knows: API servers warn whoever applies them.
+fn without_rust_formats(schema: &mut JSONSchemaProps) {
+    schema.format.take_if(|format| format.starts_with("uint"));
+    let properties = schema.properties.iter_mut().flat_map(BTreeMap::values_mut);
+    properties.for_each(without_rust_formats);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        without_rust_formats(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        without_rust_formats(values);
+    }
 }
 
 #[cfg(test)]
@@ -57,6 +80,13 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn no_format_makes_an_api_server_warn() {
+        let definitions = serde_json::to_string(&custom_resource_definitions()).unwrap();
+        assert!(definitions.contains(r#""format":"date-time""#));
+        assert!(!definitions.contains(r#""format":"uint"#), "{definitions}");
+    }
 
     /// The fields below `schema` that `kubectl explain` could say nothing of.
     fn unexplained(schema: &Value, path: &str, found: &mut Vec<String>) {

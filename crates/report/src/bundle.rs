@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState};
 use windlass_object::age::age;
 
-use crate::problem::{ProblemSeverity, ReportFinding, ReportedProblem, UnderWay};
+use crate::problem::{ProblemSeverity, ReportFinding, ReportedProblem, ReportedStep};
 
 /// A row of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<R
     let status = deployment.status.as_ref().unwrap_or(&nothing);
     let subject = format!("BundleDeployment {}", name_of(deployment));
     let under_way = |what: &str, message: String, since: Option<String>| {
-        Some(ReportFinding::UnderWay(UnderWay {
+        Some(ReportFinding::ReportedStep(ReportedStep {
             subject: subject.clone(),
             what: what.to_owned(),
             message,

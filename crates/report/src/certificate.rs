@@ -8,7 +8,7 @@ use windlass_api::{
 use windlass_object::age::{age, until};
 
 use crate::{
-    problem::{ProblemSeverity, ReportFinding, ReportedProblem, UnderWay},
+    problem::{ProblemSeverity, ReportFinding, ReportedProblem, ReportedStep},
     time_line::TimeLine,
 };
 
@@ -199,7 +199,7 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
         .phase
         .is_some_and(|phase| phase != ServingCertificatePhase::Stable);
     let waits = |what: String, message: String, since: Option<String>| {
-        ReportFinding::UnderWay(UnderWay {
+        ReportFinding::ReportedStep(ReportedStep {
             subject: subject.clone(),
             what,
             message,

@@ -24,7 +24,7 @@ pub struct ReportedProblem {
 
 /// Something that goes on by itself, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnderWay {
+pub(crate) struct ReportedStep {
     /// The object that it is about.
     pub(crate) subject: String,
     /// What goes on.
@@ -39,7 +39,7 @@ pub(crate) struct UnderWay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReportFinding {
     Problem(ReportedProblem),
-    UnderWay(UnderWay),
+    ReportedStep(ReportedStep),
 }
 
 // === impl ProblemSeverity ===

@@ -10,7 +10,7 @@ use crate::{
     bundle::{self, BundleRow},
     certificate::{self, CertificateRow},
     page::ReportPage,
-    problem::{ReportFinding, ReportedProblem, UnderWay},
+    problem::{ReportFinding, ReportedProblem, ReportedStep},
     target::{ReportedTarget, TrustedAuthority},
     time_line::TimeLine,
 };
@@ -34,7 +34,7 @@ pub struct ClusterReport {
     pub(crate) at: Timestamp,
     pub(crate) cluster: String,
     pub(crate) problems: Vec<ReportedProblem>,
-    pub(crate) under_way: Vec<UnderWay>,
+    pub(crate) under_way: Vec<ReportedStep>,
     pub(crate) bundles: Vec<BundleRow>,
     pub(crate) line: TimeLine,
     pub(crate) certificates: Vec<CertificateRow>,
@@ -72,7 +72,7 @@ impl ClusterReport {
         for finding in findings {
             match finding {
                 ReportFinding::Problem(problem) => problems.push(problem),
-                ReportFinding::UnderWay(step) => under_way.push(step),
+                ReportFinding::ReportedStep(step) => under_way.push(step),
             }
         }
         let known: BTreeSet<_> = certificates.iter().map(certificate::name_of).collect();
