@@ -19,6 +19,7 @@ const PURE: &[&str] = &[
     "policy-cue",
     "runtime-hooks",
     "structural-schema",
+    "version-range",
 ];
 
 /// What none of them may be made of, not even by what it depends on.
