@@ -12,6 +12,7 @@ const PURE: &[&str] = &[
     "bundle",
     "crd",
     "trust",
+    "catalog",
     "interpreter",
     "json-path",
     "oci",
