@@ -45,6 +45,8 @@ mod limits;
 mod package;
 mod problem;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod text;
 mod upgrade;
 
