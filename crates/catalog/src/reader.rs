@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use version_range::{Version, VersionRange};
 
@@ -28,7 +29,7 @@ pub struct CatalogReader {
 }
 
 /// What a catalog holds, and what is wrong with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadCatalog {
     /// What could be read.
     pub catalog: FileBasedCatalog,
