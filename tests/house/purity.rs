@@ -137,7 +137,7 @@ fn pure_crates_are_made_of_nothing_that_does_io() {
             String::from_utf8_lossy(&output.stderr)
         );
         let packages: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-        assert!(packages.contains(&"serde_json"), "{name}: {tree}");
+        assert!(packages.len() > 1, "each depends on something, {name}: {tree}");
         for forbidden in FORBIDDEN {
             assert!(!packages.contains(forbidden), "{name} depends on {forbidden}");
         }

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 
-use crate::documents::{Document, Format};
+use crate::documents::{BlobFormat, BlobText};
 
 /// A blob of any schema, as it was written: nothing is demanded of it, since any program may add schemas.
 #[derive(Debug, Default)]
@@ -64,12 +64,12 @@ impl RawBlob {
     /// # Errors
     ///
     /// What is wrong with the first part that cannot be read.
-    pub(crate) fn parse(document: &Document<'_>) -> Result<Option<Self>, String> {
+    pub(crate) fn parse(document: &BlobText<'_>) -> Result<Option<Self>, String> {
         match document.format {
-            Format::Json => serde_json::from_slice(document.bytes)
+            BlobFormat::Json => serde_json::from_slice(document.bytes)
                 .map(Some)
                 .map_err(|error| format!("cannot be read as JSON: {}", in_file(&error, document.line))),
-            Format::Yaml => {
+            BlobFormat::Yaml => {
                 let text = std::str::from_utf8(document.bytes)
                     .map_err(|error| format!("byte {} of the blob is not UTF-8", error.valid_up_to()))?;
                 serde_saphyr::from_str_with_options(text, yaml_options()).map_err(|error| {

@@ -10,7 +10,7 @@ use memchr::{memchr, memchr2};
 pub(crate) struct Documents<R> {
     stream: R,
     limit: usize,
-    format: Option<Format>,
+    format: Option<BlobFormat>,
     /// What was read and not yet given away.
     buffer: Vec<u8>,
     /// Where the next document begins in it.
@@ -27,15 +27,15 @@ pub(crate) struct Documents<R> {
 
 /// What a stream is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum BlobFormat {
     Json,
     Yaml,
 }
 
 /// One document, as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Document<'a> {
-    pub(crate) format: Format,
+pub(crate) struct BlobText<'a> {
+    pub(crate) format: BlobFormat,
     /// The line of the stream at which it begins, from 1.
     pub(crate) line: usize,
     pub(crate) bytes: &'a [u8],
@@ -82,7 +82,7 @@ impl<R: Read> Documents<R> {
     }
 
     /// The next document, which may be empty; `None` at the end, and after an error.
-    pub(crate) fn next(&mut self) -> Result<Option<Document<'_>>, DocumentsError> {
+    pub(crate) fn next(&mut self) -> Result<Option<BlobText<'_>>, DocumentsError> {
         if self.failed {
             return Ok(None);
         }
@@ -99,24 +99,24 @@ impl<R: Read> Documents<R> {
         let (start, line) = (self.start, self.lines + 1);
         self.lines += lines(&self.buffer[start..end]);
         (self.start, self.looked) = (end, end);
-        Ok(Some(Document {
+        Ok(Some(BlobText {
             format,
             line,
             bytes: &self.buffer[start..end],
         }))
     }
 
-    fn find(&mut self) -> Result<Option<(Format, usize)>, DocumentsError> {
+    fn find(&mut self) -> Result<Option<(BlobFormat, usize)>, DocumentsError> {
         if !self.skip_space()? {
             return Ok(None);
         }
         let format = *self.format.get_or_insert(match self.buffer[self.start] {
-            b'{' => Format::Json,
-            _ => Format::Yaml,
+            b'{' => BlobFormat::Json,
+            _ => BlobFormat::Yaml,
         });
         let end = match format {
-            Format::Json => self.end_of_json()?,
-            Format::Yaml => self.end_of_yaml()?,
+            BlobFormat::Json => self.end_of_json()?,
+            BlobFormat::Yaml => self.end_of_yaml()?,
         };
         Ok(Some((format, end)))
     }
@@ -141,7 +141,7 @@ impl<R: Read> Documents<R> {
                 Some(b' ' | b'\t' | b'\r') => at += 1,
                 Some(byte) => {
                     let is_json = *byte == b'{' && self.format.is_none();
-                    if is_json || self.format == Some(Format::Json) {
+                    if is_json || self.format == Some(BlobFormat::Json) {
                         self.start = at;
                     }
                     self.looked = self.start;

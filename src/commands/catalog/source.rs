@@ -39,7 +39,11 @@ impl SourceArgs {
     ///
     /// When it cannot be read, or has nothing in it; what is wrong with its files is in what is returned.
     pub(super) async fn read(&self) -> anyhow::Result<ReadCatalog> {
-        self.read_with(CatalogReader::default()).await
+        let read = self.read_with(CatalogReader::default()).await?;
+        if read.catalog.packages.is_empty() && read.problems.is_empty() {
+            bail!("{} has no packages: it holds no catalog", self.catalog);
+        }
+        Ok(read)
     }
 
     /// Reads one package, of which nothing may be wrong.
@@ -65,14 +69,10 @@ impl SourceArgs {
 
     async fn read_with(&self, reader: CatalogReader) -> anyhow::Result<ReadCatalog> {
         let folder = PathBuf::from(&self.catalog);
-        let read = match reference(&self.catalog) {
-            Ok(image) if !folder.exists() => self.pull(&image).await?,
-            _ => tokio::task::spawn_blocking(move || read_folder(&folder, reader)).await??,
-        };
-        if read.catalog.packages.is_empty() && read.problems.is_empty() {
-            bail!("{} has no packages: it holds no catalog", self.catalog);
+        match reference(&self.catalog) {
+            Ok(image) if !folder.exists() => self.pull(&image).await,
+            _ => tokio::task::spawn_blocking(move || read_folder(&folder, reader)).await?,
         }
-        Ok(read)
     }
 
     /// Images are read as a whole: what is kept of them is small, and another package may be asked for next.
