@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 
-use crate::documents::{BlobFormat, BlobText};
+use crate::documents::{BlobFormat, BlobText, VALUES};
 
 /// A blob of any schema, as it was written: nothing is demanded of it, since any program may add schemas.
 #[derive(Debug, Default)]
@@ -45,13 +45,10 @@ pub(crate) struct PackageProperty {
 /// How deep YAML may be nested: FBC is some ten deep, and a level needs up to 16 KiB of stack.
 const DEPTH: usize = 64;
 
-/// How many values one blob of YAML may hold.
-const VALUES: usize = 500_000;
-
 /// How many parser events aliases may add to it.
 const ALIASED: usize = 100_000;
 
-/// The longest text that is kept; descriptions have a few thousand characters.
+/// The most characters of a text that are kept; descriptions have a few thousand.
 const LONGEST: usize = 64 << 10;
 
 const PACKAGE_PROPERTY: &str = "olm.package";
@@ -210,8 +207,7 @@ impl<'de> Deserialize<'de> for RawText {
             ignore_other_values!(RawText::Other);
 
             fn visit_str<E>(self, text: &str) -> Result<RawText, E> {
-                let end = text.floor_char_boundary_at(LONGEST);
-                Ok(RawText::Text(text[..end].to_owned()))
+                Ok(RawText::Text(text.chars().take(LONGEST).collect()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RawText, A::Error> {
@@ -226,19 +222,6 @@ impl<'de> Deserialize<'de> for RawText {
         }
 
         deserializer.deserialize_any(TextVisitor)
-    }
-}
-
-trait FloorCharBoundary {
-    fn floor_char_boundary_at(&self, at: usize) -> usize;
-}
-
-impl FloorCharBoundary for str {
-    fn floor_char_boundary_at(&self, at: usize) -> usize {
-        (0..=at.min(self.len()))
-            .rev()
-            .find(|end| self.is_char_boundary(*end))
-            .unwrap_or_default()
     }
 }
 

@@ -48,11 +48,16 @@ pub(crate) enum DocumentsError {
     Read(#[from] io::Error),
     #[error("the blob has more than {} MiB; what follows it was not read", .limit >> 20)]
     TooLarge { line: usize, limit: usize },
+    #[error("the blob has more than {VALUES} values; what follows it was not read")]
+    TooManyValues { line: usize },
     #[error("expected a JSON object; what follows was not read")]
     NotAnObject { line: usize },
     #[error("the JSON object does not end")]
     Unfinished { line: usize },
 }
+
+/// How many values one blob may hold: those that are kept for a moment need far more memory than they have bytes.
+pub(crate) const VALUES: usize = 500_000;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -62,6 +67,8 @@ const CHUNK: usize = 64 << 10;
 struct JsonState {
     depth: usize,
     in_string: bool,
+    /// How many values have begun, at least.
+    values: usize,
 }
 
 // === impl Documents ===
@@ -172,6 +179,9 @@ impl<R: Read> Documents<R> {
             let unseen = &self.buffer[self.looked..];
             let (looked, is_end) = state.follow(unseen);
             self.looked += looked;
+            if state.values > VALUES {
+                return Err(DocumentsError::TooManyValues { line });
+            }
             if is_end {
                 return Ok(self.looked);
             }
@@ -267,7 +277,11 @@ impl JsonState {
             at += 1;
             match byte {
                 b'"' => self.in_string = true,
-                b'{' => self.depth += 1,
+                b'{' => {
+                    self.depth += 1;
+                    self.values += 1;
+                }
+                b'[' | b',' => self.values += 1,
                 b'}' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
@@ -288,9 +302,10 @@ impl DocumentsError {
     pub(crate) fn line(&self) -> Option<usize> {
         match self {
             Self::Read(_) => None,
-            Self::TooLarge { line, .. } | Self::NotAnObject { line } | Self::Unfinished { line } => {
-                Some(*line)
-            }
+            Self::TooLarge { line, .. }
+            | Self::TooManyValues { line }
+            | Self::NotAnObject { line }
+            | Self::Unfinished { line } => Some(*line),
         }
     }
 }
@@ -387,6 +402,9 @@ mod tests {
                 "{text:?}"
             );
         }
+        let many = format!("{{\"a\": [{}0]}}", "0,".repeat(VALUES));
+        let said = "the blob has more than 500000 values; what follows it was not read";
+        assert_eq!(taken(many.as_bytes(), 4 << 20).1.as_deref(), Some(said));
         let endless = "a".repeat(3 << 20);
         let (found, error) = taken(endless.as_bytes(), 1 << 20);
         assert_eq!(found, []);

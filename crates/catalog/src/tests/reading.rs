@@ -89,6 +89,22 @@ fn other_schemas_are_passed_over() {
 }
 
 #[test]
+fn documents_without_content_are_passed_over() {
+    let text = format!(
+        "# Widgets\n---\n# Nothing\n---\nnull\n{}---\n",
+        package(&[("1.0.0", "")])
+    );
+    assert_eq!(
+        problems(&read(&[
+            ("a.yaml", &text),
+            ("b.yaml", "# Nothing"),
+            ("c.json", "")
+        ])),
+        [""; 0]
+    );
+}
+
+#[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let text = r#"{"schema": "olm.package", "name": "widgets"}
 {"name": "widgets"}
