@@ -50,7 +50,7 @@ impl RegistryArgs {
     /// # Errors
     ///
     /// When a file that was given cannot be used.
-    pub(super) fn client(&self) -> anyhow::Result<RegistryClient> {
+    pub(in crate::commands) fn client(&self) -> anyhow::Result<RegistryClient> {
         Ok(RegistryClient::new(self.access.options()?)?)
     }
 

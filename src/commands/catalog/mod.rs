@@ -12,7 +12,9 @@ mod image;
 mod list;
 mod path;
 mod search;
+mod selection;
 mod show;
 mod source;
 
 pub(super) use command::Args;
+pub(super) use selection::CatalogSelection;

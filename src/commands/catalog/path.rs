@@ -83,7 +83,8 @@ fn installed_version(text: &str) -> Result<Version, String> {
     Version::parse(text).ok_or_else(|| "is not a semantic version, for example 1.2.3".to_owned())
 }
 
-fn text(path: &UpgradePath) -> String {
+/// The path as people see it.
+pub(super) fn text(path: &UpgradePath) -> String {
     if path.edges.is_empty() {
         let from = path.from.as_deref().unwrap_or_default();
         return format!(

@@ -21,10 +21,10 @@ use crate::commands::{
 pub(super) struct SourceArgs {
     /// Catalog: a folder with its files, or an image with its registry.
     #[arg(long, value_name = "FOLDER|IMAGE")]
-    catalog: String,
+    pub(super) catalog: String,
 
     #[command(flatten)]
-    registry: RegistryArgs,
+    pub(super) registry: RegistryArgs,
 }
 
 /// What `opm` reads beside a catalog to leave files out.
