@@ -1,8 +1,9 @@
 //! Bundles that catalogs name, one after the other.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use anyhow::Context as _;
+use oci::PackedImage;
 use serde_json::json;
 use test_authority::TestAuthority;
 use test_registry::TestRegistry;
@@ -14,7 +15,7 @@ use crate::{request::text, sample, steps::get, test_cluster::TestCluster};
 const BUNDLES: [(&str, &str, Option<&str>); 3] = [
     ("sample.v1", "1.0.0", None),
     ("sample.v2", "2.0.0", Some("sample.v1")),
-    ("sample.v3", "3.0.0", Some("sample.v2")),
+    ("sample.v2.1", "2.1.0", Some("sample.v2")),
 ];
 
 pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestCluster) -> anyhow::Result<()> {
@@ -24,7 +25,11 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
     let mut entries = Vec::new();
     let mut images = Vec::new();
     for (bundle, version, replaces) in BUNDLES {
-        let digest = registry.store(bundle, &packed(bundle)?);
+        let packed = match bundle {
+            "sample.v2.1" => later()?,
+            bundle => packed(bundle)?,
+        };
+        let digest = registry.store(bundle, &packed);
         let image = registry.image(bundle).at(digest).to_string();
         entries.push(json!({"name": bundle, "replaces": replaces}));
         blobs.push(json!({
@@ -102,10 +107,31 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
     );
     let settled = install("*").await?;
     anyhow::ensure!(
-        settled.succeeded && settled.stderr.contains("sample.v3 is the newest that is wanted"),
+        settled.succeeded
+            && settled
+                .stderr
+                .contains("sample.v2.1 is the newest that is wanted"),
         "{}{}",
         settled.stdout,
         settled.stderr
     );
     Ok(())
+}
+
+/// The bundle `sample.v2` with a later version.
+fn later() -> anyhow::Result<PackedImage> {
+    let mut files = windlass_bundle::sources::load(&sample::bundle("sample.v2"))?;
+    let csv = files.get_mut("manifests/sample.clusterserviceversion.yaml");
+    let csv = csv.context("the sample has no ClusterServiceVersion")?;
+    let mut text = String::from_utf8(std::mem::take(csv))?;
+    for (from, to) in [
+        ("replaces: sample.v1", "replaces: sample.v2"),
+        ("  name: sample.v2\n", "  name: sample.v2.1\n"),
+        ("version: 2.0.0", "version: 2.1.0"),
+    ] {
+        anyhow::ensure!(text.contains(from), "{from} is not in the sample");
+        text = text.replace(from, to);
+    }
+    *csv = text.into_bytes();
+    Ok(PackedImage::new(&files, &BTreeMap::new())?)
 }
