@@ -90,7 +90,7 @@ impl CatalogChannel {
         }
         match self.heads().as_slice() {
             [] if cycles.is_empty() => {
-                problems.push("every bundle is replaced or skipped by another: none is the head".to_owned())
+                problems.push("every bundle is replaced or skipped by another: none is the head".to_owned());
             }
             [] => {}
             [head] => problems.extend(self.stranded(head)),
