@@ -24,7 +24,7 @@ pub(super) enum BundleLocation {
 /// How a location is parsed: what is there, `-` and what begins with `.` or `/` is of this machine; all else is an image, which must
 /// name its registry, or the name of a package.
 pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
-    OsStringValueParser::new().try_map(|text| BundleLocation::of(&text, |path| path.exists()))
+    OsStringValueParser::new().try_map(|text| BundleLocation::of(&text, Path::exists))
 }
 
 // === impl BundleLocation ===

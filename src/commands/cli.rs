@@ -30,7 +30,7 @@ enum Command {
     Render(render::Args),
     Bundle(bundle_images::Args),
     Catalog(catalog::Args),
-    Install(install::Args),
+    Install(Box<install::Args>),
     Uninstall(uninstall::Args),
     Status(status::Args),
     History(history::Args),
