@@ -19,7 +19,7 @@ use windlass_object::Problem;
 use crate::commands::{
     arguments::namespace,
     bundle_images::RegistryArgs,
-    bundle_location::{self, BundleLocation},
+    bundle_location::{self, BundleLocation, without_catalog},
 };
 
 /// A bundle and how it is to be installed.
@@ -113,6 +113,7 @@ impl InstallArgs {
                 let files = self.registry.pull(&image).await?.files;
                 spawn_blocking(move || parsed(files))
             }
+            BundleLocation::Package(package) => return Err(without_catalog(&package)),
             BundleLocation::Local(path) => {
                 spawn_blocking(move || load(&path).map_err(lines).and_then(parsed))
             }

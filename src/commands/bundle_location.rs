@@ -5,9 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::anyhow;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use oci::ImageReference;
-use windlass_object::text::OneLine;
+use windlass_object::{rfc1123::is_label, text::OneLine};
 
 /// Where a bundle is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +17,14 @@ pub(super) enum BundleLocation {
     Local(PathBuf),
     /// An image, with its registry.
     Image(ImageReference),
+    /// A package, by its name: only a catalog knows more.
+    Package(String),
 }
 
 /// How a location is parsed: what is there, `-` and what begins with `.` or `/` is of this machine; all else is an image, which must
-/// name its registry.
+/// name its registry, or the name of a package.
 pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
-    OsStringValueParser::new().try_map(|text| BundleLocation::of(&text, |path| path.exists()))
+    OsStringValueParser::new().try_map(|text| BundleLocation::of(&text, Path::exists))
 }
 
 // === impl BundleLocation ===
@@ -32,6 +35,9 @@ impl BundleLocation {
         let is_path = text == "-" || text.as_encoded_bytes().starts_with(b".") || path.is_absolute();
         if is_path || exists(path) {
             return Ok(Self::Local(path.to_owned()));
+        }
+        if let Some(name) = text.to_str().filter(|text| is_label(text)) {
+            return Ok(Self::Package(name.to_owned()));
         }
         let said = OneLine(&text.to_string_lossy()).to_string();
         let Some(text) = text.to_str() else {
@@ -45,6 +51,14 @@ impl BundleLocation {
             Err(error) => Err(format!("{said} not found, and it is not an image: {error}")),
         }
     }
+}
+
+/// What is said where the name of a package is not enough.
+pub(super) fn without_catalog(package: &str) -> anyhow::Error {
+    anyhow!(
+        "{package} not found, and it is not an image with its registry: write ./{package} or REGISTRY/{package}, or name a \
+         catalog for `windlass install` with --catalog"
+    )
 }
 
 #[cfg(test)]
@@ -67,12 +81,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_be_that_of_a_package() {
+        assert_eq!(of("widgets"), Ok(BundleLocation::Package("widgets".to_owned())));
+        let said = without_catalog("widgets").to_string();
+        assert!(
+            said.starts_with(
+                "widgets not found, and it is not an image with its registry: write ./widgets or"
+            )
+        );
+    }
+
+    #[test]
     fn what_is_neither_is_refused_with_what_to_write() {
         for (text, words) in [
-            (
-                "bundle",
-                "bundle not found, and it is not an image with its registry: write ./bundle or REGISTRY/bundle",
-            ),
             (
                 "team/app:v1",
                 "team/app:v1 not found, and it is not an image with its registry: write",

@@ -10,8 +10,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use super::{
-    bundle_images, certs, check, completions, history, hooks, install, interpret, man, manifests, policy,
-    render, report, rollback, rotate, run, status, uninstall,
+    bundle_images, catalog, certs, check, completions, history, hooks, install, interpret, man, manifests,
+    policy, render, report, rollback, rotate, run, status, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -29,7 +29,8 @@ enum Command {
     Check(check::Args),
     Render(render::Args),
     Bundle(bundle_images::Args),
-    Install(install::Args),
+    Catalog(catalog::Args),
+    Install(Box<install::Args>),
     Uninstall(uninstall::Args),
     Status(status::Args),
     History(history::Args),
@@ -81,6 +82,7 @@ impl Cli {
                 Command::Check(args) => args.run().await,
                 Command::Render(args) => args.run().await,
                 Command::Bundle(args) => args.run().await,
+                Command::Catalog(args) => args.run().await,
                 Command::Install(args) => args.run().await,
                 Command::Uninstall(args) => args.run().await,
                 Command::Status(args) => args.run().await,
@@ -131,6 +133,20 @@ mod tests {
             (&["certs", "-n", "ns", "-o", "json"], true),
             (&["rotate", "ns/name", "--ca", "--reason", "why", "--wait"], true),
             (&["rotate", "name"], false),
+            (&["catalog", "list", "--catalog", "c", "-o", "json"], true),
+            (
+                &["catalog", "path", "p", "--catalog", "c", "--version", ">=1.2 <2"],
+                true,
+            ),
+            (
+                &["catalog", "path", "p", "--catalog", "c", "--version", "newest"],
+                false,
+            ),
+            (
+                &["catalog", "path", "p", "--catalog", "c", "--from-name", "p.v1"],
+                false,
+            ),
+            (&["catalog", "list"], false),
             (&["hooks", "list", "-o", "json"], true),
             (
                 &[

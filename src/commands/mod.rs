@@ -4,6 +4,7 @@ mod arguments;
 mod bundle;
 mod bundle_images;
 mod bundle_location;
+mod catalog;
 mod certs;
 mod check;
 mod cli;

@@ -12,6 +12,7 @@ const PURE: &[&str] = &[
     "bundle",
     "crd",
     "trust",
+    "catalog",
     "interpreter",
     "json-path",
     "oci",
@@ -19,6 +20,7 @@ const PURE: &[&str] = &[
     "policy-cue",
     "runtime-hooks",
     "structural-schema",
+    "version-range",
 ];
 
 /// What none of them may be made of, not even by what it depends on.
@@ -135,7 +137,7 @@ fn pure_crates_are_made_of_nothing_that_does_io() {
             String::from_utf8_lossy(&output.stderr)
         );
         let packages: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-        assert!(packages.contains(&"serde_json"), "{name}: {tree}");
+        assert!(packages.len() > 1, "each depends on something, {name}: {tree}");
         for forbidden in FORBIDDEN {
             assert!(!packages.contains(forbidden), "{name} depends on {forbidden}");
         }

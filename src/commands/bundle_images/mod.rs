@@ -8,4 +8,4 @@ mod registry;
 mod show;
 
 pub(super) use command::Args;
-pub(super) use registry::RegistryArgs;
+pub(super) use registry::{RegistryArgs, explained, reference};

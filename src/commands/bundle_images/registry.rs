@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use oci::{ImageReference, RegistryClient, RegistryCredentials, RegistryError};
+use oci::{ImageReference, RegistryClient, RegistryCredentials, RegistryError, RegistryOptions};
 use windlass_bundle::Files;
 use windlass_operator::bundle_deployment::image_files;
 
@@ -37,7 +37,7 @@ pub(in crate::commands) struct PulledFiles {
 /// # Errors
 ///
 /// When `text` is no reference.
-pub(super) fn reference(text: &str) -> Result<ImageReference, String> {
+pub(in crate::commands) fn reference(text: &str) -> Result<ImageReference, String> {
     text.parse()
         .map_err(|error: oci::reference::ReferenceError| error.to_string())
 }
@@ -50,8 +50,20 @@ impl RegistryArgs {
     /// # Errors
     ///
     /// When a file that was given cannot be used.
-    pub(super) fn client(&self) -> anyhow::Result<RegistryClient> {
+    pub(in crate::commands) fn client(&self) -> anyhow::Result<RegistryClient> {
         Ok(RegistryClient::new(self.access.options()?)?)
+    }
+
+    /// A client that takes images of up to `largest` bytes.
+    ///
+    /// # Errors
+    ///
+    /// When a file that was given cannot be used.
+    pub(in crate::commands) fn client_for(&self, largest: u64) -> anyhow::Result<RegistryClient> {
+        Ok(RegistryClient::new(RegistryOptions {
+            largest_image: largest,
+            ..self.access.options()?
+        })?)
     }
 
     /// What registries are shown: nothing where there is no file, unless one was asked for.
@@ -59,7 +71,7 @@ impl RegistryArgs {
     /// # Errors
     ///
     /// When the file cannot be read, or is not what it is to be.
-    pub(super) fn credentials(&self) -> anyhow::Result<RegistryCredentials> {
+    pub(in crate::commands) fn credentials(&self) -> anyhow::Result<RegistryCredentials> {
         let named = self.authfile.clone().or_else(|| path_in("REGISTRY_AUTH_FILE"));
         let is_asked = named.is_some();
         let mut credentials = RegistryCredentials::default();
@@ -97,7 +109,7 @@ impl RegistryArgs {
 }
 
 /// Why an image cannot be pulled or pushed, and what its user can do about it.
-pub(super) fn explained(
+pub(in crate::commands) fn explained(
     what: &str,
     image: &ImageReference,
     credentials: &RegistryCredentials,

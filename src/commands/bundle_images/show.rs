@@ -15,7 +15,7 @@ use super::{
 use crate::{
     commands::{
         bundle::load,
-        bundle_location::{self, BundleLocation},
+        bundle_location::{self, BundleLocation, without_catalog},
     },
     terminal::{Format, print},
 };
@@ -61,6 +61,7 @@ impl Args {
                 (Ok(files), Some(image))
             }
             BundleLocation::Local(path) => (load(path), None),
+            BundleLocation::Package(package) => return Err(without_catalog(package)),
         };
         match files.and_then(|files| shown(&files, image)) {
             Ok(bundle) => {

@@ -18,6 +18,7 @@ use super::{
         arguments,
         bundle::{ConversionArg, InstallArgs, ReadBundle},
         bundle_location::BundleLocation,
+        catalog::CatalogSelection,
         cluster::{ClusterArgs, OperatorArgs, explained, typed},
         follow::{WaitArgs, follow},
         missing_rights,
@@ -44,7 +45,10 @@ use crate::terminal::Progress;
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct Args {
     #[command(flatten)]
-    install: InstallArgs,
+    pub(super) install: InstallArgs,
+
+    #[command(flatten)]
+    pub(super) catalog: CatalogSelection,
 
     /// Let the operator watch all namespaces, although the installed one watches only some.
     #[arg(long, conflicts_with = "watch_namespaces")]
@@ -52,7 +56,7 @@ pub(in crate::commands) struct Args {
 
     /// Name of the BundleDeployment [default: the package of the bundle].
     #[arg(long, value_parser = arguments::bundle_deployment)]
-    name: Option<String>,
+    pub(super) name: Option<String>,
 
     /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects [default: strict].
     #[arg(long, value_enum)]
@@ -89,20 +93,20 @@ pub(in crate::commands) struct Args {
     /// Only show what the install would create, change and remove, what would be refused, and which rights it would
     /// grant. Writes nothing; exits 1 if the install would be refused.
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 
     /// File, or folder of files, with policies that would be in the cluster, too, or be changed; can be repeated.
     #[arg(long, value_name = "FILE", requires = "dry_run")]
     policy: Vec<PathBuf>,
 
     #[command(flatten)]
-    waiting: WaitArgs,
+    pub(super) waiting: WaitArgs,
 
     #[command(flatten)]
     operator: OperatorArgs,
 
     #[command(flatten)]
-    cluster: ClusterArgs,
+    pub(super) cluster: ClusterArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -132,6 +136,14 @@ impl Args {
     ///
     /// When the cluster does not take it; what is wrong with the bundle is printed and in the exit code.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        if self.catalog.is_there() {
+            return self.install_from_catalog().await;
+        }
+        self.install_bundle().await
+    }
+
+    /// Installs the bundle, wherever it is.
+    pub(super) async fn install_bundle(&self) -> anyhow::Result<ExitCode> {
         let namespace = &self.operator.operator_namespace;
         if self.install.namespace == *namespace {
             bail!(
@@ -262,6 +274,7 @@ impl Args {
             (_, Some(read)) => read.bundle.csv().name().to_owned(),
             (BundleLocation::Image(image), None) => image.to_string(),
             (BundleLocation::Local(path), None) => path.display().to_string(),
+            (BundleLocation::Package(package), None) => package.clone(),
         }
     }
 

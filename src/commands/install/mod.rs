@@ -12,6 +12,7 @@
 mod command;
 mod dry_run;
 mod explained;
+mod from_catalog;
 mod outcome;
 mod parts;
 mod source;

@@ -7,7 +7,7 @@ use windlass_bundle::Files;
 use windlass_object::{ObjectKey, names, object};
 
 use super::parts::Parts;
-use crate::commands::bundle_location::BundleLocation;
+use crate::commands::bundle_location::{BundleLocation, without_catalog};
 
 /// From where the operator gets a bundle.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ impl InstallSource {
                 Ok(Self::Parts(Parts::of(deployment, namespace, files)?))
             }
             (BundleLocation::Local(path), None) => bail!("{} was not read", path.display()),
+            (BundleLocation::Package(package), _) => Err(without_catalog(package)),
         }
     }
 

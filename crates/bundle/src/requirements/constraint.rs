@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use version_range::{Version, VersionRange};
+
 use super::cel_rule::CelRule;
-use crate::upgrade::{Version, VersionRange};
 
 /// A kind in one version of its group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,13 +1,13 @@
 //! One dependency: from the JSON of `dependencies.yaml`, or of a property, to a constraint.
 
 use serde_json::Value;
+use version_range::VersionRange;
 use windlass_object::{JsonPath, object};
 
 use super::{
     cel_rule::CelRule,
     constraint::{Dependency, RequiredApi, RequiredPackage, Requirement},
 };
-use crate::upgrade::VersionRange;
 
 /// How deep constraints may be nested in each other; published ones are two deep.
 const DEPTH: usize = 16;

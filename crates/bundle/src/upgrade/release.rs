@@ -4,8 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::{range::VersionRange, version::Version};
 use crate::parse::ClusterServiceVersion;
+use version_range::{Version, VersionRange};
 
 /// Identity of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod any_certificate;
 mod challenge;
 mod error;
 mod http_clients;
+mod open_image;
 mod options;
 mod proxy_connector;
 mod pull;
@@ -21,6 +22,7 @@ mod token;
 mod upload_body;
 
 pub use error::{LocationFailure, RegistryError};
+pub use open_image::{LayerReader, OpenImage};
 pub use options::RegistryOptions;
 pub use pull::PulledImage;
 pub use registry_client::RegistryClient;

@@ -64,6 +64,23 @@ impl PulledImage {
 impl RegistrySession {
     /// All of the image.
     pub(super) async fn pull(&mut self) -> Result<PulledImage, RegistryError> {
+        let (digest, manifest) = self.image_manifest().await?;
+        let config = self.blob("configuration", &manifest.config).await?;
+        let mut layers = Vec::with_capacity(manifest.layers.len());
+        for layer in &manifest.layers {
+            layers.push(self.blob("layer", layer).await?);
+        }
+        Ok(PulledImage {
+            location: self.image.clone(),
+            digest,
+            manifest,
+            config,
+            layers,
+        })
+    }
+
+    /// The manifest of the image for our architecture, and the digest of what its tag led to.
+    pub(super) async fn image_manifest(&mut self) -> Result<(ContentDigest, ImageManifest), RegistryError> {
         let (digest, mut document) = self.named_document().await?;
         for _ in 0..INDEXES {
             let ManifestDocument::Index(index) = &document else {
@@ -85,18 +102,7 @@ impl RegistrySession {
                 limit: self.options.largest_image,
             });
         }
-        let config = self.blob("configuration", &manifest.config).await?;
-        let mut layers = Vec::with_capacity(manifest.layers.len());
-        for layer in &manifest.layers {
-            layers.push(self.blob("layer", layer).await?);
-        }
-        Ok(PulledImage {
-            location: self.image.clone(),
-            digest,
-            manifest,
-            config,
-            layers,
-        })
+        Ok((digest, manifest))
     }
 
     /// The digest that the image has, without the image: registries do not count that as a pull.
@@ -190,7 +196,7 @@ impl RegistrySession {
         ManifestDocument::parse(content, media_type).map_err(|cause| self.unusable(cause))
     }
 
-    async fn blob(&mut self, kind: &str, descriptor: &Descriptor) -> Result<Bytes, RegistryError> {
+    pub(super) async fn blob(&mut self, kind: &str, descriptor: &Descriptor) -> Result<Bytes, RegistryError> {
         let Descriptor { digest, size, .. } = descriptor;
         let what = format!("{kind} {digest}");
         let request = RegistryRequest::new(Method::GET, format!("blobs/{digest}"), what);

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::{
-    LocationFailure, PulledImage, RegistryError, RegistryOptions, http_clients::HttpClients,
+    LocationFailure, OpenImage, PulledImage, RegistryError, RegistryOptions, http_clients::HttpClients,
     session::RegistrySession,
 };
 use crate::{
@@ -49,6 +49,20 @@ impl RegistryClient {
         credentials: &RegistryCredentials,
     ) -> Result<PulledImage, RegistryError> {
         self.anywhere(image, credentials, |session| session.pull().boxed())
+            .await
+    }
+
+    /// An image of which no layer was asked for yet: they can be read as they come.
+    ///
+    /// # Errors
+    ///
+    /// Why no location has it.
+    pub async fn open(
+        &self,
+        image: &ImageReference,
+        credentials: &RegistryCredentials,
+    ) -> Result<OpenImage, RegistryError> {
+        self.anywhere(image, credentials, |session| session.open().boxed())
             .await
     }
 

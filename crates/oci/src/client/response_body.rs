@@ -25,7 +25,7 @@ const ERROR_BYTES: u64 = 16 << 10;
 // === impl ResponseBody ===
 
 impl ResponseBody {
-    async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             let frame = match tokio::time::timeout(self.idle_timeout, self.body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,

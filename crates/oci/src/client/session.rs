@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// What is known of a registry while an image is pulled from it or pushed to it.
+#[derive(Clone)]
 pub(super) struct RegistrySession {
     pub(super) clients: HttpClients,
     pub(super) options: Arc<RegistryOptions>,

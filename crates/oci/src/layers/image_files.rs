@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
 };
 
-use tar::{Archive, EntryType};
+use tar::{Archive, Entry, EntryType};
 
 use super::{
     LayerError,
@@ -55,13 +55,13 @@ struct Layer {
 pub const RATIO: u64 = 200;
 
 /// So many bytes are unpacked whatever the ratio.
-const RATIO_FREE: u64 = 4 << 20;
+pub(super) const RATIO_FREE: u64 = 4 << 20;
 
 /// How many links are followed, one after the other.
 const LINKS: usize = 40;
 
-const WHITEOUT: &str = ".wh.";
-const OPAQUE: &str = ".wh..wh..opq";
+pub(super) const WHITEOUT: &str = ".wh.";
+pub(super) const OPAQUE: &str = ".wh..wh..opq";
 
 // === impl ImageFiles ===
 
@@ -185,18 +185,7 @@ impl ImageFiles {
                     limit: self.limits.entries,
                 });
             }
-            let written =
-                String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| LayerError::Name {
-                    layer: layer_name(),
-                    path: String::from_utf8_lossy(error.as_bytes()).into_owned(),
-                })?;
-            let path = (!written.starts_with('/'))
-                .then(|| inside("", &written))
-                .flatten()
-                .ok_or_else(|| LayerError::PathOutside {
-                    layer: layer_name(),
-                    path: written.clone(),
-                })?;
+            let path = path_of(name, &entry)?;
             if !self.is_wanted(&path) {
                 continue;
             }
@@ -297,4 +286,18 @@ impl ImageFiles {
         };
         (is_alone && path == OPAQUE) || self.folders.iter().any(|folder| folder == top)
     }
+}
+
+/// The path of what is in an archive, from the root of the image.
+pub(super) fn path_of<R: Read>(layer: &str, entry: &Entry<'_, R>) -> Result<String, LayerError> {
+    let written = String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| LayerError::Name {
+        layer: layer.to_owned(),
+        path: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })?;
+    let is_absolute = written.starts_with('/');
+    let path = inside("", &written).filter(|_| !is_absolute);
+    path.ok_or_else(|| LayerError::PathOutside {
+        layer: layer.to_owned(),
+        path: written,
+    })
 }

@@ -2,6 +2,7 @@
 
 mod error;
 mod image_files;
+mod image_scan;
 mod limited;
 mod packing;
 mod paths;
@@ -12,3 +13,4 @@ mod tests;
 
 pub use error::LayerError;
 pub use image_files::{ImageFiles, LayerLimits, RATIO};
+pub use image_scan::ImageScan;

@@ -1,6 +1,6 @@
 //! How a layer's tar archive is packed.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use flate2::read::MultiGzDecoder;
 
@@ -34,11 +34,11 @@ impl Packing {
     }
 
     /// The archive in `content`: of all members of gzip and all frames of zstd, as many as there are one after the other.
-    pub(super) fn unpack(self, content: &[u8]) -> Box<dyn Read + '_> {
+    pub(super) fn unpack<'a>(self, content: impl Read + 'a) -> Box<dyn Read + 'a> {
         match self {
             Self::Plain => Box::new(content),
             Self::Gzip => Box::new(MultiGzDecoder::new(content)),
-            Self::Zstd => Box::new(ZstdFrames::new(content)),
+            Self::Zstd => Box::new(ZstdFrames::new(BufReader::new(content))),
         }
     }
 }

@@ -332,3 +332,146 @@ proptest! {
         prop_assert_eq!(files, model);
     }
 }
+
+/// What a scan of a folder gives away, and whether it was complete before the lowest layer.
+fn scan(folder: &str, layers: &[&[Entry<'_>]]) -> Result<Vec<(String, String)>, String> {
+    let mut scan = ImageScan::new(folder, LIMITS);
+    let mut found = Vec::new();
+    for (index, entries) in layers.iter().enumerate().rev() {
+        let archive = gzip(&tar_of(entries));
+        let mut each = |path: &str, content: &mut dyn std::io::Read| {
+            let mut text = String::new();
+            content.read_to_string(&mut text)?;
+            found.push((path.to_owned(), text));
+            Ok(())
+        };
+        let size = archive.len() as u64;
+        scan.read(
+            &index.to_string(),
+            LAYER_GZIP,
+            size,
+            archive.as_slice(),
+            &mut each,
+        )
+        .map_err(|error| error.to_string())?;
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[test]
+fn a_scan_sees_what_layers_make() {
+    let folder = |path| (path, EntryType::Directory, "");
+    let found = scan(
+        "configs",
+        &[
+            &[
+                folder("configs"),
+                file("configs/a/catalog.json", "old a"),
+                file("configs/b/catalog.json", "old b"),
+                file("configs/c/catalog.json", "c"),
+                file("configs/d", "old d"),
+                file("tmp/cache", "other"),
+            ],
+            &[
+                file("configs/a/catalog.json", "a"),
+                file("configs/.wh.b", ""),
+                file("configs/d/catalog.json", "d"),
+                file("configs/e/.wh..wh..opq", ""),
+            ],
+        ],
+    );
+    let expected = pairs(&[
+        ("a/catalog.json", "a"),
+        ("c/catalog.json", "c"),
+        ("d/catalog.json", "d"),
+    ]);
+    assert_eq!(found, expected);
+    let opaque: &[Entry<'_>] = &[file("configs/.wh..wh..opq", ""), file("configs/a", "a")];
+    assert_eq!(
+        scan("configs", &[&[file("configs/b", "b")], opaque]),
+        pairs(&[("a", "a")])
+    );
+    let removed: &[Entry<'_>] = &[file(".wh.configs", "")];
+    assert_eq!(scan("configs", &[&[file("configs/b", "b")], removed]), pairs(&[]));
+}
+
+#[test]
+fn a_scan_refuses_what_it_cannot_follow() {
+    let link = ("configs/a", EntryType::Symlink, "../b");
+    let error = scan("configs", &[&[link]]).unwrap_err();
+    assert_eq!(
+        error,
+        "configs/a is a link to \"../b\", which is not a file in the image's configs"
+    );
+    assert!(scan("configs", &[&[("configs", EntryType::Symlink, "b")]]).is_err());
+    assert_eq!(
+        scan("configs", &[&[("other", EntryType::Symlink, "b")]]),
+        pairs(&[])
+    );
+    assert!(
+        scan("configs", &[&[file("../a", "")]])
+            .unwrap_err()
+            .contains("leads out of the image")
+    );
+    let bomb = "0".repeat(9 << 20);
+    assert!(scan("configs", &[&[file("other", &bomb)]]).is_err());
+}
+
+#[test]
+fn names_of_a_scan_are_not_read_into_memory_without_end() {
+    let mut archive = Builder::new(Vec::new());
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::GNULongName);
+    let name = vec![b'a'; 3 << 20];
+    header.set_size(name.len() as u64);
+    header.set_cksum();
+    archive.append(&header, name.as_slice()).unwrap();
+    let archive = archive.into_inner().unwrap();
+    let mut scan = ImageScan::new("configs", LIMITS);
+    let error = scan.read(
+        "0",
+        PLAIN,
+        archive.len() as u64,
+        archive.as_slice(),
+        &mut |_, _| Ok(()),
+    );
+    assert!(error.unwrap_err().to_string().contains("more than 1 MiB"));
+}
+
+proptest! {
+    #[test]
+    fn a_scan_finds_what_the_files_are(
+        layers in collection::vec(collection::vec(("[ab](/[ab])?", "[a-z]{0,3}", any::<bool>()), 0..5), 1..4),
+    ) {
+        let layers: Vec<Vec<(String, String)>> = layers
+            .into_iter()
+            .map(|layer| {
+                let mut entries: Vec<(String, String)> = Vec::new();
+                for (path, content, is_whiteout) in layer {
+                    let path = match (is_whiteout, path.rsplit_once('/')) {
+                        (true, Some((folder, file))) => format!("manifests/{folder}/.wh.{file}"),
+                        (true, None) => format!("manifests/.wh.{path}"),
+                        (false, _) => format!("manifests/{path}"),
+                    };
+                    // Nothing twice in a layer, and nothing below a file: `ImageFiles` refuses that.
+                    let clashes = |(other, _): &(String, String)| {
+                        *other == path || other.starts_with(&format!("{path}/")) || path.starts_with(&format!("{other}/"))
+                    };
+                    if !entries.iter().any(clashes) {
+                        entries.push((path, content));
+                    }
+                }
+                entries
+            })
+            .collect();
+        let borrowed: Vec<Vec<Entry<'_>>> =
+            layers.iter().map(|layer| layer.iter().map(|(path, content)| file(path, content)).collect()).collect();
+        let slices: Vec<&[Entry<'_>]> = borrowed.iter().map(Vec::as_slice).collect();
+        if let Ok(expected) = flatten(&slices) {
+            let found = scan("manifests", &slices).unwrap();
+            let found: Vec<_> = found.into_iter().map(|(path, content)| (format!("manifests/{path}"), content)).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Frames of zstd, one after the other (RFC 8878 §3.1).
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::{
     BlockDecodingStrategy, FrameDecoder,
@@ -8,8 +8,8 @@ use ruzstd::decoding::{
 };
 
 /// What all frames hold together. Skippable ones, in which zstd:chunked keeps its table of contents, hold nothing.
-pub(super) struct ZstdFrames<'a> {
-    rest: &'a [u8],
+pub(super) struct ZstdFrames<R> {
+    rest: R,
     decoder: FrameDecoder,
     state: State,
 }
@@ -27,8 +27,8 @@ const WINDOW: u64 = 8 << 20;
 
 // === impl ZstdFrames ===
 
-impl<'a> ZstdFrames<'a> {
-    pub(super) fn new(content: &'a [u8]) -> Self {
+impl<R: BufRead> ZstdFrames<R> {
+    pub(super) fn new(content: R) -> Self {
         let mut decoder = FrameDecoder::new();
         // It is allocated as the header of a frame says.
         decoder.set_max_window_size(WINDOW);
@@ -46,9 +46,11 @@ impl<'a> ZstdFrames<'a> {
             Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                 length, ..
             })) => {
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                let cut_off = || io::Error::new(io::ErrorKind::UnexpectedEof, "a skippable frame is cut off");
-                self.rest = self.rest.get(length..).ok_or_else(cut_off)?;
+                let length = u64::from(length);
+                if io::copy(&mut (&mut self.rest).take(length), &mut io::sink())? < length {
+                    let problem = "a skippable frame is cut off";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+                }
                 self.state = State::Between;
             }
             Err(
@@ -74,14 +76,14 @@ impl<'a> ZstdFrames<'a> {
     }
 }
 
-impl Read for ZstdFrames<'_> {
+impl<R: BufRead> Read for ZstdFrames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
         loop {
             match self.state {
-                State::Between if self.rest.is_empty() => return Ok(0),
+                State::Between if self.rest.fill_buf()?.is_empty() => return Ok(0),
                 State::Start | State::Between => self.begin()?,
                 State::Inside if self.decoder.can_collect() > 0 => return self.decoder.read(buffer),
                 State::Inside if self.decoder.is_finished() => self.end()?,

@@ -9,6 +9,7 @@ mod mirrors;
 mod pulling;
 mod pushing;
 mod redirects;
+mod streaming;
 mod tls;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -223,7 +223,7 @@ pub(super) async fn the_command_installs_from_an_image_and_from_a_folder(
 }
 
 /// The operator, trusting the registry and looking often where tags lead.
-fn trusting(cluster: &TestCluster, authority: &TestAuthority) -> anyhow::Result<OperatorProcess> {
+pub(super) fn trusting(cluster: &TestCluster, authority: &TestAuthority) -> anyhow::Result<OperatorProcess> {
     let file = cluster.operator.bundle_dir.join(AUTHORITIES);
     fs::write(&file, authority.pem())?;
     let mut operator = cluster.operator.clone();
@@ -238,7 +238,7 @@ fn trusting(cluster: &TestCluster, authority: &TestAuthority) -> anyhow::Result<
 }
 
 /// A sample bundle as an image.
-fn packed(bundle: &str) -> anyhow::Result<PackedImage> {
+pub(super) fn packed(bundle: &str) -> anyhow::Result<PackedImage> {
     let files = windlass_bundle::sources::load(&sample::bundle(bundle))?;
     Ok(PackedImage::new(&files, &BTreeMap::new())?)
 }

@@ -10,6 +10,7 @@ mod adoption;
 mod asked_webhooks;
 mod blocking;
 mod callers;
+mod catalogs;
 mod cert_manager;
 mod changes;
 mod claims;
@@ -224,6 +225,7 @@ scenarios! {
     revisions::a_source_that_is_gone_takes_nothing_along,
     revisions::a_pinned_source_gives_nothing_else,
     revisions::the_command_goes_back_to_an_earlier_revision,
+    catalogs::the_command_follows_the_path_of_a_catalog,
     images::a_bundle_in_an_image_needs_no_registry_once_it_is_recorded,
     images::an_image_that_cannot_be_pulled_leaves_what_is_installed,
     images::the_command_installs_from_an_image_and_from_a_folder,

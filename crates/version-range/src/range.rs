@@ -14,12 +14,12 @@ use super::Version;
 
 /// A set of versions.
 #[derive(Clone, Debug)]
-pub(crate) struct VersionRange(Vec<Vec<Condition>>);
+pub struct VersionRange(Vec<Vec<Condition>>);
 
 #[derive(Clone, Debug)]
 struct Condition {
     operator: Operator,
-    operand: Operand,
+    operand: RangeOperand,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ enum Operator {
 
 /// The versions from `first` on, up to `end`: one version, or all that a wildcard stands for.
 #[derive(Clone, Debug)]
-enum Operand {
+enum RangeOperand {
     One(Version),
     Many {
         first: Version,
@@ -47,12 +47,12 @@ enum Operand {
 
 impl VersionRange {
     /// Reads a range; `None` when it is none.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         text.split("||").map(all).collect::<Option<_>>().map(Self)
     }
 
     /// Whether `version` is in the range.
-    pub(crate) fn contains(&self, version: &Version) -> bool {
+    pub fn contains(&self, version: &Version) -> bool {
         self.0
             .iter()
             .any(|all| all.iter().all(|condition| condition.holds(version)))
@@ -64,11 +64,11 @@ impl VersionRange {
 impl Condition {
     fn holds(&self, version: &Version) -> bool {
         let below = match &self.operand {
-            Operand::One(operand) | Operand::Many { first: operand, .. } => version < operand,
+            RangeOperand::One(operand) | RangeOperand::Many { first: operand, .. } => version < operand,
         };
         let above = match &self.operand {
-            Operand::One(operand) => version > operand,
-            Operand::Many { end, .. } => end.as_ref().is_some_and(|end| version >= end),
+            RangeOperand::One(operand) => version > operand,
+            RangeOperand::Many { end, .. } => end.as_ref().is_some_and(|end| version >= end),
         };
         match self.operator {
             Operator::Less => below,
@@ -81,9 +81,9 @@ impl Condition {
     }
 }
 
-// === impl Operand ===
+// === impl RangeOperand ===
 
-impl Operand {
+impl RangeOperand {
     fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
         let is_wild = |part: &&str| matches!(*part, "x" | "X" | "*");
@@ -135,7 +135,7 @@ fn all(text: &str) -> Option<Vec<Condition>> {
         let (operand, after) = after.split_at(end);
         conditions.push(Condition {
             operator,
-            operand: Operand::parse(operand)?,
+            operand: RangeOperand::parse(operand)?,
         });
         rest = after.trim_start();
     }

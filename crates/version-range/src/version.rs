@@ -1,6 +1,6 @@
 //! Versions of bundles, read and ordered as OLM does.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, fmt};
 
 /// A semantic version. Build metadata has no part in the order (Semantic Versioning 2.0.0, item 10).
 #[derive(Clone, Debug)]
@@ -32,8 +32,44 @@ impl Version {
     }
 
     /// The version of three numbers.
-    pub(super) fn of(major: u64, minor: u64, patch: u64) -> Self {
+    pub(crate) fn of(major: u64, minor: u64, patch: u64) -> Self {
         Self(semver::Version::new(major, minor, patch))
+    }
+
+    /// The first prerelease of three numbers: all others of them are behind it.
+    pub(crate) fn before(major: u64, minor: u64, patch: u64) -> Self {
+        let mut version = semver::Version::new(major, minor, patch);
+        // The least identifier (Semantic Versioning 2.0.0, item 11.4).
+        version.pre = semver::Prerelease::new("0").unwrap_or_default();
+        Self(version)
+    }
+
+    /// A whole version with build metadata, and nothing else; `None` when `text` is something else.
+    pub(crate) fn pinned_build(text: &str) -> Option<Self> {
+        let version = semver::Version::parse(text).ok()?;
+        (!version.build.is_empty()).then_some(Self(version))
+    }
+
+    /// Whether it is a prerelease.
+    pub fn is_prerelease(&self) -> bool {
+        !self.0.pre.is_empty()
+    }
+
+    /// Whether build metadata is alike, too.
+    pub fn is_same_build(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    /// The order in which a catalog's newest is found: of two builds of a version, the one whose metadata is higher is newer, since that
+    /// is where OLM v1 keeps the release of a registry+v1 bundle.
+    pub fn cmp_builds(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

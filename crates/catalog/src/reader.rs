@@ -1,0 +1,416 @@
+//! From streams of blobs to what is kept of them.
+
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use version_range::{Version, VersionRange};
+
+use crate::{
+    blob::{RawBlob, RawText},
+    documents::{Documents, DocumentsError},
+    limits::CatalogLimits,
+    package::{CatalogBundle, CatalogPackage, ChannelEntry, FileBasedCatalog},
+    problem::CatalogProblem,
+};
+
+/// Reads the files of a catalog, one after the other.
+///
+/// It holds one blob at a time. What is wrong with one does not keep the others from being read.
+#[derive(Debug, Default)]
+pub struct CatalogReader {
+    only: Option<String>,
+    limits: CatalogLimits,
+    catalog: FileBasedCatalog,
+    problems: Vec<CatalogProblem>,
+    /// How many problems are not told apart.
+    more_problems: usize,
+    kept: usize,
+}
+
+/// What a catalog holds, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadCatalog {
+    /// What could be read.
+    pub catalog: FileBasedCatalog,
+    /// What is wrong with the rest, and with the channels.
+    pub problems: Vec<CatalogProblem>,
+}
+
+/// A catalog that would not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the names and versions of the catalog have more than {} MiB", .0 >> 20)]
+pub struct TooMuchKept(usize);
+
+/// Where a blob is, and what it is about.
+struct Place<'a> {
+    place: &'a str,
+    package: Option<&'a str>,
+    channel: Option<&'a str>,
+}
+
+// === impl CatalogReader ===
+
+impl CatalogReader {
+    /// A reader that holds no more than `limits` say.
+    pub fn new(limits: CatalogLimits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// Keeps one package alone.
+    #[must_use]
+    pub fn only(self, package: &str) -> Self {
+        Self {
+            only: Some(package.to_owned()),
+            ..self
+        }
+    }
+
+    /// Reads a file, whose name problems carry.
+    ///
+    /// # Errors
+    ///
+    /// When more would be kept than may be; everything else is a problem of the catalog.
+    pub fn read(&mut self, file: &str, stream: impl Read) -> Result<(), TooMuchKept> {
+        let mut documents = Documents::new(stream, self.limits.blob);
+        loop {
+            match documents.next() {
+                Ok(Some(document)) => {
+                    let place = format!("{file}:{}", document.line);
+                    match RawBlob::parse(&document) {
+                        Ok(Some(blob)) => self.add(&place, blob),
+                        Ok(None) => {}
+                        Err(message) => self.report(&Place::of_file(&place), message),
+                    }
+                    if self.kept > self.limits.kept {
+                        return Err(TooMuchKept(self.limits.kept));
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => self.report_documents(file, &error),
+            }
+        }
+    }
+
+    /// What was read, with everything that is wrong with it.
+    pub fn finish(mut self) -> ReadCatalog {
+        let packages = std::mem::take(&mut self.catalog.packages);
+        for package in packages.values() {
+            for problem in package.check() {
+                self.push(problem);
+            }
+        }
+        self.catalog.packages = packages;
+        if self.more_problems > 0 {
+            self.problems.push(CatalogProblem {
+                place: "the catalog".to_owned(),
+                package: None,
+                channel: None,
+                message: format!("{} more problems are not shown", self.more_problems),
+            });
+        }
+        ReadCatalog {
+            catalog: self.catalog,
+            problems: self.problems,
+        }
+    }
+
+    fn add(&mut self, place: &str, blob: RawBlob) {
+        let Some(schema) = blob.schema.text() else {
+            let message = "schema is missing: it says what the blob is, for example olm.bundle";
+            return self.report(&Place::of_file(place), message.to_owned());
+        };
+        match schema {
+            "olm.package" => self.add_package(place, &blob),
+            "olm.channel" => self.add_channel(place, &blob),
+            "olm.bundle" => self.add_bundle(place, &blob),
+            "olm.deprecations" => self.add_deprecations(place, &blob),
+            _ => {}
+        }
+    }
+
+    fn add_package(&mut self, place: &str, blob: &RawBlob) {
+        let at = Place::of_file(place);
+        let name = self.demand(&at, "name", &blob.name);
+        let channel = self.demand(&at, "defaultChannel", &blob.default_channel);
+        let (Some(name), Some(channel)) = (name, channel) else {
+            return;
+        };
+        let at = Place {
+            package: Some(name),
+            ..at
+        };
+        if !self.wants(name) {
+            return;
+        }
+        let description = blob.description.text().unwrap_or_default();
+        self.kept += place.len() + channel.len() + description.len();
+        let package = self.package(name);
+        if package.place.is_empty() {
+            place.clone_into(&mut package.place);
+            channel.clone_into(&mut package.default_channel);
+            description.clone_into(&mut package.description);
+        } else {
+            let message = format!("olm.package is in {} already", package.place);
+            self.report(&at, message);
+        }
+    }
+
+    fn add_channel(&mut self, place: &str, blob: &RawBlob) {
+        let at = Place::of_file(place);
+        let package = self.demand(&at, "package", &blob.package);
+        let at = Place { package, ..at };
+        let name = self.demand(&at, "name", &blob.name);
+        let (Some(package), Some(name)) = (package, name) else {
+            return;
+        };
+        if !self.wants(package) {
+            return;
+        }
+        let at = Place {
+            channel: Some(name),
+            ..at
+        };
+        let Some(items) = blob.entries.as_array().filter(|items| !items.is_empty()) else {
+            return self.report(&at, "entries must be a list of bundles".to_owned());
+        };
+        if let Some(known) = self.package(package).channels.get(name) {
+            let message = format!("the channel is in {} already", known.place);
+            return self.report(&at, message);
+        }
+        let mut entries = std::collections::BTreeMap::new();
+        for (index, item) in items.iter().enumerate() {
+            let mut wrong = |message: String| self.report(&at, format!("entries[{index}]{message}"));
+            let Some((bundle, entry)) = entry(item, &mut wrong) else {
+                continue;
+            };
+            let size = 64 + bundle.len() + entry.skips.iter().map(|skip| skip.len() + 24).sum::<usize>();
+            if entries.insert(bundle.clone(), entry).is_some() {
+                wrong(format!(".name: {bundle} is in the channel already"));
+            }
+            self.kept += size;
+        }
+        self.kept += place.len() + name.len();
+        let channel = self.package(package).channels.entry(name.to_owned()).or_default();
+        place.clone_into(&mut channel.place);
+        channel.entries = entries;
+    }
+
+    fn add_bundle(&mut self, place: &str, blob: &RawBlob) {
+        let at = Place::of_file(place);
+        let package = self.demand(&at, "package", &blob.package);
+        let at = Place { package, ..at };
+        let name = self.demand(&at, "name", &blob.name);
+        let (Some(package), Some(name)) = (package, name) else {
+            return;
+        };
+        if !self.wants(package) {
+            return;
+        }
+        let image = self.demand(&at, &format!("image of {name}"), &blob.image);
+        let version = match blob.versions.as_slice() {
+            [property] => {
+                if property.package.text() != Some(package) {
+                    let message = format!("the property olm.package of {name} names another package");
+                    self.report(&at, message);
+                }
+                let version = self.demand(
+                    &at,
+                    &format!("version in the property olm.package of {name}"),
+                    &property.version,
+                );
+                version.filter(|version| {
+                    let is_version = Version::parse(version).is_some();
+                    if !is_version {
+                        self.report(
+                            &at,
+                            format!("{version:?}, the version of {name}, is not a semantic version"),
+                        );
+                    }
+                    is_version
+                })
+            }
+            several => {
+                let message = format!(
+                    "{name} must have one property olm.package, and has {}",
+                    several.len()
+                );
+                self.report(&at, message);
+                None
+            }
+        };
+        let (Some(image), Some(version)) = (image, version) else {
+            return;
+        };
+        self.kept += 96 + place.len() + name.len() + image.len() + version.len();
+        let bundles = &mut self.package(package).bundles;
+        if let Some(known) = bundles.get(name) {
+            let message = format!("the bundle {name} is in {} already", known.place);
+            return self.report(&at, message);
+        }
+        let bundle = CatalogBundle {
+            place: place.to_owned(),
+            version: version.to_owned(),
+            image: image.to_owned(),
+        };
+        bundles.insert(name.to_owned(), bundle);
+    }
+
+    fn add_deprecations(&mut self, place: &str, blob: &RawBlob) {
+        let at = Place::of_file(place);
+        let Some(package) = self.demand(&at, "package", &blob.package) else {
+            return;
+        };
+        if !self.wants(package) {
+            return;
+        }
+        let at = Place {
+            package: Some(package),
+            ..at
+        };
+        let Some(items) = blob.entries.as_array() else {
+            return self.report(&at, "entries must be a list of deprecations".to_owned());
+        };
+        for (index, item) in items.iter().enumerate() {
+            let schema = item["reference"]["schema"].as_str().unwrap_or_default();
+            let name = item["reference"]["name"].as_str().unwrap_or_default();
+            let message = item["message"].as_str().unwrap_or_default();
+            if message.is_empty() {
+                self.report(&at, format!("entries[{index}].message must be a text"));
+                continue;
+            }
+            self.kept += name.len() + message.len();
+            let deprecations = &mut self.package(package).deprecations;
+            match (schema, name) {
+                ("olm.package", _) => deprecations.package = Some(message.to_owned()),
+                ("olm.channel", name) if !name.is_empty() => {
+                    deprecations.channels.insert(name.to_owned(), message.to_owned());
+                }
+                ("olm.bundle", name) if !name.is_empty() => {
+                    deprecations.bundles.insert(name.to_owned(), message.to_owned());
+                }
+                _ => {
+                    let wanted = "must be a package, or a channel or bundle with its name";
+                    self.report(&at, format!("entries[{index}].reference {wanted}"));
+                }
+            }
+        }
+    }
+
+    fn wants(&self, package: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == package)
+    }
+
+    fn package(&mut self, name: &str) -> &mut CatalogPackage {
+        let kept = &mut self.kept;
+        self.catalog.packages.entry(name.to_owned()).or_insert_with(|| {
+            *kept += name.len() + 256;
+            CatalogPackage {
+                name: name.to_owned(),
+                ..CatalogPackage::default()
+            }
+        })
+    }
+
+    /// The text of a field; that there is none is a problem.
+    fn demand<'a>(&mut self, at: &Place<'_>, field: &str, text: &'a RawText) -> Option<&'a str> {
+        let found = text.text();
+        if found.is_none() {
+            let message = match text {
+                RawText::Other => format!("{field} must be a text"),
+                RawText::Missing | RawText::Text(_) => format!("{field} is missing"),
+            };
+            self.report(at, message);
+        }
+        found
+    }
+
+    fn report_documents(&mut self, file: &str, error: &DocumentsError) {
+        let place = match error.line() {
+            Some(line) => format!("{file}:{line}"),
+            None => file.to_owned(),
+        };
+        self.report(&Place::of_file(&place), error.to_string());
+    }
+
+    fn report(&mut self, at: &Place<'_>, message: String) {
+        // Nobody who asks for one package is told of others.
+        if at.package.is_some_and(|package| !self.wants(package)) {
+            return;
+        }
+        self.push(CatalogProblem {
+            place: at.place.to_owned(),
+            package: at.package.map(str::to_owned),
+            channel: at.channel.map(str::to_owned),
+            message,
+        });
+    }
+
+    fn push(&mut self, problem: CatalogProblem) {
+        if self.problems.len() < self.limits.problems {
+            self.problems.push(problem);
+        } else {
+            self.more_problems += 1;
+        }
+    }
+}
+
+// === impl Place ===
+
+impl<'a> Place<'a> {
+    fn of_file(place: &'a str) -> Self {
+        Self {
+            place,
+            package: None,
+            channel: None,
+        }
+    }
+}
+
+/// An entry of a channel, with its bundle.
+fn entry(item: &Value, wrong: &mut impl FnMut(String)) -> Option<(String, ChannelEntry)> {
+    let mut text = |field: &str| match &item[field] {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        _ => {
+            wrong(format!(".{field} must be a text"));
+            None
+        }
+    };
+    let (name, replaces, skip_range) = (text("name"), text("replaces"), text("skipRange"));
+    if let Some(range) = &skip_range
+        && VersionRange::parse(range).is_none()
+    {
+        wrong(format!(
+            ".skipRange: {range:?} is not a range of versions, for example \">=1.0.0 <1.2.0\""
+        ));
+    }
+    let skips = match &item["skips"] {
+        Value::Null => Vec::new(),
+        Value::Array(skips) if skips.iter().all(Value::is_string) => skips
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        _ => {
+            wrong(".skips must be a list of names".to_owned());
+            Vec::new()
+        }
+    };
+    let Some(name) = name else {
+        wrong(".name is missing".to_owned());
+        return None;
+    };
+    Some((
+        name,
+        ChannelEntry {
+            replaces,
+            skips,
+            skip_range,
+        },
+    ))
+}

@@ -1,0 +1,105 @@
+//! What is said of channels.
+
+use super::{package, problems, read};
+
+fn said(entries: &[(&str, &str)]) -> Vec<String> {
+    problems(&read(&[("widgets.yaml", &package(entries))]))
+}
+
+#[test]
+fn a_sound_channel_has_one_head() {
+    let text = package(&[
+        ("1.0.0", ""),
+        ("1.1.0", "replaces: widgets.v1.0.0"),
+        ("1.1.1", "replaces: widgets.v1.0.0"),
+        ("1.2.0", "replaces: widgets.v1.1.1, skips: [widgets.v1.1.0]"),
+    ]);
+    let read = read(&[("widgets.yaml", &text)]);
+    assert_eq!(problems(&read), [""; 0]);
+    let package = &read.catalog.packages["widgets"];
+    assert_eq!(package.channels["stable"].heads(), ["widgets.v1.2.0"]);
+    let newest: Vec<_> = package
+        .newest_first("stable")
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(
+        newest,
+        [
+            "widgets.v1.2.0",
+            "widgets.v1.1.1",
+            "widgets.v1.1.0",
+            "widgets.v1.0.0"
+        ]
+    );
+}
+
+#[test]
+fn what_a_channel_no_longer_has_may_be_replaced() {
+    assert_eq!(
+        said(&[("1.1.0", "replaces: widgets.v1.0.0, skips: [widgets.v0.9.0]")]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn broken_channels_are_named() {
+    let at = "widgets.yaml:3: package widgets: channel stable: ";
+    for (entries, message) in [
+        (
+            &[("1.0.0", ""), ("1.1.0", "")][..],
+            "there are several heads, which no other bundle replaces or skips: widgets.v1.0.0, widgets.v1.1.0",
+        ),
+        (
+            &[
+                ("1.0.0", "replaces: widgets.v1.1.0"),
+                ("1.1.0", "replaces: widgets.v1.0.0"),
+            ],
+            "bundles replace each other in a circle: widgets.v1.0.0, widgets.v1.1.0",
+        ),
+        (
+            &[("1.0.0", "replaces: widgets.v1.0.0")],
+            "bundles replace each other in a circle: widgets.v1.0.0",
+        ),
+        (
+            &[
+                ("1.0.0", "skips: [widgets.v1.1.0]"),
+                ("1.1.0", "replaces: widgets.v1.0.0"),
+            ],
+            "every bundle is replaced or skipped by another: none is the head",
+        ),
+        (
+            &[
+                ("1.0.0", "replaces: widgets.v0.9.0"),
+                ("1.1.0", "skips: [widgets.v1.2.0]"),
+                ("1.2.0", "replaces: widgets.v1.0.0"),
+            ],
+            "no chain of replacements from the head widgets.v1.1.0 leads to widgets.v1.0.0",
+        ),
+    ] {
+        assert_eq!(said(entries), [format!("{at}{message}")], "{entries:?}");
+    }
+}
+
+#[test]
+fn a_package_has_what_it_is_made_of() {
+    let channel = "schema: olm.channel\npackage: widgets\nname: stable\nentries: [{name: widgets.v1.0.0}]\n";
+    assert_eq!(
+        problems(&read(&[("a.yaml", channel)])),
+        [
+            "a.yaml:1: package widgets: channel stable: olm.bundle is missing, or cannot be used, of widgets.v1.0.0",
+            "a.yaml:1: package widgets: olm.package is missing",
+        ]
+    );
+    let stray = package(&[("1.0.0", "")]).replace(
+        "entries: [{name: widgets.v1.0.0, }]",
+        "entries: [{name: widgets.v2.0.0}]",
+    );
+    assert_eq!(
+        problems(&read(&[("b.yaml", &stray)])),
+        [
+            "b.yaml:3: package widgets: channel stable: olm.bundle is missing, or cannot be used, of widgets.v2.0.0",
+            "b.yaml:4: package widgets: the bundle widgets.v1.0.0 is in no channel",
+        ]
+    );
+}

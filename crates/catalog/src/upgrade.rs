@@ -1,0 +1,365 @@
+//! The path from what is installed to what is wanted.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
+
+use serde::Serialize;
+use version_range::{Version, VersionConstraint, VersionRange};
+
+use crate::{
+    package::{CatalogBundle, CatalogPackage, ChannelEntry},
+    text::listed,
+};
+
+/// What is wanted of a package.
+#[derive(Clone, Debug, Default)]
+pub struct UpgradeRequest<'a> {
+    /// The channel to follow; the default channel where none is named.
+    pub channel: Option<&'a str>,
+    /// The versions that may be installed; all where none are named.
+    pub version: Option<&'a VersionConstraint>,
+    /// What is installed already.
+    pub installed: Option<InstalledRelease<'a>>,
+}
+
+/// A bundle that is installed, which the catalog need not have.
+#[derive(Clone, Debug)]
+pub struct InstalledRelease<'a> {
+    /// The name of its ClusterServiceVersion.
+    pub name: &'a str,
+    /// Its version.
+    pub version: Version,
+}
+
+/// The shortest way to the newest bundle that is wanted and can be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradePath {
+    /// The package.
+    pub package: String,
+    /// The channel that it leads along.
+    pub channel: String,
+    /// The bundle that is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// One bundle after the other; none where the wanted one is installed.
+    pub edges: Vec<UpgradeEdge>,
+}
+
+/// One bundle that follows another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeEdge {
+    /// The bundle that follows.
+    pub bundle: String,
+    /// Its version.
+    pub version: String,
+    /// Where it is pulled from.
+    pub image: String,
+    /// Why it may follow.
+    pub reason: EdgeReason,
+    /// What is said about it where it should no longer be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+}
+
+/// Why a bundle may follow another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EdgeReason {
+    /// Nothing is installed.
+    Install,
+    /// It replaces the other.
+    Replaces,
+    /// It skips the other.
+    Skips,
+    /// The version of the other is in its range.
+    SkipRange(String),
+}
+
+/// Why nothing can be installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolutionError {
+    /// There is no such channel.
+    #[error("package {package} has no channel {channel}: it has {}", listed(.channels.iter().map(String::as_str)))]
+    Channel {
+        /// The package.
+        package: String,
+        /// The channel that was asked for.
+        channel: String,
+        /// Those that there are.
+        channels: Vec<String>,
+    },
+    /// No version of the channel is wanted.
+    #[error(
+        "channel {channel} of package {package} has no version {constraint}: it has {}",
+        listed(.versions.iter().map(String::as_str))
+    )]
+    Version {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// What was asked for.
+        constraint: String,
+        /// The versions that there are, the newest first.
+        versions: Vec<String>,
+    },
+    /// No path leads from what is installed to what is wanted.
+    #[error("{}", unreachable(.package, .channel, .from, .reachable, .wanted))]
+    Unreachable {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// What is installed.
+        from: String,
+        /// What can be reached, the newest first.
+        reachable: Vec<String>,
+        /// What is wanted, the newest first, and what each may follow.
+        wanted: Vec<(String, String)>,
+    },
+}
+
+/// A bundle of the channel that can be installed.
+struct Candidate<'a> {
+    name: &'a str,
+    bundle: &'a CatalogBundle,
+    version: Version,
+    entry: &'a ChannelEntry,
+    skip_range: Option<VersionRange>,
+    deprecated: Option<&'a String>,
+}
+
+// === impl CatalogPackage ===
+
+impl CatalogPackage {
+    /// The path to the newest bundle that is wanted and can be reached. One that is not deprecated comes before one that is, as in OLM v1.
+    ///
+    /// # Errors
+    ///
+    /// When there is none: what the channel has, or what keeps its bundles out of reach.
+    pub fn resolve(&self, request: &UpgradeRequest<'_>) -> Result<UpgradePath, ResolutionError> {
+        let channel = request.channel.unwrap_or(&self.default_channel);
+        let candidates = self.candidates(channel)?;
+        let is_wanted = |version: &Version| request.version.is_none_or(|wanted| wanted.contains(version));
+        let path = |edges| UpgradePath {
+            package: self.name.clone(),
+            channel: channel.to_owned(),
+            from: request
+                .installed
+                .as_ref()
+                .map(|installed| installed.name.to_owned()),
+            edges,
+        };
+        let wanted: Vec<_> = candidates
+            .iter()
+            .filter(|candidate| is_wanted(&candidate.version))
+            .collect();
+        let Some(installed) = &request.installed else {
+            let newest = wanted
+                .first()
+                .ok_or_else(|| self.no_version(channel, request, &candidates))?;
+            return Ok(path(vec![newest.edge(EdgeReason::Install)]));
+        };
+        let reached = reach(&candidates, installed);
+        let is_installed = |candidate: &&Candidate<'_>| candidate.name == installed.name;
+        let goal = candidates
+            .iter()
+            .filter(|candidate| is_wanted(&candidate.version))
+            .find(|candidate| is_installed(candidate) || reached.contains_key(candidate.name));
+        match goal {
+            Some(goal) if !is_installed(&goal) => {
+                let mut edges = Vec::new();
+                let mut at = Some(goal.name);
+                while let Some((before, reason)) = at.and_then(|name| reached.get(name)) {
+                    edges.extend(
+                        candidates
+                            .iter()
+                            .find(|candidate| Some(candidate.name) == at)
+                            .map(|c| c.edge(reason.clone())),
+                    );
+                    at = *before;
+                }
+                edges.reverse();
+                Ok(path(edges))
+            }
+            Some(_) => Ok(path(Vec::new())),
+            // It may have left the channel.
+            None if is_wanted(&installed.version)
+                && wanted.iter().all(|other| other.version <= installed.version) =>
+            {
+                Ok(path(Vec::new()))
+            }
+            None if wanted.is_empty() => Err(self.no_version(channel, request, &candidates)),
+            None => Err(ResolutionError::Unreachable {
+                package: self.name.clone(),
+                channel: channel.to_owned(),
+                from: installed.name.to_owned(),
+                reachable: candidates
+                    .iter()
+                    .filter(|candidate| reached.contains_key(candidate.name))
+                    .map(|candidate| candidate.name.to_owned())
+                    .collect(),
+                wanted: wanted
+                    .iter()
+                    .map(|candidate| (candidate.name.to_owned(), candidate.entry.to_string()))
+                    .collect(),
+            }),
+        }
+    }
+
+    /// The bundles of a channel, the best first.
+    fn candidates(&self, channel: &str) -> Result<Vec<Candidate<'_>>, ResolutionError> {
+        let entries = &self
+            .channels
+            .get(channel)
+            .ok_or_else(|| ResolutionError::Channel {
+                package: self.name.clone(),
+                channel: channel.to_owned(),
+                channels: self.channels.keys().cloned().collect(),
+            })?;
+        let mut candidates: Vec<_> = self
+            .newest_first(channel)
+            .into_iter()
+            .filter_map(|(name, bundle)| {
+                let entry = entries.entries.get(name)?;
+                Some(Candidate {
+                    name,
+                    bundle,
+                    version: bundle.parsed_version()?,
+                    entry,
+                    skip_range: entry.skip_range.as_deref().and_then(VersionRange::parse),
+                    deprecated: self.deprecations.bundles.get(name),
+                })
+            })
+            .collect();
+        candidates.sort_by_key(|candidate| candidate.deprecated.is_some());
+        Ok(candidates)
+    }
+
+    fn no_version(
+        &self,
+        channel: &str,
+        request: &UpgradeRequest<'_>,
+        candidates: &[Candidate<'_>],
+    ) -> ResolutionError {
+        ResolutionError::Version {
+            package: self.name.clone(),
+            channel: channel.to_owned(),
+            constraint: request.version.map_or("*", VersionConstraint::as_str).to_owned(),
+            versions: candidates
+                .iter()
+                .map(|candidate| candidate.bundle.version.clone())
+                .collect(),
+        }
+    }
+}
+
+// === impl Candidate ===
+
+impl Candidate<'_> {
+    fn edge(&self, reason: EdgeReason) -> UpgradeEdge {
+        UpgradeEdge {
+            bundle: self.name.to_owned(),
+            version: self.bundle.version.clone(),
+            image: self.bundle.image.clone(),
+            reason,
+            deprecated: self.deprecated.cloned(),
+        }
+    }
+
+    /// Why it may follow a bundle; `None` when it may not.
+    fn may_follow(&self, name: &str, version: &Version) -> Option<EdgeReason> {
+        if self.name == name {
+            None
+        } else if self.entry.replaces.as_deref() == Some(name) {
+            Some(EdgeReason::Replaces)
+        } else if self.entry.skips.iter().any(|skipped| skipped == name) {
+            Some(EdgeReason::Skips)
+        } else if self
+            .skip_range
+            .as_ref()
+            .is_some_and(|range| range.contains(version))
+        {
+            Some(EdgeReason::SkipRange(
+                self.entry.skip_range.clone().unwrap_or_default(),
+            ))
+        } else {
+            None
+        }
+    }
+}
+
+/// What can be reached, with the bundle before it (`None`: the installed one) on the shortest way, and why it may follow that.
+fn reach<'a>(
+    candidates: &[Candidate<'a>],
+    installed: &InstalledRelease<'_>,
+) -> BTreeMap<&'a str, (Option<&'a str>, EdgeReason)> {
+    let mut reached: BTreeMap<&str, (Option<&str>, EdgeReason)> = BTreeMap::new();
+    let mut unreached: Vec<&Candidate<'a>> = candidates
+        .iter()
+        .filter(|candidate| candidate.name != installed.name)
+        .collect();
+    let mut next: VecDeque<Option<&Candidate<'a>>> = VecDeque::from([None]);
+    while let Some(at) = next.pop_front() {
+        let (name, version) = at.map_or((installed.name, &installed.version), |at| (at.name, &at.version));
+        unreached.retain(|candidate| {
+            // Back to where we were, or further back, is not an upgrade.
+            let is_newer = candidate.version.cmp_builds(version) == Ordering::Greater;
+            let reason = candidate.may_follow(name, version).filter(|_| is_newer);
+            let is_reached = reason.is_some();
+            if let Some(reason) = reason {
+                reached.insert(candidate.name, (at.map(|at| at.name), reason));
+                next.push_back(Some(candidate));
+            }
+            !is_reached
+        });
+    }
+    reached
+}
+
+impl fmt::Display for ChannelEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let replaces = self.replaces.as_ref().map(|name| format!("replaces {name}"));
+        let skips = (!self.skips.is_empty())
+            .then(|| format!("skips {}", listed(self.skips.iter().map(String::as_str))));
+        let range = self
+            .skip_range
+            .as_ref()
+            .map(|range| format!("follows versions {range}"));
+        let said: Vec<_> = replaces.into_iter().chain(skips).chain(range).collect();
+        if said.is_empty() {
+            f.write_str("follows nothing")
+        } else {
+            f.write_str(&said.join(", "))
+        }
+    }
+}
+
+fn unreachable(
+    package: &str,
+    channel: &str,
+    from: &str,
+    reachable: &[String],
+    wanted: &[(String, String)],
+) -> String {
+    /// How many of those that are wanted are explained.
+    const FEW: usize = 3;
+    let reachable = match reachable {
+        [] => "nothing can be reached".to_owned(),
+        some => format!("only {} can be reached", listed(some.iter().map(String::as_str))),
+    };
+    let wanted: Vec<_> = wanted
+        .iter()
+        .take(FEW)
+        .map(|(name, follows)| format!("{name} {follows}"))
+        .collect();
+    format!(
+        "no path leads from {from} to a wanted version in channel {channel} of package {package}: {reachable}; {}",
+        wanted.join("; ")
+    )
+}

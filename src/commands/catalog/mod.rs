@@ -1,0 +1,20 @@
+//! `windlass catalog`: file-based catalogs, by hand and without a cluster.
+//!
+//! ```text
+//! folder ──────────────────────────────────────► CatalogReader ─► packages ─► list, search, show, path
+//! image ─► digest ─► layers, from the highest ─►       │
+//!             └────────── cache ◄──────────────────────┘
+//! ```
+
+mod cache;
+mod command;
+mod image;
+mod list;
+mod path;
+mod search;
+mod selection;
+mod show;
+mod source;
+
+pub(super) use command::Args;
+pub(super) use selection::CatalogSelection;

@@ -1,0 +1,43 @@
+//! `windlass catalog search`.
+
+use std::process::ExitCode;
+
+use super::{
+    list::{packages, packages_table},
+    source::{SourceArgs, print_problems},
+};
+use crate::terminal::{Format, print};
+
+/// Lists the packages of a catalog whose name or description contains a text, in whichever case.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Text to search for.
+    text: String,
+
+    #[command(flatten)]
+    source: SourceArgs,
+
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Prints what was found.
+    ///
+    /// # Errors
+    ///
+    /// When the catalog cannot be read; what is wrong with it is printed and in the exit code.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let read = self.source.read().await?;
+        let text = self.text.to_lowercase();
+        let contains = |searched: &str| searched.to_lowercase().contains(&text);
+        let found = packages(&read.catalog, |package| {
+            contains(&package.name) || contains(&package.description)
+        });
+        print(self.output, &found, || packages_table(&found).to_string())?;
+        Ok(print_problems(&read))
+    }
+}

@@ -1,0 +1,95 @@
+//! An install along the path that a catalog shows.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use oci::ImageReference;
+use serde_json::Value;
+use version_range::Version;
+use windlass_cluster::kinds;
+use windlass_object::object;
+
+use super::{
+    super::{arguments, bundle_images, bundle_location::BundleLocation, cluster::explained},
+    command::Args,
+};
+
+// === impl Args ===
+
+impl Args {
+    /// Installs one bundle after the other, each when the one before is ready.
+    ///
+    /// # Errors
+    ///
+    /// When there is no path, or the cluster does not take a bundle on it: what is installed then is the one before.
+    pub(super) async fn install_from_catalog(mut self) -> anyhow::Result<ExitCode> {
+        let BundleLocation::Package(package) = self.install.bundle.clone() else {
+            bail!(
+                "with --catalog, BUNDLE is the name of a package: see which there are with `windlass catalog list`"
+            );
+        };
+        let name = self.name.clone().unwrap_or_else(|| package.clone());
+        let name = arguments::bundle_deployment(&name).map_err(anyhow::Error::msg)?;
+        let installed = self.installed(&name, &package).await?;
+        let registry = &self.install.registry;
+        let (path, shown) = self.catalog.path(&package, installed.as_ref(), registry).await?;
+        eprint!("{shown}");
+        if path.edges.len() > 1 && !self.waiting.wait && !self.dry_run {
+            bail!("each bundle on the path waits for the one before: leave out --wait=false");
+        }
+        self.name = Some(name);
+        for edge in &path.edges {
+            let image = self.pinned(&edge.image).await?;
+            self.install.bundle = BundleLocation::Image(image);
+            let code = self.install_bundle().await?;
+            // What comes after the first is known only when that is installed.
+            if code != ExitCode::SUCCESS || self.dry_run {
+                return Ok(code);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The name and version of what is installed.
+    async fn installed(&self, name: &str, package: &str) -> anyhow::Result<Option<(String, Version)>> {
+        let key = kinds::BUNDLE_DEPLOYMENT.object(None, name);
+        let before = self
+            .cluster
+            .connect()
+            .await?
+            .read(&key)
+            .await
+            .map_err(explained)?;
+        let text = |field: &str| {
+            let before: &Value = before.as_ref()?;
+            object::text(before, &format!("/status/installed/{field}"))
+        };
+        let Some(version) = text("version") else {
+            return Ok(None);
+        };
+        match text("package") {
+            Some(other) if other != package => {
+                bail!("{key} has the package {other} installed: set another name with --name")
+            }
+            _ => {}
+        }
+        let parsed = Version::parse(version);
+        let parsed =
+            parsed.with_context(|| format!("the version {version} of {key} is not a semantic version"))?;
+        Ok(Some((text("name").unwrap_or_default().to_owned(), parsed)))
+    }
+
+    /// An image of the catalog by its digest: a tag that moves would be an upgrade that no path has.
+    async fn pinned(&self, image: &str) -> anyhow::Result<ImageReference> {
+        let image = bundle_images::reference(image).map_err(anyhow::Error::msg)?;
+        if image.digest.is_some() {
+            return Ok(image);
+        }
+        let registry = &self.install.registry;
+        let credentials = registry.credentials()?;
+        let resolved = registry.client()?.resolve(&image, &credentials).await;
+        let digest =
+            resolved.map_err(|error| bundle_images::explained("pull", &image, &credentials, &error))?;
+        Ok(image.at(digest))
+    }
+}

@@ -1,0 +1,320 @@
+//! `windlass catalog` on folders, and on images of a registry in this process.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong fails the test")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use catalog::{CatalogFormat, GeneratedCatalog};
+use oci::PackedImage;
+use serde_json::Value;
+use tempfile::TempDir;
+use test_authority::TestAuthority;
+use test_registry::{TestRegistry, response};
+use tokio::process::Command;
+
+const WIDGETS: &str = r"---
+schema: olm.package
+name: widgets
+defaultChannel: stable
+description: |-
+  Makes widgets.
+  And more.
+---
+schema: olm.channel
+package: widgets
+name: stable
+entries:
+- {name: widgets.v1.0.0}
+- {name: widgets.v1.1.0, replaces: widgets.v1.0.0}
+- {name: widgets.v1.2.0, replaces: widgets.v1.1.0}
+- {name: widgets.v2.0.0, replaces: widgets.v1.2.0, skipRange: '>=1.1.0 <2.0.0'}
+---
+schema: olm.deprecations
+package: widgets
+entries:
+- {reference: {schema: olm.bundle, name: widgets.v1.0.0}, message: It leaks.}
+";
+
+fn bundle(version: &str) -> String {
+    format!(
+        "---\nschema: olm.bundle\npackage: widgets\nname: widgets.v{version}\nimage: quay.io/widgets/bundle@sha256:{}\n\
+         properties: [{{type: olm.package, value: {{packageName: widgets, version: {version}}}}}]\n",
+        version.replace('.', "").repeat(22).get(..64).unwrap()
+    )
+}
+
+fn widgets() -> String {
+    let bundles = ["1.0.0", "1.1.0", "1.2.0", "2.0.0"].map(bundle);
+    format!("{WIDGETS}{}", bundles.concat())
+}
+
+/// A folder with a catalog, and what else a command uses.
+struct Shelf {
+    folder: TempDir,
+}
+
+// === impl Shelf ===
+
+impl Shelf {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = folder.path().join("catalog").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn catalog(&self) -> String {
+        self.path("catalog").display().to_string()
+    }
+
+    async fn run(&self, catalog: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .arg("catalog")
+            .args(arguments)
+            .args(["--catalog", catalog]);
+        if self.path("ca.pem").exists() {
+            command.arg("--registry-ca").arg(self.path("ca.pem"));
+        }
+        // Neither the credentials of whoever runs the test nor their proxies and caches.
+        command
+            .env("HOME", self.folder.path())
+            .env("NO_PROXY", "127.0.0.1");
+        for variable in ["REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_CACHE_HOME"] {
+            command.env_remove(variable);
+        }
+        command.output().await.unwrap()
+    }
+
+    async fn succeed(&self, catalog: &str, arguments: &[&str]) -> String {
+        let output = self.run(catalog, arguments).await;
+        assert!(output.status.success(), "{arguments:?}: {}", words(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    async fn fail(&self, catalog: &str, arguments: &[&str]) -> String {
+        let output = self.run(catalog, arguments).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        words(&output)
+    }
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The words of each line.
+fn cells(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_folder_is_listed_searched_and_shown() {
+    let shelf = Shelf::new(&[
+        ("widgets/catalog.yaml", &widgets()),
+        ("README.md", "# Not a catalog"),
+    ]);
+    let catalog = shelf.catalog();
+    let package = "widgets 2.0.0 stable 1 Makes widgets.";
+    let listed = cells(&shelf.succeed(&catalog, &["list"]).await);
+    assert_eq!(
+        listed,
+        ["PACKAGE VERSION DEFAULT CHANNEL CHANNELS DESCRIPTION", package]
+    );
+    assert_eq!(
+        cells(&shelf.succeed(&catalog, &["search", "MAKES"]).await)[1..],
+        [package]
+    );
+    assert_eq!(
+        cells(&shelf.succeed(&catalog, &["search", "gadgets"]).await).len(),
+        1
+    );
+    let bundles = cells(&shelf.succeed(&catalog, &["list", "widgets"]).await);
+    assert_eq!(
+        bundles[1..],
+        [
+            "stable 2.0.0 widgets.v2.0.0 replaces widgets.v1.2.0, follows versions >=1.1.0 <2.0.0 -",
+            "stable 1.2.0 widgets.v1.2.0 replaces widgets.v1.1.0 -",
+            "stable 1.1.0 widgets.v1.1.0 replaces widgets.v1.0.0 -",
+            "stable 1.0.0 widgets.v1.0.0 follows nothing It leaks.",
+        ]
+    );
+    let shown = shelf.succeed(&catalog, &["show", "widgets"]).await;
+    assert_eq!(
+        cells(&shown),
+        [
+            "Package: widgets",
+            "Default channel: stable",
+            "Makes widgets.",
+            "And more.",
+            "CHANNEL VERSION HEAD BUNDLES DEPRECATED",
+            "stable 2.0.0 widgets.v2.0.0 4 -",
+        ]
+    );
+    let json = shelf.succeed(&catalog, &["show", "widgets", "-o", "json"]).await;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["channels"][0]["head"], "widgets.v2.0.0");
+    let missing = shelf.fail(&catalog, &["show", "gadgets"]).await;
+    assert!(missing.contains("package gadgets was not found in"), "{missing}");
+}
+
+#[tokio::test]
+async fn the_path_of_an_upgrade_is_shown() {
+    let shelf = Shelf::new(&[("catalog.yaml", &widgets())]);
+    let catalog = shelf.catalog();
+    let path = shelf
+        .succeed(&catalog, &["path", "widgets", "--from", "1.0.0"])
+        .await;
+    let image = |version: &str| {
+        let bundle = bundle(version);
+        bundle
+            .lines()
+            .find_map(|line| line.strip_prefix("image: "))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        cells(&path)[1..],
+        [
+            "1.1.0 widgets.v1.1.0 replaces widgets.v1.0.0 -".to_owned(),
+            "2.0.0 widgets.v2.0.0 follows versions >=1.1.0 <2.0.0 -".to_owned(),
+            image("1.1.0"),
+            image("2.0.0"),
+        ]
+    );
+    let path = shelf
+        .succeed(&catalog, &["path", "widgets", "--version", "1.1.x", "-o", "json"])
+        .await;
+    let path: Value = serde_json::from_str(&path).unwrap();
+    assert_eq!(path["edges"][0]["image"], image("1.1.0"));
+    let settled = shelf
+        .succeed(&catalog, &["path", "widgets", "--from", "2.0.0"])
+        .await;
+    assert_eq!(
+        settled,
+        "widgets.v2.0.0 is the newest that is wanted and can be reached\n"
+    );
+    let none = shelf
+        .fail(&catalog, &["path", "widgets", "--from", "0.9.0"])
+        .await;
+    assert!(none.contains("no path leads from widgets.v0.9.0"), "{none}");
+    let channel = shelf
+        .fail(&catalog, &["path", "widgets", "--channel", "fast"])
+        .await;
+    assert!(
+        channel.contains("package widgets has no channel fast: it has stable"),
+        "{channel}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_catalog_is_said_with_file_and_package() {
+    let broken =
+        "{\"schema\": \"olm.package\", \"name\": \"gadgets\", \"defaultChannel\": \"stable\"}\n{\"schema\": ";
+    let shelf = Shelf::new(&[("widgets.yaml", &widgets()), ("gadgets.json", broken)]);
+    let catalog = shelf.catalog();
+    assert_eq!(
+        shelf.fail(&catalog, &["list"]).await,
+        "gadgets.json:2: the JSON object does not end\n\
+         gadgets.json:1: package gadgets: the default channel stable is missing\n"
+    );
+    let output = shelf.run(&catalog, &["list"]).await;
+    let listed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        listed.contains("widgets"),
+        "what can be read is listed all the same: {listed}"
+    );
+    let empty = Shelf::new(&[("README.md", "")]);
+    let error = empty.fail(&empty.catalog(), &["list"]).await;
+    assert!(error.contains("has no packages: it holds no catalog"), "{error}");
+}
+
+async fn registry(shelf: &Shelf) -> TestRegistry {
+    let authority = TestAuthority::new("Registry CA");
+    fs::write(shelf.path("ca.pem"), authority.pem()).unwrap();
+    TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await
+}
+
+fn packed(path: &str, content: Vec<u8>, label: Option<&str>) -> PackedImage {
+    let labels = label.map(|folder| {
+        (
+            "operators.operatorframework.io.index.configs.v1".to_owned(),
+            folder.to_owned(),
+        )
+    });
+    let other = ("tmp/cache/pogreb.json".to_owned(), b"not a catalog".to_vec());
+    PackedImage::new(
+        &BTreeMap::from([(path.to_owned(), content), other]),
+        &labels.into_iter().collect(),
+    )
+    .unwrap()
+}
+
+#[tokio::test]
+async fn an_image_is_pulled_once() {
+    let shelf = Shelf::new(&[]);
+    let registry = registry(&shelf).await;
+    for (tag, label, path) in [
+        ("v1", None, "configs/widgets/catalog.yaml"),
+        ("v2", Some("/fbc/all/"), "fbc/all/widgets.yaml"),
+    ] {
+        let digest = registry.store(tag, &packed(path, widgets().into_bytes(), label));
+        let tagged = registry.image(tag);
+        let listed = shelf.succeed(&tagged.to_string(), &["list"]).await;
+        assert!(listed.contains("widgets"), "{listed}");
+        // By tag it is asked whether that has moved, by digest nothing at all.
+        let asked = registry.asked().len();
+        let shown = shelf.succeed(&tagged.to_string(), &["show", "widgets"]).await;
+        assert!(shown.contains("Makes widgets."), "{shown}");
+        let looked = &registry.asked()[asked..];
+        assert!(looked.iter().all(|asked| asked.method == "HEAD"));
+        let asked = registry.asked().len();
+        shelf
+            .succeed(&tagged.at(digest).to_string(), &["path", "widgets"])
+            .await;
+        assert_eq!(registry.asked().len(), asked);
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_read_is_not_kept() {
+    let shelf = Shelf::new(&[]);
+    let registry = registry(&shelf).await;
+    let image = registry.image("v1").to_string();
+    let mut catalog = Vec::new();
+    std::io::copy(
+        &mut GeneratedCatalog::new(CatalogFormat::Json, 20, 20, 4000),
+        &mut catalog,
+    )
+    .unwrap();
+    let packed = packed("configs/catalog.json", catalog, None);
+    registry.store("v1", &packed);
+    let layer = packed.blobs()[0].clone();
+    let path = oci::ContentDigest::of(&layer).to_string();
+    registry.fail(move |head, _| {
+        let is_layer = head.uri.path().ends_with(&path);
+        is_layer.then(|| response(200, layer.slice(..layer.len() / 2)))
+    });
+    let error = shelf.fail(&image, &["list"]).await;
+    assert!(error.contains("cannot pull"), "{error}");
+    assert!(!Path::new(&shelf.path(".cache")).exists());
+    registry.fail(|_, _| None);
+    let listed = shelf.succeed(&image, &["list", "-o", "json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 20);
+}
