@@ -30,6 +30,18 @@ pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
 // === impl BundleLocation ===
 
 impl BundleLocation {
+    /// Whether it is one without any catalog.
+    ///
+    /// # Errors
+    ///
+    /// When it is the name of a package.
+    pub(super) fn without_catalog(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Package(package) => Err(without_catalog(package)),
+            _ => Ok(()),
+        }
+    }
+
     fn of(text: &OsStr, exists: impl Fn(&Path) -> bool) -> Result<Self, String> {
         let path = Path::new(text);
         let is_path = text == "-" || text.as_encoded_bytes().starts_with(b".") || path.is_absolute();

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 use futures::future::LocalBoxFuture;
 
 use super::{
@@ -65,7 +65,10 @@ impl Cli {
         if program == Some(OsStr::new(file)) {
             command = command.bin_name(shown);
         }
-        Self::from_arg_matches(&command.try_get_matches_from(arguments)?)
+        let read = Self::from_arg_matches(&command.try_get_matches_from_mut(arguments)?)?;
+        let unfit = |error| command.error(ErrorKind::ValueValidation, error);
+        read.command.check().map_err(unfit)?;
+        Ok(read)
     }
 
     /// Runs the command that was given.
@@ -98,6 +101,19 @@ impl Cli {
                 Command::Man(args) => args.run(Self::command()),
             }
         })
+    }
+}
+
+// === impl Command ===
+
+impl Command {
+    /// Checks what of the arguments does not go together, beyond what clap can see.
+    fn check(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Install(args) => args.check(),
+            Self::Render(args) => args.check(),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -166,7 +182,12 @@ mod tests {
             (&["completions", "sh"], false),
             (&["man"], true),
         ] {
-            let parsed = Cli::try_parse_from([&["windlass"], arguments].concat());
+            let parsed = Cli::read(
+                [&["windlass"], arguments]
+                    .concat()
+                    .into_iter()
+                    .map(OsString::from),
+            );
             assert_eq!(parsed.is_ok(), is_fine, "{arguments:?}");
         }
     }

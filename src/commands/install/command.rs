@@ -130,6 +130,18 @@ enum DeletionPolicy {
 // === impl Args ===
 
 impl Args {
+    /// Whether the bundle can be anywhere.
+    ///
+    /// # Errors
+    ///
+    /// When it is the name of a package, and no catalog is named.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if self.catalog.is_there() {
+            return Ok(());
+        }
+        self.install.bundle.without_catalog()
+    }
+
     /// Installs the bundle.
     ///
     /// # Errors

@@ -38,6 +38,15 @@ enum Certificates {
 // === impl Args ===
 
 impl Args {
+    /// Whether the bundle can be anywhere.
+    ///
+    /// # Errors
+    ///
+    /// When it is the name of a package.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.install.bundle.without_catalog()
+    }
+
     /// Renders the bundle.
     ///
     /// # Errors

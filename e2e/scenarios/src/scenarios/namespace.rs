@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{removal, traffic};
 use crate::{
@@ -94,6 +94,9 @@ pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_b
     traffic::namespace(cluster, traffic::NAMESPACE).await?;
     let kept = removal::widget(cluster, traffic::NAMESPACE, "kept").await?;
     removal::widget(cluster, "sample-system", "inside").await?;
+    let held = removal::widget(cluster, "sample-system", "held").await?;
+    let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    succeed(&cluster.client, "PATCH", &held, Some(&hold)).await?;
     operator.kill().await?;
     succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
@@ -101,5 +104,17 @@ pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_b
     // Nobody converts any more, and nobody is there yet to say so.
     gone(&cluster.client, sample::DEPLOYMENT).await?;
     let _operator = cluster.operator.start()?;
+    // Who holds an object learns where it can be reached.
+    removal::says(
+        cluster,
+        &[
+            "NamespaceTerminating",
+            "widgets.v1.sample.windlass.dev",
+            "example.com/hold",
+        ],
+    )
+    .await?;
+    let free = json!({"metadata": {"finalizers": null}});
+    succeed(&cluster.client, "PATCH", &held, Some(&free)).await?;
     both_go(cluster, &kept).await
 }

@@ -54,7 +54,7 @@ pub(super) async fn widget(cluster: &TestCluster, namespace: &str, name: &str) -
 }
 
 /// Waits until the BundleDeployment says all of these words.
-async fn says(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
+pub(super) async fn says(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("the removal says {words:?}"), PATIENCE, async || {
         let deployed = get(&cluster.client, path).await?;
