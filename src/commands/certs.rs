@@ -66,6 +66,7 @@ impl Args {
 
 impl Entry {
     fn of(certificate: ServingCertificate) -> Self {
+        let ready = certificate.is_ready();
         let ServingCertificate {
             metadata,
             spec,
@@ -78,7 +79,7 @@ impl Entry {
             service_name: spec.service_name,
             secret_name: spec.secret_name,
             generation: metadata.generation,
-            ready: status.observed_generation == metadata.generation && status.conditions.holds("Ready"),
+            ready,
             status,
         }
     }

@@ -6,7 +6,7 @@ use anyhow::bail;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
-use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions};
 use windlass_cluster::kinds;
 use windlass_object::{
     age::{age, until},
@@ -93,6 +93,7 @@ impl Args {
 
 impl Entry {
     fn of(deployment: BundleDeployment) -> Self {
+        let ready = deployment.is_ready();
         let BundleDeployment {
             metadata,
             spec,
@@ -105,7 +106,7 @@ impl Entry {
             watch_namespaces: spec.watch_namespaces,
             created: metadata.creation_timestamp.map(|time| time.0),
             generation: metadata.generation,
-            ready: status.observed_generation == metadata.generation && status.conditions.holds("Ready"),
+            ready,
             status,
         }
     }
@@ -117,18 +118,8 @@ impl Entry {
 
     /// What is installed, and whether it works, whatever comes next.
     fn installed(&self) -> String {
-        let Some(installed) = &self.status.installed else {
-            return String::new();
-        };
-        let health = if installed.healthy {
-            "healthy"
-        } else {
-            "not healthy"
-        };
-        format!(
-            "{} (revision {}, {health})",
-            installed.bundle.name, installed.revision
-        )
+        let installed = self.status.installed.as_ref();
+        installed.map_or_else(String::new, ToString::to_string)
     }
 
     /// What is to be installed, and why it is not yet.
@@ -143,14 +134,8 @@ impl Entry {
 
     /// How many conversions and webhooks are armed, of how many.
     fn armed(&self) -> String {
-        let conversions = self.status.conversions.iter().map(|conversion| conversion.state);
-        let webhooks = self.status.webhooks.iter().map(|webhook| webhook.state);
-        let states: Vec<_> = conversions.chain(webhooks).collect();
-        let armed = states
-            .iter()
-            .filter(|state| **state == WebhookState::Armed)
-            .count();
-        format!("{armed}/{}", states.len())
+        let (armed, all) = self.status.armed();
+        format!("{armed}/{all}")
     }
 
     /// What it is ready for, or why it is not ready.

@@ -371,6 +371,18 @@ impl BundleDeploymentSpec {
     }
 }
 
+// === impl BundleDeploymentStatus ===
+
+impl BundleDeploymentStatus {
+    /// How many conversions and webhooks are armed, and how many there are.
+    pub fn armed(&self) -> (usize, usize) {
+        let conversions = self.conversions.iter().map(|conversion| conversion.state);
+        let states = conversions.chain(self.webhooks.iter().map(|webhook| webhook.state));
+        let armed = states.filter(|state| *state == WebhookState::Armed).count();
+        (armed, self.conversions.len() + self.webhooks.len())
+    }
+}
+
 // === impl UpgradeSettings ===
 
 impl UpgradeSettings {

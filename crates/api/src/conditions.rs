@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use crate::{BundleDeployment, ServingCertificate};
+
 /// What a controller found about one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
@@ -34,6 +36,43 @@ pub trait Conditions {
         generation: Option<i64>,
         now: Timestamp,
     );
+}
+
+/// Whether the last thing that was said of an object, and of its present `generation`, is that it is ready.
+fn is_ready(generation: Option<i64>, observed: Option<i64>, conditions: &Vec<Condition>) -> bool {
+    observed == generation && conditions.holds("Ready")
+}
+
+// === impl BundleDeployment ===
+
+impl BundleDeployment {
+    /// Whether the last thing that the operator said of it, and of its present generation, is that it is ready.
+    pub fn is_ready(&self) -> bool {
+        let status = self.status.as_ref();
+        status.is_some_and(|status| {
+            is_ready(
+                self.metadata.generation,
+                status.observed_generation,
+                &status.conditions,
+            )
+        })
+    }
+}
+
+// === impl ServingCertificate ===
+
+impl ServingCertificate {
+    /// Whether the last thing that the operator said of it, and of its present generation, is that it is ready.
+    pub fn is_ready(&self) -> bool {
+        let status = self.status.as_ref();
+        status.is_some_and(|status| {
+            is_ready(
+                self.metadata.generation,
+                status.observed_generation,
+                &status.conditions,
+            )
+        })
+    }
 }
 
 // === impl ConditionUpdate ===

@@ -1,5 +1,7 @@
 //! What the status of a BundleDeployment says of its revisions.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +78,16 @@ pub struct NextRevision {
     /// What is waited for, or what is wrong and what to do about it.
     #[serde(default)]
     pub message: String,
+}
+
+// === impl InstalledRevision ===
+
+impl fmt::Display for InstalledRevision {
+    /// What is installed, and whether it works, whatever comes next.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let health = if self.healthy { "healthy" } else { "not healthy" };
+        write!(f, "{} (revision {}, {health})", self.bundle.name, self.revision)
+    }
 }
 
 // === impl NextRevision ===

@@ -160,19 +160,13 @@ impl CatalogReader {
     }
 
     fn add_channel(&mut self, place: &str, blob: &RawBlob) {
-        let at = Place::of_file(place);
-        let package = self.demand(&at, "package", &blob.package);
-        let at = Place { package, ..at };
-        let name = self.demand(&at, "name", &blob.name);
-        let (Some(package), Some(name)) = (package, name) else {
+        let Some((package, name)) = self.member(place, blob) else {
             return;
         };
-        if !self.wants(package) {
-            return;
-        }
         let at = Place {
+            place,
+            package: Some(package),
             channel: Some(name),
-            ..at
         };
         let Some(items) = blob.entries.as_array().filter(|items| !items.is_empty()) else {
             return self.report(&at, "entries must be a list of bundles".to_owned());
@@ -200,16 +194,13 @@ impl CatalogReader {
     }
 
     fn add_bundle(&mut self, place: &str, blob: &RawBlob) {
-        let at = Place::of_file(place);
-        let package = self.demand(&at, "package", &blob.package);
-        let at = Place { package, ..at };
-        let name = self.demand(&at, "name", &blob.name);
-        let (Some(package), Some(name)) = (package, name) else {
+        let Some((package, name)) = self.member(place, blob) else {
             return;
         };
-        if !self.wants(package) {
-            return;
-        }
+        let at = Place {
+            package: Some(package),
+            ..Place::of_file(place)
+        };
         let image = self.demand(&at, &format!("image of {name}"), &blob.image);
         let version = match blob.versions.as_slice() {
             [property] => {
@@ -313,6 +304,15 @@ impl CatalogReader {
                 ..CatalogPackage::default()
             }
         })
+    }
+
+    /// The package and the name of what is part of a package, if that is wanted.
+    fn member<'b>(&mut self, place: &str, blob: &'b RawBlob) -> Option<(&'b str, &'b str)> {
+        let at = Place::of_file(place);
+        let package = self.demand(&at, "package", &blob.package);
+        let name = self.demand(&Place { package, ..at }, "name", &blob.name);
+        let (package, name) = (package?, name?);
+        self.wants(package).then_some((package, name))
     }
 
     /// The text of a field; that there is none is a problem.

@@ -22,7 +22,7 @@ pub enum ObjectWork {
 
 impl ObjectWork {
     /// The name of the ClusterRole and its binding for the CustomResourceDefinition `crd`.
-    pub fn grant_name(self, crd: &str) -> String {
+    fn grant_name(self, crd: &str) -> String {
         let work = match self {
             Self::StorageMigration => "storage-migration",
             Self::NamespaceDeletion => "namespace-deletion",

@@ -6,7 +6,6 @@ pub mod admission;
 mod annotated_service;
 pub mod bundle_deployment;
 mod ca_injectors;
-pub mod cluster_report;
 mod context;
 mod controller;
 mod controllers;

@@ -1,7 +1,7 @@
 //! What the page says of a BundleDeployment.
 
 use jiff::Timestamp;
-use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions, WebhookState};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions};
 use windlass_object::age::age;
 
 use crate::problem::{ProblemSeverity, ReportFinding, ReportedProblem, ReportedStep};
@@ -15,6 +15,8 @@ pub(crate) struct BundleRow {
     pub(crate) next: String,
     pub(crate) state: String,
     pub(crate) is_ready: bool,
+    /// How many of its webhooks get traffic, of how many.
+    pub(crate) armed: String,
     pub(crate) webhooks: Vec<WebhookRow>,
     pub(crate) conditions: Vec<ConditionRow>,
 }
@@ -43,17 +45,8 @@ impl BundleRow {
     pub(crate) fn new(deployment: &BundleDeployment, now: Timestamp) -> Self {
         let nothing = BundleDeploymentStatus::default();
         let status = deployment.status.as_ref().unwrap_or(&nothing);
-        let installed = status.installed.as_ref().map(|installed| {
-            let health = if installed.healthy {
-                "healthy"
-            } else {
-                "not healthy"
-            };
-            format!(
-                "{} (revision {}, {health})",
-                installed.bundle.name, installed.revision
-            )
-        });
+        let installed = status.installed.as_ref().map(ToString::to_string);
+        let (armed, all) = status.armed();
         let next = status.next.as_ref().map(|next| {
             let name = next.name.as_deref().unwrap_or("a bundle that cannot be read");
             format!("{name}: {}", next.reason)
@@ -68,7 +61,7 @@ impl BundleRow {
             kind: webhook.webhook_type.clone(),
             state: format!("{:?}", webhook.state),
         });
-        let is_ready = is_ready(deployment, status);
+        let is_ready = deployment.is_ready();
         let ready = status.conditions.find("Ready");
         let state = match ready {
             Some(_) if is_ready => "Ready",
@@ -82,6 +75,7 @@ impl BundleRow {
             next: next.unwrap_or_default(),
             state: state.to_owned(),
             is_ready,
+            armed: format!("{armed} of {all}"),
             webhooks: conversions.chain(webhooks).collect(),
             conditions: status
                 .conditions
@@ -96,25 +90,10 @@ impl BundleRow {
                 .collect(),
         }
     }
-
-    /// How many of its webhooks get traffic, of how many.
-    pub(crate) fn armed(&self) -> String {
-        let armed = format!("{:?}", WebhookState::Armed);
-        let count = self
-            .webhooks
-            .iter()
-            .filter(|webhook| webhook.state == armed)
-            .count();
-        format!("{count} of {}", self.webhooks.len())
-    }
 }
 
 fn name_of(deployment: &BundleDeployment) -> String {
     deployment.metadata.name.clone().unwrap_or_default()
-}
-
-fn is_ready(deployment: &BundleDeployment, status: &BundleDeploymentStatus) -> bool {
-    status.observed_generation == deployment.metadata.generation && status.conditions.holds("Ready")
 }
 
 /// What is wrong with it, or goes on.

@@ -102,7 +102,7 @@ impl CertificateRow {
         }
         // Nobody may be there to say so.
         let has_ended = status.not_after.as_ref().is_some_and(|end| end.0 <= now);
-        let is_ready = is_ready(certificate, status) && !has_ended;
+        let is_ready = certificate.is_ready() && !has_ended;
         let state = if has_ended {
             "Expired".to_owned()
         } else {
@@ -127,10 +127,6 @@ impl TimeBar {
             end: line.place(end),
         }
     }
-}
-
-fn is_ready(certificate: &ServingCertificate, status: &ServingCertificateStatus) -> bool {
-    status.observed_generation == certificate.metadata.generation && status.conditions.holds("Ready")
 }
 
 /// Where the rotation stands, or why it is not ready.

@@ -18,8 +18,8 @@
 //! let now: Timestamp = "2026-11-22T08:00:00Z".parse()?;
 //! let report = ClusterReport::new(&Subjects::default(), "v1.36.0", now);
 //! assert!(report.problems().is_empty());
-//! assert!(report.to_html().contains("Nothing is wrong"));
-//! # Ok::<(), jiff::Error>(())
+//! assert!(report.to_html()?.contains("Nothing is wrong"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod bundle;

@@ -112,9 +112,12 @@ impl ClusterReport {
     }
 
     /// The page, complete in itself.
-    pub fn to_html(&self) -> String {
-        // Writing into a String does not fail, and nothing of the template does.
-        ReportPage::new(self).render().unwrap_or_default()
+    ///
+    /// # Errors
+    ///
+    /// When the template cannot be filled in: rather no page than an empty one.
+    pub fn to_html(&self) -> Result<String, askama::Error> {
+        ReportPage::new(self).render()
     }
 }
 

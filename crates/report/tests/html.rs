@@ -9,7 +9,7 @@ use windlass_report::ProblemSeverity;
 #[test]
 fn nothing_comes_from_elsewhere_and_nothing_runs() {
     for state in STATES {
-        let page = report(state).to_html();
+        let page = report(state).to_html().unwrap();
         for foreign in [
             "<script",
             "http://",
@@ -29,7 +29,7 @@ fn nothing_comes_from_elsewhere_and_nothing_runs() {
 
 #[test]
 fn what_is_anybodys_is_escaped() {
-    let page = report("failing").to_html();
+    let page = report("failing").to_html().unwrap();
     assert!(!page.contains(HOSTILE));
     assert!(page.contains("&#60;script&#62;alert(1)"));
 }
@@ -60,7 +60,7 @@ fn the_worst_comes_first() {
 
 #[test]
 fn what_goes_on_by_itself_says_what_it_waits_for() {
-    let page = report("rotating").to_html();
+    let page = report("rotating").to_html().unwrap();
     for expected in [
         "waiting for API servers to read it",
         "1 of 2 new pods are ready",

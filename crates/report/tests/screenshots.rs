@@ -173,7 +173,7 @@ async fn every_state_fits_and_can_be_read_at_every_width_in_both_colour_schemes(
     fs::create_dir_all(&folder).unwrap();
     for state in STATES {
         let page = folder.join(format!("{state}.html"));
-        fs::write(&page, report(state).to_html()).unwrap();
+        fs::write(&page, report(state).to_html().unwrap()).unwrap();
         for width in WIDTHS {
             for scheme in ["light", "dark"] {
                 let name = format!("{state}-{scheme}-{width}");

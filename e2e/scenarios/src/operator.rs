@@ -26,10 +26,7 @@ use crate::{
 /// The namespace of the operator.
 pub const NAMESPACE: &str = "windlass-system";
 
-/// The image of the manifests, which the node runs.
-pub(crate) const IMAGE: &str = concat!("ghcr.io/windlass-dev/windlass:v", env!("CARGO_PKG_VERSION"));
-
-/// The same by another name, as that of the next release.
+/// The image of the manifests by another name, as that of the next release.
 pub(crate) const NEXT_IMAGE: &str = "ghcr.io/windlass-dev/windlass:next";
 
 /// The ServiceAccount of the operator.

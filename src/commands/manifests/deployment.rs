@@ -32,6 +32,11 @@ pub(super) const REPOSITORY: &str = "ghcr.io/windlass-dev/windlass";
 /// The tag of the image.
 pub(super) const TAG: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
+/// The image of the manifests.
+pub fn image() -> String {
+    format!("{REPOSITORY}:{TAG}")
+}
+
 /// How many pods each Deployment has.
 pub(super) const REPLICAS: u8 = 2;
 
@@ -102,7 +107,7 @@ fn deployment(name: &str, arguments: &[&str], port: Option<Value>) -> Value {
         .chain(arguments.iter().copied());
     let health = json!({ "name": "health", "containerPort": HEALTH_PORT });
     let ports: Vec<_> = std::iter::once(health).chain(port).collect();
-    let image = format!("{REPOSITORY}:{TAG}");
+    let image = image();
     // Of each revision by itself: the old pods of an upgrade are about to go.
     let spread = |key: &str| {
         json!({

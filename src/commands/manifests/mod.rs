@@ -18,4 +18,5 @@ pub use command::{
     Args, certificates_objects, customization_crds, objects, objects_of, operator_condition_crd,
     policies_objects, policies_of_extension_configs,
 };
+pub use deployment::image;
 pub use monitoring::{dashboard, rule_groups};

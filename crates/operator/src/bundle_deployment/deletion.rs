@@ -57,13 +57,8 @@ impl BundleReconciler {
             Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,
             Err(error) => return Ok(format!("{name} ({error})")),
         };
-        let finalizers = object::finalizers(&held);
         Ok(match ObjectKey::of(&held) {
-            Some(key) if !finalizers.is_empty() => format!(
-                "{name} (still has {key}, which is waiting for its finalizers to be removed: {})",
-                finalizers.join(", ")
-            ),
-            Some(key) => format!("{name} (still has {key})"),
+            Some(key) => format!("{name} (still has {})", held_by(&key, &held)),
             None => name.to_owned(),
         })
     }
@@ -127,6 +122,18 @@ impl BundleReconciler {
         }
         Ok(())
     }
+}
+
+/// An object that is there, and what holds it.
+pub(super) fn held_by(key: &ObjectKey, held: &Value) -> String {
+    let finalizers = object::finalizers(held);
+    if finalizers.is_empty() {
+        return key.to_string();
+    }
+    format!(
+        "{key}, which is waiting for its finalizers to be removed: {}",
+        finalizers.join(", ")
+    )
 }
 
 /// Whether an object is among those that are kept. A watch shows it in a version of its own, which may be another than

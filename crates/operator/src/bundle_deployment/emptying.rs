@@ -13,7 +13,7 @@ use windlass_cluster::{RequestError, apply::Applicant, kinds, telemetry::chain};
 use windlass_crd::grant::ObjectWork;
 use windlass_object::{ObjectKey, object, text::Listing};
 
-use super::{halt::Halt, reconciler::BundleReconciler};
+use super::{deletion::held_by, halt::Halt, reconciler::BundleReconciler};
 use crate::{
     install::status::{InstallOutcome, Milestone},
     leaving::stored_kind,
@@ -33,7 +33,7 @@ const OBJECTS: Listing = Listing {
 };
 
 /// A namespace that is being deleted.
-struct TerminatingNamespace {
+pub(super) struct TerminatingNamespace {
     name: String,
     uid: String,
 }
@@ -54,19 +54,28 @@ impl TerminatingNamespace {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Deletes the objects of a CRD in all namespaces that are being deleted, and halts until none is left there.
-    pub(super) async fn empty_namespaces(&self, owner: &Applicant, crd: &Value) -> Result<(), Halt> {
+    /// The namespaces that are being deleted.
+    pub(super) async fn terminating_namespaces(&self) -> Result<Vec<TerminatingNamespace>, Halt> {
+        let read = |namespace: Value| TerminatingNamespace::of(&namespace);
+        Ok(self
+            .context
+            .cluster
+            .list_as(&kinds::NAMESPACE, None, None, read)
+            .await?)
+    }
+
+    /// Deletes the objects of a CRD in `namespaces`, which are being deleted, and halts until none is left there.
+    pub(super) async fn empty_namespaces(
+        &self,
+        owner: &Applicant,
+        crd: &Value,
+        namespaces: &[TerminatingNamespace],
+    ) -> Result<(), Halt> {
         if object::text(crd, "/spec/scope") != Some("Namespaced") {
             return Ok(());
         }
-        let cluster = &self.context.cluster;
-        let namespaces = cluster
-            .list_as(&kinds::NAMESPACE, None, None, |namespace| {
-                TerminatingNamespace::of(&namespace)
-            })
-            .await?;
         let mut left = Vec::new();
-        for namespace in &namespaces {
+        for namespace in namespaces {
             left.extend(self.empty(owner, crd, namespace).await?);
         }
         if left.is_empty() {
@@ -110,32 +119,25 @@ impl BundleReconciler {
             // What was listed may be in a namespace that has come since.
             return Ok(vec![format!("{} in {}", kind.kind, namespace.name)]);
         }
+        if !page.objects.iter().all(object::is_terminating) {
+            self.grant(owner, crd, ObjectWork::NamespaceDeletion).await?;
+        }
         let mut left = Vec::new();
         for stored in &page.objects {
             let Some(key) = ObjectKey::of(stored) else {
                 continue;
             };
-            let finalizers = object::finalizers(stored);
-            left.push(if finalizers.is_empty() {
-                key.to_string()
-            } else {
-                format!(
-                    "{key}, which is waiting for its finalizers to be removed: {}",
-                    finalizers.join(", ")
-                )
-            });
-            if object::is_terminating(stored) {
-                continue;
-            }
-            self.grant(owner, crd, ObjectWork::NamespaceDeletion).await?;
-            match cluster.delete(&key, object::text(stored, "/metadata/uid")).await {
-                // API servers hear of what is granted, and authorizers may be others.
-                Err(error @ RequestError::Refused { .. }) => {
-                    left.push(format!("{key} ({})", chain(&error)));
-                    break;
+            if !object::is_terminating(stored) {
+                match cluster.delete(&key, object::text(stored, "/metadata/uid")).await {
+                    // API servers hear of what is granted, and authorizers may be others.
+                    Err(error @ RequestError::Refused { .. }) => {
+                        left.push(format!("{key} ({})", chain(&error)));
+                        break;
+                    }
+                    deleted => deleted?,
                 }
-                deleted => deleted?,
             }
+            left.push(held_by(&key, stored));
         }
         Ok(left)
     }

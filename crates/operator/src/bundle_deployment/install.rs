@@ -264,8 +264,8 @@ impl BundleReconciler {
         report.at = Milestone::Accepted;
         let namespace = &deployment.spec.namespace;
         let state = self.namespace(namespace).await?;
-        let is_installed = !self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).is_empty();
-        if state == Namespace::Terminating || (state == Namespace::Absent && is_installed) {
+        let was_installed = || !self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).is_empty();
+        if state == Namespace::Terminating || (state == Namespace::Absent && was_installed()) {
             self.let_go(owner, namespace, state, Afterwards::Installed)
                 .await?;
         }

@@ -87,14 +87,18 @@ impl BundleReconciler {
         afterwards: Afterwards,
     ) -> Result<(), Halt> {
         self.disarm_callers(owner).await?;
-        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
-            if !self.is_unanswered(&live, namespace) {
-                continue;
-            }
-            // A CRD that goes takes all objects with it, wherever they are.
-            if afterwards != Afterwards::Removed(DeletionPolicy::DeleteCRDs) && !unservable(&live).is_empty()
-            {
-                self.empty_namespaces(owner, &live).await?;
+        let mut unanswered = self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?;
+        unanswered.retain(|live| self.is_unanswered(live, namespace));
+        // A CRD that goes takes all objects with it, wherever they are.
+        let keeps_crds = afterwards != Afterwards::Removed(DeletionPolicy::DeleteCRDs);
+        let namespaces = if keeps_crds && unanswered.iter().any(|live| !unservable(live).is_empty()) {
+            self.terminating_namespaces().await?
+        } else {
+            Vec::new()
+        };
+        for live in unanswered {
+            if !unservable(&live).is_empty() {
+                self.empty_namespaces(owner, &live, &namespaces).await?;
             }
             // The namespace controller would remember that it did not find a version that is served again soon.
             if state == Namespace::Absent || afterwards != Afterwards::Installed {

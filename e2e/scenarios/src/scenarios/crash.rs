@@ -2,7 +2,7 @@
 //!
 //! Each life of the operator is cut off at its first write: before it reaches the API server, or after it was carried
 //! out and before the operator hears of it. So each write is met twice, and one operation goes through every position
-//! there is. It must end as one that nobody disturbed: the same objects, none twice, none left over.
+//! there is; a run that is to be short lets each life write some times first, and goes through some of them. It must end as one that nobody disturbed: the same objects, none twice, none left over.
 
 use std::time::{Duration, Instant};
 

@@ -42,28 +42,44 @@ pub(super) async fn certificates_and_bundles_run_in_processes_of_their_own(
     annotations_are_obeyed(cluster).await
 }
 
-/// What asks by annotations gets what it asks for, and loses it.
-async fn annotations_are_obeyed(cluster: &TestCluster) -> anyhow::Result<()> {
-    traffic::namespace(cluster, NAMESPACE).await?;
-    let client = &cluster.client;
-    let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
+fn folder(namespace: &str, plural: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{plural}")
+}
+
+/// A Service of a new namespace that asks for a certificate by its annotation; its Secret.
+pub(super) async fn certified_service(cluster: &TestCluster, namespace: &str) -> anyhow::Result<Value> {
+    traffic::namespace(cluster, namespace).await?;
     let service = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "hook", "annotations": {names::SERVING_CERT_SECRET: "hook-cert"}},
         "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 9443, "protocol": "TCP"}]},
     });
-    succeed(client, "POST", &services, Some(&service)).await?;
-    let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
-    let trust = until("the Secret is there", PATIENCE, async || {
-        let secret = get(client, &format!("{secrets}/hook-cert"))
-            .await?
-            .unwrap_or_default();
-        Ok(secret["data"]["ca.crt"]
-            .as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| secret["metadata"].to_string()))
-    })
+    succeed(
+        &cluster.client,
+        "POST",
+        &folder(namespace, "services"),
+        Some(&service),
+    )
     .await?;
+    let path = format!("{}/hook-cert", folder(namespace, "secrets"));
+    until("the Secret is there", PATIENCE, async || {
+        let secret = get(&cluster.client, &path).await?.unwrap_or_default();
+        let is_there = secret["data"]["ca.crt"].is_string();
+        Ok(if is_there {
+            Ok(secret)
+        } else {
+            Err(secret["metadata"].to_string())
+        })
+    })
+    .await
+}
+
+/// What asks by annotations gets what it asks for, and loses it.
+async fn annotations_are_obeyed(cluster: &TestCluster) -> anyhow::Result<()> {
+    let secret = certified_service(cluster, NAMESPACE).await?;
+    let trust = text(&secret, "/data/ca.crt").to_owned();
+    let client = &cluster.client;
+    let (services, secrets) = (folder(NAMESPACE, "services"), folder(NAMESPACE, "secrets"));
     let copy = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"ca.crt": trust},
         "metadata": {

@@ -5,14 +5,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use windlass::commands::manifests;
-use windlass_object::names;
 
-use super::{guard::writes, traffic};
+use super::{guard::writes, halves, traffic};
 use crate::{
     command::argument,
     load::Load,
     operator, request, sample,
-    steps::{self, PATIENCE, check, get, is_rolled_out, list, serving_certificates, succeed, until},
+    steps::{self, check, get, is_rolled_out, list, serving_certificates, succeed, until},
     test_cluster::{TestCluster, path_of},
 };
 
@@ -34,7 +33,7 @@ const SECRET: &str = "/api/v1/namespaces/platform/secrets/hook-cert";
 pub(super) async fn windlass_itself_comes_changes_and_goes_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    install(cluster, operator::IMAGE).await?;
+    install(cluster, &manifests::image()).await?;
     let folder = sample::bundle("sample.v1");
     let bundle = [
         argument(&folder)?,
@@ -47,14 +46,10 @@ pub(super) async fn windlass_itself_comes_changes_and_goes_without_a_failed_call
         .command
         .succeed(&[&["install"][..], &bundle].concat())
         .await?;
-    let certified = certified(cluster).await?;
+    let certified = halves::certified_service(cluster, PLATFORM).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    until("the guard is asked", PATIENCE, async || {
-        let answer = writes::try_out(cluster).await?;
-        Ok(check(answer.is_denied(), || answer.to_string()))
-    })
-    .await?;
+    writes::until_asked(cluster).await?;
 
     tokio::select! {
         upgraded = install(cluster, operator::NEXT_IMAGE) => upgraded?,
@@ -71,7 +66,7 @@ pub(super) async fn windlass_itself_comes_changes_and_goes_without_a_failed_call
     let kept = self::keys(cluster).await?;
     anyhow::ensure!(kept == keys, "the keys were {keys:?}, and are {kept:?}");
 
-    install(cluster, operator::IMAGE).await?;
+    install(cluster, &manifests::image()).await?;
     works(cluster, &load).await.context("installed again")?;
     let kept = self::keys(cluster).await?;
     anyhow::ensure!(
@@ -120,33 +115,8 @@ async fn install(cluster: &TestCluster, image: &str) -> anyhow::Result<()> {
 /// Windlass rotates what it has installed, and answers for the guard.
 async fn works(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
     sample::rotate(cluster, "ca").await?;
-    until("the guard is asked", PATIENCE, async || {
-        let answer = writes::try_out(cluster).await?;
-        Ok(check(answer.is_denied(), || answer.to_string()))
-    })
-    .await?;
+    writes::until_asked(cluster).await?;
     load.at_least(50).await
-}
-
-/// Has a Service certified by its annotation; its Secret.
-async fn certified(cluster: &TestCluster) -> anyhow::Result<Value> {
-    traffic::namespace(cluster, PLATFORM).await?;
-    let service = json!({
-        "apiVersion": "v1", "kind": "Service",
-        "metadata": {"name": "hook", "annotations": {names::SERVING_CERT_SECRET: "hook-cert"}},
-        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 9443, "protocol": "TCP"}]},
-    });
-    let path = format!("/api/v1/namespaces/{PLATFORM}/services");
-    succeed(&cluster.client, "POST", &path, Some(&service)).await?;
-    until("the Secret is there", PATIENCE, async || {
-        let secret = get(&cluster.client, SECRET).await?.unwrap_or_default();
-        Ok(if secret["data"]["tls.crt"].is_string() {
-            Ok(secret)
-        } else {
-            Err("no tls.crt".to_owned())
-        })
-    })
-    .await
 }
 
 /// What is issued from, by the name of its Secret: the resourceVersion.
@@ -155,7 +125,7 @@ async fn keys(cluster: &TestCluster) -> anyhow::Result<serde_json::Map<String, V
     let secrets = list(&cluster.client, &path).await?;
     let secrets = secrets
         .into_iter()
-        .filter(|secret| secret["data"]["tls.key"].is_null() && secret["type"] != "kubernetes.io/tls");
+        .filter(|secret| secret["data"]["current.key"].is_string());
     let keys: serde_json::Map<_, _> = secrets
         .map(|secret| {
             let name = request::text(&secret, "/metadata/name").to_owned();

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use windlass::commands::manifests;
 use windlass_node::Program;
 
 use crate::{operator, programs, sample, steps};
@@ -122,7 +123,7 @@ impl TestClusterOptions {
         // By another name than the stand-in has: it finds its mounts where a cluster has them.
         let windlass = directory.join("windlass");
         std::os::unix::fs::symlink(self.windlass.as_ref().unwrap_or(&self.program), &windlass)?;
-        for image in [operator::IMAGE, operator::NEXT_IMAGE] {
+        for image in [manifests::image(), operator::NEXT_IMAGE.to_owned()] {
             let program = Program {
                 path: windlass.clone(),
                 arguments: self
@@ -132,7 +133,7 @@ impl TestClusterOptions {
                     .into_iter()
                     .collect(),
             };
-            images.insert(image.to_owned(), program);
+            images.insert(image, program);
         }
         if let Some(path) = std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM) {
             let server = Program {

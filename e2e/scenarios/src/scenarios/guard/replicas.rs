@@ -14,7 +14,7 @@ use super::writes;
 use crate::{
     operator::{self, OperatorProcess, Running},
     request::text,
-    steps::{PATIENCE, check, delete, succeed, until},
+    steps::{delete, succeed},
     test_cluster::{self, TestCluster},
 };
 
@@ -107,11 +107,7 @@ impl Replica {
     pub async fn join(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         self.be_endpoint(cluster).await?;
         cluster.settled(operator::NAMESPACE, SERVICE).await?;
-        until("the guard is asked", PATIENCE, async || {
-            let answer = writes::try_out(cluster).await?;
-            Ok(check(answer.is_denied(), || answer.to_string()))
-        })
-        .await
+        writes::until_asked(cluster).await
     }
 
     /// Makes it an endpoint.

@@ -7,7 +7,7 @@ use crate::{
     request::{self, RequestAnswer},
     sample,
     scenarios::foreign,
-    steps::get,
+    steps::{PATIENCE, check, get, until},
     test_cluster::TestCluster,
 };
 
@@ -163,10 +163,19 @@ pub(super) async fn let_through(cluster: &TestCluster) -> anyhow::Result<()> {
 }
 
 /// Tries one forbidden write without leaving anything behind.
-pub(in crate::scenarios) async fn try_out(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
+pub(super) async fn try_out(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let path = format!("{}?dryRun=All", sample::DEFINITION);
     request::send(&cluster.client, "PATCH", &path, Some(&none)).await
+}
+
+/// Waits until the guard is asked.
+pub(in crate::scenarios) async fn until_asked(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("the guard is asked", PATIENCE, async || {
+        let answer = try_out(cluster).await?;
+        Ok(check(answer.is_denied(), || answer.to_string()))
+    })
+    .await
 }
 
 /// Tries it again and again, and fails as soon as it is not refused.
