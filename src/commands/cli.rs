@@ -11,7 +11,7 @@ use futures::future::LocalBoxFuture;
 
 use super::{
     bundle_images, catalog, certs, check, completions, history, hooks, install, interpret, man, manifests,
-    policy, render, report, rollback, rotate, run, status, uninstall,
+    policy, render, report, rollback, rotate, run, status, ui, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -35,6 +35,7 @@ enum Command {
     Status(status::Args),
     History(history::Args),
     Report(report::Args),
+    Ui(ui::Args),
     Rollback(rollback::Args),
     Certs(certs::Args),
     Rotate(rotate::Args),
@@ -91,6 +92,7 @@ impl Cli {
                 Command::Status(args) => args.run().await,
                 Command::History(args) => args.run().await,
                 Command::Report(args) => args.run().await,
+                Command::Ui(args) => args.run().await,
                 Command::Rollback(args) => args.run().await,
                 Command::Certs(args) => args.run().await,
                 Command::Rotate(args) => args.run().await,
@@ -143,6 +145,8 @@ mod tests {
             (&["history", "a", "-o", "json"], true),
             (&["report", "a.html"], true),
             (&["report"], false),
+            (&["ui", "--cert-dir", "/tls"], true),
+            (&["ui"], false),
             (&["rollback", "a"], true),
             (&["rollback", "a", "--to", "3", "--wait=false"], true),
             (&["rollback", "a", "--to", "0"], false),

@@ -29,6 +29,7 @@ mod rollback;
 mod rotate;
 pub mod run;
 mod status;
+mod ui;
 mod uninstall;
 
 pub use cli::Cli;

@@ -126,9 +126,13 @@ fn with_everything_turned_on_it_is_the_optional_manifests_too() {
     let files = installed();
     let files = files.iter().map(String::as_str);
     let files: Vec<_> = files
-        .chain(["policies.yaml", "monitoring.yaml", "dashboard.yaml"])
+        .chain(["policies.yaml", "ui.yaml", "monitoring.yaml", "dashboard.yaml"])
         .collect();
-    let on = ["policies.enabled=true", "monitoring.enabled=true"];
+    let on = [
+        "policies.enabled=true",
+        "ui.enabled=true",
+        "monitoring.enabled=true",
+    ];
     assert_same(&template(&helm, "windlass-system", &on), &manifests(&files));
 }
 
@@ -189,6 +193,8 @@ fn every_value_ends_where_it_belongs() {
             "bundles.volumes[0].name=bundles",
             "bundles.volumeMounts[0].name=bundles",
             "policies.enabled=true",
+            "ui.enabled=true",
+            "ui.volumes[0].name=more",
             "monitoring.enabled=true",
         ],
     );

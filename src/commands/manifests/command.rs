@@ -15,7 +15,7 @@ use super::document::Document;
 use super::{
     chart::{self, ChartFile},
     deployment, extension_config_policies, guard, interpretations, monitoring, namespace,
-    operator_conditions, policies, rbac, user_facing_roles,
+    operator_conditions, policies, rbac, ui, user_facing_roles,
 };
 
 /// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
@@ -140,6 +140,12 @@ pub fn policies_objects() -> Vec<Value> {
     documents.map(|document| document.object).collect()
 }
 
+/// What serves the page of `windlass report`.
+pub fn ui_objects() -> Vec<Value> {
+    let documents = ui::documents().into_iter();
+    documents.map(|document| document.object).collect()
+}
+
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
 fn certificates_documents() -> Vec<Document> {
@@ -149,11 +155,15 @@ fn certificates_documents() -> Vec<Document> {
 }
 
 /// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
-fn optional_files() -> anyhow::Result<[ManifestFile; 8]> {
+fn optional_files() -> anyhow::Result<[ManifestFile; 9]> {
     Ok([
         ManifestFile {
             name: "policies.yaml",
             documents: policies::documents(),
+        },
+        ManifestFile {
+            name: "ui.yaml",
+            documents: ui::documents(),
         },
         ManifestFile {
             name: "resource-interpretations.yaml",

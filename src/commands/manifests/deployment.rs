@@ -84,7 +84,7 @@ pub(super) fn policies_documents() -> Vec<Document> {
 
 /// One pod of a Deployment at a time may be evicted. Not as a least number that stays: that would hold up drains where somebody wants a
 /// single replica.
-fn disruption_budget(name: &str) -> Document {
+pub(super) fn disruption_budget(name: &str) -> Document {
     let labels = json!({ "app.kubernetes.io/name": name });
     Document::new(json!({
         "apiVersion": "policy/v1",
@@ -98,15 +98,19 @@ fn disruption_budget(name: &str) -> Document {
     }))
 }
 
-/// A Deployment of `windlass run` with these arguments, of the ServiceAccount of the same name.
+/// A Deployment of `windlass run` with these arguments.
 fn deployment(name: &str, arguments: &[&str], port: Option<Value>) -> Value {
-    let labels = json!({ "app.kubernetes.io/name": name });
     let address = format!("0.0.0.0:{HEALTH_PORT}");
-    let arguments = ["run", "--bind", &address]
-        .into_iter()
-        .chain(arguments.iter().copied());
+    let arguments = [&["run", "--bind", &address], arguments].concat();
     let health = json!({ "name": "health", "containerPort": HEALTH_PORT });
     let ports: Vec<_> = std::iter::once(health).chain(port).collect();
+    running(name, &arguments, &ports, &json!({ "port": "health" }))
+}
+
+/// A Deployment of Windlass with these arguments, of the ServiceAccount of the same name. `probed` is the port that is asked whether it
+/// is well, and how.
+pub(super) fn running(name: &str, arguments: &[&str], ports: &[Value], probed: &Value) -> Value {
+    let labels = json!({ "app.kubernetes.io/name": name });
     let image = image();
     // Of each revision by itself: the old pods of an upgrade are about to go.
     let spread = |key: &str| {
@@ -118,7 +122,13 @@ fn deployment(name: &str, arguments: &[&str], port: Option<Value>) -> Value {
             "matchLabelKeys": ["pod-template-hash"],
         })
     };
-    let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
+    let probe = |path: &str| {
+        let mut get = json!({ "path": path });
+        for (field, value) in probed.as_object().into_iter().flatten() {
+            get[field] = value.clone();
+        }
+        json!({ "httpGet": get })
+    };
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -139,7 +149,7 @@ fn deployment(name: &str, arguments: &[&str], port: Option<Value>) -> Value {
                     "containers": [{
                         "name": name,
                         "image": image,
-                        "args": arguments.collect::<Vec<_>>(),
+                        "args": arguments,
                         "env": [
                             { "name": "WINDLASS_NAMESPACE", "valueFrom": { "fieldRef": { "fieldPath": "metadata.namespace" } } },
                             { "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },

@@ -6,7 +6,7 @@ use windlass_operator::admission::{AdmissionService, CERTIFICATES_ACCOUNT};
 use super::{
     deployment::HEALTH_PORT,
     document::{Document, NAME, NAMESPACE, labels},
-    guard,
+    guard, ui,
 };
 
 /// Why the pods may as well be restricted.
@@ -50,7 +50,12 @@ fn priority_class() -> Value {
 }
 
 fn network_policy() -> Value {
-    let pods = [NAME, CERTIFICATES_ACCOUNT, AdmissionService::POLICIES.name];
+    let pods = [
+        NAME,
+        CERTIFICATES_ACCOUNT,
+        AdmissionService::POLICIES.name,
+        ui::NAME,
+    ];
     let port = |port: u16| json!({ "protocol": "TCP", "port": port });
     json!({
         "apiVersion": "networking.k8s.io/v1",

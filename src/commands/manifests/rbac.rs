@@ -10,7 +10,10 @@ use windlass_operator::{
 };
 use windlass_trust::injection::{KINDS, TargetKind};
 
-use super::document::{Document, NAME, NAMESPACE, labels};
+use super::{
+    document::{Document, NAME, NAMESPACE, labels},
+    ui,
+};
 
 const INJECT: [&str; 4] = ["get", "list", "watch", "patch"];
 const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
@@ -70,6 +73,45 @@ const DATA_ROLE: &str = "What policies refer to (from: k8s, from: owner) is read
   kubectl create clusterrole policies-read-configmaps --verb=get,list,watch --resource=configmaps
   kubectl label clusterrole policies-read-configmaps rbac.windlass.dev/aggregate-to-policies=true";
 
+/// The same for what serves the page, and a role for those who may see it.
+pub(super) fn ui_documents() -> Vec<Document> {
+    let viewer = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": format!("{}-viewer", ui::NAME), "labels": labels() },
+        "rules": [{ "nonResourceURLs": [windlass_ui::PATH], "verbs": ["get"] }],
+    });
+    let mut documents = bound_account(ui::NAME, UI_ROLE, ui_rules());
+    documents.push(Document::commented(VIEWER_ROLE, viewer));
+    documents
+}
+
+/// What the page shows, and who asks for it.
+fn ui_rules() -> Vec<Value> {
+    let mut rules = vec![
+        rule(
+            &["windlass.dev"],
+            &["bundledeployments", "servingcertificates"],
+            &["list"],
+        ),
+        rule(&["authentication.k8s.io"], &["tokenreviews"], &["create"]),
+        rule(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"]),
+    ];
+    rules.extend(
+        KINDS
+            .iter()
+            .map(|target| rule(&[&target.group], &[&target.plural], &["list"])),
+    );
+    rules
+}
+
+/// What the role is for of what serves the page.
+const UI_ROLE: &str =
+    "Reads what the page shows, and asks the API server who may see it. No Secret, and nothing is written.";
+
+/// What the role is for that users are given.
+const VIEWER_ROLE: &str = "Whoever has this may see the page, and so the names and conditions of all bundles, certificates and targets:
+  kubectl create clusterrolebinding windlass-ui-viewers --clusterrole=windlass-ui-viewer --group=GROUP";
+
 /// A ServiceAccount for these controllers, which may do what `rules` say, and have their Lease. In the operator's namespace it may do
 /// what `own` says.
 fn account(
@@ -85,6 +127,25 @@ fn account(
     });
     let new_lease = rule(&["coordination.k8s.io"], &["leases"], &["create"]);
     let own: Vec<_> = [lease, new_lease].into_iter().chain(own).collect();
+    let election = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
+        "rules": own,
+    });
+    let election_binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }],
+    });
+    let mut documents = bound_account(name, comment, rules);
+    documents.push(Document::commented(ELECTION, election));
+    documents.push(Document::new(election_binding));
+    documents
+}
+
+/// A ServiceAccount that may do what `rules` say in all of the cluster.
+fn bound_account(name: &str, comment: &'static str, rules: Vec<Value>) -> Vec<Document> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
@@ -100,23 +161,10 @@ fn account(
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
         "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }],
     });
-    let election = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
-        "rules": own,
-    });
-    let election_binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels() },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": NAMESPACE }],
-    });
     vec![
         Document::new(account),
         Document::commented(comment, role),
         Document::new(binding),
-        Document::commented(ELECTION, election),
-        Document::new(election_binding),
     ]
 }
 

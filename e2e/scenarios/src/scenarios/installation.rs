@@ -37,18 +37,7 @@ pub(super) async fn windlass_itself_comes_changes_and_goes_without_a_failed_call
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     install(cluster, &manifests::image()).await?;
-    let folder = sample::bundle("sample.v1");
-    let bundle = [
-        argument(&folder)?,
-        "--namespace",
-        "sample-system",
-        "--name",
-        "sample",
-    ];
-    cluster
-        .command
-        .succeed(&[&["install"][..], &bundle].concat())
-        .await?;
+    install_sample(cluster).await?;
     let certified = halves::certified_service(cluster, PLATFORM).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
@@ -85,31 +74,56 @@ pub(super) async fn windlass_itself_comes_changes_and_goes_without_a_failed_call
     Ok(())
 }
 
+/// Installs a bundle by the command: the pods of the manifests have no folder of bundles.
+pub(super) async fn install_sample(cluster: &TestCluster) -> anyhow::Result<()> {
+    let folder = sample::bundle("sample.v1");
+    let folder = argument(&folder)?;
+    let arguments = [
+        "install",
+        folder,
+        "--namespace",
+        "sample-system",
+        "--name",
+        "sample",
+    ];
+    cluster.command.succeed(&arguments).await.map(|_| ())
+}
+
 /// Applies the manifests as `kubectl apply --server-side` does, with pods of `image` that wait no longer than this cluster
 /// needs, until all of them are ready.
-async fn install(cluster: &TestCluster, image: &str) -> anyhow::Result<()> {
-    let mut deployments = Vec::new();
-    for mut object in manifests::objects()? {
-        let path = path_of(&object);
+pub(super) async fn install(cluster: &TestCluster, image: &str) -> anyhow::Result<()> {
+    let mut objects = manifests::objects()?;
+    for object in &mut objects {
         if object["kind"] == "Deployment" {
             let container = &mut object["spec"]["template"]["spec"]["containers"][0];
             container["image"] = json!(image);
             let arguments = container["args"].as_array_mut().context("no arguments")?;
             arguments.extend(cluster.operator.arguments.iter().map(|word| json!(word)));
+        }
+    }
+    anyhow::ensure!(roll_out(cluster, objects).await? == 2, "not both Deployments");
+    Ok(())
+}
+
+/// Applies objects until the Deployments among them are ready; how many these are.
+pub(super) async fn roll_out(cluster: &TestCluster, objects: Vec<Value>) -> anyhow::Result<usize> {
+    let mut deployments = Vec::new();
+    for object in objects {
+        let path = path_of(&object);
+        if object["kind"] == "Deployment" {
             deployments.push(path.clone());
         }
         let answer = request::apply(&cluster.client, &path, "kubectl", false, &object).await?;
         anyhow::ensure!([200, 201].contains(&answer.code), "{path}: {answer}");
     }
-    anyhow::ensure!(deployments.len() == 2, "the Deployments are {deployments:?}");
-    for path in deployments {
+    for path in &deployments {
         until(&format!("{path} is rolled out"), LONG, async || {
-            let live = get(&cluster.client, &path).await?.unwrap_or_default();
+            let live = get(&cluster.client, path).await?.unwrap_or_default();
             Ok(check(is_rolled_out(&live), || live["status"].to_string()))
         })
         .await?;
     }
-    Ok(())
+    Ok(deployments.len())
 }
 
 /// Windlass rotates what it has installed, and answers for the guard.

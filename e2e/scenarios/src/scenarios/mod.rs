@@ -79,6 +79,7 @@ mod stand_in;
 mod target;
 mod tenancy;
 mod traffic;
+mod ui;
 mod upgrade;
 mod workloads;
 
@@ -351,6 +352,7 @@ scenarios! {
     cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,
     callers::an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first,
     callers::an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken,
+    ui::the_page_is_shown_to_whom_the_api_server_lets_see_it needs Controllers,
     installation::windlass_itself_comes_changes_and_goes_without_a_failed_call needs Controllers,
     halves::certificates_and_bundles_run_in_processes_of_their_own,
     rights::every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes,

@@ -12,6 +12,7 @@ use super::{
     command::ManifestFile,
     deployment,
     document::{Document, NAME},
+    ui,
 };
 
 /// A file of the chart.
@@ -99,6 +100,8 @@ fn role(deployment: &Value) -> &'static str {
         "certificates"
     } else if name == Some(AdmissionService::POLICIES.name) {
         "policies"
+    } else if name == Some(ui::NAME) {
+        "ui"
     } else {
         "bundles"
     }
@@ -111,14 +114,24 @@ fn fill_in(deployment: &mut Value, template: &mut Template) {
     for field in ["imagePullSecrets", "nodeSelector", "tolerations", "affinity"] {
         pod[field] = template.field(field);
     }
-    pod["volumes"] = template.field(&format!("{role}.volumes"));
+    extend(&mut pod["volumes"], &format!("{role}.volumes"), template);
     let container = &mut pod["containers"][0];
     container["image"] = template.scalar(IMAGE);
     container["imagePullPolicy"] = template.field("image.pullPolicy");
     container["resources"] = template.field("resources");
-    container["volumeMounts"] = template.field(&format!("{role}.volumeMounts"));
-    if let Some(arguments) = container["args"].as_array_mut() {
-        arguments.push(template.items(&format!("{role}.extraArgs")));
+    extend(
+        &mut container["volumeMounts"],
+        &format!("{role}.volumeMounts"),
+        template,
+    );
+    extend(&mut container["args"], &format!("{role}.extraArgs"), template);
+}
+
+/// Has a list that there is end in what the value called `name` has; elsewhere that is the list.
+fn extend(list: &mut Value, name: &str, template: &mut Template) {
+    match list.as_array_mut() {
+        Some(items) => items.push(template.items(name)),
+        None => *list = template.field(name),
     }
 }
 

@@ -28,6 +28,7 @@ fn of(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
         "certificates.yaml" => vec![part(Some("certificates.enabled"))],
         "rbac.yaml" | "deployment.yaml" | "guard.yaml" => vec![part(Some("bundles.enabled"))],
         "policies.yaml" => vec![part(Some("policies.enabled"))],
+        "ui.yaml" => vec![part(Some("ui.enabled"))],
         "monitoring.yaml" | "dashboard.yaml" => vec![part(Some("monitoring.enabled"))],
         "namespace.yaml" => part(None).around_the_namespace(),
         _ => Vec::new(),

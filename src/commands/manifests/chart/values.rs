@@ -43,6 +43,7 @@ pub(super) fn schema() -> Value {
                 "The server of policies. Before it is turned off, annotate its Service with windlass.dev/disarmed=true.",
                 false,
             ),
+            "ui": controllers("The page of windlass report at /ui, for those who have the ClusterRole windlass-ui-viewer.", false),
             "networkPolicy": switch("Admits connections to the ports of the pods, and to no others.", true),
             "monitoring": switch(
                 "What the Prometheus operator scrapes and alerts on, and a dashboard for Grafana's sidecar.",
@@ -133,7 +134,7 @@ fn switch(description: &str, default: bool) -> Value {
 fn controllers(description: &str, default: bool) -> Value {
     let mut controllers = switch(description, default);
     for (name, field) in [
-        ("extraArgs", list("More arguments of windlass run.", "string")),
+        ("extraArgs", list("More arguments of its command.", "string")),
         (
             "volumes",
             list("Volumes, for bundles in a directory for example.", "object"),

@@ -1,0 +1,93 @@
+//! What a request says about who it is from.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, header::AUTHORIZATION};
+use sha2::{Digest, Sha256};
+
+/// A token of the cluster, which nothing shows.
+pub(crate) struct BearerToken(String);
+
+/// What a token is known by where decisions are kept.
+pub(crate) type TokenDigest = [u8; 32];
+
+/// No token of Kubernetes is as long: those of ServiceAccounts have some 1000 characters, and OpenID Connect's a few thousand.
+const LONGEST: usize = 16 * 1024;
+
+// === impl BearerToken ===
+
+impl BearerToken {
+    /// The token of `Authorization: Bearer TOKEN`; or that of `Basic`, as the password of any user, which is what browsers ask for
+    /// (RFC 6750, RFC 7617). `None` where there is none that could be one.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let (scheme, credentials) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+        let credentials = credentials.trim();
+        if credentials.len() > 2 * LONGEST {
+            return None;
+        }
+        let token = if scheme.eq_ignore_ascii_case("bearer") {
+            credentials.to_owned()
+        } else if scheme.eq_ignore_ascii_case("basic") {
+            let decoded = String::from_utf8(STANDARD.decode(credentials).ok()?).ok()?;
+            decoded.split_once(':')?.1.trim().to_owned()
+        } else {
+            return None;
+        };
+        (!token.is_empty() && token.len() <= LONGEST).then_some(Self(token))
+    }
+
+    /// As the API server is asked about it.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn digest(&self) -> TokenDigest {
+        Sha256::digest(&self.0).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(header: &str) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(header).unwrap());
+        BearerToken::of(&headers).map(|token| token.0)
+    }
+
+    fn basic(text: &str) -> String {
+        format!("Basic {}", STANDARD.encode(text))
+    }
+
+    #[test]
+    fn a_token_is_read_as_programs_and_as_browsers_send_it() {
+        for (header, expected) in [
+            ("Bearer abc".to_owned(), Some("abc")),
+            ("bearer  abc ".to_owned(), Some("abc")),
+            (basic("anybody:abc"), Some("abc")),
+            (basic(":a:b"), Some("a:b")),
+            (basic(":abc\n"), Some("abc")),
+            (basic("anybody:"), None),
+            (basic("abc"), None),
+            ("Basic abc".to_owned(), None),
+            ("Digest abc".to_owned(), None),
+            ("Bearer".to_owned(), None),
+            ("Bearer ".to_owned(), None),
+            (format!("Bearer {}", "a".repeat(LONGEST + 1)), None),
+            (basic(&":".repeat(2 * LONGEST)), None),
+        ] {
+            assert_eq!(read(&header).as_deref(), expected, "{header:.40}");
+        }
+        assert!(BearerToken::of(&HeaderMap::new()).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_sent_is_read_or_not(header in "(Bearer|Basic|basic)? ?[ -~]{0,60}") {
+            read(&header);
+        }
+    }
+}
