@@ -3,4 +3,4 @@
 mod by_hand;
 mod theirs;
 
-pub(super) use self::by_hand::an_install_of_the_same_names_is_adopted_without_a_failed_call;
+pub(super) use self::by_hand::what_would_interrupt_calls_is_not_adopted_by_hand;
