@@ -38,6 +38,19 @@ pub fn untrusting(caller: &Value) -> bool {
     })
 }
 
+/// Whom an object trusts where it calls a Service, in PEM.
+pub fn trust_of(caller: &Value) -> String {
+    let mut trusted = String::new();
+    for client in client_configs(caller) {
+        let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
+        trusted.push_str(&String::from_utf8_lossy(
+            &STANDARD.decode(bundle).unwrap_or_default(),
+        ));
+        trusted.push('\n');
+    }
+    trusted
+}
+
 /// A caller that trusts, beside whom it does, the CAs in `pem`. `marked`: in other bytes than without it, so that API servers
 /// connect anew.
 #[must_use]
@@ -80,7 +93,9 @@ fn client_configs(caller: &Value) -> Vec<String> {
         Some("APIService") => vec!["/spec".to_owned()],
         Some("ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
             let count = object::items(caller, "/webhooks").len();
-            (0..count).map(|index| format!("/webhooks/{index}/clientConfig")).collect()
+            (0..count)
+                .map(|index| format!("/webhooks/{index}/clientConfig"))
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -116,8 +131,14 @@ mod tests {
             services(json!({"kind": "CustomResourceDefinition", "spec": {"conversion": conversion}})),
             ["c"]
         );
-        assert_eq!(services(json!({"kind": "APIService", "spec": client("d", "")})), ["d"]);
-        assert_eq!(services(json!({"kind": "Service", "spec": client("e", "")})), [""; 0]);
+        assert_eq!(
+            services(json!({"kind": "APIService", "spec": client("d", "")})),
+            ["d"]
+        );
+        assert_eq!(
+            services(json!({"kind": "Service", "spec": client("e", "")})),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -127,10 +148,14 @@ mod tests {
         let united = with_trust(&caller(&a), &format!("{a}{b}"), false);
         assert_eq!(united, caller(&format!("{a}{b}")));
         assert_eq!(with_trust(&united, &b, false), united);
-        assert_eq!(with_trust(&caller(a.trim()), &b, false), caller(&format!("{a}{b}")));
+        assert_eq!(
+            with_trust(&caller(a.trim()), &b, false),
+            caller(&format!("{a}{b}"))
+        );
         assert_eq!(with_trust(&caller(&a), "garbage", false), caller(&a));
         let marked = with_trust(&caller(&a), &a, true);
         assert_eq!(marked, caller(&format!("{a}\n")));
+        assert_eq!(trust_of(&caller(&a)), format!("{a}\n"));
         assert!(untrusting(&caller("")) && !untrusting(&caller(&a)));
         let url = json!({"kind": "APIService", "spec": {"url": "https://example.com"}});
         assert!(!untrusting(&url));

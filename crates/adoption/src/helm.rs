@@ -203,15 +203,27 @@ mod tests {
         for (secrets, expected) in [
             (vec![], "no release of that name"),
             (vec![other], "no release of that name"),
-            (vec![secret(1, "failed", b"")], "no revision of the release is deployed"),
             (
-                vec![secret(1, "deployed", &release("")), secret(2, "pending-upgrade", b"")],
+                vec![secret(1, "failed", b"")],
+                "no revision of the release is deployed",
+            ),
+            (
+                vec![
+                    secret(1, "deployed", &release("")),
+                    secret(2, "pending-upgrade", b""),
+                ],
                 "revision 2 of the release is pending-upgrade",
             ),
-            (vec![secret(3, "deployed", b"\x1f\x8bgarbage")], "cannot be unpacked"),
-            (vec![secret(3, "deployed", b"garbage")], "revision 3 of the release cannot be read: it is no JSON"),
+            (
+                vec![secret(3, "deployed", b"\x1f\x8bgarbage")],
+                "cannot be unpacked",
+            ),
+            (
+                vec![secret(3, "deployed", b"garbage")],
+                "revision 3 of the release cannot be read: it is no JSON",
+            ),
             (vec![secret(3, "deployed", &bomb)], "more than 32 MiB"),
-            (vec![secret(3, "deployed", &release("a: [")),], "its manifest"),
+            (vec![secret(3, "deployed", &release("a: ["))], "its manifest"),
             (vec![secret(3, "deployed", &packed(b"{}"))], "it has no manifest"),
         ] {
             let refused = HelmRelease::deployed(&secrets, "n").unwrap_err().to_string();

@@ -16,7 +16,7 @@ mod record;
 mod restoring;
 mod source;
 
-pub use callers::{CA_INJECTORS, called_services, untrusting, with_trust};
+pub use callers::{CA_INJECTORS, called_services, trust_of, untrusting, with_trust};
 pub use comparison::{Comparison, compare};
 pub use helm::{HelmRelease, HelmReleaseError, OWNER, hidden};
 pub use keeper::{keeper, leads_to, narrowed_selector};

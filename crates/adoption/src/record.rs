@@ -121,12 +121,16 @@ impl RecordedObject {
 impl AdoptionRecord {
     /// The objects that call Services.
     pub fn callers(&self) -> impl Iterator<Item = &RecordedObject> {
-        self.objects.iter().filter(|recorded| !called_services(&recorded.object).is_empty())
+        self.objects
+            .iter()
+            .filter(|recorded| !called_services(&recorded.object).is_empty())
     }
 
     /// The Services of the install.
     pub fn services(&self) -> impl Iterator<Item = &RecordedObject> {
-        self.objects.iter().filter(|recorded| recorded.kind() == "Service")
+        self.objects
+            .iter()
+            .filter(|recorded| recorded.kind() == "Service")
     }
 
     /// The Services of the install that callers of it call.
@@ -142,7 +146,9 @@ impl AdoptionRecord {
         self.objects.iter().filter(|recorded| {
             recorded.kind() == "Deployment"
                 && recorded.is_adopted()
-                && self.called().any(|service| leads_to(&service.object, &recorded.object))
+                && self
+                    .called()
+                    .any(|service| leads_to(&service.object, &recorded.object))
         })
     }
 
@@ -256,7 +262,10 @@ mod tests {
         assert_eq!(record.stranded().count(), 0);
         let mut stranding = record.clone();
         stranding.objects[7].role = RecordedRole::LeftOver;
-        let stranded: Vec<_> = stranding.stranded().map(|(caller, service)| (name(caller), name(service))).collect();
+        let stranded: Vec<_> = stranding
+            .stranded()
+            .map(|(caller, service)| (name(caller), name(service)))
+            .collect();
         assert_eq!(stranded, [("v", "taken")]);
     }
 
@@ -265,14 +274,19 @@ mod tests {
         let mut record = record();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"tls.key": "c2VjcmV0"},
             "metadata": {"name": "s", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}}});
-        record.objects.push(RecordedObject::new(RecordedRole::LeftOver, &secret));
+        record
+            .objects
+            .push(RecordedObject::new(RecordedRole::LeftOver, &secret));
         assert!(!serde_json::to_string(&record).unwrap().contains("c2VjcmV0"));
         let stored = record.to_secret("windlass-system").unwrap();
         assert_eq!(stored["metadata"]["name"], "windlass-adoption-b");
         assert_eq!(AdoptionRecord::from_secret(&stored).unwrap(), record);
         for garbage in [json!({}), json!({"data": {"record": "QQ=="}})] {
             let refused = AdoptionRecord::from_secret(&garbage).unwrap_err().to_string();
-            assert!(refused.starts_with("the record of the adoption cannot be read"), "{refused}");
+            assert!(
+                refused.starts_with("the record of the adoption cannot be read"),
+                "{refused}"
+            );
         }
     }
 }

@@ -84,7 +84,10 @@ mod tests {
         );
         let mut only_ours = live;
         only_ours["metadata"]["managedFields"] = json!([{"manager": "windlass-inject"}]);
-        assert_eq!(restored(&only_ours, &recorded)["metadata"]["managedFields"], json!([{}]));
+        assert_eq!(
+            restored(&only_ours, &recorded)["metadata"]["managedFields"],
+            json!([{}])
+        );
     }
 
     #[test]
@@ -98,7 +101,10 @@ mod tests {
         let recorded = crd(&["v1"], &["v1"], "None");
         let live = crd(&["v1", "v2"], &["v1", "v2"], "Webhook");
         assert_eq!(storing_unknown_versions(&live, &recorded), ["v2"]);
-        assert_eq!(restored(&live, &recorded), crd(&["v1", "v2"], &["v1", "v2"], "None"));
+        assert_eq!(
+            restored(&live, &recorded),
+            crd(&["v1", "v2"], &["v1", "v2"], "None")
+        );
         let live = crd(&["v1", "v2"], &["v1"], "Webhook");
         assert_eq!(restored(&live, &recorded), crd(&["v1"], &["v1"], "None"));
     }

@@ -28,7 +28,9 @@ pub struct SourceName {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseAdoptionSourceError {
     /// Of a kind that is not known.
-    #[error("{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE or helm/[NAMESPACE/]RELEASE")]
+    #[error(
+        "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE or helm/[NAMESPACE/]RELEASE"
+    )]
     Unknown(String),
     /// Without a name, or with too much in it.
     #[error("must be {0}/NAME or {0}/NAMESPACE/NAME")]
@@ -146,7 +148,10 @@ mod tests {
             ("helm", "must be helm/NAME or helm/NAMESPACE/NAME"),
             ("helm/", "must be helm/NAME or helm/NAMESPACE/NAME"),
             ("helm//a", "must be helm/NAME or helm/NAMESPACE/NAME"),
-            ("cert-manager/a/b/c", "must be cert-manager/NAME or cert-manager/NAMESPACE/NAME"),
+            (
+                "cert-manager/a/b/c",
+                "must be cert-manager/NAME or cert-manager/NAMESPACE/NAME",
+            ),
         ] {
             let refused = text.parse::<AdoptionSource>().unwrap_err();
             assert_eq!(refused.to_string(), expected);

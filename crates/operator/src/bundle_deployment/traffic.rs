@@ -147,7 +147,11 @@ impl BundleReconciler {
             .iter()
             .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
             .flat_map(|kind| self.owned(owner, kind))
-            .chain(self.adopted_callers(owner, plan).iter().filter_map(|key| self.context.index.find(key)))
+            .chain(
+                self.adopted_callers(owner, plan)
+                    .iter()
+                    .filter_map(|key| self.context.index.find(key)),
+            )
             .flat_map(|caller| plan.calls_of(&caller))
             .collect()
     }
@@ -158,7 +162,11 @@ impl BundleReconciler {
             return Vec::new();
         }
         let crds = plan.phases.of(Phase::Crds);
-        let keys = plan.phases.of(Phase::Callers).chain(crds).filter_map(ObjectKey::of);
+        let keys = plan
+            .phases
+            .of(Phase::Callers)
+            .chain(crds)
+            .filter_map(ObjectKey::of);
         keys.filter(|key| {
             let live = self.context.index.find(key);
             live.is_some_and(|live| is_to_be_adopted(owner, &live))
@@ -174,10 +182,16 @@ impl BundleReconciler {
         let mut called = BTreeSet::new();
         for kind in CALLER_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
             for caller in self.context.index.objects(kind) {
-                called.extend(CalledPort::all_of(&caller).into_iter().map(|call| (call.namespace, call.service)));
+                called.extend(
+                    CalledPort::all_of(&caller)
+                        .into_iter()
+                        .map(|call| (call.namespace, call.service)),
+                );
             }
         }
-        let keys = called.iter().map(|(namespace, name)| kinds::SERVICE.object(Some(namespace), name));
+        let keys = called
+            .iter()
+            .map(|(namespace, name)| kinds::SERVICE.object(Some(namespace), name));
         keys.filter_map(|key| self.context.index.find(&key))
             .filter(|service| !owner.owns(service))
             .collect()

@@ -190,7 +190,10 @@ fn interrupted(scene: &PreflightObservation<'_>, live: &Value, key: &ObjectKey) 
     let service = scene.called.iter().find(|service| {
         let selector = service.pointer("/spec/selector").and_then(Value::as_object);
         let selects = |selector: &Map<String, Value>| {
-            !selector.is_empty() && selector.iter().all(|(name, value)| labels.get(name) == Some(value))
+            !selector.is_empty()
+                && selector
+                    .iter()
+                    .all(|(name, value)| labels.get(name) == Some(value))
         };
         object::text(service, "/metadata/namespace") == namespace && selector.is_some_and(selects)
     })?;

@@ -39,14 +39,23 @@ pub(in super::super) async fn what_would_interrupt_calls_is_not_adopted_by_hand(
     object["spec"]["adopt"] = adopted();
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     until("it is refused", PATIENCE, async || {
-        let said = steps::conditions(&get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?);
+        let said = steps::conditions(
+            &get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
+                .await?
+                .context("gone")?,
+        );
         let words = ["AdoptionInterrupts", "--adopt-from", "sample-operator-service"];
         Ok(check(words.iter().all(|word| said.contains(word)), || said))
     })
     .await?;
     load.at_least(100).await?;
     traffic::finish_at(load, &["v1", "v1beta1"]).await?;
-    let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.context("no Deployment")?;
-    anyhow::ensure!(deployment["metadata"]["generation"] == 1, "it was changed: {deployment}");
+    let deployment = get(&cluster.client, sample::DEPLOYMENT)
+        .await?
+        .context("no Deployment")?;
+    anyhow::ensure!(
+        deployment["metadata"]["generation"] == 1,
+        "it was changed: {deployment}"
+    );
     Ok(())
 }

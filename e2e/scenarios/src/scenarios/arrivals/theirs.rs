@@ -99,7 +99,12 @@ impl Theirs {
         let (validating, mutating) = ("vwidget.sample.windlass.dev", "mwidget.sample.windlass.dev");
         Ok(vec![
             crd,
-            configuration("ValidatingWebhookConfiguration", validating, validating, "/validate"),
+            configuration(
+                "ValidatingWebhookConfiguration",
+                validating,
+                validating,
+                "/validate",
+            ),
             configuration("MutatingWebhookConfiguration", self.mutating, mutating, "/mutate"),
         ])
     }
@@ -126,7 +131,9 @@ impl Theirs {
 pub(super) async fn serving(client: &Client) -> anyhow::Result<()> {
     until("the servers are available", PATIENCE, async || {
         let deployment = get(client, sample::DEPLOYMENT).await?.context("no Deployment")?;
-        Ok(check(is_rolled_out(&deployment), || deployment["status"].to_string()))
+        Ok(check(is_rolled_out(&deployment), || {
+            deployment["status"].to_string()
+        }))
     })
     .await
 }
