@@ -10,6 +10,7 @@
 
 mod callers;
 mod comparison;
+mod handing_over;
 mod helm;
 mod keeper;
 mod record;
@@ -18,6 +19,7 @@ mod source;
 
 pub use callers::{CA_INJECTORS, called_services, trust_of, untrusting, with_trust};
 pub use comparison::{Comparison, compare};
+pub use handing_over::handed_over;
 pub use helm::{HelmRelease, HelmReleaseError, OWNER, hidden};
 pub use keeper::{keeper, leads_to, narrowed_selector};
 pub use record::{AdoptionRecord, AdoptionRecordError, RecordedObject, RecordedRole, record_name};

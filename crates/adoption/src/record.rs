@@ -123,46 +123,46 @@ impl AdoptionRecord {
     pub fn callers(&self) -> impl Iterator<Item = &RecordedObject> {
         self.objects
             .iter()
-            .filter(|recorded| !called_services(&recorded.object).is_empty())
+            .filter(move |recorded| !called_services(&recorded.object).is_empty())
     }
 
     /// The Services of the install.
     pub fn services(&self) -> impl Iterator<Item = &RecordedObject> {
         self.objects
             .iter()
-            .filter(|recorded| recorded.kind() == "Service")
+            .filter(move |recorded| recorded.kind() == "Service")
     }
 
     /// The Services of the install that callers of it call.
     pub fn called(&self) -> impl Iterator<Item = &RecordedObject> {
-        self.services().filter(|service| {
+        self.services().filter(move |service| {
             self.callers()
-                .any(|caller| called_services(&caller.object).contains(&place(&service.object)))
+                .any(move |caller| called_services(&caller.object).contains(&place(&service.object)))
         })
     }
 
     /// The Deployments that the bundle takes over from under the callers: a copy of each keeps serving.
     pub fn kept(&self) -> impl Iterator<Item = &RecordedObject> {
-        self.objects.iter().filter(|recorded| {
+        self.objects.iter().filter(move |recorded| {
             recorded.kind() == "Deployment"
                 && recorded.is_adopted()
                 && self
                     .called()
-                    .any(|service| leads_to(&service.object, &recorded.object))
+                    .any(move |service| leads_to(&service.object, &recorded.object))
         })
     }
 
     /// The Services that lead to the copies instead.
     pub fn narrowed(&self) -> impl Iterator<Item = &RecordedObject> {
         self.called()
-            .filter(|service| self.kept().any(|kept| leads_to(&service.object, &kept.object)))
+            .filter(move |service| self.kept().any(move |kept| leads_to(&service.object, &kept.object)))
     }
 
     /// The callers that the bundle does not have, of a Service that it takes over: nobody would serve them any more.
     pub fn stranded(&self) -> impl Iterator<Item = (&RecordedObject, &RecordedObject)> {
-        let taken = self.called().filter(|service| service.is_adopted());
-        taken.flat_map(|service| {
-            let calls = |caller: &&RecordedObject| {
+        let taken = self.called().filter(move |service| service.is_adopted());
+        taken.flat_map(move |service| {
+            let calls = move |caller: &&RecordedObject| {
                 !caller.is_adopted() && called_services(&caller.object).contains(&place(&service.object))
             };
             self.callers().filter(calls).map(move |caller| (caller, service))

@@ -13,7 +13,7 @@ use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    objects::{observed, relabel},
+    objects::{hand_over, observed, relabel},
     records, servers,
     source_objects::{of_source, releases},
 };
@@ -21,6 +21,9 @@ use crate::{commands::cluster::explained, terminal::Progress};
 
 /// The annotation by which Helm takes an object for one of a release.
 pub(super) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+
+/// Its versions and its conversion are written as a whole.
+const CRD: &str = "CustomResourceDefinition";
 
 /// An install of others that a BundleDeployment is to take over.
 #[derive(Debug)]
@@ -135,6 +138,12 @@ impl Adopting {
                 relabel(cluster, &key, &json!({}), &nothing).await?;
             }
         }
+        let calls = |recorded: &RecordedObject| recorded.kind() == CRD || !called_services(&recorded.object).is_empty();
+        for recorded in self.adopted().filter(|recorded| !calls(recorded)) {
+            if let Some(key) = recorded.key() {
+                hand_over(cluster, &key).await?;
+            }
+        }
         Ok(())
     }
 
@@ -188,7 +197,7 @@ impl fmt::Display for Adopting {
 ///
 /// When the cluster does not take it.
 pub(super) async fn hide(cluster: &Cluster, record: &AdoptionRecord, is_hidden: bool) -> anyhow::Result<()> {
-    let label = json!({ OWNER.0: hidden(is_hidden) });
+    let label = json!({ (OWNER.0): hidden(is_hidden) });
     for secret in releases(cluster, &record.source, !is_hidden).await? {
         if let Some(key) = ObjectKey::of(&secret) {
             relabel(cluster, &key, &label, &json!({})).await?;

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use serde_json::Value;
+use windlass_adoption::handed_over;
 use windlass_cluster::{Cluster, RequestError};
 use windlass_object::{
     ObjectKey, json, names, object,
-    patch::{applied_by, relabelled},
+    patch::{applied_by, guarded, relabelled},
     text::OneLine,
 };
 
@@ -99,6 +100,35 @@ pub(super) async fn relabel(
         if has(&live, "labels", labels) && has(&live, "annotations", annotations) {
             return Ok(());
         }
+        match cluster.patch(key, &patch, names::COMMAND).await {
+            Err(error) if (error.is_invalid() || may_pass(&error)) && started.elapsed() < PATIENCE => {}
+            written => return written.map(drop).map_err(explained),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Makes everything that others have applied of an object Windlass' own, so that only what Windlass applies stays.
+///
+/// # Errors
+///
+/// As [`change`].
+pub(super) async fn hand_over(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<()> {
+    let started = Instant::now();
+    loop {
+        let Some(live) = cluster.read(key).await.map_err(explained)? else {
+            return Ok(());
+        };
+        let is_ours = object::label(&live, names::BUNDLE_DEPLOYMENT).is_some();
+        let Some(fields) = handed_over(&live).filter(|_| !is_ours) else {
+            return Ok(());
+        };
+        let version = &live["metadata"]["resourceVersion"];
+        let patch = guarded(
+            &[("/metadata/resourceVersion", version)],
+            "/metadata/managedFields",
+            &fields,
+        );
         match cluster.patch(key, &patch, names::COMMAND).await {
             Err(error) if (error.is_invalid() || may_pass(&error)) && started.elapsed() < PATIENCE => {}
             written => return written.map(drop).map_err(explained),
