@@ -66,7 +66,10 @@ pub fn with_trust(caller: &Value, pem: &str, marked: bool) -> Value {
         let bundle = client.get("caBundle").and_then(Value::as_str);
         let bundle = STANDARD.decode(bundle.unwrap_or_default()).unwrap_or_default();
         let mut united = String::from_utf8_lossy(&bundle).into_owned();
-        for certificate in certificates(pem).filter(|certificate| !united.contains(certificate.trim())) {
+        for certificate in certificates(pem) {
+            if united.contains(certificate.trim()) {
+                continue;
+            }
             if !united.is_empty() && !united.ends_with('\n') {
                 united.push('\n');
             }

@@ -31,7 +31,7 @@ pub fn handed_over(live: &Value) -> Option<Value> {
 fn is_theirs(entry: &Value) -> bool {
     let text = |pointer| object::text(entry, pointer).unwrap_or_default();
     let manager = text("/manager");
-    text("/subresource").is_empty() && manager != OF_KUBERNETES && !manager.starts_with("windlass-")
+    text("/subresource").is_empty() && ![OF_KUBERNETES, names::INSTALL].contains(&manager)
 }
 
 fn unite(fields: &mut Map<String, Value>, others: &Map<String, Value>) {
@@ -49,15 +49,13 @@ mod tests {
 
     #[test]
     fn what_others_applied_counts_as_applied_by_us() {
-        let entry = |manager: &str, subresource: &str, fields: &Value| {
-            json!({"manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields})
-        };
+        let entry = |manager: &str, subresource: &str, fields: &Value| json!({"manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields});
         let metrics = entry("autoscaler", "scale", &json!({"f:spec": {"f:replicas": {}}}));
         let revision = entry(OF_KUBERNETES, "", &json!({"f:metadata": {"f:annotations": {}}}));
         let live = json!({"apiVersion": "apps/v1", "metadata": {"managedFields": [
             entry("helm", "", &json!({"f:spec": {"f:template": {"f:a": {}}}, "f:metadata": {"f:labels": {}}})),
             metrics, revision,
-            entry("kubectl-edit", "", &json!({"f:spec": {"f:template": {"f:b": {}}}})),
+            entry(names::COMMAND, "", &json!({"f:spec": {"f:template": {"f:b": {}}}})),
         ]}});
         let handed = handed_over(&live).unwrap();
         assert_eq!(

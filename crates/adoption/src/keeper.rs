@@ -43,7 +43,8 @@ pub fn leads_to(service: &Value, deployment: &Value) -> bool {
     let selector = service.pointer("/spec/selector").and_then(Value::as_object);
     let labels = deployment.pointer("/spec/template/metadata/labels");
     let selects = |selector: &Map<String, Value>| {
-        let has = |(name, value): (&String, &Value)| labels.is_some_and(|labels| labels.get(name) == Some(value));
+        let has =
+            |(name, value): (&String, &Value)| labels.is_some_and(|labels| labels.get(name) == Some(value));
         !selector.is_empty() && selector.iter().all(has)
     };
     place(service) == place(deployment) && selector.is_some_and(selects)

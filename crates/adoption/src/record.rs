@@ -154,8 +154,10 @@ impl AdoptionRecord {
 
     /// The Services that lead to the copies instead.
     pub fn narrowed(&self) -> impl Iterator<Item = &RecordedObject> {
-        self.called()
-            .filter(move |service| self.kept().any(move |kept| leads_to(&service.object, &kept.object)))
+        self.called().filter(move |service| {
+            self.kept()
+                .any(move |kept| leads_to(&service.object, &kept.object))
+        })
     }
 
     /// The callers that the bundle does not have, of a Service that it takes over: nobody would serve them any more.

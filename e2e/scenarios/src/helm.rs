@@ -69,7 +69,11 @@ pub(crate) async fn fail(
     arguments: &[&str],
 ) -> anyhow::Result<String> {
     let (succeeded, printed) = run(cluster, namespace, arguments).await?;
-    anyhow::ensure!(!succeeded, "helm {} should have failed:\n{printed}", arguments.join(" "));
+    anyhow::ensure!(
+        !succeeded,
+        "helm {} should have failed:\n{printed}",
+        arguments.join(" ")
+    );
     Ok(printed)
 }
 

@@ -138,7 +138,9 @@ impl Adopting {
                 relabel(cluster, &key, &json!({}), &nothing).await?;
             }
         }
-        let calls = |recorded: &RecordedObject| recorded.kind() == CRD || !called_services(&recorded.object).is_empty();
+        let calls = |recorded: &RecordedObject| {
+            recorded.kind() == CRD || !called_services(&recorded.object).is_empty()
+        };
         for recorded in self.adopted().filter(|recorded| !calls(recorded)) {
             if let Some(key) = recorded.key() {
                 hand_over(cluster, &key).await?;

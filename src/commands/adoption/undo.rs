@@ -91,6 +91,7 @@ impl Undoing<'_> {
         servers::keep(self.cluster, self.record, &mut self.progress, self.patience).await?;
         self.serve_as_before().await?;
         self.call(true).await?;
+        self.disarm().await?;
         observed(&mut self.progress, "that webhooks call the old servers").await;
         self.restore().await?;
         self.serve_by_restored().await?;
@@ -220,6 +221,28 @@ impl Undoing<'_> {
                     }
                 }
                 None => create(self.cluster, &caller.object).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What only the bundle has calls no more: its servers are about to go, and what was left over does the same.
+    async fn disarm(&mut self) -> anyhow::Result<()> {
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.record.bundle_deployment);
+        for kind in [
+            kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+            kinds::MUTATING_WEBHOOK_CONFIGURATION,
+            kinds::API_SERVICE,
+            kinds::EXTENSION_CONFIG,
+        ] {
+            let listed = match self.cluster.list(&kind, None, Some(&selector)).await {
+                Err(RequestError::UnknownKind { .. }) => continue,
+                listed => listed.map_err(explained)?,
+            };
+            for caller in listed {
+                if let Some(key) = ObjectKey::of(&caller) {
+                    delete(self.cluster, &key, object::text(&caller, "/metadata/uid")).await?;
+                }
             }
         }
         Ok(())

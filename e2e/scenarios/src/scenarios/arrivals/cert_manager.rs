@@ -6,7 +6,7 @@ use windlass_object::ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_VERSI
 
 use super::{
     super::{foreign, traffic},
-    steps::{adopt, call, nothing_is_left, nothing_is_ours, undo},
+    steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
     theirs::{CERTIFICATE, Issuer, SECRET, Theirs, collection, serving},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(in super::super) async fn what_cert_manager_serves_is_adopted_and_given_back
     let load = traffic::start(cluster, &VERSIONS).await?;
     load.at_least(100).await?;
 
-    adopt(cluster, &source, 2).await?;
+    adopt(cluster, &source, &KILLS).await?;
     call(client, "mwidget.sample.windlass.dev", &OURS).await?;
     // Who was left over is served as before.
     let validating = format!("{VALIDATING}/vwidget.sample.windlass.dev");
@@ -61,7 +61,7 @@ pub(in super::super) async fn what_cert_manager_serves_is_adopted_and_given_back
         "Adopted"
     );
 
-    undo(cluster, 2).await?;
+    undo(cluster, &KILLS).await?;
     call(client, theirs.mutating, &[theirs.service]).await?;
     serving(client).await?;
     nothing_is_left(client).await?;
@@ -79,7 +79,7 @@ pub(in super::super) async fn what_cert_manager_serves_is_adopted_and_given_back
         "Undone"
     );
 
-    adopt(cluster, &source, 0).await?;
+    adopt(cluster, &source, &[]).await?;
     load.at_least(100).await?;
     cluster
         .command

@@ -3,9 +3,12 @@
 use serde_json::json;
 
 use super::{
-    super::traffic,
-    steps::{adopt, call, nothing_is_left, nothing_is_ours, undo},
-    theirs::{Issuer, Theirs, collection, established, serving},
+    super::{
+        guard::replicas::{Replica, install_guard},
+        traffic,
+    },
+    steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
+    theirs::{Issuer, SECRET, Theirs, collection, established, serving},
 };
 use crate::{
     command::argument,
@@ -50,12 +53,14 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
     .await?;
     serving(client).await?;
     established(client).await?;
-    let _operator = cluster.operator.start()?;
+    install_guard(cluster).await?;
+    let replica = Replica::start(cluster, "one").await?;
     let load = traffic::start(cluster, &VERSIONS).await?;
     load.at_least(100).await?;
 
-    adopt(cluster, "helm/widgets", 2).await?;
+    adopt(cluster, "helm/widgets", &KILLS[3..5]).await?;
     call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    replica.join(cluster).await?;
     for arguments in [
         &["upgrade", "widgets", second][..],
         &["upgrade", "--install", "widgets", second],
@@ -73,7 +78,7 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
         "Adopted"
     );
 
-    undo(cluster, 2).await?;
+    undo(cluster, &KILLS[3..5]).await?;
     call(client, "mwidget.sample.windlass.dev", &[theirs.service]).await?;
     serving(client).await?;
     nothing_is_left(client).await?;
@@ -103,7 +108,7 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
         "Undone"
     );
 
-    adopt(cluster, "helm/widgets", 0).await?;
+    adopt(cluster, "helm/widgets", &[]).await?;
     load.at_least(100).await?;
     cluster
         .command
@@ -113,6 +118,8 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
     nothing_is_left(client).await?;
     let listed = helm::succeed(cluster, NAMESPACE, &["list", "--all", "--short"]).await?;
     anyhow::ensure!(listed.trim().is_empty(), "{listed}");
+    let secret = format!("{}/{SECRET}", collection("Secret"));
+    anyhow::ensure!(get(client, &secret).await?.is_none(), "{secret} is there");
     load.at_least(100).await?;
     traffic::finish_at(load, &VERSIONS).await?;
     Ok(())

@@ -1,5 +1,7 @@
 //! What is run and looked at in these scenarios.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use kube::Client;
 use serde_json::Value;
@@ -12,15 +14,12 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// For so long a run waits that is to be interrupted.
-const INTERRUPTED: &str = "1s";
+/// After how many milliseconds runs are killed, each after the one before: early on writes follow each other, later on much is
+/// waited for.
+pub(super) const KILLS: [u64; 6] = [300, 600, 1_200, 3_000, 8_000, 13_000];
 
-/// Adopts from `source`; `interruptions` runs before end wherever they have to wait.
-pub(super) async fn adopt(
-    cluster: &TestCluster,
-    source: &str,
-    interruptions: usize,
-) -> anyhow::Result<String> {
+/// Adopts from `source`, after runs that are killed after so many milliseconds.
+pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
     let bundle = sample::bundle("sample.v1");
     let install = [
         "install",
@@ -32,24 +31,31 @@ pub(super) async fn adopt(
         "--adopt-from",
         source,
     ];
-    for _ in 0..interruptions {
-        let interrupted = [&install[..], &["--timeout", INTERRUPTED]].concat();
-        cluster.command.run(&interrupted, |_| {}).await?;
-    }
-    cluster.command.succeed(&install).await
+    insist(cluster, &install, kills).await
 }
 
-/// Undoes an adoption; `interruptions` runs before end wherever they have to wait.
-pub(super) async fn undo(cluster: &TestCluster, interruptions: usize) -> anyhow::Result<()> {
-    let undo = ["adoption", "undo", "sample"];
-    for _ in 0..interruptions {
-        let interrupted = [&undo[..], &["--timeout", INTERRUPTED]].concat();
-        let output = cluster.command.run(&interrupted, |_| {}).await?;
-        if output.succeeded {
+/// Undoes an adoption, after runs that are killed after so many milliseconds.
+pub(super) async fn undo(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
+    insist(cluster, &["adoption", "undo", "sample"], kills).await
+}
+
+/// Confirms an adoption, after runs that are killed after so many milliseconds.
+pub(super) async fn confirm(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
+    insist(cluster, &["adoption", "confirm", "sample"], kills).await
+}
+
+/// Runs a command until it has succeeded once.
+async fn insist(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> anyhow::Result<()> {
+    for milliseconds in kills {
+        let run = cluster.command.run(arguments, |_| {});
+        // What is not waited for any more is killed.
+        if let Ok(output) = tokio::time::timeout(Duration::from_millis(*milliseconds), run).await {
+            let output = output?;
+            anyhow::ensure!(output.succeeded, "{arguments:?} has failed: {}", output.stderr);
             return Ok(());
         }
     }
-    cluster.command.succeed(&undo).await?;
+    cluster.command.succeed(arguments).await?;
     Ok(())
 }
 
@@ -81,7 +87,7 @@ pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> 
     Ok(())
 }
 
-/// Sees to it that nothing is left of the adoption, and that `kept` alone is as it was.
+/// Sees to it that nothing is left of the adoption.
 pub(super) async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
     for path in [
         format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/sample-operator-kept"),
