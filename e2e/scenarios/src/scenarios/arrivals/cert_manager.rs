@@ -81,10 +81,7 @@ pub(in super::super) async fn what_cert_manager_serves_is_adopted_and_given_back
 
     adopt(cluster, &source, &[]).await?;
     load.at_least(100).await?;
-    cluster
-        .command
-        .succeed(&["adoption", "confirm", "sample"])
-        .await?;
+    confirm(cluster, &KILLS[..4]).await?;
     call(client, "mwidget.sample.windlass.dev", &OURS).await?;
     nothing_is_left(client).await?;
     for path in [

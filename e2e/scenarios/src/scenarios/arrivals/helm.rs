@@ -110,10 +110,7 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
 
     adopt(cluster, "helm/widgets", &[]).await?;
     load.at_least(100).await?;
-    cluster
-        .command
-        .succeed(&["adoption", "confirm", "sample"])
-        .await?;
+    confirm(cluster, &[]).await?;
     call(client, "mwidget.sample.windlass.dev", &OURS).await?;
     nothing_is_left(client).await?;
     let listed = helm::succeed(cluster, NAMESPACE, &["list", "--all", "--short"]).await?;
