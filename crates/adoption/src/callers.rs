@@ -84,6 +84,27 @@ pub fn with_trust(caller: &Value, pem: &str, marked: bool) -> Value {
     trusting
 }
 
+/// A caller that says the same in other bytes, or in those of others again.
+#[must_use]
+pub fn marked(caller: &Value, is_marked: bool) -> Value {
+    let mut marked = caller.clone();
+    for client in client_configs(caller) {
+        let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
+        let Ok(bundle) = STANDARD.decode(bundle) else {
+            continue;
+        };
+        let end = if is_marked { "\n\n" } else { "\n" };
+        let mut bytes = bundle.trim_ascii_end().to_vec();
+        bytes.extend(end.as_bytes());
+        if let Some(client) = marked.pointer_mut(&client).and_then(Value::as_object_mut)
+            && !bundle.is_empty()
+        {
+            client.insert("caBundle".to_owned(), STANDARD.encode(bytes).into());
+        }
+    }
+    marked
+}
+
 fn certificates(pem: &str) -> impl Iterator<Item = &str> {
     let blocks = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
     blocks.filter(|block| block.starts_with("-----BEGIN CERTIFICATE-----"))
@@ -158,6 +179,11 @@ mod tests {
         assert_eq!(with_trust(&caller(&a), "garbage", false), caller(&a));
         let marked = with_trust(&caller(&a), &a, true);
         assert_eq!(marked, caller(&format!("{a}\n")));
+        let once = super::marked(&caller(&a), true);
+        assert_eq!(once, marked);
+        assert_eq!(super::marked(&once, true), once);
+        assert_eq!(super::marked(&once, false), caller(&a));
+        assert_eq!(super::marked(&caller(""), true), caller(""));
         assert_eq!(trust_of(&caller(&a)), format!("{a}\n"));
         assert!(untrusting(&caller("")) && !untrusting(&caller(&a)));
         let url = json!({"kind": "APIService", "spec": {"url": "https://example.com"}});

@@ -17,7 +17,7 @@ mod record;
 mod restoring;
 mod source;
 
-pub use callers::{CA_INJECTORS, called_services, trust_of, untrusting, with_trust};
+pub use callers::{CA_INJECTORS, called_services, marked, trust_of, untrusting, with_trust};
 pub use comparison::{Comparison, compare};
 pub use handing_over::handed_over;
 pub use helm::{HelmRelease, HelmReleaseError, OWNER, hidden};

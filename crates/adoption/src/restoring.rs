@@ -1,13 +1,16 @@
 //! What was adopted becomes what it was.
 
 use serde_json::{Value, json};
-use windlass_object::{json::fields, object};
+use windlass_object::{json::fields, names, object};
 
 /// What of the metadata is restored.
 const METADATA: [&str; 3] = ["labels", "annotations", "ownerReferences"];
 
 /// What is not restored, since it says which object it is, or how that is.
 const KEPT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// The annotation in which Kubernetes counts the rollouts of a Deployment.
+const ROLLOUT: &str = "deployment.kubernetes.io/revision";
 
 /// A live object as it was recorded; it remains the one that it is. Nobody of Windlass has applied it any more.
 ///
@@ -32,9 +35,15 @@ pub fn restored(live: &Value, recorded: &Value) -> Value {
             None => metadata.shift_remove(field),
         };
     }
+    if let Some(revision) = object::annotation(live, ROLLOUT) {
+        fields(&mut restored, &["metadata", "annotations"]).insert(ROLLOUT.into(), revision.into());
+    }
+    let metadata = fields(&mut restored, &["metadata"]);
     if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
+        // What the command writes is of whoever has the object again.
         let is_ours = |entry: &Value| {
-            object::text(entry, "/manager").is_some_and(|manager| manager.starts_with("windlass-"))
+            object::text(entry, "/manager")
+                .is_some_and(|manager| manager.starts_with("windlass-") && manager != names::COMMAND)
         };
         entries.retain(|entry| !is_ours(entry));
         if entries.is_empty() {
@@ -72,14 +81,15 @@ mod tests {
             "metadata": {"name": "s", "uid": "1", "labels": {"a": "b"}}, "spec": {"selector": {"a": "b"}}});
         let live = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "s", "uid": "2", "resourceVersion": "7", "labels": {"windlass.dev/bundle-deployment": "b"},
-                "annotations": {"windlass.dev/applied-as": "x"}, "ownerReferences": [],
-                "managedFields": [{"manager": "windlass-install"}, {"manager": "helm"}]},
+                "annotations": {"windlass.dev/applied-as": "x", ROLLOUT: "3"}, "ownerReferences": [],
+                "managedFields": [{"manager": "windlass-install"}, {"manager": "helm"}, {"manager": "windlass-command"}]},
             "spec": {"selector": {"c": "d"}}, "extra": 1, "status": {"loadBalancer": {}}});
         assert_eq!(
             restored(&live, &recorded),
             json!({"apiVersion": "v1", "kind": "Service",
                 "metadata": {"name": "s", "uid": "2", "resourceVersion": "7", "labels": {"a": "b"},
-                    "managedFields": [{"manager": "helm"}]},
+                    "annotations": {ROLLOUT: "3"},
+                    "managedFields": [{"manager": "helm"}, {"manager": "windlass-command"}]},
                 "spec": {"selector": {"a": "b"}}, "status": {"loadBalancer": {}}})
         );
         let mut only_ours = live;

@@ -13,6 +13,7 @@ use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
+    left_over::connect_anew,
     objects::{hand_over, observed, relabel},
     records, servers,
     source_objects::{of_source, releases},
@@ -131,6 +132,7 @@ impl Adopting {
         if is_narrowed && !self.is_begun {
             observed(progress, "where the present Services lead").await;
         }
+        connect_anew(cluster, record, true).await?;
         let injectors = CA_INJECTORS.map(|annotation| (annotation.to_owned(), Value::Null));
         let nothing = Value::Object(Map::from_iter(injectors));
         for caller in record.callers().filter(|caller| caller.is_adopted()) {
@@ -147,6 +149,15 @@ impl Adopting {
             }
         }
         Ok(())
+    }
+
+    /// Ends what was done for the time of the install.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not take it.
+    pub(in crate::commands) async fn settle(&self, cluster: &Cluster) -> anyhow::Result<()> {
+        connect_anew(cluster, &self.record, false).await
     }
 
     /// What to do when it is ready.

@@ -127,7 +127,7 @@ async fn ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()>
     let Some(deployment) = cluster.read(&key).await.map_err(explained)? else {
         bail!("{key} not found: to go back, run windlass adoption undo {name}");
     };
-    if !condition(&deployment, "Ready").is_some_and(|ready| ready.status == "True") {
+    if condition(&deployment, "Ready").is_none_or(|ready| ready.status != "True") {
         bail!(
             "{key} is not ready, see windlass status {name}; to go back, run windlass adoption undo {name}"
         );
@@ -161,6 +161,13 @@ impl<'a> Rest<'a> {
             if !live.as_ref().is_some_and(is_same) {
                 continue;
             }
+            if PRECIOUS.contains(&recorded.kind()) && !called_services(&recorded.object).is_empty() {
+                bail!(
+                    "{key} is not in the bundle, and calls what is left over, which cannot go: delete it first if nobody needs it, or \
+                     go back with windlass adoption undo {}",
+                    record.bundle_deployment
+                );
+            }
             if PRECIOUS.contains(&recorded.kind()) {
                 rest.kept.push(format!("{key}: more than that would go with it"));
             } else if object::annotation(&recorded.object, RESOURCE_POLICY) == Some("keep") {
@@ -174,6 +181,14 @@ impl<'a> Rest<'a> {
         }
         let used = used_secrets(cluster, record).await?;
         let called = still_called(cluster, &going).await?;
+        for service in record.narrowed().filter(|service| !service.is_adopted()) {
+            let Some(key) = service.key() else { continue };
+            if called.contains(&(key.namespace.clone().unwrap_or_default(), key.name.clone())) {
+                bail!(
+                    "{key} is still called by something that is neither adopted nor left over: let that call another Service first"
+                );
+            }
+        }
         let asked = still_asked(cluster, &going).await?;
         let kept = &mut rest.kept;
         rest.others.retain(|recorded| {

@@ -14,6 +14,7 @@ mod adopting;
 mod ca;
 mod command;
 mod confirm;
+mod left_over;
 mod objects;
 mod records;
 mod servers;

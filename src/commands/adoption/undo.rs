@@ -14,6 +14,7 @@ use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabel
 use super::{
     adopting::hide,
     ca,
+    left_over::connect_anew,
     objects::{change, create, delete, observed, of, until},
     records, servers,
 };
@@ -96,12 +97,14 @@ impl Undoing<'_> {
         self.restore().await?;
         self.serve_by_restored().await?;
         self.call(false).await?;
+        connect_anew(self.cluster, self.record, true).await?;
         observed(&mut self.progress, "that webhooks call the restored servers").await;
         self.remove().await?;
         servers::remove_copies(self.cluster, self.record, &mut self.progress, self.patience).await?;
         for service in self.record.narrowed() {
             self.restore_object(service).await?;
         }
+        connect_anew(self.cluster, self.record, false).await?;
         if let AdoptionSource::Helm(_) = self.record.source {
             hide(self.cluster, self.record, false).await?;
         }

@@ -283,6 +283,7 @@ impl Args {
         };
         println!("{}", OneLine(&outcome::summary(&installed)));
         if let Some(adopting) = adopting {
+            adopting.settle(&cluster).await?;
             println!("{}", adopting.afterwards());
         }
         Ok(ExitCode::SUCCESS)
