@@ -14,7 +14,7 @@ use windlass_scenarios::{
     audit, cainjector,
     cluster::{Access, Disruption},
     cluster_pool::{ClusterPool, Existing},
-    sample,
+    helm, sample,
     scenario_durations::ScenarioDurations,
     scenarios::{SCENARIOS, Scenario},
     trial,
@@ -70,6 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Disruption::Controllers | Disruption::AdmissionPolicies | Disruption::Impersonation => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
+        Disruption::Helm => std::env::var_os(helm::PROGRAM).is_some(),
     };
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
     let durations = Arc::new(ScenarioDurations::default());
@@ -152,6 +153,7 @@ fn why_not(disruption: Disruption) -> &'static str {
         Disruption::ControllerRuntime => {
             "E2E_WEBHOOK_SERVER names no program: e2e/go-program webhook-server builds it"
         }
+        Disruption::Helm => "E2E_HELM names no program: e2e/helm/build builds it",
         Disruption::Cainjector => "E2E_CAINJECTOR names no program: e2e/go-program cainjector builds it",
     }
 }

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
             let lacks = [
                 Disruption::ControllerRuntime,
                 Disruption::Cainjector,
+                Disruption::Helm,
                 Disruption::Controllers,
                 Disruption::AdmissionPolicies,
                 Disruption::Impersonation,

@@ -10,8 +10,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::
 use futures::future::LocalBoxFuture;
 
 use super::{
-    bundle_images, catalog, certs, check, completions, history, hooks, install, interpret, man, manifests,
-    policy, render, report, rollback, rotate, run, status, ui, uninstall,
+    adoption, bundle_images, catalog, certs, check, completions, history, hooks, install, interpret, man,
+    manifests, policy, render, report, rollback, rotate, run, status, ui, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -31,6 +31,7 @@ enum Command {
     Bundle(bundle_images::Args),
     Catalog(catalog::Args),
     Install(Box<install::Args>),
+    Adoption(adoption::Args),
     Uninstall(uninstall::Args),
     Status(status::Args),
     History(history::Args),
@@ -88,6 +89,7 @@ impl Cli {
                 Command::Bundle(args) => args.run().await,
                 Command::Catalog(args) => args.run().await,
                 Command::Install(args) => args.run().await,
+                Command::Adoption(args) => args.run().await,
                 Command::Uninstall(args) => args.run().await,
                 Command::Status(args) => args.run().await,
                 Command::History(args) => args.run().await,
@@ -140,6 +142,14 @@ mod tests {
             (&["install", "./b", "-n", "ns", "--timeout", "soon"], false),
             (&["install", "./b"], false),
             (&["install", "b", "-n", "ns"], false),
+            (
+                &["install", "./b", "-n", "ns", "--adopt-from", "helm/release"],
+                true,
+            ),
+            (&["install", "./b", "-n", "ns", "--adopt-from", "olm/csv"], false),
+            (&["adoption", "confirm", "a", "--dry-run"], true),
+            (&["adoption", "undo", "a"], true),
+            (&["adoption", "a"], false),
             (&["uninstall", "../a"], false),
             (&["status", "a", "-o", "yaml"], true),
             (&["history", "a", "-o", "json"], true),

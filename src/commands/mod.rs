@@ -1,5 +1,6 @@
 //! The commands.
 
+mod adoption;
 mod arguments;
 mod bundle;
 mod bundle_images;

@@ -8,6 +8,7 @@ use crate::{sources, without_tests};
 
 /// The folders of the pure crates.
 const PURE: &[&str] = &[
+    "adoption",
     "object",
     "bundle",
     "crd",

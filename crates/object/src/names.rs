@@ -97,6 +97,17 @@ pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";
 /// Trust is kept: certificates rotate, and what others take from `caBundle` or `spec.conversion` is given back.
 pub const PAUSED: &str = "windlass.dev/paused";
 
+/// Annotation on a BundleDeployment: under whom its objects are to be again, from which they were adopted. While it is there,
+/// the guard lets others take them over.
+pub const RETURNING: &str = "windlass.dev/returning-to";
+
+/// Label on a Deployment, and on its pods, that goes on serving whoever called what was adopted: the BundleDeployment for which
+/// that was adopted.
+pub const KEPT_FOR: &str = "windlass.dev/kept-for";
+
+/// Label on the Secret that holds how adopted objects were: the BundleDeployment for which they were adopted.
+pub const ADOPTION_RECORD: &str = "windlass.dev/adoption-record";
+
 /// Annotation on a PolicyReport: how many results were left out of it, the oldest first, since it would have been too long.
 pub const RESULTS_LEFT_OUT: &str = "windlass.dev/results-left-out";
 

@@ -37,6 +37,8 @@ pub enum Disruption {
     ControllerRuntime,
     /// cert-manager's cainjector runs beside: see [`crate::cainjector::PROGRAM`].
     Cainjector,
+    /// Helm installs something in it: see [`crate::helm::PROGRAM`].
+    Helm,
     /// Its StatefulSets and DaemonSets have pods.
     Controllers,
     /// It enforces admission policies.

@@ -8,6 +8,7 @@ pub mod cluster_pool;
 pub mod command;
 pub mod dump;
 pub mod forwarder;
+pub mod helm;
 mod hook_server;
 mod inventory;
 pub mod load;

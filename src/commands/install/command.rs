@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use kube::Resource;
 use policy::{CompiledPolicy, Engines};
 use serde_json::{Value, json};
+use windlass_adoption::AdoptionSource;
 use windlass_api::{self, BundleDeployment};
 use windlass_bundle::{Bundle, render::CertificateProvider};
 use windlass_cluster::{Cluster, kinds};
@@ -15,6 +16,7 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 
 use super::{
     super::{
+        adoption::Adopting,
         arguments,
         bundle::{ConversionArg, InstallArgs, ReadBundle},
         bundle_location::BundleLocation,
@@ -24,7 +26,7 @@ use super::{
         missing_rights,
         policy::PolicyFiles,
     },
-    dry_run::Preview,
+    dry_run::{Preview, planned_objects},
     outcome::{self, Watched},
     source::InstallSource,
     watch_namespaces::WatchNamespaces,
@@ -66,6 +68,12 @@ pub(in crate::commands) struct Args {
     /// CustomResourceDefinition/widgets.example.com. Can be repeated.
     #[arg(long, value_name = "KIND/NAME")]
     adopt: Vec<Adoption>,
+
+    /// Take over what is installed already, without a failed request: cert-manager/[NAMESPACE/]CERTIFICATE for what a
+    /// Certificate of cert-manager serves, helm/[NAMESPACE/]RELEASE for a release of Helm. What the bundle has too is adopted, the
+    /// rest is kept until `windlass adoption confirm`; `windlass adoption undo` goes back.
+    #[arg(long, value_name = "SOURCE")]
+    adopt_from: Option<AdoptionSource>,
 
     /// What to do with the CustomResourceDefinitions of the bundle, and with all their objects, when it is removed
     /// [default: keep-crds].
@@ -164,7 +172,9 @@ impl Args {
             );
         }
         let read = match &self.install.bundle {
-            BundleLocation::Image(_) if self.name.is_some() && !self.dry_run => None,
+            BundleLocation::Image(_) if self.name.is_some() && !self.dry_run && self.adopt_from.is_none() => {
+                None
+            }
             _ => match self.install.read().await? {
                 Ok(read) => Some(read),
                 Err(lines) => return Ok(refused(&lines)),
@@ -208,10 +218,24 @@ impl Args {
         if let Some(account) = self.account(before.as_ref()) {
             deployment["spec"]["serviceAccountName"] = json!(account);
         }
+        let adopting = match (&self.adopt_from, &read) {
+            (Some(source), Some(read)) => {
+                let adopting = self.adopting(&cluster, source, &mut deployment, &read.bundle);
+                Some(adopting.await?)
+            }
+            _ => None,
+        };
         if let Some(read) = &read
-            && self.dry_run
+            && (self.dry_run || adopting.is_some())
         {
-            return self.preview(&cluster, &deployment, &read.bundle).await;
+            if let Some(adopting) = &adopting {
+                print!("{adopting}");
+            }
+            let preview = self.preview(&cluster, &deployment, &read.bundle).await?;
+            if self.dry_run || preview.is_refused() {
+                print!("{preview}");
+                return Ok(ExitCode::from(u8::from(preview.is_refused())));
+            }
         }
 
         let mut progress = Progress::new();
@@ -224,6 +248,10 @@ impl Args {
         if let Some(parts) = source.parts() {
             progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
             parts.store(&cluster).await?;
+        }
+        if let Some(adopting) = &adopting {
+            let patience = self.waiting.timeout.0.unsigned_abs();
+            adopting.prepare(&cluster, &mut progress, patience).await?;
         }
         let written = self.apply(&cluster, &deployment).await?;
         if let Some(parts) = source.parts() {
@@ -254,23 +282,48 @@ impl Args {
             }
         };
         println!("{}", OneLine(&outcome::summary(&installed)));
+        if let Some(adopting) = adopting {
+            adopting.settle(&cluster).await?;
+            println!("{}", adopting.afterwards());
+        }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Shows what would become of it.
+    /// What of others is to be taken over, which `deployment` says then, too.
+    async fn adopting(
+        &self,
+        cluster: &Cluster,
+        source: &AdoptionSource,
+        deployment: &mut Value,
+        bundle: &Bundle,
+    ) -> anyhow::Result<Adopting> {
+        let planned = planned_objects(cluster, bundle, deployment).await?;
+        let source = source.clone().within(&self.install.namespace);
+        let name = object::text(deployment, "/metadata/name").unwrap_or_default();
+        let namespace = &self.operator.operator_namespace;
+        let adopting = Adopting::new(cluster, source, name, namespace, &planned).await?;
+        let mut adopt = self.adopt.clone();
+        for adoption in adopting.adoptions() {
+            if !adopt.contains(&adoption) {
+                adopt.push(adoption);
+            }
+        }
+        deployment["spec"]["adopt"] = json!(adopt);
+        Ok(adopting)
+    }
+
+    /// What would become of it.
     async fn preview(
         &self,
         cluster: &Cluster,
         deployment: &Value,
         bundle: &Bundle,
-    ) -> anyhow::Result<ExitCode> {
+    ) -> anyhow::Result<Preview> {
         // As it would be with what others have set in it.
         let tried = cluster.apply_dry_run(deployment, names::COMMAND).await;
         let deployment = tried.map_err(explained)?;
         let policies = policies(&self.policy)?;
-        let preview = Preview::of(cluster, deployment, bundle, &policies).await?;
-        print!("{preview}");
-        Ok(ExitCode::from(u8::from(preview.is_refused())))
+        Preview::of(cluster, deployment, bundle, &policies).await
     }
 
     /// As whom the objects are to be written: nobody gets the rights of Windlass unless that is said.

@@ -147,6 +147,8 @@ impl BundleReconciler {
         let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
         let deployments = self.owned(owner, &kinds::DEPLOYMENT);
         let deployments: Vec<_> = deployments.iter().map(AsRef::as_ref).collect();
+        let called = self.called_of_others(owner);
+        let called: Vec<_> = called.iter().map(AsRef::as_ref).collect();
         let mut refusals = preflight(&PreflightObservation {
             claimant: &owner.bundle_deployment,
             plan,
@@ -155,6 +157,7 @@ impl BundleReconciler {
             live: &live,
             crds: &crds,
             deployments: &deployments,
+            called: &called,
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         // What belongs to others is not going to change.

@@ -414,10 +414,15 @@ pub(super) fn retention_failed(at: Milestone, error: &ApplyError) -> Halt {
     Halt::failed(at, "RetentionFailed", message)
 }
 
-/// Until its conversion is pointed elsewhere, a CRD has the trust bundle of whom it calls.
+/// Until its conversion is pointed elsewhere, a CRD has the trust bundle of whom it calls: none of ours, where that is who it is
+/// taken over from.
 fn keep_ca_source(body: &mut Value, live: &Value) {
-    let Some(source) = object::annotation(live, names::INJECT_CA_FROM).filter(|_| is_converting(live)) else {
+    if !is_converting(live) {
         return;
+    }
+    let annotations = json::fields(body, &["metadata", "annotations"]);
+    match object::annotation(live, names::INJECT_CA_FROM) {
+        Some(source) => annotations.insert(names::INJECT_CA_FROM.into(), source.into()),
+        None => annotations.shift_remove(names::INJECT_CA_FROM),
     };
-    json::fields(body, &["metadata", "annotations"]).insert(names::INJECT_CA_FROM.into(), source.into());
 }

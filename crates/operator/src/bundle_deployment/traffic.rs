@@ -1,6 +1,9 @@
 //! Where webhooks are to call, and how far they are from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use windlass_cluster::{Kind, apply::Applicant, kinds};
@@ -87,6 +90,9 @@ impl BundleReconciler {
         };
         let mut callers = self.list_callers(owner, is_planned).await?;
         callers.extend(self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?);
+        for key in self.adopted_callers(owner, plan) {
+            callers.extend(self.context.cluster.read(&key).await?);
+        }
         Ok(callers.iter().flat_map(|caller| plan.calls_of(caller)).collect())
     }
 
@@ -105,6 +111,8 @@ impl BundleReconciler {
         live: Option<&Value>,
     ) -> bool {
         match live {
+            // It leads to the pods of whoever it is taken over from.
+            Some(live) if is_to_be_adopted(owner, live) => false,
             Some(live) if object::annotation(live, names::APPLIED_HASH).is_some() => {
                 self.context.applier.was_applied(desired, live, owner)
             }
@@ -139,7 +147,58 @@ impl BundleReconciler {
             .iter()
             .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
             .flat_map(|kind| self.owned(owner, kind))
+            .chain(
+                self.adopted_callers(owner, plan)
+                    .iter()
+                    .filter_map(|key| self.context.index.find(key)),
+            )
             .flat_map(|caller| plan.calls_of(&caller))
             .collect()
     }
+
+    /// What of others sends traffic to webhooks, and is to be taken over: it is pointed elsewhere as what is ours.
+    fn adopted_callers(&self, owner: &Applicant, plan: &Plan) -> Vec<ObjectKey> {
+        if owner.adopt.is_empty() {
+            return Vec::new();
+        }
+        let crds = plan.phases.of(Phase::Crds);
+        let keys = plan
+            .phases
+            .of(Phase::Callers)
+            .chain(crds)
+            .filter_map(ObjectKey::of);
+        keys.filter(|key| {
+            let live = self.context.index.find(key);
+            live.is_some_and(|live| is_to_be_adopted(owner, &live))
+        })
+        .collect()
+    }
+
+    /// The Services of others that anything in the cluster calls, where something is to be taken over.
+    pub(super) fn called_of_others(&self, owner: &Applicant) -> Vec<Arc<Value>> {
+        if owner.adopt.is_empty() {
+            return Vec::new();
+        }
+        let mut called = BTreeSet::new();
+        for kind in CALLER_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
+            for caller in self.context.index.objects(kind) {
+                called.extend(
+                    CalledPort::all_of(&caller)
+                        .into_iter()
+                        .map(|call| (call.namespace, call.service)),
+                );
+            }
+        }
+        let keys = called
+            .iter()
+            .map(|(namespace, name)| kinds::SERVICE.object(Some(namespace), name));
+        keys.filter_map(|key| self.context.index.find(&key))
+            .filter(|service| !owner.owns(service))
+            .collect()
+    }
+}
+
+/// Whether `live` is somebody else's and is to be taken over.
+fn is_to_be_adopted(owner: &Applicant, live: &Value) -> bool {
+    !owner.owns(live) && owner.adopt.iter().any(|adoption| adoption.names(live))
 }

@@ -126,6 +126,8 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
     let none = json!({"strategy": "None"});
     let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
     let unclaimed = with(deployment(), &[("/status/conversions", json!([]))]);
+    let annotations = json!({names::RETURNING: "helm/n/r"});
+    let returning = with(deployment(), &[("/metadata/annotations", annotations)]);
     let external = with(deployment(), &[("/spec", json!({"conversion": "External"}))]);
     let drifted = with(crd(), &[("/spec/conversion", none.clone())]);
     let stranger = with(crd(), &[("/metadata/labels", json!({}))]);
@@ -135,6 +137,8 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
         (&drifted, Some(deployment()), vec!["conversion"]),
         (&crd(), Some(unclaimed.clone()), vec!["conversion"]),
         (&drifted, Some(unclaimed), vec![]),
+        // It goes back to whom it was adopted from.
+        (&crd(), Some(returning), vec![]),
         // What the operator arms itself is its own.
         (&crd(), Some(external), vec![]),
         (&crd(), None, vec![]),

@@ -145,6 +145,7 @@ async fn inflict(
         }
         Disruption::ControllerRuntime
         | Disruption::Cainjector
+        | Disruption::Helm
         | Disruption::Controllers
         | Disruption::AdmissionPolicies
         | Disruption::Impersonation => {

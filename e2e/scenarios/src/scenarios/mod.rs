@@ -7,6 +7,7 @@ mod absences;
 mod added_kinds;
 mod admission_proof;
 mod adoption;
+mod arrivals;
 mod asked_webhooks;
 mod blocking;
 mod callers;
@@ -302,6 +303,9 @@ scenarios! {
     adoption::an_api_of_others_is_refused_with_their_name,
     adoption::what_is_to_be_adopted_is_taken_over_with_its_objects,
     adoption::what_a_bundle_deployment_has_is_adopted_by_no_other,
+    arrivals::what_would_interrupt_calls_is_not_adopted_by_hand,
+    arrivals::what_cert_manager_serves_is_adopted_and_given_back_without_a_failed_call needs Cainjector,
+    arrivals::a_helm_release_is_adopted_and_given_back_without_a_failed_call needs Helm,
     absences::what_has_no_place_yet_is_left_out_and_comes_later,
     absences::a_bundle_waits_for_what_it_requires,
     self_managed::a_conversion_of_the_operators_own_is_left_alone,

@@ -6,4 +6,5 @@ mod preview;
 mod report;
 mod rights;
 
+pub(super) use overridden_plan::planned_objects;
 pub(super) use preview::Preview;

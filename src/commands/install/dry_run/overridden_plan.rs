@@ -11,14 +11,14 @@ use serde_json::Value;
 use windlass_api::BundleDeployment;
 use windlass_bundle::{Bundle, render::render};
 use windlass_cluster::{Cluster, kinds};
-use windlass_object::object;
+use windlass_object::{ObjectKey, object};
 use windlass_operator::install::{
     overrides::{OverrideDecision, apply, decide, namespace_as_seen},
     plan::Plan,
     revision::InstallSettings,
 };
 
-use crate::commands::cluster::explained;
+use crate::commands::cluster::{explained, typed};
 
 /// A plan, and what policies have done to it.
 pub(super) struct Overridden {
@@ -65,6 +65,23 @@ pub(super) async fn overridden_plan(
         notices: decision.notices.into_iter().chain(notices).collect(),
         refusals,
     })
+}
+
+/// The objects that a bundle brings along, for `deployment` as it would be.
+///
+/// # Errors
+///
+/// When the cluster cannot be asked, or the bundle cannot be installed so.
+pub(in super::super) async fn planned_objects(
+    cluster: &Cluster,
+    bundle: &Bundle,
+    deployment: &Value,
+) -> anyhow::Result<Vec<ObjectKey>> {
+    let deployment: BundleDeployment = typed(deployment.clone())?;
+    let plan = overridden_plan(cluster, bundle, &deployment, &[]).await?.plan;
+    let greens: Vec<_> = plan.green_services().collect();
+    let objects = plan.phases.all().chain(&greens);
+    Ok(objects.filter_map(ObjectKey::of).collect())
 }
 
 /// The override policies of the cluster. Of those that cannot be read none is asked, as by the operator; those that may not be listed

@@ -219,6 +219,8 @@ impl Preview {
             live: &live,
             crds: &crds,
             deployments: &installed,
+            // Whoever adopts by the command sees to it that they lead elsewhere first.
+            called: &[],
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         self.refusals.extend(refusals.iter().map(ToString::to_string));

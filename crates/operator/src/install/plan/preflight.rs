@@ -1,5 +1,5 @@
 //! What speaks against an install, found before anything is written.
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
 use windlass_crd::{
     claims::{self, Adoption, Api, Claimant, LivingDeployments, Owner, foreign},
@@ -30,6 +30,8 @@ pub struct PreflightObservation<'a> {
     pub crds: &'a [&'a Value],
     /// Every Deployment that was installed for this BundleDeployment, also of those that the plan drops.
     pub deployments: &'a [&'a Value],
+    /// Services of others that webhooks or conversions call.
+    pub called: &'a [&'a Value],
     /// Whether webhooks may go unanswered while a Deployment is upgraded.
     pub allow_interruption: bool,
 }
@@ -71,6 +73,14 @@ pub enum Refusal {
     /// An object of that name is there and Windlass did not create it.
     #[error("{}", foreign(object, owner))]
     Foreign { object: ObjectKey, owner: Owner },
+    /// Calls of others would go to pods whose certificates they do not trust.
+    #[error(
+        "webhooks call {deployment} through {service}, which would lead to its new pods, too, whose certificate the callers do not trust: to adopt it without a failed request, use windlass install --adopt-from; to adopt it at once, set spec.upgrade.allowInterruption: true"
+    )]
+    AdoptionInterrupts {
+        deployment: ObjectKey,
+        service: ObjectKey,
+    },
     /// A change of a CustomResourceDefinition breaks clients or stored objects.
     #[error(
         "CustomResourceDefinition changes would break clients or stored objects: {}; {}",
@@ -118,6 +128,7 @@ impl Refusal {
             Self::Foreign { object, .. } if object.kind == CRD_KIND => "ApiOwned",
             Self::Foreign { .. } => "ForeignObject",
             Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
+            Self::AdoptionInterrupts { .. } => "AdoptionInterrupts",
             Self::Interruption(_) => "UpgradeInterrupts",
         }
     }
@@ -153,7 +164,9 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
                     claimant: scene.claimant.to_owned(),
                 });
             }
-            Owner::Other(_) if scene.adopt.iter().any(|adoption| adoption.names(object)) => {}
+            Owner::Other(_) if scene.adopt.iter().any(|adoption| adoption.names(object)) => {
+                refusals.extend(interrupted(scene, object, &key));
+            }
             nobody if nobody.is_nobody() => {}
             owner => refusals.push(Refusal::Foreign { object: key, owner }),
         }
@@ -163,6 +176,31 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
         refusals.extend(interruptions.into_iter().map(Refusal::Interruption));
     }
     refusals
+}
+
+/// Why a Deployment of others may not be taken over: a Service that webhooks call selects its new pods, too.
+fn interrupted(scene: &PreflightObservation<'_>, live: &Value, key: &ObjectKey) -> Option<Refusal> {
+    let mut deployments = scene.plan.phases.of(Phase::Deployments);
+    let desired = deployments.find(|desired| ObjectKey::of(desired).as_ref() == Some(key))?;
+    if scene.allow_interruption || !scene.plan.is_serving(desired) {
+        return None;
+    }
+    let namespace = object::text(live, "/metadata/namespace");
+    let labels = desired.pointer("/spec/template/metadata/labels")?;
+    let service = scene.called.iter().find(|service| {
+        let selector = service.pointer("/spec/selector").and_then(Value::as_object);
+        let selects = |selector: &Map<String, Value>| {
+            !selector.is_empty()
+                && selector
+                    .iter()
+                    .all(|(name, value)| labels.get(name) == Some(value))
+        };
+        object::text(service, "/metadata/namespace") == namespace && selector.is_some_and(selects)
+    })?;
+    Some(Refusal::AdoptionInterrupts {
+        deployment: key.clone(),
+        service: ObjectKey::of(service)?,
+    })
 }
 
 fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Refusal> {
@@ -284,6 +322,7 @@ mod tests {
             live: &live,
             crds: &crds,
             deployments: &[],
+            called: &[],
             allow_interruption: false,
         })
     }
@@ -380,6 +419,7 @@ mod tests {
                 live: &[object],
                 crds: &[],
                 deployments: &[],
+                called: &[],
                 allow_interruption: false,
             };
             preflight(&scene).iter().map(Refusal::reason).collect::<Vec<_>>()

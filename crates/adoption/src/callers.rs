@@ -1,0 +1,193 @@
+//! What calls the webhooks of an install, and whom it trusts.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+use windlass_object::{
+    ca_injectors::{CERT_MANAGER_API_SERVER, CERT_MANAGER_CERTIFICATE, CERT_MANAGER_SECRET, SERVICE_CA},
+    object,
+};
+
+/// The annotations by which other programs write CA bundles.
+pub const CA_INJECTORS: [&str; 5] = [
+    CERT_MANAGER_CERTIFICATE,
+    CERT_MANAGER_SECRET,
+    CERT_MANAGER_API_SERVER,
+    SERVICE_CA[0],
+    SERVICE_CA[1],
+];
+
+/// The Services, by namespace and name, that an object calls.
+pub fn called_services(caller: &Value) -> BTreeSet<(String, String)> {
+    let text = |pointer: String| object::text(caller, &pointer).map(str::to_owned);
+    client_configs(caller)
+        .into_iter()
+        .filter_map(|client| {
+            let part = |field: &str| text(format!("{client}/service/{field}"));
+            Some((part("namespace")?, part("name")?))
+        })
+        .collect()
+}
+
+/// Whether an object calls a Service and trusts nobody there: it has no CA bundle.
+pub fn untrusting(caller: &Value) -> bool {
+    client_configs(caller).iter().any(|client| {
+        let text = |field: &str| object::text(caller, &format!("{client}/{field}")).unwrap_or_default();
+        caller.pointer(&format!("{client}/service")).is_some() && text("caBundle").is_empty()
+    })
+}
+
+/// Whom an object trusts where it calls a Service, in PEM.
+pub fn trust_of(caller: &Value) -> String {
+    let mut trusted = String::new();
+    for client in client_configs(caller) {
+        let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
+        trusted.push_str(&String::from_utf8_lossy(
+            &STANDARD.decode(bundle).unwrap_or_default(),
+        ));
+        trusted.push('\n');
+    }
+    trusted
+}
+
+/// A caller that trusts, beside whom it does, the CAs in `pem`. `marked`: in other bytes than without it, so that API servers
+/// connect anew.
+#[must_use]
+pub fn with_trust(caller: &Value, pem: &str, marked: bool) -> Value {
+    let mut trusting = caller.clone();
+    for client in client_configs(caller) {
+        let Some(client) = trusting.pointer_mut(&client).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        if !client.contains_key("service") {
+            continue;
+        }
+        let bundle = client.get("caBundle").and_then(Value::as_str);
+        let bundle = STANDARD.decode(bundle.unwrap_or_default()).unwrap_or_default();
+        let mut united = String::from_utf8_lossy(&bundle).into_owned();
+        for certificate in certificates(pem) {
+            if united.contains(certificate.trim()) {
+                continue;
+            }
+            if !united.is_empty() && !united.ends_with('\n') {
+                united.push('\n');
+            }
+            united.push_str(certificate.trim());
+            united.push('\n');
+        }
+        if marked {
+            united.push('\n');
+        }
+        client.insert("caBundle".to_owned(), STANDARD.encode(united).into());
+    }
+    trusting
+}
+
+/// A caller that says the same in other bytes, or in those of others again.
+#[must_use]
+pub fn marked(caller: &Value, is_marked: bool) -> Value {
+    let mut marked = caller.clone();
+    for client in client_configs(caller) {
+        let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
+        let Ok(bundle) = STANDARD.decode(bundle) else {
+            continue;
+        };
+        let end = if is_marked { "\n\n" } else { "\n" };
+        let mut bytes = bundle.trim_ascii_end().to_vec();
+        bytes.extend(end.as_bytes());
+        if let Some(client) = marked.pointer_mut(&client).and_then(Value::as_object_mut)
+            && !bundle.is_empty()
+        {
+            client.insert("caBundle".to_owned(), STANDARD.encode(bytes).into());
+        }
+    }
+    marked
+}
+
+fn certificates(pem: &str) -> impl Iterator<Item = &str> {
+    let blocks = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
+    blocks.filter(|block| block.starts_with("-----BEGIN CERTIFICATE-----"))
+}
+
+/// Where in an object is what calls a server: the pointers.
+fn client_configs(caller: &Value) -> Vec<String> {
+    match object::text(caller, "/kind") {
+        Some("CustomResourceDefinition") => vec!["/spec/conversion/webhook/clientConfig".to_owned()],
+        Some("APIService") => vec!["/spec".to_owned()],
+        Some("ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            let count = object::items(caller, "/webhooks").len();
+            (0..count)
+                .map(|index| format!("/webhooks/{index}/clientConfig"))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn client(name: &str, bundle: &str) -> Value {
+        json!({"service": {"namespace": "n", "name": name}, "caBundle": STANDARD.encode(bundle)})
+    }
+
+    fn pem(content: &str) -> String {
+        format!("-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n")
+    }
+
+    #[test]
+    fn whom_each_kind_calls_is_found() {
+        let services = |caller: Value| {
+            let called = called_services(&caller);
+            called.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            services(json!({"kind": "MutatingWebhookConfiguration", "webhooks": [
+                {"clientConfig": client("a", "")}, {"clientConfig": {"url": "https://example.com"}}, {"clientConfig": client("b", "")}]})),
+            ["a", "b"]
+        );
+        let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": client("c", "")}});
+        assert_eq!(
+            services(json!({"kind": "CustomResourceDefinition", "spec": {"conversion": conversion}})),
+            ["c"]
+        );
+        assert_eq!(
+            services(json!({"kind": "APIService", "spec": client("d", "")})),
+            ["d"]
+        );
+        assert_eq!(
+            services(json!({"kind": "Service", "spec": client("e", "")})),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn trust_is_added_once_and_marked_without_loss() {
+        let caller = |bundle: &str| json!({"kind": "APIService", "spec": client("d", bundle)});
+        let (a, b) = (pem("QQ=="), pem("Qg=="));
+        let united = with_trust(&caller(&a), &format!("{a}{b}"), false);
+        assert_eq!(united, caller(&format!("{a}{b}")));
+        assert_eq!(with_trust(&united, &b, false), united);
+        assert_eq!(
+            with_trust(&caller(a.trim()), &b, false),
+            caller(&format!("{a}{b}"))
+        );
+        assert_eq!(with_trust(&caller(&a), "garbage", false), caller(&a));
+        let marked = with_trust(&caller(&a), &a, true);
+        assert_eq!(marked, caller(&format!("{a}\n")));
+        let once = super::marked(&caller(&a), true);
+        assert_eq!(once, marked);
+        assert_eq!(super::marked(&once, true), once);
+        assert_eq!(super::marked(&once, false), caller(&a));
+        assert_eq!(super::marked(&caller(""), true), caller(""));
+        assert_eq!(trust_of(&caller(&a)), format!("{a}\n"));
+        assert!(untrusting(&caller("")) && !untrusting(&caller(&a)));
+        let url = json!({"kind": "APIService", "spec": {"url": "https://example.com"}});
+        assert!(!untrusting(&url));
+        assert_eq!(with_trust(&url, &a, true), url);
+    }
+}

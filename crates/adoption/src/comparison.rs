@@ -1,0 +1,45 @@
+//! What of an install a bundle has, too.
+
+use windlass_object::ObjectKey;
+
+/// What of an install a bundle has, and what not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// What both have: the bundle takes it over.
+    pub adopted: Vec<ObjectKey>,
+    /// What only the install has: it is left until the adoption is confirmed.
+    pub left_over: Vec<ObjectKey>,
+}
+
+/// Compares what an install has with what a bundle has.
+pub fn compare(install: &[ObjectKey], bundle: &[ObjectKey]) -> Comparison {
+    let is_of_bundle = |key: &&ObjectKey| bundle.iter().any(|other| other.is_same_object(key));
+    let (adopted, left_over): (Vec<_>, Vec<_>) = install.iter().partition(is_of_bundle);
+    let cloned = |keys: Vec<&ObjectKey>| keys.into_iter().cloned().collect();
+    Comparison {
+        adopted: cloned(adopted),
+        left_over: cloned(left_over),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_object::InCluster;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_in_every_version() {
+        let key = |api_version: &str, name: &str| ObjectKey {
+            cluster: InCluster::Own,
+            api_version: api_version.to_owned(),
+            kind: "Role".to_owned(),
+            namespace: Some("n".to_owned()),
+            name: name.to_owned(),
+        };
+        let install = [key("g/v1beta1", "a"), key("g/v1", "b"), key("h/v1", "a")];
+        let compared = compare(&install, &[key("g/v1", "a"), key("g/v1", "c")]);
+        assert_eq!(compared.adopted, install[..1]);
+        assert_eq!(compared.left_over, install[1..]);
+    }
+}

@@ -1,0 +1,27 @@
+//! Installs that others have made come under Windlass, and go back: what belongs to such an install, what of it a bundle
+//! takes over, how it was before, and how it becomes that again.
+//!
+//! ```text
+//! source -> its objects -> compared with the bundle's -> record -> kept servers -> adopted -> confirmed, or undone
+//! ```
+//!
+//! What the old callers call keeps serving beside what is adopted, until that is confirmed: a [copy](keeper) of each Deployment
+//! that is taken over, to which the old Services lead meanwhile.
+
+mod callers;
+mod comparison;
+mod handing_over;
+mod helm;
+mod keeper;
+mod record;
+mod restoring;
+mod source;
+
+pub use callers::{CA_INJECTORS, called_services, marked, trust_of, untrusting, with_trust};
+pub use comparison::{Comparison, compare};
+pub use handing_over::handed_over;
+pub use helm::{HelmRelease, HelmReleaseError, OWNER, hidden};
+pub use keeper::{keeper, leads_to, narrowed_selector};
+pub use record::{AdoptionRecord, AdoptionRecordError, RecordedObject, RecordedRole, record_name};
+pub use restoring::{restored, storing_unknown_versions};
+pub use source::{AdoptionSource, ParseAdoptionSourceError, SourceName};

@@ -1,0 +1,121 @@
+//! What was adopted becomes what it was.
+
+use serde_json::{Value, json};
+use windlass_object::{json::fields, names, object};
+
+/// What of the metadata is restored.
+const METADATA: [&str; 3] = ["labels", "annotations", "ownerReferences"];
+
+/// What is not restored, since it says which object it is, or how that is.
+const KEPT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// The annotation in which Kubernetes counts the rollouts of a Deployment.
+const ROLLOUT: &str = "deployment.kubernetes.io/revision";
+
+/// A live object as it was recorded; it remains the one that it is. Nobody of Windlass has applied it any more.
+///
+/// A CustomResourceDefinition in which objects are stored in versions that it did not have keeps its versions.
+pub fn restored(live: &Value, recorded: &Value) -> Value {
+    let mut restored = live.clone();
+    let top = fields(&mut restored, &[]);
+    let keeps_versions = !storing_unknown_versions(live, recorded).is_empty();
+    top.retain(|name, _| KEPT.contains(&name.as_str()) || recorded.get(name).is_some());
+    for (name, value) in recorded.as_object().into_iter().flatten() {
+        if !KEPT.contains(&name.as_str()) {
+            top.insert(name.clone(), value.clone());
+        }
+    }
+    if keeps_versions {
+        fields(&mut restored, &["spec"]).insert("versions".into(), live["spec"]["versions"].clone());
+    }
+    let metadata = fields(&mut restored, &["metadata"]);
+    for field in METADATA {
+        match recorded.pointer(&format!("/metadata/{field}")) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.shift_remove(field),
+        };
+    }
+    if let Some(revision) = object::annotation(live, ROLLOUT) {
+        fields(&mut restored, &["metadata", "annotations"]).insert(ROLLOUT.into(), revision.into());
+    }
+    let metadata = fields(&mut restored, &["metadata"]);
+    if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
+        // What the command writes is of whoever has the object again.
+        let is_ours = |entry: &Value| {
+            object::text(entry, "/manager")
+                .is_some_and(|manager| manager.starts_with("windlass-") && manager != names::COMMAND)
+        };
+        entries.retain(|entry| !is_ours(entry));
+        if entries.is_empty() {
+            // An empty list means that nothing is to change.
+            entries.push(json!({}));
+        }
+    }
+    restored
+}
+
+/// The versions in which objects of a live CustomResourceDefinition are stored that it did not have when it was recorded.
+pub fn storing_unknown_versions<'a>(live: &'a Value, recorded: &Value) -> Vec<&'a str> {
+    if object::text(live, "/kind") != Some("CustomResourceDefinition") {
+        return Vec::new();
+    }
+    let known = |version: &&str| {
+        object::items(recorded, "/spec/versions")
+            .iter()
+            .any(|known| object::text(known, "/name") == Some(*version))
+    };
+    object::items(live, "/status/storedVersions")
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|version| !known(version))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_becomes_what_it_was_and_stays_the_one_that_it_is() {
+        let recorded = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "s", "uid": "1", "labels": {"a": "b"}}, "spec": {"selector": {"a": "b"}}});
+        let live = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "s", "uid": "2", "resourceVersion": "7", "labels": {"windlass.dev/bundle-deployment": "b"},
+                "annotations": {"windlass.dev/applied-as": "x", ROLLOUT: "3"}, "ownerReferences": [],
+                "managedFields": [{"manager": "windlass-install"}, {"manager": "helm"}, {"manager": "windlass-command"}]},
+            "spec": {"selector": {"c": "d"}}, "extra": 1, "status": {"loadBalancer": {}}});
+        assert_eq!(
+            restored(&live, &recorded),
+            json!({"apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": "s", "uid": "2", "resourceVersion": "7", "labels": {"a": "b"},
+                    "annotations": {ROLLOUT: "3"},
+                    "managedFields": [{"manager": "helm"}, {"manager": "windlass-command"}]},
+                "spec": {"selector": {"a": "b"}}, "status": {"loadBalancer": {}}})
+        );
+        let mut only_ours = live;
+        only_ours["metadata"]["managedFields"] = json!([{"manager": "windlass-inject"}]);
+        assert_eq!(
+            restored(&only_ours, &recorded)["metadata"]["managedFields"],
+            json!([{}])
+        );
+    }
+
+    #[test]
+    fn no_version_goes_in_which_objects_are_stored() {
+        let crd = |versions: &[&str], stored: &[&str], strategy: &str| {
+            let versions: Vec<_> = versions.iter().map(|name| json!({"name": name})).collect();
+            json!({"kind": "CustomResourceDefinition", "metadata": {"name": "c"},
+                "spec": {"versions": versions, "conversion": {"strategy": strategy}},
+                "status": {"storedVersions": stored}})
+        };
+        let recorded = crd(&["v1"], &["v1"], "None");
+        let live = crd(&["v1", "v2"], &["v1", "v2"], "Webhook");
+        assert_eq!(storing_unknown_versions(&live, &recorded), ["v2"]);
+        assert_eq!(
+            restored(&live, &recorded),
+            crd(&["v1", "v2"], &["v1", "v2"], "None")
+        );
+        let live = crd(&["v1", "v2"], &["v1"], "Webhook");
+        assert_eq!(restored(&live, &recorded), crd(&["v1"], &["v1"], "None"));
+    }
+}

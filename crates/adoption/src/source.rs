@@ -1,0 +1,160 @@
+//! Who has made an install.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Who has made an install, and what it is called there.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum AdoptionSource {
+    /// Whoever; cert-manager issues its certificate: the Certificate.
+    CertManager(SourceName),
+    /// Helm: the release.
+    Helm(SourceName),
+}
+
+/// A name, in a namespace if that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceName {
+    /// The namespace; that of the install where it is not said.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+/// A text names no source.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseAdoptionSourceError {
+    /// Of a kind that is not known.
+    #[error(
+        "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE or helm/[NAMESPACE/]RELEASE"
+    )]
+    Unknown(String),
+    /// Without a name, or with too much in it.
+    #[error("must be {0}/NAME or {0}/NAMESPACE/NAME")]
+    Nameless(&'static str),
+}
+
+const CERT_MANAGER: &str = "cert-manager";
+const HELM: &str = "helm";
+
+// === impl AdoptionSource ===
+
+impl AdoptionSource {
+    /// What it is called there.
+    pub fn name(&self) -> &SourceName {
+        match self {
+            Self::CertManager(name) | Self::Helm(name) => name,
+        }
+    }
+
+    /// The same with its namespace said: `namespace` where it is not.
+    #[must_use]
+    pub fn within(self, namespace: &str) -> Self {
+        let within = |name: SourceName| SourceName {
+            namespace: Some(name.namespace.unwrap_or_else(|| namespace.to_owned())),
+            ..name
+        };
+        match self {
+            Self::CertManager(name) => Self::CertManager(within(name)),
+            Self::Helm(name) => Self::Helm(within(name)),
+        }
+    }
+
+    /// What those are called that put objects there.
+    pub fn owner(&self) -> &'static str {
+        match self {
+            Self::CertManager(_) => CERT_MANAGER,
+            Self::Helm(_) => HELM,
+        }
+    }
+}
+
+impl fmt::Display for AdoptionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/", self.owner())?;
+        let SourceName { namespace, name } = self.name();
+        match namespace {
+            Some(namespace) => write!(f, "{namespace}/{name}"),
+            None => f.write_str(name),
+        }
+    }
+}
+
+impl FromStr for AdoptionSource {
+    type Err = ParseAdoptionSourceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, rest) = text.split_once('/').unwrap_or((text, ""));
+        let (kind, source): (_, fn(SourceName) -> Self) = match kind {
+            CERT_MANAGER => (CERT_MANAGER, Self::CertManager),
+            HELM => (HELM, Self::Helm),
+            _ => return Err(ParseAdoptionSourceError::Unknown(text.to_owned())),
+        };
+        let (namespace, name) = match rest.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, rest),
+        };
+        if name.is_empty() || name.contains('/') || namespace == Some("") {
+            return Err(ParseAdoptionSourceError::Nameless(kind));
+        }
+        Ok(source(SourceName {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }))
+    }
+}
+
+impl TryFrom<String> for AdoptionSource {
+    type Error = ParseAdoptionSourceError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<AdoptionSource> for String {
+    fn from(source: AdoptionSource) -> Self {
+        source.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_read_as_it_is_printed() {
+        for (text, within) in [
+            ("helm/widgets", "helm/n/widgets"),
+            ("helm/apps/widgets", "helm/apps/widgets"),
+            ("cert-manager/serving-cert", "cert-manager/n/serving-cert"),
+        ] {
+            let source: AdoptionSource = text.parse().unwrap();
+            assert_eq!(source.to_string(), text);
+            assert_eq!(source.within("n").to_string(), within);
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_with_what_is_known() {
+        for (text, expected) in [
+            (
+                "olm/a",
+                "\"olm/a\" is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE or helm/[NAMESPACE/]RELEASE",
+            ),
+            ("helm", "must be helm/NAME or helm/NAMESPACE/NAME"),
+            ("helm/", "must be helm/NAME or helm/NAMESPACE/NAME"),
+            ("helm//a", "must be helm/NAME or helm/NAMESPACE/NAME"),
+            (
+                "cert-manager/a/b/c",
+                "must be cert-manager/NAME or cert-manager/NAMESPACE/NAME",
+            ),
+        ] {
+            let refused = text.parse::<AdoptionSource>().unwrap_err();
+            assert_eq!(refused.to_string(), expected);
+        }
+    }
+}

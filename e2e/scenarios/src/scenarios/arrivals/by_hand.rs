@@ -1,0 +1,61 @@
+//! `spec.adopt` alone: each object that has a name of the bundle's is listed, and nothing else is done.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::{
+    super::traffic,
+    theirs::{Issuer, Theirs},
+};
+use crate::{
+    sample::{self, NAMESPACE, WIDGETS},
+    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, check, get, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// What the bundle has a name of.
+fn adopted() -> Value {
+    let adoption = |kind: &str, name: &str| json!({"kind": kind, "name": name});
+    json!([
+        adoption("CustomResourceDefinition", WIDGETS),
+        adoption("ValidatingWebhookConfiguration", "vwidget.sample.windlass.dev"),
+        adoption("MutatingWebhookConfiguration", "mwidget.sample.windlass.dev"),
+        adoption("ServiceAccount", "sample-operator"),
+        adoption("Service", "sample-operator-service"),
+        adoption("Deployment", "sample-operator"),
+    ])
+}
+
+pub(in super::super) async fn what_would_interrupt_calls_is_not_adopted_by_hand(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let theirs = Theirs::of_bundle();
+    let issuer = Issuer::new(&theirs)?;
+    theirs.install(&cluster.client, &issuer).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    let _operator = cluster.operator.start()?;
+    cluster.bundle("sample.v1")?;
+    let mut object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
+    object["spec"]["adopt"] = adopted();
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    until("it is refused", PATIENCE, async || {
+        let said = steps::conditions(
+            &get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
+                .await?
+                .context("gone")?,
+        );
+        let words = ["AdoptionInterrupts", "--adopt-from", "sample-operator-service"];
+        Ok(check(words.iter().all(|word| said.contains(word)), || said))
+    })
+    .await?;
+    load.at_least(100).await?;
+    traffic::finish_at(load, &["v1", "v1beta1"]).await?;
+    let deployment = get(&cluster.client, sample::DEPLOYMENT)
+        .await?
+        .context("no Deployment")?;
+    anyhow::ensure!(
+        deployment["metadata"]["generation"] == 1,
+        "it was changed: {deployment}"
+    );
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! A release of Helm comes under Windlass, goes back, and comes for good.
+
+use serde_json::json;
+
+use super::{
+    super::{
+        guard::replicas::{Replica, install_guard},
+        traffic,
+    },
+    steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
+    theirs::{Issuer, SECRET, Theirs, collection, established, serving},
+};
+use crate::{
+    command::argument,
+    helm,
+    sample::{self, NAMESPACE},
+    steps::{VALIDATING, get},
+    test_cluster::TestCluster,
+};
+
+/// What the bundle calls.
+const OURS: [&str; 2] = ["sample-operator-service", "sample-operator-service-green"];
+
+/// The versions that clients use.
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a_failed_call(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let theirs = Theirs::of_bundle();
+    let issuer = Issuer::new(&theirs)?;
+    let mut objects = vec![issuer.secret()?];
+    objects.extend(theirs.servers());
+    objects.extend(theirs.callers(&issuer)?);
+    let (first, second) = (cluster.path("chart-1"), cluster.path("chart-2"));
+    helm::chart(&first, "1.0.0", &objects)?;
+    let of_second: Vec<_> = objects
+        .iter()
+        .map(|object| {
+            let mut object = object.clone();
+            object["metadata"]["annotations"]["chart"] = json!("second");
+            object
+        })
+        .collect();
+    helm::chart(&second, "2.0.0", &of_second)?;
+    let (first, second) = (argument(&first)?, argument(&second)?);
+    helm::succeed(
+        cluster,
+        NAMESPACE,
+        &["install", "widgets", first, "--create-namespace"],
+    )
+    .await?;
+    serving(client).await?;
+    established(client).await?;
+    install_guard(cluster).await?;
+    let replica = Replica::start(cluster, "one").await?;
+    let load = traffic::start(cluster, &VERSIONS).await?;
+    load.at_least(100).await?;
+
+    adopt(cluster, "helm/widgets", &KILLS[3..5]).await?;
+    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    replica.join(cluster).await?;
+    for arguments in [
+        &["upgrade", "widgets", second][..],
+        &["upgrade", "--install", "widgets", second],
+        &["uninstall", "widgets"],
+        &["rollback", "widgets"],
+    ] {
+        let said = helm::fail(cluster, NAMESPACE, arguments).await?;
+        tracing::info!(said = said.trim(), "helm {}", arguments[0]);
+    }
+    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    load.at_least(200).await?;
+    tracing::info!(
+        requests = load.report().requests,
+        failed = load.report().failed,
+        "Adopted"
+    );
+
+    undo(cluster, &KILLS[3..5]).await?;
+    call(client, "mwidget.sample.windlass.dev", &[theirs.service]).await?;
+    serving(client).await?;
+    nothing_is_left(client).await?;
+    let validating = format!("{VALIDATING}/vwidget.sample.windlass.dev");
+    let service = format!("{}/{}", collection("Service"), theirs.service);
+    let paths = [
+        sample::DEFINITION.to_owned(),
+        sample::DEPLOYMENT.to_owned(),
+        validating.clone(),
+        service,
+    ];
+    nothing_is_ours(client, &paths).await?;
+    helm::succeed(cluster, NAMESPACE, &["upgrade", "widgets", second]).await?;
+    for path in &paths {
+        let object = get(client, path).await?.unwrap_or_default();
+        anyhow::ensure!(
+            object["metadata"]["annotations"]["chart"] == "second",
+            "{path}: {}",
+            object["metadata"]
+        );
+    }
+    serving(client).await?;
+    load.at_least(200).await?;
+    tracing::info!(
+        requests = load.report().requests,
+        failed = load.report().failed,
+        "Undone"
+    );
+
+    adopt(cluster, "helm/widgets", &[]).await?;
+    load.at_least(100).await?;
+    confirm(cluster, &[]).await?;
+    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    nothing_is_left(client).await?;
+    let listed = helm::succeed(cluster, NAMESPACE, &["list", "--all", "--short"]).await?;
+    anyhow::ensure!(listed.trim().is_empty(), "{listed}");
+    let secret = format!("{}/{SECRET}", collection("Secret"));
+    anyhow::ensure!(get(client, &secret).await?.is_none(), "{secret} is there");
+    load.at_least(100).await?;
+    traffic::finish_at(load, &VERSIONS).await?;
+    Ok(())
+}

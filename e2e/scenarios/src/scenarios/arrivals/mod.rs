@@ -1,0 +1,13 @@
+//! Installs of others that come under Windlass, while their webhooks are called.
+
+mod by_hand;
+mod cert_manager;
+mod helm;
+mod steps;
+mod theirs;
+
+pub(super) use self::{
+    by_hand::what_would_interrupt_calls_is_not_adopted_by_hand,
+    cert_manager::what_cert_manager_serves_is_adopted_and_given_back_without_a_failed_call,
+    helm::a_helm_release_is_adopted_and_given_back_without_a_failed_call,
+};

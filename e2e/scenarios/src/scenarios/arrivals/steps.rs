@@ -1,0 +1,118 @@
+//! What is run and looked at in these scenarios.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use kube::Client;
+use serde_json::Value;
+
+use crate::{
+    command::argument,
+    request::text,
+    sample::{self, NAMESPACE},
+    steps::{BUNDLE_DEPLOYMENTS, MUTATING, VALIDATING, get},
+    test_cluster::TestCluster,
+};
+
+/// After how many milliseconds runs are killed, each after the one before: early on writes follow each other, later on much is
+/// waited for.
+pub(super) const KILLS: [u64; 6] = [300, 600, 1_200, 3_000, 8_000, 13_000];
+
+/// Adopts from `source`, after runs that are killed after so many milliseconds.
+pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
+    let bundle = sample::bundle("sample.v1");
+    let install = [
+        "install",
+        argument(&bundle)?,
+        "--namespace",
+        NAMESPACE,
+        "--name",
+        "sample",
+        "--adopt-from",
+        source,
+    ];
+    insist(cluster, &install, kills).await
+}
+
+/// Undoes an adoption, after runs that are killed after so many milliseconds.
+pub(super) async fn undo(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
+    insist(cluster, &["adoption", "undo", "sample"], kills).await
+}
+
+/// Confirms an adoption, after runs that are killed after so many milliseconds.
+pub(super) async fn confirm(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
+    insist(cluster, &["adoption", "confirm", "sample"], kills).await
+}
+
+/// Runs a command until it has succeeded once.
+async fn insist(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> anyhow::Result<()> {
+    for milliseconds in kills {
+        let run = cluster.command.run(arguments, |_| {});
+        // What is not waited for any more is killed.
+        if let Ok(output) = tokio::time::timeout(Duration::from_millis(*milliseconds), run).await {
+            let output = output?;
+            anyhow::ensure!(output.succeeded, "{arguments:?} has failed: {}", output.stderr);
+            return Ok(());
+        }
+    }
+    cluster.command.succeed(arguments).await?;
+    Ok(())
+}
+
+/// Sees to it that what is adopted calls the bundle's Services, or is as others had it.
+pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> anyhow::Result<()> {
+    for (path, pointer) in [
+        (
+            sample::DEFINITION.to_owned(),
+            "/spec/conversion/webhook/clientConfig/service/name",
+        ),
+        (
+            format!("{VALIDATING}/vwidget.sample.windlass.dev"),
+            "/webhooks/0/clientConfig/service/name",
+        ),
+        (
+            format!("{MUTATING}/{mutating}"),
+            "/webhooks/0/clientConfig/service/name",
+        ),
+    ] {
+        let caller = get(client, &path)
+            .await?
+            .with_context(|| format!("{path} is gone"))?;
+        let called = text(&caller, pointer);
+        anyhow::ensure!(
+            services.contains(&called),
+            "{path} calls {called}, not one of {services:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Sees to it that nothing is left of the adoption.
+pub(super) async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
+    for path in [
+        format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/sample-operator-kept"),
+        "/api/v1/namespaces/windlass-system/secrets/windlass-adoption-sample".to_owned(),
+    ] {
+        anyhow::ensure!(get(client, &path).await?.is_none(), "{path} is there");
+    }
+    Ok(())
+}
+
+/// Sees to it that Windlass has let go of everything.
+pub(super) async fn nothing_is_ours(client: &Client, paths: &[String]) -> anyhow::Result<()> {
+    let deployment = format!("{BUNDLE_DEPLOYMENTS}/sample");
+    anyhow::ensure!(get(client, &deployment).await?.is_none(), "{deployment} is there");
+    anyhow::ensure!(get(client, sample::SERVING_CERTIFICATE).await?.is_none());
+    for path in paths {
+        let object: Value = get(client, path)
+            .await?
+            .with_context(|| format!("{path} is gone"))?;
+        let metadata = object["metadata"].to_string();
+        anyhow::ensure!(
+            !metadata.contains("windlass.dev/bundle-deployment")
+                && !metadata.contains("windlass.dev/applied-as"),
+            "{path}: {metadata}"
+        );
+    }
+    Ok(())
+}

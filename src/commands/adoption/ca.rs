@@ -1,0 +1,44 @@
+//! Whom the old callers trust by now: who issues certificates may have rotated since the record was made.
+
+use serde_json::Value;
+use windlass_cluster::{Cluster, Kind, RequestError, kinds};
+use windlass_object::{
+    ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_SECRET, CERT_MANAGER_VERSION},
+    object,
+    secret_keys::CA_CERTIFICATES,
+};
+
+use crate::commands::cluster::explained;
+
+/// cert-manager's kind.
+pub(super) const CERTIFICATE: Kind = Kind::new(CERT_MANAGER_VERSION, "Certificate");
+
+/// The CAs that an object asks cert-manager for, in PEM; nothing where it asks for none, or where they are gone.
+///
+/// # Errors
+///
+/// When the cluster cannot be asked.
+pub(super) async fn asked_for(cluster: &Cluster, caller: &Value) -> anyhow::Result<String> {
+    let place = |annotation| object::annotation(caller, annotation)?.split_once('/');
+    let secret = match (place(CERT_MANAGER_CERTIFICATE), place(CERT_MANAGER_SECRET)) {
+        (Some((namespace, name)), _) => {
+            let key = CERTIFICATE.object(Some(namespace), name);
+            let certificate = match cluster.read(&key).await {
+                Err(RequestError::UnknownKind { .. }) => None,
+                read => read.map_err(explained)?,
+            };
+            let secret = certificate
+                .as_ref()
+                .and_then(|certificate| object::text(certificate, "/spec/secretName"));
+            secret.map(|secret| kinds::SECRET.object(Some(namespace), secret))
+        }
+        (None, Some((namespace, name))) => Some(kinds::SECRET.object(Some(namespace), name)),
+        (None, None) => None,
+    };
+    let Some(key) = secret else {
+        return Ok(String::new());
+    };
+    let secret = cluster.read(&key).await.map_err(explained)?;
+    let ca = secret.and_then(|secret| object::data(&secret, CA_CERTIFICATES));
+    Ok(String::from_utf8_lossy(&ca.unwrap_or_default()).into_owned())
+}

@@ -1,0 +1,210 @@
+//! Who serves the old callers: the copies of Deployments, and where the old Services lead.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use serde_json::Value;
+use windlass_adoption::{AdoptionRecord, RecordedObject, keeper, leads_to, narrowed_selector};
+use windlass_cluster::{Cluster, kinds};
+use windlass_object::{ObjectKey, names, object};
+
+use super::objects::{change, create, delete, of, until};
+use crate::{commands::cluster::explained, terminal::Progress};
+
+/// The label by which pods of a ReplicaSet are told.
+const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// The revision that a ReplicaSet and its Deployment are of.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Sees to it that the copies are there and serve.
+///
+/// # Errors
+///
+/// When they do not come up in time.
+pub(super) async fn keep(
+    cluster: &Cluster,
+    record: &AdoptionRecord,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    for kept in record.kept() {
+        let copy = keeper(&kept.object, &record.bundle_deployment);
+        let Some(key) = ObjectKey::of(&copy) else { continue };
+        let live = cluster.read(&key).await.map_err(explained)?;
+        if live.as_ref().is_some_and(|live| !is_copy(live, record)) {
+            bail!("{key} exists: rename it, its name is needed for a copy that keeps serving");
+        }
+        if live.is_none() {
+            let created = cluster.apply(&copy, names::COMMAND, true).await;
+            created.map_err(|error| of(&key, error))?;
+            progress.done(&format!("Created {key}, which keeps serving the present callers"));
+        }
+        available(cluster, &key, progress, patience).await?;
+    }
+    Ok(())
+}
+
+/// Removes the copies, and waits until their pods have ended.
+///
+/// # Errors
+///
+/// When they cannot be removed in time.
+pub(super) async fn remove_copies(
+    cluster: &Cluster,
+    record: &AdoptionRecord,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let copies = record
+        .kept()
+        .map(|kept| keeper(&kept.object, &record.bundle_deployment));
+    let keys: Vec<_> = copies.filter_map(|copy| ObjectKey::of(&copy)).collect();
+    for key in &keys {
+        let live = cluster.read(key).await.map_err(explained)?;
+        if let Some(live) = live.filter(|live| is_copy(live, record)) {
+            delete(cluster, key, object::text(&live, "/metadata/uid")).await?;
+        }
+    }
+    for key in &keys {
+        until(progress, patience, async || {
+            let live = cluster.read(key).await.map_err(explained)?;
+            let left = live.filter(|live| is_copy(live, record));
+            Ok(left.map(|_| format!("{key} to be deleted")))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+fn is_copy(live: &Value, record: &AdoptionRecord) -> bool {
+    object::label(live, names::KEPT_FOR) == Some(&record.bundle_deployment)
+}
+
+/// Waits until a Deployment has all its pods, and no others.
+///
+/// # Errors
+///
+/// When that takes too long.
+pub(super) async fn available(
+    cluster: &Cluster,
+    key: &ObjectKey,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    until(progress, patience, async || {
+        let live = cluster.read(key).await.map_err(explained)?;
+        let is_out = live.as_ref().is_some_and(is_rolled_out);
+        Ok((!is_out).then(|| format!("{key} to be available")))
+    })
+    .await
+}
+
+/// Makes a Service lead to pods with a label only, of those that it led to when it was recorded. Its fields are those that were
+/// recorded.
+///
+/// # Errors
+///
+/// When the cluster does not take it, or no such pod is ready in time.
+pub(super) async fn narrow(
+    cluster: &Cluster,
+    service: &RecordedObject,
+    label: (&str, &str),
+    change_object: impl Fn(&Value) -> Value,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let Some(key) = service.key() else { return Ok(()) };
+    let selector = narrowed_selector(&service.object, label.0, label.1);
+    let narrowed = |live: &Value| {
+        let mut narrowed = change_object(live);
+        narrowed["spec"]["selector"] = selector.clone();
+        narrowed
+    };
+    let written = change(cluster, &key, &narrowed)
+        .await
+        .map_err(|error| of(&key, error))?;
+    if written.is_none() {
+        create(cluster, &narrowed(&service.object)).await?;
+    }
+    leads_only_to(cluster, &key, label, progress, patience).await
+}
+
+/// Waits until a Service has ready endpoints, all of them pods with a label.
+async fn leads_only_to(
+    cluster: &Cluster,
+    service: &ObjectKey,
+    (label, value): (&str, &str),
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let namespace = service.namespace.as_deref();
+    let of_service = format!("kubernetes.io/service-name={}", service.name);
+    until(progress, patience, async || {
+        let slices = cluster
+            .list(&kinds::ENDPOINT_SLICE, namespace, Some(&of_service))
+            .await;
+        let slices = slices.map_err(explained)?;
+        let pods = cluster
+            .list(&kinds::POD, namespace, Some(&format!("{label}={value}")))
+            .await;
+        let pods = pods.map_err(explained)?;
+        let is_pod = |name: &str| {
+            pods.iter()
+                .any(|pod| object::text(pod, "/metadata/name") == Some(name))
+        };
+        let ready: Vec<_> = slices
+            .iter()
+            .flat_map(|slice| object::items(slice, "/endpoints"))
+            .filter(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)))
+            .filter_map(|endpoint| object::text(endpoint, "/targetRef/name"))
+            .collect();
+        let is_there = !ready.is_empty() && ready.into_iter().all(is_pod);
+        Ok((!is_there).then(|| format!("{service} to lead to pods with {label}={value} only")))
+    })
+    .await
+}
+
+/// The label that the newest pods have of the Deployment behind a Service, and no others.
+///
+/// # Errors
+///
+/// When the cluster cannot be asked.
+pub(super) async fn newest_pods(
+    cluster: &Cluster,
+    record: &AdoptionRecord,
+    service: &RecordedObject,
+) -> anyhow::Result<Option<(&'static str, String)>> {
+    let Some(kept) = record.kept().find(|kept| leads_to(&service.object, &kept.object)) else {
+        return Ok(None);
+    };
+    let Some(key) = kept.key() else { return Ok(None) };
+    let Some(deployment) = cluster.read(&key).await.map_err(explained)? else {
+        return Ok(None);
+    };
+    let sets = cluster
+        .list(&kinds::REPLICA_SET, key.namespace.as_deref(), None)
+        .await;
+    let uid = object::text(&deployment, "/metadata/uid");
+    let revision = object::annotation(&deployment, REVISION);
+    let sets = sets.map_err(explained)?;
+    let newest = sets.iter().find(|set| {
+        let owners = object::items(set, "/metadata/ownerReferences");
+        object::annotation(set, REVISION) == revision
+            && owners.iter().any(|owner| object::text(owner, "/uid") == uid)
+    });
+    let hash = newest.and_then(|set| object::label(set, POD_TEMPLATE_HASH));
+    Ok(hash.map(|hash| (POD_TEMPLATE_HASH, hash.to_owned())))
+}
+
+fn is_rolled_out(deployment: &Value) -> bool {
+    let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let desired = deployment
+        .pointer("/spec/replicas")
+        .and_then(Value::as_i64)
+        .unwrap_or(1);
+    let is_out = ["replicas", "updatedReplicas", "availableReplicas"]
+        .iter()
+        .all(|field| count(&format!("/status/{field}")) == desired);
+    is_out && count("/status/observedGeneration") >= count("/metadata/generation")
+}

@@ -1,0 +1,349 @@
+//! `windlass adoption undo`: everything goes back to whom it was adopted from.
+
+use std::{process::ExitCode, time::Duration};
+
+use serde_json::{Value, json};
+use windlass_adoption::{
+    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, restored, storing_unknown_versions,
+    trust_of, with_trust,
+};
+use windlass_bundle::Phase;
+use windlass_cluster::{Cluster, RequestError, kinds};
+use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabelled};
+
+use super::{
+    adopting::hide,
+    ca,
+    left_over::connect_anew,
+    objects::{change, create, delete, observed, of, until},
+    records, servers,
+};
+use crate::{
+    commands::{
+        arguments,
+        cluster::{ClusterArgs, OperatorArgs, explained},
+    },
+    terminal::Progress,
+};
+
+/// Gives everything back to whom it was adopted from, without a failed call, and removes the BundleDeployment.
+///
+/// Pauses the BundleDeployment. Lets what calls webhooks call the old servers again, and trust them; then restores everything
+/// else as it was, and removes what only the bundle has.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Name of the BundleDeployment.
+    #[arg(value_parser = arguments::bundle_deployment)]
+    name: String,
+
+    /// Maximum time to wait for each step.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    timeout: GoDuration,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// An adoption that is undone.
+struct Undoing<'a> {
+    cluster: &'a Cluster,
+    record: &'a AdoptionRecord,
+    patience: Duration,
+    progress: Progress,
+}
+
+/// How often a change that another one came in between is tried.
+const TRIES: usize = 5;
+
+// === impl Args ===
+
+impl Args {
+    /// Undoes it.
+    ///
+    /// # Errors
+    ///
+    /// When something does not become what it was; the next run goes on from there.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let cluster = self.cluster.connect().await?;
+        let namespace = &self.operator.operator_namespace;
+        let record = records::existing(&cluster, namespace, &self.name).await?;
+        let mut undoing = Undoing {
+            cluster: &cluster,
+            record: &record,
+            patience: self.timeout.0.unsigned_abs(),
+            progress: Progress::new(),
+        };
+        undoing.run().await?;
+        records::delete(&cluster, namespace, &self.name).await?;
+        drop(undoing.progress);
+        println!("{} is with {} again", record.source, record.source.owner());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+// === impl Undoing ===
+
+impl Undoing<'_> {
+    async fn run(&mut self) -> anyhow::Result<()> {
+        self.pause().await?;
+        servers::keep(self.cluster, self.record, &mut self.progress, self.patience).await?;
+        self.serve_as_before().await?;
+        self.call(true).await?;
+        self.disarm().await?;
+        observed(&mut self.progress, "that webhooks call the old servers").await;
+        self.restore().await?;
+        self.serve_by_restored().await?;
+        self.call(false).await?;
+        connect_anew(self.cluster, self.record, true).await?;
+        observed(&mut self.progress, "that webhooks call the restored servers").await;
+        self.remove().await?;
+        servers::remove_copies(self.cluster, self.record, &mut self.progress, self.patience).await?;
+        for service in self.record.narrowed() {
+            self.restore_object(service).await?;
+        }
+        connect_anew(self.cluster, self.record, false).await?;
+        if let AdoptionSource::Helm(_) = self.record.source {
+            hide(self.cluster, self.record, false).await?;
+        }
+        Ok(())
+    }
+
+    /// The operator does nothing more for the BundleDeployment, and its guard lets others have what was adopted.
+    async fn pause(&mut self) -> anyhow::Result<()> {
+        let key = self.bundle_deployment();
+        let annotations = json!({
+            names::PAUSED: "windlass adoption undo",
+            names::RETURNING: self.record.source.to_string(),
+        });
+        for tries in 0.. {
+            let Some(live) = self.cluster.read(&key).await.map_err(explained)? else {
+                return Ok(());
+            };
+            if object::is_terminating(&live) {
+                return Ok(());
+            }
+            let patch = relabelled(&live, &json!({}), &annotations);
+            match self.cluster.patch(&key, &patch, names::COMMAND).await {
+                Err(error) if tries < TRIES && (error.is_invalid() || error.is_conflict()) => {}
+                written => {
+                    written.map_err(explained)?;
+                    break;
+                }
+            }
+        }
+        let cluster = self.cluster;
+        until(&mut self.progress, self.patience, async || {
+            let live = cluster.read(&key).await.map_err(explained)?;
+            let is_paused = live.is_none_or(|live| {
+                let paused = object::condition(&live, "Paused");
+                paused.is_some_and(|paused| object::text(paused, "/status") == Some("True"))
+            });
+            Ok((!is_paused).then(|| format!("the operator to pause {key}")))
+        })
+        .await
+    }
+
+    /// The old Services lead to the copies. One that the bundle took over is called by what trusts both until then.
+    async fn serve_as_before(&mut self) -> anyhow::Result<()> {
+        for service in self.record.narrowed() {
+            if service.is_adopted() {
+                self.trust_both().await?;
+            }
+            let label = (names::KEPT_FOR, self.record.bundle_deployment.as_str());
+            let as_before = |live: &Value| restored(live, &service.object);
+            servers::narrow(
+                self.cluster,
+                service,
+                label,
+                as_before,
+                &mut self.progress,
+                self.patience,
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn trust_both(&mut self) -> anyhow::Result<()> {
+        for caller in adopted_callers(self.record) {
+            let Some(key) = caller.key() else { continue };
+            let theirs = self.trusted(caller).await?;
+            let change_of = |live: &Value| {
+                if object::label(live, names::BUNDLE_DEPLOYMENT).is_none() {
+                    return live.clone();
+                }
+                let mut trusting = with_trust(live, &theirs, false);
+                json::fields(&mut trusting, &["metadata", "annotations"]).shift_remove(names::INJECT_CA_FROM);
+                trusting
+            };
+            change(self.cluster, &key, change_of)
+                .await
+                .map_err(|error| of(&key, error))?;
+        }
+        observed(&mut self.progress, "that webhooks trust both servers").await;
+        Ok(())
+    }
+
+    /// What a caller trusted, and what it is to trust since, in PEM.
+    async fn trusted(&self, caller: &RecordedObject) -> anyhow::Result<String> {
+        let mut pem = trust_of(&caller.object);
+        pem.push('\n');
+        pem.push_str(&ca::asked_for(self.cluster, &caller.object).await?);
+        Ok(pem)
+    }
+
+    /// What was adopted calls the old Services, and trusts them. `at_first`: the copies answer; who writes CA bundles is not to
+    /// come in between, and API servers must connect anew the second time.
+    async fn call(&mut self, at_first: bool) -> anyhow::Result<()> {
+        for caller in adopted_callers(self.record) {
+            let Some(key) = caller.key() else { continue };
+            let theirs = self.trusted(caller).await?;
+            let change_of = |live: &Value| {
+                let mut called = with_trust(&restored(live, &caller.object), &theirs, at_first);
+                if at_first
+                    && let Some(Value::Object(annotations)) = called.pointer_mut("/metadata/annotations")
+                {
+                    annotations.retain(|name, _| !CA_INJECTORS.contains(&name.as_str()));
+                }
+                called
+            };
+            let written = change(self.cluster, &key, change_of)
+                .await
+                .map_err(|error| of(&key, error))?;
+            match written {
+                Some(live) => {
+                    let versions = storing_unknown_versions(&live, &caller.object);
+                    if at_first && !versions.is_empty() {
+                        self.progress.done(&format!(
+                            "{key} keeps its present versions: objects are stored in {}",
+                            versions.join(", ")
+                        ));
+                    }
+                }
+                None => create(self.cluster, &caller.object).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What only the bundle has calls no more: its servers are about to go, and what was left over does the same.
+    async fn disarm(&mut self) -> anyhow::Result<()> {
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.record.bundle_deployment);
+        for kind in [
+            kinds::VALIDATING_WEBHOOK_CONFIGURATION,
+            kinds::MUTATING_WEBHOOK_CONFIGURATION,
+            kinds::API_SERVICE,
+            kinds::EXTENSION_CONFIG,
+        ] {
+            let listed = match self.cluster.list(&kind, None, Some(&selector)).await {
+                Err(RequestError::UnknownKind { .. }) => continue,
+                listed => listed.map_err(explained)?,
+            };
+            for caller in listed {
+                if let Some(key) = ObjectKey::of(&caller) {
+                    delete(self.cluster, &key, object::text(&caller, "/metadata/uid")).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything else that was adopted is as it was: first what pods need, then these.
+    async fn restore(&mut self) -> anyhow::Result<()> {
+        let narrowed: Vec<_> = self.record.narrowed().filter_map(RecordedObject::key).collect();
+        let callers: Vec<_> = self.record.callers().filter_map(RecordedObject::key).collect();
+        let mut adopted: Vec<_> = self
+            .record
+            .objects
+            .iter()
+            .filter(|recorded| recorded.is_adopted())
+            .filter(|recorded| {
+                recorded
+                    .key()
+                    .is_some_and(|key| !narrowed.contains(&key) && !callers.contains(&key))
+            })
+            .collect();
+        adopted.sort_by_key(|recorded| Phase::of(recorded.kind()));
+        for recorded in adopted {
+            self.restore_object(recorded).await?;
+            if let Some(key) = recorded.key().filter(|_| recorded.kind() == "Deployment") {
+                servers::available(self.cluster, &key, &mut self.progress, self.patience).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn restore_object(&self, recorded: &RecordedObject) -> anyhow::Result<()> {
+        let Some(key) = recorded.key() else { return Ok(()) };
+        match change(self.cluster, &key, |live| restored(live, &recorded.object)).await {
+            Ok(None) => create(self.cluster, &recorded.object).await,
+            // The bundle had it otherwise in what cannot change.
+            Err(error) if error.is_invalid() => {
+                delete(self.cluster, &key, None).await?;
+                create(self.cluster, &recorded.object).await
+            }
+            changed => changed.map(drop).map_err(|error| of(&key, error)),
+        }
+    }
+
+    /// The old Services lead to the restored Deployments, and no more to the copies.
+    async fn serve_by_restored(&mut self) -> anyhow::Result<()> {
+        for service in self.record.narrowed() {
+            let Some((label, value)) = servers::newest_pods(self.cluster, self.record, service).await? else {
+                continue;
+            };
+            let as_before = |live: &Value| restored(live, &service.object);
+            servers::narrow(
+                self.cluster,
+                service,
+                (label, &value),
+                as_before,
+                &mut self.progress,
+                self.patience,
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The BundleDeployment goes, with what only the bundle has: nothing that was adopted is of it any more.
+    async fn remove(&mut self) -> anyhow::Result<()> {
+        let key = self.bundle_deployment();
+        let Some(live) = self.cluster.read(&key).await.map_err(explained)? else {
+            return Ok(());
+        };
+        let uid = object::text(&live, "/metadata/uid");
+        self.cluster.delete(&key, uid).await.map_err(explained)?;
+        for _ in 0..TRIES {
+            let Some(live) = self.cluster.read(&key).await.map_err(explained)? else {
+                break;
+            };
+            let patch = relabelled(&live, &json!({}), &json!({ names::PAUSED: null }));
+            match self.cluster.patch(&key, &patch, names::COMMAND).await {
+                Err(error) if error.is_invalid() || error.is_conflict() => {}
+                Err(error) if error.is_not_found() => break,
+                written => {
+                    written.map_err(explained)?;
+                    break;
+                }
+            }
+        }
+        let cluster = self.cluster;
+        until(&mut self.progress, self.patience, async || {
+            let live: Result<Option<Value>, RequestError> = cluster.read(&key).await;
+            Ok(live.map_err(explained)?.map(|_| format!("{key} to be removed")))
+        })
+        .await
+    }
+
+    fn bundle_deployment(&self) -> ObjectKey {
+        kinds::BUNDLE_DEPLOYMENT.object(None, &self.record.bundle_deployment)
+    }
+}
+
+fn adopted_callers(record: &AdoptionRecord) -> impl Iterator<Item = &RecordedObject> {
+    record.callers().filter(|caller| caller.is_adopted())
+}
