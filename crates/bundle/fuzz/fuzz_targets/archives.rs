@@ -10,6 +10,7 @@ use windlass_bundle::{
     sources::{FILES, archive, config_maps, pack::pack},
 };
 
+#[allow(dead_code, reason = "other targets have more use for it")]
 mod checks;
 
 /// An archive, and how it comes.

@@ -10,6 +10,7 @@ use windlass_bundle::{
     render::{CertificateProvider, ConversionMode, InstallOptions},
 };
 
+#[allow(dead_code, reason = "other targets have more use for it")]
 mod checks;
 
 /// Begins the line with a file's name.

@@ -13,6 +13,7 @@ use windlass_bundle::{
     render::{CertificateProvider, ConversionMode, DeploymentConfig, InstallOptions},
 };
 
+#[allow(dead_code, reason = "other targets have more use for it")]
 mod checks;
 
 /// A bundle, how it differs from a good one, and how it is installed.
@@ -151,7 +152,9 @@ impl Edit<'_> {
     fn make(&self, objects: &mut Vec<Value>, index: usize, place: u16) {
         if let Self::AddObject(kind) = self {
             let mut again = objects[index].clone();
-            again["kind"] = KNOWN[usize::from(*kind) % KNOWN.len()].into();
+            if let Value::Object(fields) = &mut again {
+                fields.insert("kind".to_owned(), KNOWN[usize::from(*kind) % KNOWN.len()].into());
+            }
             objects.push(again);
             return;
         }

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use windlass_crd::ConversionReview;
+use windlass_crd::conversion_review::ConversionReview;
 
 /// The answer of a webhook that changes nothing but the version.
 fn echo(objects: &[Value], desired: &str, version: &str) -> Value {

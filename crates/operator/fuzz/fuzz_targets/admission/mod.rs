@@ -2,5 +2,3 @@
 
 #[path = "../../../src/admission/review.rs"]
 pub mod review;
-
-pub use review::InvalidReview;

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::{
     super::{discovery, images},
     files::Desk,
-    table::{RUN, SERVER, Typed},
+    table::{RUN, SERVER, Typed, gaps},
 };
 use crate::{
     command::Command, documentation::words, operator, sample, steps::succeed, test_cluster::TestCluster,
@@ -22,6 +22,8 @@ const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensio
 const SERVING: &str = "Serving 1 handlers on ";
 
 pub(in super::super) async fn every_documented_command_runs(cluster: &TestCluster) -> anyhow::Result<()> {
+    let gaps = gaps()?;
+    anyhow::ensure!(gaps.is_empty(), "{}", gaps.join("\n"));
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     let desk = Desk::new(&authority, &registry)?;

@@ -1,8 +1,9 @@
 //! The objects that pages show, as API servers see them.
 
+use interpreter::webhook::webhook_configuration_crd;
 use windlass::commands::manifests;
 
-use super::super::discovery;
+use super::super::{discovery, foreign};
 use crate::{
     documentation::code_blocks,
     request::{send, text},
@@ -50,6 +51,7 @@ async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
         super::super::traffic::namespace(cluster, namespace).await?;
     }
     discovery::define(cluster).await?;
+    foreign::define(client, &webhook_configuration_crd()).await?;
     let definitions = manifests::policies_objects()
         .into_iter()
         .chain(manifests::customization_crds())
