@@ -17,6 +17,7 @@ const NAMESPACES: [&str; 2] = ["team-a", "my-operator-system"];
 /// Each is applied in a dry run, as a user does who tries it first; nobody is warned.
 pub(in super::super) async fn every_documented_object_is_taken(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
     define(cluster).await?;
     let mut seen = 0;
     let mut refused = Vec::new();
