@@ -8,156 +8,24 @@ use serde_json::{Value, json};
 use windlass::commands::manifests;
 use windlass_object::object;
 
-/// Series at which each alert fires, a value a minute.
-const FIRING: [(&str, &[(&str, &str)]); 18] = [
-    (
-        "WindlassCertificateExpiresSoon",
-        &[
-            (
-                "windlass_serving_certificate_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
-                "9000x3000",
-            ),
-            (
-                "windlass_serving_certificate_renewal_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
-                "3000x3000",
-            ),
-        ],
-    ),
-    (
-        "WindlassCAExpiresSoon",
-        &[
-            (
-                "windlass_serving_certificate_ca_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\", ca=\"current\"}",
-                "9000x3000",
-            ),
-            (
-                "windlass_serving_certificate_ca_renewal_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
-                "3000x3000",
-            ),
-        ],
-    ),
-    (
-        "WindlassCertificateNotReloaded",
-        &[(
-            "windlass_serving_certificate_not_reloaded{namespace=\"n\", name=\"hook\"}",
-            "1x3000",
-        )],
-    ),
-    (
-        "WindlassCertificateNotServed",
-        &[(
-            "windlass_serving_certificate_condition{namespace=\"n\", name=\"hook\", type=\"Served\", status=\"False\", reason=\"NotServed\"}",
-            "1x3000",
-        )],
-    ),
-    (
-        "WindlassCertificateNotTrusted",
-        &[(
-            "windlass_serving_certificate_condition{namespace=\"n\", name=\"hook\", type=\"Trusted\", status=\"False\", reason=\"Blocked\"}",
-            "1x3000",
-        )],
-    ),
-    (
-        "WindlassTargetContested",
-        &[(
-            "windlass_target_repairs_total{kind=\"APIService\", name=\"a\"}",
-            "0+1x3000",
-        )],
-    ),
-    (
-        "WindlassRotationWaits",
-        &[(
-            "windlass_serving_certificate_phase{namespace=\"n\", name=\"hook\", phase=\"Signing\"}",
-            "1x3000",
-        )],
-    ),
-    (
-        "WindlassKindsUnlisted",
-        &[("windlass_unlisted_kinds{kind=\"v1, Kind=Secret\"}", "1x3000")],
-    ),
-    (
-        "WindlassBundleUnavailable",
-        &[(
-            "windlass_bundle_deployment_condition{name=\"a\", type=\"Available\", status=\"False\", reason=\"Unavailable\"}",
-            "1x3000",
-        )],
-    ),
-    (
-        "WindlassBundleNotArmed",
-        &[(
-            "windlass_bundle_deployment_condition{name=\"a\", type=\"Armed\", status=\"False\", reason=\"NotProven\"}",
-            "1x3000",
-        )],
-    ),
-    (
-        "WindlassBundleNotReady",
-        &[(
-            "windlass_bundle_deployment_condition{name=\"a\", type=\"Ready\", status=\"Unknown\", reason=\"Waiting\"}",
-            "1x3000",
-        )],
-    ),
-    ("WindlassDown", &[("up{job=\"another\"}", "1x3000")]),
-    (
-        "WindlassNoLeader",
-        &[
-            (
-                "windlass_leader{app_kubernetes_io_name=\"windlass\", pod=\"a\"}",
-                "0x3000",
-            ),
-            (
-                "windlass_leader{app_kubernetes_io_name=\"windlass\", pod=\"b\"}",
-                "0x3000",
-            ),
-        ],
-    ),
-    (
-        "WindlassReconciliationsFail",
-        &[
-            (
-                "windlass_reconciliations_total{controller=\"bundle-deployment\", outcome=\"failure\"}",
-                "0+2x3000",
-            ),
-            (
-                "windlass_reconciliations_total{controller=\"bundle-deployment\", outcome=\"success\"}",
-                "0+1x3000",
-            ),
-        ],
-    ),
-    (
-        "WindlassAPIServerRefuses",
-        &[
-            (
-                "rest_client_requests_total{app_kubernetes_io_name=\"windlass\", method=\"GET\", code=\"<error>\"}",
-                "0+1x3000",
-            ),
-            (
-                "rest_client_requests_total{app_kubernetes_io_name=\"windlass\", method=\"GET\", code=\"200\"}",
-                "0+5x3000",
-            ),
-        ],
-    ),
-    (
-        "WindlassClockSkew",
-        &[("windlass_clock_ahead_seconds{pod=\"a\"}", "-40x3000")],
-    ),
-    (
-        "WindlassPolicyReviewsFail",
-        &[(
-            "windlass_policy_review_duration_seconds_count{stage=\"mutate\", outcome=\"failure\"}",
-            "0+1x3000",
-        )],
-    ),
-    (
-        "WindlassPolicyFails",
-        &[(
-            "kcloudlabs_policy_error_count{name=\"mirror\", resource_type=\"Pod\", error_type=\"cue_execute_error\"}",
-            "0+1x3000",
-        )],
-    ),
-];
+mod firing;
+mod measured;
+mod resting;
+
+use self::{
+    firing::FIRING,
+    measured::{family, known_labels},
+    resting::RESTING,
+};
+
+/// When it is looked whether any has fired that should not.
+const TIMES: [&str; 6] = ["6m", "16m", "45m", "3h", "12h", LATE];
 
 /// When all have fired: after a day, for the one that takes longest.
 const LATE: &str = "1d10m";
+
+/// Somebody leads.
+const LEADER: (&str, &str) = ("windlass_leader{app_kubernetes_io_name=\"another\"}", "1x3000");
 
 fn rules() -> Vec<Value> {
     let groups = manifests::rule_groups();
@@ -259,10 +127,7 @@ fn every_alert_fires_and_no_other_with_it() {
             let input: Vec<_> = series
                 .iter()
                 .map(|(series, values)| json!({"series": series, "values": values}))
-                .chain((*alert != "WindlassDown").then(|| {
-                    let leader = "windlass_leader{app_kubernetes_io_name=\"another\"}";
-                    json!({"series": leader, "values": "1x3000"})
-                }))
+                .chain((*alert != "WindlassDown").then(|| json!({"series": LEADER.0, "values": LEADER.1})))
                 .collect();
             json!({
                 "name": alert,
@@ -280,6 +145,61 @@ fn every_alert_fires_and_no_other_with_it() {
     fs::write(folder.path().join("test.json"), test.to_string()).unwrap();
     if let Some(result) = promtool(&["test", "rules"], folder.path(), "test.json") {
         result.unwrap();
+    }
+}
+
+#[test]
+fn no_alert_fires_without_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = manifests::rule_groups().to_string();
+    fs::write(folder.path().join("rules.json"), rules).unwrap();
+    let mut alerts: Vec<_> = RESTING.iter().map(|resting| resting.alert).collect();
+    alerts.sort_unstable();
+    alerts.dedup();
+    let mut expected: Vec<_> = FIRING.iter().map(|(alert, _)| *alert).collect();
+    expected.sort_unstable();
+    assert_eq!(
+        alerts, expected,
+        "for an alert it is not said when it does not fire"
+    );
+    let tests: Vec<_> = RESTING
+        .iter()
+        .map(|resting| {
+            let series = resting.series.iter().chain(&[LEADER]);
+            let input: Vec<_> = series
+                .map(|(series, values)| json!({"series": series, "values": values}))
+                .collect();
+            let looks = TIMES.map(|time| {
+                json!({
+                    "expr": "count by (alertname) (ALERTS{alertstate=\"firing\"})", "eval_time": time, "exp_samples": [],
+                })
+            });
+            json!({
+                "name": format!("{}: {}", resting.alert, resting.because), "interval": "1m", "input_series": input,
+                "promql_expr_test": looks,
+            })
+        })
+        .collect();
+    let test = json!({"rule_files": ["rules.json"], "evaluation_interval": "1m", "tests": tests});
+    fs::write(folder.path().join("test.json"), test.to_string()).unwrap();
+    if let Some(result) = promtool(&["test", "rules"], folder.path(), "test.json") {
+        result.unwrap();
+    }
+}
+
+#[test]
+fn series_of_examples_have_the_labels_that_are_served() {
+    let labels = known_labels();
+    let firing = FIRING.iter().flat_map(|(_, series)| *series);
+    let resting = RESTING.iter().flat_map(|resting| resting.series);
+    for (series, _) in firing
+        .chain(resting)
+        .filter(|(series, _)| !series.starts_with("up{"))
+    {
+        let (name, own) = measured::series(series);
+        let expected = labels.get(family(name));
+        let expected = expected.unwrap_or_else(|| panic!("nobody says which labels {name} has"));
+        assert_eq!(own, *expected, "{series}");
     }
 }
 

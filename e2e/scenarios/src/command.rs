@@ -21,6 +21,8 @@ pub struct Command {
     pub program: PathBuf,
     /// The admin's kubeconfig.
     pub kubeconfig: PathBuf,
+    /// Where it is typed.
+    pub folder: PathBuf,
 }
 
 /// What became of it.
@@ -46,6 +48,7 @@ impl Command {
         let mut child = Process::new(&self.program)
             .arg(programs::WINDLASS)
             .args(arguments)
+            .current_dir(&self.folder)
             .env("KUBECONFIG", &self.kubeconfig)
             // Every server of a test is on this machine.
             .env("NO_PROXY", "127.0.0.1")

@@ -6,6 +6,7 @@ pub mod cluster;
 mod cluster_api;
 pub mod cluster_pool;
 pub mod command;
+mod documentation;
 pub mod dump;
 pub mod forwarder;
 pub mod helm;

@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use webpki::anchor_from_trusted_cert;
-use windlass_object::text::hexadecimal;
+use windlass_object::text::{OneLine, hexadecimal};
 use x509_parser::{
     certificate::X509Certificate,
     extensions::{GeneralName, ParsedExtension},
@@ -228,7 +228,8 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The common name and, where two certificates could have the same one, the serial number.
+/// The common name and, where two certificates could have the same one, the serial number. It is in messages, and a stranger's
+/// certificate may have any.
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self
@@ -237,7 +238,7 @@ impl fmt::Display for Certificate {
         write!(
             f,
             "{} (serial {})",
-            name.unwrap_or("unnamed certificate"),
+            OneLine(name.unwrap_or("unnamed certificate")),
             hexadecimal(&self.facts.serial)
         )
     }

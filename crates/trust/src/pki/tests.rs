@@ -199,6 +199,20 @@ fn a_foreign_authority_whose_name_cannot_be_written_again_signs_nothing() {
 }
 
 #[test]
+fn a_strangers_name_does_not_leave_its_line() {
+    let mut parameters = rcgen::CertificateParams::default();
+    let mut distinguished_name = rcgen::DistinguishedName::new();
+    distinguished_name.push(rcgen::DnType::CommonName, "a\nb\u{1b}[0m\u{202e}");
+    parameters.distinguished_name = distinguished_name;
+    parameters.serial_number = Some(vec![1].into());
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&pair).unwrap().der().to_vec();
+    let certificate = Certificate::from_der(certificate).unwrap();
+    assert_eq!(certificate.common_name(), Some("a\nb\u{1b}[0m\u{202e}"));
+    assert_eq!(certificate.to_string(), "a\\nb\\u{1b}[0m\\u{202e} (serial 01)");
+}
+
+#[test]
 fn a_cross_certificate_ends_with_the_first_of_both() {
     let long = CertificateAuthority::self_signed(&names(), 2, key(), &terms(YEAR * 2)).unwrap();
     let short = authority(1);

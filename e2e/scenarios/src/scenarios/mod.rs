@@ -21,6 +21,7 @@ mod crash;
 mod crd_upgrade;
 mod discovery;
 mod disruption;
+mod documented;
 mod drift;
 mod dry_run;
 mod every_kind;
@@ -161,6 +162,9 @@ scenarios! {
     commands::an_interrupted_command_is_taken_up_by_the_next,
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
+    documented::every_documented_command_runs,
+    documented::every_documented_object_is_taken needs AdmissionPolicies,
+    documented::documented_policies_refuse_what_they_say needs Impersonation,
     changes::another_target_port_costs_no_call = is_carried_through(BundleChange::TargetPort)
         within all_changes_together_cost_no_call,
     changes::another_service_port_costs_no_call = is_carried_through(BundleChange::ServicePorts)

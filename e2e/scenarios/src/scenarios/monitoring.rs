@@ -1,16 +1,23 @@
 //! What alerts and the dashboard ask for is there to be scraped.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use serde_json::{Value, json};
 use windlass::commands::manifests;
 
 use crate::{
+    documentation,
     operator::Running,
     sample,
     steps::{PATIENCE, check, list, succeed, until},
     test_cluster::TestCluster,
 };
+
+/// The names of metrics, and the names of their labels.
+type Labels = BTreeMap<String, BTreeSet<String>>;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
@@ -31,12 +38,54 @@ pub(super) async fn what_is_alerted_on_is_measured(cluster: &TestCluster) -> any
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&paused)).await?;
     spoil_a_trust_bundle(cluster).await?;
     let asked = asked();
+    let described = described()?;
     until("everything is measured", PATIENCE, async || {
         let measured = measured(&operator).await?;
-        let missing: Vec<_> = asked.difference(&measured).collect();
+        let missing: Vec<_> = asked
+            .iter()
+            .filter(|name| !measured.contains_key(*name))
+            .collect();
         Ok(check(missing.is_empty(), || format!("not there: {missing:?}")))
     })
-    .await
+    .await?;
+    // Examples of alerts have the labels that the page says: see `tests/monitoring`.
+    let measured = measured(&operator).await?;
+    let wrong: Vec<_> = described
+        .iter()
+        .filter_map(|(name, labels)| Some((name, labels, measured.get(name)?)))
+        .filter(|(_, labels, measured)| labels != measured)
+        .collect();
+    anyhow::ensure!(
+        wrong.is_empty(),
+        "docs/monitoring.md says other labels than there are: {wrong:?}"
+    );
+    Ok(())
+}
+
+/// The labels of metrics, as the page says.
+fn described() -> anyhow::Result<Labels> {
+    let page = fs::read_to_string(documentation::root().join("docs/monitoring.md"))?;
+    let mut labels = Labels::new();
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<_> = row.split('|').collect();
+        let own: BTreeSet<_> = quoted(cells[2]).map(str::to_owned).collect();
+        labels.extend(quoted(cells[1]).map(|name| (name.to_owned(), own.clone())));
+    }
+    anyhow::ensure!(labels.len() > 20, "only {labels:?}");
+    Ok(labels)
+}
+
+/// What stands between backticks, and in no brackets.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    cell.split('`').enumerate().filter_map(move |(index, part)| {
+        let is_quoted = index % 2 == 1;
+        if !is_quoted {
+            depth += part.matches('(').count();
+            depth -= part.matches(')').count();
+        }
+        (is_quoted && depth == 0).then_some(part)
+    })
 }
 
 /// Puts something else in the place of a `caBundle`, to be repaired.
@@ -89,14 +138,20 @@ fn collect_expressions(value: &Value, expressions: &mut Vec<String>) {
     }
 }
 
-/// The names of the metrics that there are.
-async fn measured(operator: &Running) -> anyhow::Result<BTreeSet<String>> {
+/// The metrics that there are, with their labels.
+async fn measured(operator: &Running) -> anyhow::Result<Labels> {
     let text = operator.ask("/metrics").await?;
-    let names = text.lines().filter(|line| !line.starts_with('#'));
-    Ok(names
-        .filter_map(|line| line.split(['{', ' ']).next())
-        .map(family)
-        .collect())
+    let mut measured = Labels::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, rest) = line.split_at(line.find(['{', ' ']).unwrap_or(line.len()));
+        let labels = rest.strip_prefix('{').and_then(|rest| rest.rsplit_once('}'));
+        // A comma in a value is in front of no name.
+        let labels = labels.map_or("", |(labels, _)| labels).split(',');
+        let names = labels.filter_map(|label| Some(label.split_once("=\"")?.0));
+        let names = names.filter(|name| *name != "le").map(str::to_owned);
+        measured.entry(family(name)).or_default().extend(names);
+    }
+    Ok(measured)
 }
 
 /// Of a histogram, the name without what its series end in.

@@ -53,7 +53,8 @@ impl TestCluster {
     }
 }
 
-fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
     fs::create_dir_all(target)?;
     for entry in fs::read_dir(source)? {
         let entry = entry?;

@@ -66,6 +66,7 @@ impl TestCluster {
             let command = Command {
                 program: options.program.clone(),
                 kubeconfig: directory.path().join("admin.kubeconfig"),
+                folder: std::env::current_dir()?,
             };
             fs::write(&command.kubeconfig, &admin)?;
             let kubeconfig = directory.path().join("operator.kubeconfig");

@@ -55,7 +55,8 @@ pub(crate) fn path_of(object: &Value) -> String {
     )
 }
 
-fn collection_of(object: &Value) -> String {
+/// The collection that it is in.
+pub(crate) fn collection_of(object: &Value) -> String {
     let (api_version, kind) = (
         request::text(object, "/apiVersion"),
         request::text(object, "/kind"),

@@ -9,6 +9,7 @@ mod options;
 pub use self::cluster::TestCluster;
 pub use self::options::{TestClusterOptions, Waits};
 pub(crate) use self::{
-    manifests::{apply, path_of},
+    bundles::copy,
+    manifests::{apply, collection_of, path_of},
     options::ready_after,
 };

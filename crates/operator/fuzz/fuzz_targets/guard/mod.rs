@@ -1,0 +1,78 @@
+//! The guard, as the operator has it.
+
+#[path = "../../../src/guard/denial.rs"]
+mod denial;
+#[path = "../../../src/guard/excerpt.rs"]
+mod excerpt;
+#[path = "../../../src/guard/judgement.rs"]
+mod judgement;
+#[path = "../../../src/guard/review.rs"]
+mod review;
+
+use serde_json::Value;
+use windlass_object::names;
+
+use self::judgement::{judge, judge_removal};
+use self::review::{BUNDLE_DEPLOYMENT, CRD, Review, ReviewedKind};
+
+const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
+
+/// What is passed over while a body is read changes nothing of what is made of it, and every question that can be read has an answer.
+pub fn check(body: &[u8]) {
+    for (subject, read) in [
+        (&CRD, Review::read(body)),
+        (&BUNDLE_DEPLOYMENT, Review::read_bundle_deployment(body)),
+    ] {
+        let Ok(review) = read else { continue };
+        if let Ok(whole) = serde_json::from_slice::<Value>(body) {
+            check_as_whole(subject, &review, &whole);
+        }
+        check_judgement(&review);
+    }
+}
+
+fn check_as_whole(subject: &ReviewedKind, review: &Review, whole: &Value) {
+    let of_whole = Review::of(subject, whole).expect("what is passed over is needed by nobody");
+    assert_eq!(review.user(), of_whole.user());
+    assert_eq!(review.owner(), of_whole.owner());
+    for deployment in deployments(review) {
+        let [judged, of_whole] = [review, &of_whole].map(|review| judge(review, &[OPERATOR], Some(&deployment)));
+        assert_eq!(judged, of_whole);
+    }
+    let [judged, removed] = [review, &of_whole].map(|review| judge_removal(review, &["widgets.example.com"]));
+    assert_eq!(judged, removed);
+    let answer = review.answer(&Ok(()));
+    assert_eq!(answer["response"]["uid"], whole["request"]["uid"]);
+}
+
+fn check_judgement(review: &Review) {
+    assert_eq!(judge(review, &[], None), Ok(()));
+    assert_eq!(judge_removal(review, &[]), Ok(()));
+    for deployment in deployments(review) {
+        assert_eq!(judge(review, &[review.user()], Some(&deployment)), Ok(()));
+        let verdict = judge(review, &[OPERATOR], Some(&deployment));
+        let answer = review.answer(&verdict);
+        assert_eq!(answer["response"]["allowed"], verdict.is_ok());
+        assert_eq!(answer["response"]["status"].is_object(), verdict.is_err());
+        // What is as it was may be written.
+        if review.before() == review.after() {
+            assert_eq!(verdict, Ok(()));
+        }
+    }
+}
+
+/// BundleDeployments that claim the CRD, or do not.
+fn deployments(review: &Review) -> [Value; 3] {
+    let crd = review.before().map(|before| before["metadata"]["name"].clone()).unwrap_or_default();
+    let deployment = |spec: Value, conversions: Value| {
+        serde_json::json!({
+            "apiVersion": names::GROUP, "kind": "BundleDeployment", "metadata": {"name": review.owner()}, "spec": spec,
+            "status": {"conversions": conversions},
+        })
+    };
+    [
+        deployment(serde_json::json!({}), serde_json::json!([{"crd": crd}])),
+        deployment(serde_json::json!({}), serde_json::json!([])),
+        deployment(serde_json::json!({"conversion": "External"}), serde_json::json!([{"crd": crd}])),
+    ]
+}
