@@ -18,7 +18,7 @@ use crate::{
 /// waited for.
 pub(super) const KILLS: [u64; 6] = [300, 600, 1_200, 3_000, 8_000, 13_000];
 
-/// Adopts from `source`, after runs that are killed after so many milliseconds.
+/// Adopts from `source`, after it has shown what it would do, and after runs that are killed after so many milliseconds.
 pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
     let bundle = sample::bundle("sample.v1");
     let install = [
@@ -31,6 +31,9 @@ pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) ->
         "--adopt-from",
         source,
     ];
+    let shown = [&install[..], &["--dry-run"]].concat();
+    let plan = cluster.command.succeed(&shown).await?;
+    anyhow::ensure!(plan.contains("sample-operator"), "{plan}");
     insist(cluster, &install, kills).await
 }
 
