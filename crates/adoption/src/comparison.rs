@@ -4,7 +4,7 @@ use windlass_object::ObjectKey;
 
 /// What of an install a bundle has, and what not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct AdoptionComparison {
     /// What both have: the bundle takes it over.
     pub adopted: Vec<ObjectKey>,
     /// What only the install has: it is left until the adoption is confirmed.
@@ -12,11 +12,11 @@ pub struct Comparison {
 }
 
 /// Compares what an install has with what a bundle has.
-pub fn compare(install: &[ObjectKey], bundle: &[ObjectKey]) -> Comparison {
+pub fn compare(install: &[ObjectKey], bundle: &[ObjectKey]) -> AdoptionComparison {
     let is_of_bundle = |key: &&ObjectKey| bundle.iter().any(|other| other.is_same_object(key));
     let (adopted, left_over): (Vec<_>, Vec<_>) = install.iter().partition(is_of_bundle);
     let cloned = |keys: Vec<&ObjectKey>| keys.into_iter().cloned().collect();
-    Comparison {
+    AdoptionComparison {
         adopted: cloned(adopted),
         left_over: cloned(left_over),
     }

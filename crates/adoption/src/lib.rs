@@ -18,7 +18,7 @@ mod restoring;
 mod source;
 
 pub use callers::{CA_INJECTORS, called_services, marked, trust_of, untrusting, with_trust};
-pub use comparison::{Comparison, compare};
+pub use comparison::{AdoptionComparison, compare};
 pub use handing_over::handed_over;
 pub use helm::{HelmRelease, HelmReleaseError, OWNER, hidden};
 pub use keeper::{keeper, leads_to, narrowed_selector};

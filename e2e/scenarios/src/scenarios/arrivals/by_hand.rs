@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::traffic,
-    theirs::{Issuer, Theirs},
+    theirs::{TheirIssuer, Theirs},
 };
 use crate::{
     sample::{self, NAMESPACE, WIDGETS},
@@ -30,7 +30,7 @@ pub(in super::super) async fn what_would_interrupt_calls_is_not_adopted_by_hand(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let theirs = Theirs::of_bundle();
-    let issuer = Issuer::new(&theirs)?;
+    let issuer = TheirIssuer::new(&theirs)?;
     theirs.install(&cluster.client, &issuer).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     let _operator = cluster.operator.start()?;

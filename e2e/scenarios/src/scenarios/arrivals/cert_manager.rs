@@ -7,7 +7,7 @@ use windlass_object::ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_VERSI
 use super::{
     super::{foreign, traffic},
     steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
-    theirs::{CERTIFICATE, Issuer, SECRET, Theirs, collection, serving},
+    theirs::{CERTIFICATE, SECRET, TheirIssuer, Theirs, collection, serving},
 };
 use crate::{
     cainjector::Cainjector,
@@ -28,7 +28,7 @@ pub(in super::super) async fn what_cert_manager_serves_is_adopted_and_given_back
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let theirs = Theirs::of_kubebuilder();
-    let issuer = Issuer::new(&theirs)?;
+    let issuer = TheirIssuer::new(&theirs)?;
     let crd = foreign::crd(CERT_MANAGER_VERSION, "Certificate", "certificates", true);
     foreign::define(client, &crd).await?;
     theirs.install(client, &issuer).await?;

@@ -8,7 +8,7 @@ use super::{
         traffic,
     },
     steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
-    theirs::{Issuer, SECRET, Theirs, collection, established, serving},
+    theirs::{SECRET, TheirIssuer, Theirs, collection, established, serving},
 };
 use crate::{
     command::argument,
@@ -29,7 +29,7 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let theirs = Theirs::of_bundle();
-    let issuer = Issuer::new(&theirs)?;
+    let issuer = TheirIssuer::new(&theirs)?;
     let mut objects = vec![issuer.secret()?];
     objects.extend(theirs.servers());
     objects.extend(theirs.callers(&issuer)?);

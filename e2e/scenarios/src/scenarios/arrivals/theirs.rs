@@ -35,7 +35,7 @@ pub(super) struct Theirs {
 }
 
 /// Whoever issues their certificate.
-pub(super) struct Issuer {
+pub(super) struct TheirIssuer {
     authority: CertificateAuthority,
     names: DnsNames,
 }
@@ -79,7 +79,7 @@ impl Theirs {
     }
 
     /// What calls them.
-    pub(super) fn callers(&self, issuer: &Issuer) -> anyhow::Result<Vec<Value>> {
+    pub(super) fn callers(&self, issuer: &TheirIssuer) -> anyhow::Result<Vec<Value>> {
         let client = |path: &str| {
             json!({"caBundle": issuer.bundle(),
                 "service": {"namespace": NAMESPACE, "name": self.service, "port": 443, "path": path}})
@@ -110,7 +110,7 @@ impl Theirs {
     }
 
     /// Creates all of it, and waits until it serves.
-    pub(super) async fn install(&self, client: &Client, issuer: &Issuer) -> anyhow::Result<()> {
+    pub(super) async fn install(&self, client: &Client, issuer: &TheirIssuer) -> anyhow::Result<()> {
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
         succeed(client, "POST", &collection("Secret"), Some(&issuer.secret()?)).await?;
@@ -161,9 +161,9 @@ pub(super) fn collection(kind: &str) -> String {
     }
 }
 
-// === impl Issuer ===
+// === impl TheirIssuer ===
 
-impl Issuer {
+impl TheirIssuer {
     /// For the Service of `theirs`.
     pub(super) fn new(theirs: &Theirs) -> anyhow::Result<Self> {
         let names = DnsNames::of_service(theirs.service, NAMESPACE, &[])?;
