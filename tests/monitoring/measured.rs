@@ -60,8 +60,8 @@ pub(crate) fn series(series: &str) -> (&str, BTreeSet<String>) {
         .split_once('{')
         .unwrap_or((series, ""));
     let labels = labels
-        .split(", ")
-        .filter_map(|label| Some(label.split_once('=')?.0));
+        .split(',')
+        .filter_map(|label| Some(label.split_once("=\"")?.0.trim()));
     let labels = labels.filter(|label| !SCRAPED.contains(label));
     (name, labels.map(str::to_owned).collect())
 }
