@@ -29,7 +29,11 @@ impl Pair {
         authority.distinguished_name = named(&format!("olm-selfsigned-{serial:x}"));
         let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
         let base = format!("{service}.{namespace}");
-        let names = vec![base.clone(), format!("{base}.svc"), format!("{base}.svc.cluster.local")];
+        let names = vec![
+            base.clone(),
+            format!("{base}.svc"),
+            format!("{base}.svc.cluster.local"),
+        ];
         let mut leaf = CertificateParams::new(names)?;
         leaf.distinguished_name = named(&base);
         leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

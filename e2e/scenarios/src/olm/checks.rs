@@ -26,13 +26,19 @@ pub(super) async fn missing(client: &Client, csv: &Value) -> anyhow::Result<Opti
             let secret = get(client, &secret).await?;
             let managed = secret.filter(|secret| secret["metadata"]["labels"]["olm.managed"] == "true");
             if managed.as_ref().and_then(authority_of).is_none() {
-                return Ok(Some("NeedsCertRotation: CSV owns resources that require a cert refresh".to_owned()));
+                return Ok(Some(
+                    "NeedsCertRotation: CSV owns resources that require a cert refresh".to_owned(),
+                ));
             }
         }
         let ca_hash = match is_serving {
             true => match trusted(client, csv).await? {
                 Some(hash) => Some(hash),
-                None => return Ok(Some("NeedsReinstall: calculated deployment install is bad".to_owned())),
+                None => {
+                    return Ok(Some(
+                        "NeedsReinstall: calculated deployment install is bad".to_owned(),
+                    ));
+                }
             },
             false => None,
         };
@@ -61,7 +67,12 @@ pub(super) async fn missing(client: &Client, csv: &Value) -> anyhow::Result<Opti
 }
 
 /// Those of a webhook that have the labels.
-async fn configurations(client: &Client, csv: &Value, kind: &str, webhook: &Value) -> anyhow::Result<Vec<Value>> {
+async fn configurations(
+    client: &Client,
+    csv: &Value,
+    kind: &str,
+    webhook: &Value,
+) -> anyhow::Result<Vec<Value>> {
     let mut found = list(client, &format!("{}{}", collection(kind, ""), selector(csv))).await?;
     found.retain(|one| one["metadata"]["labels"][GENERATE_NAME] == webhook["generateName"]);
     Ok(found)
@@ -73,11 +84,16 @@ async fn trusted(client: &Client, csv: &Value) -> anyhow::Result<Option<String>>
         let bundle = match configuration(webhook) {
             Some(kind) => {
                 let found = configurations(client, csv, kind, webhook).await?;
-                found.first().map(|one| one["webhooks"][0]["clientConfig"]["caBundle"].clone())
+                found
+                    .first()
+                    .map(|one| one["webhooks"][0]["clientConfig"]["caBundle"].clone())
             }
             None => bundle(client, webhook).await?,
         };
-        let bundle = bundle.as_ref().and_then(Value::as_str).and_then(|bundle| STANDARD.decode(bundle).ok());
+        let bundle = bundle
+            .as_ref()
+            .and_then(Value::as_str)
+            .and_then(|bundle| STANDARD.decode(bundle).ok());
         if let Some(bundle) = bundle.and_then(|bundle| String::from_utf8(bundle).ok()) {
             return Ok(Some(hash(&json!(bundle))));
         }
@@ -89,6 +105,8 @@ async fn trusted(client: &Client, csv: &Value) -> anyhow::Result<Option<String>>
 async fn bundle(client: &Client, webhook: &Value) -> anyhow::Result<Option<Value>> {
     let name = webhook["conversionCRDs"][0].as_str().unwrap_or_default();
     let crd = get(client, &path("CustomResourceDefinition", "", name)).await?;
-    let bundle = crd.as_ref().and_then(|crd| crd.pointer("/spec/conversion/webhook/clientConfig/caBundle"));
+    let bundle = crd
+        .as_ref()
+        .and_then(|crd| crd.pointer("/spec/conversion/webhook/clientConfig/caBundle"));
     Ok(bundle.cloned())
 }

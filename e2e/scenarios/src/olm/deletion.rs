@@ -25,7 +25,10 @@ const CLEANED: [&str; 4] = [
 
 /// `processFinalizer` of one that is being deleted. What it has deleted.
 pub(super) async fn finalize(client: &Client, csv: &Value) -> anyhow::Result<Vec<String>> {
-    let finalizers = csv["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let finalizers = csv["metadata"]["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     if !finalizers.contains(&json!(FINALIZER)) {
         return Ok(Vec::new());
     }
@@ -39,7 +42,11 @@ pub(super) async fn finalize(client: &Client, csv: &Value) -> anyhow::Result<Vec
     }
     let mut left = csv.clone();
     left["metadata"]["finalizers"] = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
-    let path = format!("{}/{}", super::csvs(text(csv, "/metadata/namespace")), text(csv, "/metadata/name"));
+    let path = format!(
+        "{}/{}",
+        super::csvs(text(csv, "/metadata/namespace")),
+        text(csv, "/metadata/name")
+    );
     // One that was changed meanwhile is looked at again.
     request::send(client, "PUT", &path, Some(&left)).await?;
     deleted.push("finalizer is done".to_owned());
@@ -53,10 +60,15 @@ pub(super) async fn handle(client: &Client, csv: &Value) -> anyhow::Result<Vec<S
         return Ok(vec!["deletion: not of an OperatorGroup".to_owned()]);
     }
     let mut done = vec!["deletion is handled".to_owned()];
-    for webhook in webhooks(csv).iter().filter(|webhook| text(webhook, "/type") == "ConversionWebhook") {
+    for webhook in webhooks(csv)
+        .iter()
+        .filter(|webhook| text(webhook, "/type") == "ConversionWebhook")
+    {
         for name in webhook["conversionCRDs"].as_array().into_iter().flatten() {
             let path = path("CustomResourceDefinition", "", name.as_str().unwrap_or_default());
-            let Some(mut crd) = get(client, &path).await? else { continue };
+            let Some(mut crd) = get(client, &path).await? else {
+                continue;
+            };
             crd["spec"]["conversion"] = json!({"strategy": "None"});
             let answer = request::send(client, "PUT", &path, Some(&crd)).await?;
             done.push(format!("conversion of {name} reset: HTTP {}", answer.code));

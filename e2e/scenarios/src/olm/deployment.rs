@@ -12,8 +12,18 @@ pub(super) const SPEC_HASH: &str = "olm.deployment-spec-hash";
 
 /// Where servers find their certificate, and what is mounted there.
 const VOLUMES: [(&str, &str, &str, &str); 2] = [
-    ("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"),
-    ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"),
+    (
+        "apiservice-cert",
+        "/apiserver.local.config/certificates",
+        "apiserver.crt",
+        "apiserver.key",
+    ),
+    (
+        "webhook-cert",
+        "/tmp/k8s-webhook-server/serving-certs",
+        "tls.crt",
+        "tls.key",
+    ),
 ];
 
 /// Stands in for OLM's hashes, which nobody else needs to know.
@@ -42,7 +52,9 @@ pub(super) fn webhooks(csv: &Value) -> &[Value] {
 
 /// Whether a webhook is served by the Deployment of that name.
 pub(super) fn serves(csv: &Value, name: &str) -> bool {
-    webhooks(csv).iter().any(|webhook| text(webhook, "/deploymentName") == name)
+    webhooks(csv)
+        .iter()
+        .any(|webhook| text(webhook, "/deploymentName") == name)
 }
 
 /// The Deployment of a description. `ca_hash` is that of the CA of its certificate, if it serves webhooks.
@@ -60,7 +72,11 @@ pub(super) fn expected(csv: &Value, description: &Value, ca_hash: Option<&str>) 
         mount(&mut template["spec"], &format!("{}-cert", service_name(name)));
     }
     let variable = json!({"name": "OPERATOR_CONDITION_NAME", "value": csv["metadata"]["name"]});
-    for container in template["spec"]["containers"].as_array_mut().into_iter().flatten() {
+    for container in template["spec"]["containers"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         push(container, "env", variable.clone());
     }
     let mut labels = description["label"].as_object().cloned().unwrap_or_default();
@@ -77,9 +93,17 @@ pub(super) fn expected(csv: &Value, description: &Value, ca_hash: Option<&str>) 
 fn mount(pod: &mut Value, secret: &str) {
     for (volume, folder, certificate, key) in VOLUMES {
         let items = json!([{"key": "tls.crt", "path": certificate}, {"key": "tls.key", "path": key}]);
-        push(pod, "volumes", json!({"name": volume, "secret": {"secretName": secret, "items": items}}));
+        push(
+            pod,
+            "volumes",
+            json!({"name": volume, "secret": {"secretName": secret, "items": items}}),
+        );
         for container in pod["containers"].as_array_mut().into_iter().flatten() {
-            push(container, "volumeMounts", json!({"name": volume, "mountPath": folder}));
+            push(
+                container,
+                "volumeMounts",
+                json!({"name": volume, "mountPath": folder}),
+            );
         }
     }
 }

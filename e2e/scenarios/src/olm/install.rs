@@ -28,7 +28,10 @@ pub(super) async fn install(client: &Client, csv: &Value) -> anyhow::Result<()> 
         let ca_hash = authority.as_ref().map(|authority| hash(&json!(authority)));
         put(client, &expected(csv, description, ca_hash.as_deref())).await?;
         for webhook in webhooks(csv) {
-            if let Some(authority) = authority.as_ref().filter(|_| text(webhook, "/deploymentName") == name) {
+            if let Some(authority) = authority
+                .as_ref()
+                .filter(|_| text(webhook, "/deploymentName") == name)
+            {
                 arm(client, csv, webhook, authority).await?;
             }
         }
@@ -71,22 +74,32 @@ async fn certificate(client: &Client, csv: &Value, description: &Value) -> anyho
 
     let group = "rbac.authorization.k8s.io";
     let account = description["spec"]["template"]["spec"]["serviceAccountName"].as_str();
-    let subjects = json!([{"kind": "ServiceAccount", "name": account.unwrap_or("default"), "namespace": namespace}]);
+    let subjects =
+        json!([{"kind": "ServiceAccount", "name": account.unwrap_or("default"), "namespace": namespace}]);
     let mut role = owned("Role", &format!("{group}/v1"), &name);
-    role["rules"] = json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}]);
+    role["rules"] =
+        json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}]);
     put(client, &role).await?;
     let bound = |mut binding: Value, kind: &str, name: &str| {
         binding["subjects"] = subjects.clone();
         binding["roleRef"] = json!({"apiGroup": group, "kind": kind, "name": name});
         binding
     };
-    put(client, &bound(owned("RoleBinding", &format!("{group}/v1"), &name), "Role", &name)).await?;
+    put(
+        client,
+        &bound(owned("RoleBinding", &format!("{group}/v1"), &name), "Role", &name),
+    )
+    .await?;
     let delegator = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {
         "name": format!("{service}-system:auth-delegator"), "labels": owner_labels(csv)}});
     apply(client, &bound(delegator, "ClusterRole", "system:auth-delegator")).await?;
     let reader = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {
         "name": format!("{service}-auth-reader"), "namespace": "kube-system", "labels": {"olm.managed": "true"}}});
-    apply(client, &bound(reader, "Role", "extension-apiserver-authentication-reader")).await?;
+    apply(
+        client,
+        &bound(reader, "Role", "extension-apiserver-authentication-reader"),
+    )
+    .await?;
     Ok(authority)
 }
 
@@ -106,15 +119,23 @@ async fn arm(client: &Client, csv: &Value, webhook: &Value, authority: &str) -> 
     };
     let mut entry = json!({"name": name, "clientConfig": called});
     for field in [
-        "rules", "failurePolicy", "matchPolicy", "objectSelector", "sideEffects", "timeoutSeconds",
-        "admissionReviewVersions", "reinvocationPolicy",
+        "rules",
+        "failurePolicy",
+        "matchPolicy",
+        "objectSelector",
+        "sideEffects",
+        "timeoutSeconds",
+        "admissionReviewVersions",
+        "reinvocationPolicy",
     ] {
         if let Some(value) = webhook.get(field) {
             entry[field] = value.clone();
         }
     }
     let found = list(client, &format!("{}{}", collection(kind, ""), selector(csv))).await?;
-    let named = found.iter().filter(|one| one["metadata"]["labels"][GENERATE_NAME] == name);
+    let named = found
+        .iter()
+        .filter(|one| one["metadata"]["labels"][GENERATE_NAME] == name);
     let named: Vec<_> = named.collect();
     if named.is_empty() {
         let mut labels = owner_labels(csv);
@@ -164,7 +185,11 @@ async fn convert(client: &Client, webhook: &Value, called: &Value) -> anyhow::Re
 async fn put(client: &Client, object: &Value) -> anyhow::Result<()> {
     let (kind, namespace) = (text(object, "/kind"), text(object, "/metadata/namespace"));
     let path = path(kind, namespace, text(object, "/metadata/name"));
-    let method = if get(client, &path).await?.is_some() { "PUT" } else { "POST" };
+    let method = if get(client, &path).await?.is_some() {
+        "PUT"
+    } else {
+        "POST"
+    };
     let collection = collection(kind, namespace);
     let path = if method == "PUT" { &path } else { &collection };
     succeed(client, method, path, Some(object)).await?;

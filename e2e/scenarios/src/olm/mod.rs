@@ -20,8 +20,10 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::objects::{
+    CSVS, OPERATOR_GROUPS, SUBSCRIPTIONS, csvs, definitions, owner_labels, owner_reference,
+};
 use self::sync::Controller;
-pub(crate) use self::objects::{CSVS, OPERATOR_GROUPS, SUBSCRIPTIONS, csvs, definitions, owner_labels, owner_reference};
 
 /// The stand-in of olm-operator, working until it is dropped.
 pub(crate) struct Olm {

@@ -131,5 +131,6 @@ pub(super) fn selector(csv: &Value) -> String {
 /// Whether `object` has the labels of `csv`.
 pub(super) fn is_labelled(object: &Value, csv: &Value) -> bool {
     let labels = &object["metadata"]["labels"];
-    labels["olm.owner"] == csv["metadata"]["name"] && labels["olm.owner.namespace"] == csv["metadata"]["namespace"]
+    labels["olm.owner"] == csv["metadata"]["name"]
+        && labels["olm.owner.namespace"] == csv["metadata"]["namespace"]
 }

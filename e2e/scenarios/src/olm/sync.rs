@@ -114,10 +114,18 @@ impl Controller {
             "InstallReady" => {
                 install(&self.client, csv).await?;
                 self.note(format!("installed {}", text(csv, "/metadata/name")));
-                ("Installing", "InstallSucceeded", "waiting for install components to report healthy".to_owned())
+                (
+                    "Installing",
+                    "InstallSucceeded",
+                    "waiting for install components to report healthy".to_owned(),
+                )
             }
             "Installing" => match checks::missing(&self.client, csv).await? {
-                None => ("Succeeded", "InstallSucceeded", "install strategy completed with no errors".to_owned()),
+                None => (
+                    "Succeeded",
+                    "InstallSucceeded",
+                    "install strategy completed with no errors".to_owned(),
+                ),
                 Some(missing) if missing.starts_with("waiting") => return Ok(()),
                 Some(missing) => ("Pending", "NeedsReinstall", missing),
             },
@@ -126,12 +134,18 @@ impl Controller {
                 Some(missing) => ("Failed", "ComponentUnhealthy", missing),
             },
             "Failed" => match checks::missing(&self.client, csv).await? {
-                None => ("Succeeded", "InstallSucceeded", "install strategy completed with no errors".to_owned()),
+                None => (
+                    "Succeeded",
+                    "InstallSucceeded",
+                    "install strategy completed with no errors".to_owned(),
+                ),
                 Some(missing) => ("Pending", "NeedsReinstall", missing),
             },
-            _ if self.are_requirements_met(csv).await? => {
-                ("InstallReady", "AllRequirementsMet", "all requirements found, attempting install".to_owned())
-            }
+            _ if self.are_requirements_met(csv).await? => (
+                "InstallReady",
+                "AllRequirementsMet",
+                "all requirements found, attempting install".to_owned(),
+            ),
             _ => return Ok(()),
         };
         self.note(format!("{phase} -> {next}: {message}"));
@@ -144,8 +158,10 @@ impl Controller {
     async fn is_in_group(&self, csv: &Value) -> anyhow::Result<bool> {
         let namespace = text(csv, "/metadata/namespace");
         let groups = list(&self.client, OPERATOR_GROUPS).await?;
-        let groups: Vec<_> =
-            groups.iter().filter(|group| text(group, "/metadata/namespace") == namespace).collect();
+        let groups: Vec<_> = groups
+            .iter()
+            .filter(|group| text(group, "/metadata/namespace") == namespace)
+            .collect();
         let [group] = groups[..] else { return Ok(false) };
         let targets = group["spec"]["targetNamespaces"].as_array().into_iter().flatten();
         let targets: Vec<_> = targets.filter_map(Value::as_str).collect();
@@ -162,7 +178,11 @@ impl Controller {
     }
 
     async fn are_requirements_met(&self, csv: &Value) -> anyhow::Result<bool> {
-        for crd in csv["spec"]["customresourcedefinitions"]["owned"].as_array().into_iter().flatten() {
+        for crd in csv["spec"]["customresourcedefinitions"]["owned"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let path = super::objects::path("CustomResourceDefinition", "", text(crd, "/name"));
             if get(&self.client, &path).await?.is_none() {
                 return Ok(false);
@@ -173,7 +193,11 @@ impl Controller {
 
     /// One that was changed meanwhile is looked at again.
     async fn put(&self, csv: &Value, part: &str, changed: &Value) -> anyhow::Result<()> {
-        let path = format!("{}/{}{part}", csvs(text(csv, "/metadata/namespace")), text(csv, "/metadata/name"));
+        let path = format!(
+            "{}/{}{part}",
+            csvs(text(csv, "/metadata/namespace")),
+            text(csv, "/metadata/name")
+        );
         let answer = request::send(&self.client, "PUT", &path, Some(changed)).await?;
         anyhow::ensure!(answer.code < 300 || answer.code == 409, "PUT {path}: {answer}");
         Ok(())
