@@ -12,7 +12,7 @@ use windlass_object::{
     names, object,
 };
 
-use crate::{ADOPTED_FROM, AdoptionStep, step};
+use crate::{ADOPTED_FROM, AdoptionStep, callers::called_services, step};
 
 /// What there is of a Service with a certificate of service-ca.
 #[derive(Clone, Copy, Debug)]
@@ -111,17 +111,11 @@ pub fn finish(observation: &ServiceCaObservation<'_>) -> Vec<AdoptionStep> {
 
 /// Whether everything that `target` calls is the Service.
 fn calls(target: &Value, called: &str) -> bool {
-    let webhooks = object::items(target, "/webhooks").iter();
-    let conversion = target.pointer("/spec/conversion/webhook");
-    let mut clients = webhooks
-        .chain(conversion)
-        .filter_map(|webhook| webhook.pointer("/clientConfig/service"))
-        .peekable();
-    clients.peek().is_some()
-        && clients.all(|service| {
-            let text = |path| object::text(service, path).unwrap_or_default();
-            format!("{}/{}", text("/namespace"), text("/name")) == called
-        })
+    let services = called_services(target);
+    !services.is_empty()
+        && services
+            .iter()
+            .all(|(namespace, name)| format!("{namespace}/{name}") == called)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_object::object;
 
+use crate::callers::called_services;
+
 /// Annotations of OLM on CRDs: `namespace/name` of each ClusterServiceVersion that came with it.
 const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 
@@ -141,17 +143,9 @@ pub(super) fn serving_secret_of(live: &Value) -> Option<&str> {
         .filter(|service| service.ends_with("-service"))
 }
 
-/// The Service that a webhook configuration calls, `namespace/name`, if it is only one.
+/// The Service that webhooks or a conversion call, `namespace/name`, if it is only one.
 pub(super) fn called(live: &Value) -> Option<String> {
-    let services = object::items(live, "/webhooks").iter().map(|webhook| {
-        let service = object::at(webhook, "/clientConfig/service")?;
-        Some(format!(
-            "{}/{}",
-            object::text(service, "/namespace")?,
-            object::text(service, "/name")?
-        ))
-    });
-    let services: Option<BTreeSet<_>> = services.collect();
-    let mut services = services?.into_iter();
-    services.next().filter(|_| services.next().is_none())
+    let mut services = called_services(live).into_iter();
+    let (namespace, name) = services.next()?;
+    services.next().is_none().then(|| format!("{namespace}/{name}"))
 }

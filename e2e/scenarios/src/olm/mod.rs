@@ -21,9 +21,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::objects::{
-    CSVS, OPERATOR_GROUPS, SUBSCRIPTIONS, csvs, definitions, owner_labels, owner_reference,
+    OPERATOR_GROUPS, SUBSCRIPTIONS, collection, csvs, definitions, owner_labels, owner_reference, path,
 };
-use self::sync::Controller;
+use self::{objects::CSVS, sync::Controller};
 
 /// The stand-in of olm-operator, working until it is dropped.
 pub(crate) struct Olm {
@@ -43,12 +43,7 @@ impl Olm {
         Self { did, stop, task }
     }
 
-    /// What it has done, one line for each sync that wrote anything.
-    pub(crate) fn log(&self) -> Vec<String> {
-        self.did.lock().clone()
-    }
-
-    /// Ends it.
+    /// Ends it. What it has done: a line for each change.
     pub(crate) async fn stop(self) -> Vec<String> {
         self.stop.cancel();
         // It may be in the middle of a request.

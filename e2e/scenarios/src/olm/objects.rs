@@ -78,12 +78,12 @@ fn anything(kind: &str, version: &str, plural: &str) -> Value {
 }
 
 /// Where the object of that kind and name is.
-pub(super) fn path(kind: &str, namespace: &str, name: &str) -> String {
+pub(crate) fn path(kind: &str, namespace: &str, name: &str) -> String {
     format!("{}/{name}", collection(kind, namespace))
 }
 
 /// Where the objects of a kind are.
-pub(super) fn collection(kind: &str, namespace: &str) -> String {
+pub(crate) fn collection(kind: &str, namespace: &str) -> String {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let core = format!("/api/v1/namespaces/{namespace}");
     match kind {
@@ -98,6 +98,11 @@ pub(super) fn collection(kind: &str, namespace: &str) -> String {
         "ClusterRoleBinding" => format!("{rbac}/clusterrolebindings"),
         "MutatingWebhookConfiguration" => crate::steps::MUTATING.to_owned(),
         "ValidatingWebhookConfiguration" => crate::steps::VALIDATING.to_owned(),
+        "ClusterServiceVersion" => csvs(namespace),
+        "Subscription" => format!("/apis/{GROUP}/v1alpha1/namespaces/{namespace}/subscriptions"),
+        "OperatorCondition" => format!("/apis/{GROUP}/v2/namespaces/{namespace}/operatorconditions"),
+        "PodDisruptionBudget" => format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
+        "APIService" => "/apis/apiregistration.k8s.io/v1/apiservices".to_owned(),
         _ => CRDS.to_owned(),
     }
 }
