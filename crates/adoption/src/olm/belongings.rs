@@ -35,6 +35,9 @@ const NAMESPACED: [(&str, &str); 9] = [
     ("policy/v1", "PodDisruptionBudget"),
 ];
 
+/// Where OLM binds what reads how the API server authenticates.
+const SYSTEM: &str = "kube-system";
+
 const CRD: &str = "CustomResourceDefinition";
 
 /// What belongs to a ClusterServiceVersion.
@@ -67,17 +70,16 @@ impl<'a> Belongings<'a> {
         }
     }
 
-    /// The kinds to look through: apiVersion and kind, and whether they are in namespaces.
-    pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    /// Where to look: apiVersion, kind, and the namespace, for kinds that are in any. `namespace` is its own.
+    pub fn kinds(namespace: &str) -> impl Iterator<Item = (&'static str, &'static str, Option<&str>)> {
         let cluster = CLUSTER_SCOPED
             .into_iter()
             .chain([("apiextensions.k8s.io/v1", CRD)]);
-        let cluster = cluster.map(|(api_version, kind)| (api_version, kind, false));
-        cluster.chain(
-            NAMESPACED
-                .into_iter()
-                .map(|(api_version, kind)| (api_version, kind, true)),
-        )
+        let cluster = cluster.map(|(api_version, kind)| (api_version, kind, None));
+        let own = NAMESPACED.into_iter();
+        let own = own.map(move |(api_version, kind)| (api_version, kind, Some(namespace)));
+        let reader = ("rbac.authorization.k8s.io/v1", "RoleBinding", Some(SYSTEM));
+        cluster.chain(own).chain([reader])
     }
 
     /// Whether `live` belongs to it.
@@ -94,7 +96,7 @@ impl<'a> Belongings<'a> {
             None => is_labelled,
             Some(namespace) if namespace == self.namespace => is_labelled || self.owns(live),
             // Of what it creates in another namespace, OLM says by its name alone to whom it belongs.
-            Some("kube-system") => self.reads_authentication(live),
+            Some(SYSTEM) => self.reads_authentication(live),
             Some(_) => false,
         }
     }

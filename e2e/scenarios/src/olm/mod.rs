@@ -20,10 +20,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::objects::{
-    OPERATOR_GROUPS, SUBSCRIPTIONS, collection, csvs, definitions, owner_labels, owner_reference, path,
-};
-use self::{objects::CSVS, sync::Controller};
+pub(crate) use self::objects::{collection, csvs, definitions, owner_labels, owner_reference};
+use self::sync::Controller;
 
 /// The stand-in of olm-operator, working until it is dropped.
 pub(crate) struct Olm {

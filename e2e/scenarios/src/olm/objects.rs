@@ -16,13 +16,10 @@ const GROUP: &str = "operators.coreos.com";
 const FOLDER: &str = "E2E_OLM_CRDS";
 
 /// All ClusterServiceVersions.
-pub(crate) const CSVS: &str = "/apis/operators.coreos.com/v1alpha1/clusterserviceversions";
+pub(super) const CSVS: &str = "/apis/operators.coreos.com/v1alpha1/clusterserviceversions";
 
 /// All OperatorGroups.
-pub(crate) const OPERATOR_GROUPS: &str = "/apis/operators.coreos.com/v1/operatorgroups";
-
-/// All Subscriptions.
-pub(crate) const SUBSCRIPTIONS: &str = "/apis/operators.coreos.com/v1alpha1/subscriptions";
+pub(super) const OPERATOR_GROUPS: &str = "/apis/operators.coreos.com/v1/operatorgroups";
 
 /// The kinds, with their versions and plural names.
 const KINDS: [(&str, &str, &str); 3] = [
@@ -78,7 +75,7 @@ fn anything(kind: &str, version: &str, plural: &str) -> Value {
 }
 
 /// Where the object of that kind and name is.
-pub(crate) fn path(kind: &str, namespace: &str, name: &str) -> String {
+pub(super) fn path(kind: &str, namespace: &str, name: &str) -> String {
     format!("{}/{name}", collection(kind, namespace))
 }
 

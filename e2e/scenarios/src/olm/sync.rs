@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CSVS, OPERATOR_GROUPS, checks,
+    checks,
     deletion::{self, FINALIZER},
     install::install,
-    objects::csvs,
+    objects::{CSVS, OPERATOR_GROUPS, csvs},
 };
 use crate::{
     request::{self, text},

@@ -3,18 +3,16 @@
 use anyhow::Context;
 use kube::Client;
 use serde_json::{Value, json};
-use windlass_adoption::{
-    AdoptionStep, AdoptionWrite,
-    olm::{Belongings, OlmObservation, OlmState, finish, let_go},
-};
-use windlass_object::{ObjectKey, names, object};
+use windlass_adoption::{ADOPTED_FROM, olm::Belongings};
+use windlass_object::{names, object};
 
 use super::super::traffic;
 use crate::{
-    olm::{self, Olm, SUBSCRIPTIONS, csvs, owner_labels, owner_reference, path},
-    request::{self, text},
-    sample::{self, NAMESPACE, WIDGETS},
-    steps::{self, BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, check, get, list, succeed, until},
+    command::argument,
+    olm::{self, Olm, csvs, owner_labels, owner_reference},
+    request::text,
+    sample::{self, NAMESPACE},
+    steps::{self, CRDS, PATIENCE, check, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -35,22 +33,25 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     let load = traffic::start(cluster, &VERSIONS).await?;
     load.at_least(200).await?;
 
-    released(client).await?;
+    let bundle = sample::bundle("sample.v1");
+    let source = format!("olm/{CSV}");
+    let install = [
+        "install",
+        argument(&bundle)?,
+        "--namespace",
+        NAMESPACE,
+        "--name",
+        "sample",
+    ];
+    cluster
+        .command
+        .succeed(&[&install[..], &["--adopt-from", &source]].concat())
+        .await?;
     load.at_least(200).await?;
-    cluster.bundle("sample.v1")?;
-    let mut object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
-    object["spec"]["adopt"] = adopted();
-    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    steps::ready(client, "sample", PATIENCE * 2).await?;
-    load.at_least(200).await?;
-
-    let csv = get(client, &csv_path())
-        .await?
-        .context("the ClusterServiceVersion is gone")?;
-    let live = belongings(client).await?;
-    for step in finish(&csv, &live, &[]) {
-        write(client, &step).await?;
-    }
+    cluster
+        .command
+        .succeed(&["adoption", "confirm", "sample"])
+        .await?;
     steps::gone(client, &csv_path()).await?;
     load.at_least(200).await?;
     sample::settled(cluster).await?;
@@ -70,18 +71,6 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
         "OLM did something more: {did:#?}"
     );
     nothing_is_left(client).await
-}
-
-/// What of the bundle OLM has installed under the same name.
-fn adopted() -> Value {
-    let adoption = |kind: &str, name: &str| json!({"kind": kind, "name": name});
-    json!([
-        adoption("CustomResourceDefinition", WIDGETS),
-        adoption("ServiceAccount", "sample-operator"),
-        adoption("ConfigMap", "sample-operator-config"),
-        adoption("Service", "sample-operator-service"),
-        adoption("Deployment", "sample-operator"),
-    ])
 }
 
 fn csv_path() -> String {
@@ -170,87 +159,21 @@ fn manifest(name: &str) -> anyhow::Result<Value> {
     documents.into_iter().next().context("an empty manifest")
 }
 
-/// Has OLM let go of it.
-async fn released(client: &Client) -> anyhow::Result<()> {
-    until("OLM has let go", PATIENCE, async || {
-        let there = csvs(NAMESPACE);
-        let all = list(client, &there).await?;
-        let csv = all
-            .iter()
-            .find(|csv| text(csv, "/metadata/name") == CSV)
-            .context("it is gone")?;
-        let groups = list(client, olm::OPERATOR_GROUPS).await?;
-        let subscriptions = list(client, SUBSCRIPTIONS).await?;
-        let objects = belongings(client).await?;
-        let state = let_go(&OlmObservation {
-            csv,
-            csvs: &all,
-            all_subscriptions: &subscriptions,
-            operator_groups: &groups,
-            objects: &objects,
-        });
-        match state.map_err(|refusals| anyhow::anyhow!("{refusals:?}"))? {
-            OlmState::LetGo => Ok(Ok(())),
-            OlmState::Waiting(what) => Ok(Err(what)),
-            OlmState::Due(steps) => {
-                let count = steps.len();
-                for step in steps {
-                    // What has been written meanwhile is looked at again.
-                    if !write(client, &step).await? {
-                        break;
-                    }
-                }
-                Ok(Err(format!("{count} writes")))
-            }
-        }
-    })
-    .await
-}
-
 /// The objects of all kinds of which something may belong to it.
 async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
-    for (api_version, kind, is_namespaced) in Belongings::kinds() {
-        let namespaces: &[&str] = if is_namespaced {
-            &[NAMESPACE, "kube-system"]
-        } else {
-            &[""]
+    for (api_version, kind, namespace) in Belongings::kinds(NAMESPACE) {
+        let path = olm::collection(kind, namespace.unwrap_or_default());
+        let Some(found) = get(client, &path).await? else {
+            continue;
         };
-        for namespace in namespaces {
-            let Some(found) = get(client, &olm::collection(kind, namespace)).await? else {
-                continue;
-            };
-            for mut object in found["items"].as_array().cloned().unwrap_or_default() {
-                object["apiVersion"] = api_version.into();
-                object["kind"] = kind.into();
-                objects.push(object);
-            }
+        for mut object in found["items"].as_array().cloned().unwrap_or_default() {
+            object["apiVersion"] = api_version.into();
+            object["kind"] = kind.into();
+            objects.push(object);
         }
     }
     Ok(objects)
-}
-
-/// Writes it; whether nobody else has written since.
-async fn write(client: &Client, step: &AdoptionStep) -> anyhow::Result<bool> {
-    tracing::info!("{step:?}");
-    let place = |key: &ObjectKey| path(&key.kind, key.namespace.as_deref().unwrap_or_default(), &key.name);
-    let answer = match &step.write {
-        AdoptionWrite::Patch { object, patch } => {
-            request::send(client, "PATCH", &place(object), Some(&json!(patch))).await?
-        }
-        AdoptionWrite::Delete { object, uid, orphan } => {
-            let policy = if *orphan { "Orphan" } else { "Background" };
-            let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy,
-                "preconditions": {"uid": uid}});
-            request::send(client, "DELETE", &place(object), Some(&options)).await?
-        }
-        AdoptionWrite::Create(object) => anyhow::bail!("nothing is to be created: {object}"),
-    };
-    anyhow::ensure!(
-        answer.code < 300 || matches!(answer.code, 409 | 422),
-        "{step:?}: {answer}"
-    );
-    Ok(answer.code < 300)
 }
 
 /// Of what was OLM's, only what is the bundle's is there, and nothing says that it was OLM's.
@@ -259,8 +182,8 @@ async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
         let is_ours = object::label(&live, names::BUNDLE_DEPLOYMENT).is_some()
             || object::label(&live, names::SERVING_CERTIFICATE).is_some();
         let metadata = &live["metadata"];
-        let is_olms = object::label(&live, "olm.owner").is_some()
-            || object::annotation(&live, windlass_adoption::ADOPTED_FROM).is_some();
+        let is_olms =
+            object::label(&live, "olm.owner").is_some() || object::annotation(&live, ADOPTED_FROM).is_some();
         let name = text(&live, "/metadata/name");
         anyhow::ensure!(!is_olms, "still OLM's: {metadata}");
         anyhow::ensure!(is_ours || !name.contains("widget"), "left over: {metadata}");
