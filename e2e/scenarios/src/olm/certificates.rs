@@ -11,15 +11,15 @@ use super::{deployment::hash, objects::owner_reference};
 use crate::request::text;
 
 /// A CA of its own, and what it signs for a Service.
-pub(super) struct Pair {
+pub(super) struct OlmPair {
     pub(super) authority: String,
     certificate: String,
     key: String,
 }
 
-// === impl Pair ===
+// === impl OlmPair ===
 
-impl Pair {
+impl OlmPair {
     /// `certs.GenerateCA` and `certs.CreateSignedServingPair`.
     pub(super) fn new(service: &str, namespace: &str) -> anyhow::Result<Self> {
         let serial: u64 = rand::random();

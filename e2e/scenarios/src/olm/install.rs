@@ -5,7 +5,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::{
-    certificates::{Pair, authority_of},
+    certificates::{OlmPair, authority_of},
     deployment::{descriptions, expected, hash, serves, service_name, webhooks},
     objects::{collection, owner_labels, owner_reference, path, selector},
 };
@@ -66,7 +66,7 @@ async fn certificate(client: &Client, csv: &Value, description: &Value) -> anyho
     let authority = match managed.as_ref().and_then(authority_of) {
         Some(authority) => authority,
         None => {
-            let pair = Pair::new(&service, namespace)?;
+            let pair = OlmPair::new(&service, namespace)?;
             put(client, &pair.secret(csv, &name)).await?;
             pair.authority
         }
