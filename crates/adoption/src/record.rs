@@ -146,6 +146,7 @@ impl AdoptionRecord {
         self.objects.iter().filter(move |recorded| {
             recorded.kind() == "Deployment"
                 && recorded.is_adopted()
+                && self.source.keeps_servers()
                 && self
                     .called()
                     .any(move |service| leads_to(&service.object, &recorded.object))
@@ -162,7 +163,8 @@ impl AdoptionRecord {
 
     /// The callers that the bundle does not have, of a Service that it takes over: nobody would serve them any more.
     pub fn stranded(&self) -> impl Iterator<Item = (&RecordedObject, &RecordedObject)> {
-        let taken = self.called().filter(move |service| service.is_adopted());
+        let is_taken = move |service: &&RecordedObject| service.is_adopted() && self.source.keeps_servers();
+        let taken = self.called().filter(is_taken);
         taken.flat_map(move |service| {
             let calls = move |caller: &&RecordedObject| {
                 !caller.is_adopted() && called_services(&caller.object).contains(&place(&service.object))

@@ -13,6 +13,8 @@ pub enum AdoptionSource {
     CertManager(SourceName),
     /// Helm: the release.
     Helm(SourceName),
+    /// OLM v0: the ClusterServiceVersion.
+    Olm(SourceName),
 }
 
 /// A name, in a namespace if that is said.
@@ -29,7 +31,7 @@ pub struct SourceName {
 pub enum ParseAdoptionSourceError {
     /// Of a kind that is not known.
     #[error(
-        "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE or helm/[NAMESPACE/]RELEASE"
+        "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE or olm/[NAMESPACE/]CLUSTERSERVICEVERSION"
     )]
     Unknown(String),
     /// Without a name, or with too much in it.
@@ -39,6 +41,7 @@ pub enum ParseAdoptionSourceError {
 
 const CERT_MANAGER: &str = "cert-manager";
 const HELM: &str = "helm";
+const OLM: &str = "olm";
 
 // === impl AdoptionSource ===
 
@@ -46,7 +49,7 @@ impl AdoptionSource {
     /// What it is called there.
     pub fn name(&self) -> &SourceName {
         match self {
-            Self::CertManager(name) | Self::Helm(name) => name,
+            Self::CertManager(name) | Self::Helm(name) | Self::Olm(name) => name,
         }
     }
 
@@ -60,7 +63,14 @@ impl AdoptionSource {
         match self {
             Self::CertManager(name) => Self::CertManager(within(name)),
             Self::Helm(name) => Self::Helm(within(name)),
+            Self::Olm(name) => Self::Olm(within(name)),
         }
+    }
+
+    /// Whether copies of its servers go on serving. OLM has let go before anything is adopted, and what calls its servers trusts
+    /// whatever these serve then.
+    pub fn keeps_servers(&self) -> bool {
+        !matches!(self, Self::Olm(_))
     }
 
     /// What those are called that put objects there.
@@ -68,6 +78,7 @@ impl AdoptionSource {
         match self {
             Self::CertManager(_) => CERT_MANAGER,
             Self::Helm(_) => HELM,
+            Self::Olm(_) => OLM,
         }
     }
 }
@@ -91,6 +102,7 @@ impl FromStr for AdoptionSource {
         let (kind, source): (_, fn(SourceName) -> Self) = match kind {
             CERT_MANAGER => (CERT_MANAGER, Self::CertManager),
             HELM => (HELM, Self::Helm),
+            OLM => (OLM, Self::Olm),
             _ => return Err(ParseAdoptionSourceError::Unknown(text.to_owned())),
         };
         let (namespace, name) = match rest.split_once('/') {
@@ -131,6 +143,7 @@ mod tests {
             ("helm/widgets", "helm/n/widgets"),
             ("helm/apps/widgets", "helm/apps/widgets"),
             ("cert-manager/serving-cert", "cert-manager/n/serving-cert"),
+            ("olm/widgets.v1.0.0", "olm/n/widgets.v1.0.0"),
         ] {
             let source: AdoptionSource = text.parse().unwrap();
             assert_eq!(source.to_string(), text);
@@ -142,8 +155,8 @@ mod tests {
     fn what_is_unknown_is_refused_with_what_is_known() {
         for (text, expected) in [
             (
-                "olm/a",
-                "\"olm/a\" is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE or helm/[NAMESPACE/]RELEASE",
+                "argo/a",
+                "\"argo/a\" is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE or olm/[NAMESPACE/]CLUSTERSERVICEVERSION",
             ),
             ("helm", "must be helm/NAME or helm/NAMESPACE/NAME"),
             ("helm/", "must be helm/NAME or helm/NAMESPACE/NAME"),

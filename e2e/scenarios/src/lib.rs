@@ -13,6 +13,7 @@ pub mod helm;
 mod hook_server;
 mod inventory;
 pub mod load;
+mod olm;
 pub mod operator;
 pub mod programs;
 pub mod progress;

@@ -15,7 +15,7 @@ use windlass_object::{ObjectKey, names, object};
 use super::{
     left_over::connect_anew,
     objects::{hand_over, observed, relabel},
-    records, servers,
+    olm, records, servers,
     source_objects::{of_source, releases},
 };
 use crate::{commands::cluster::explained, terminal::Progress};
@@ -99,6 +99,13 @@ impl Adopting {
         adoptions.collect()
     }
 
+    /// `spec.config` of the BundleDeployment, where the source has said as much in a Subscription.
+    pub(in crate::commands) fn config(&self) -> Option<&Value> {
+        let recorded = self.record.objects.iter();
+        let mut subscriptions = recorded.filter(|recorded| recorded.kind() == "Subscription");
+        subscriptions.find_map(|recorded| recorded.object.pointer("/spec/config"))
+    }
+
     /// Prepares the cluster for the BundleDeployment.
     ///
     /// # Errors
@@ -115,6 +122,11 @@ impl Adopting {
         if let AdoptionSource::Helm(_) = record.source {
             hide(cluster, record, true).await?;
             progress.done(&format!("Hid {} from helm", record.source));
+        }
+        if let AdoptionSource::Olm(_) = record.source {
+            olm::release(cluster, &record.source, progress, patience).await?;
+            progress.done(&format!("OLM has let go of {}", record.source));
+            return self.hand_over(cluster).await;
         }
         servers::keep(cluster, record, progress, patience).await?;
         let mut is_narrowed = false;
@@ -140,6 +152,11 @@ impl Adopting {
                 relabel(cluster, &key, &json!({}), &nothing).await?;
             }
         }
+        self.hand_over(cluster).await
+    }
+
+    /// Only what the bundle says stays in what is adopted.
+    async fn hand_over(&self, cluster: &Cluster) -> anyhow::Result<()> {
         let calls = |recorded: &RecordedObject| {
             recorded.kind() == CRD || !called_services(&recorded.object).is_empty()
         };
@@ -157,12 +174,22 @@ impl Adopting {
     ///
     /// When the cluster does not take it.
     pub(in crate::commands) async fn settle(&self, cluster: &Cluster) -> anyhow::Result<()> {
-        connect_anew(cluster, &self.record, false).await
+        if self.record.source.keeps_servers() {
+            connect_anew(cluster, &self.record, false).await?;
+        }
+        Ok(())
     }
 
     /// What to do when it is ready.
     pub(in crate::commands) fn afterwards(&self) -> String {
         let name = &self.record.bundle_deployment;
+        if let AdoptionSource::Olm(_) = self.record.source {
+            return format!(
+                "Adopted from {}. What it left over is kept until this is run:\n  \
+                 windlass adoption confirm {name}   removes what is left over, and the ClusterServiceVersion",
+                self.record.source
+            );
+        }
         format!(
             "Adopted from {}. What it was is recorded, and what it left over is kept, until one of these is run:\n  \
              windlass adoption confirm {name}   removes what is left over\n  \

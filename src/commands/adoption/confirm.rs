@@ -11,7 +11,7 @@ use windlass_object::{GoDuration, ObjectKey, names, object, text::OneLine};
 
 use super::{
     objects::{delete, observed},
-    records, servers,
+    olm, records, servers,
     source_objects::releases,
 };
 use crate::{
@@ -108,6 +108,9 @@ impl Args {
                     delete(&cluster, &key, object::text(&secret, "/metadata/uid")).await?;
                 }
             }
+        }
+        if let AdoptionSource::Olm(_) = record.source {
+            olm::end(&cluster, &record).await?;
         }
         records::delete(&cluster, namespace, &self.name).await?;
         drop(progress);

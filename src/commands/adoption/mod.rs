@@ -16,6 +16,7 @@ mod command;
 mod confirm;
 mod left_over;
 mod objects;
+mod olm;
 mod records;
 mod servers;
 mod source_objects;

@@ -13,7 +13,7 @@ use windlass_object::{
     object,
 };
 
-use super::ca::CERTIFICATE;
+use super::{ca::CERTIFICATE, olm};
 use crate::commands::cluster::explained;
 
 const SERVICE_ACCOUNT: Kind = Kind::new("v1", "ServiceAccount");
@@ -40,6 +40,7 @@ pub(super) async fn of_source(cluster: &Cluster, source: &AdoptionSource) -> any
     let found = match source {
         AdoptionSource::Helm(_) => of_release(cluster, namespace, &name.name).await,
         AdoptionSource::CertManager(_) => of_certificate(cluster, namespace, &name.name).await,
+        AdoptionSource::Olm(_) => olm::of_csv(cluster, namespace, &name.name).await,
     };
     found.with_context(|| format!("cannot adopt from {source}"))
 }

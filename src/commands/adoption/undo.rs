@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use anyhow::bail;
 use serde_json::{Value, json};
 use windlass_adoption::{
     AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, restored, storing_unknown_versions,
@@ -70,6 +71,12 @@ impl Args {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
         let record = records::existing(&cluster, namespace, &self.name).await?;
+        if let AdoptionSource::Olm(_) = record.source {
+            bail!(
+                "what OLM has let go of cannot be given back: to have OLM install the operator again, run windlass adoption confirm, \
+                 delete the BundleDeployment, then apply the Subscription or the ClusterServiceVersion"
+            );
+        }
         let mut undoing = Undoing {
             cluster: &cluster,
             record: &record,

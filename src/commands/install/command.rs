@@ -70,8 +70,9 @@ pub(in crate::commands) struct Args {
     adopt: Vec<Adoption>,
 
     /// Take over what is installed already, without a failed request: cert-manager/[NAMESPACE/]CERTIFICATE for what a
-    /// Certificate of cert-manager serves, helm/[NAMESPACE/]RELEASE for a release of Helm. What the bundle has too is adopted, the
-    /// rest is kept until `windlass adoption confirm`; `windlass adoption undo` goes back.
+    /// Certificate of cert-manager serves, helm/[NAMESPACE/]RELEASE for a release of Helm,
+    /// olm/[NAMESPACE/]CLUSTERSERVICEVERSION for an operator that OLM v0 runs. What the bundle has too is adopted, the rest is
+    /// kept until `windlass adoption confirm`; `windlass adoption undo` goes back, but not to OLM.
     #[arg(long, value_name = "SOURCE")]
     adopt_from: Option<AdoptionSource>,
 
@@ -309,6 +310,12 @@ impl Args {
             }
         }
         deployment["spec"]["adopt"] = json!(adopt);
+        if let Some(config) = adopting
+            .config()
+            .filter(|_| deployment["spec"].get("config").is_none())
+        {
+            deployment["spec"]["config"] = config.clone();
+        }
         Ok(adopting)
     }
 

@@ -174,7 +174,7 @@ impl BundleReconciler {
         .collect()
     }
 
-    /// The Services of others that anything in the cluster calls, where something is to be taken over.
+    /// The Services of others that anything in the cluster calls without asking for their CAs, where something is to be taken over.
     pub(super) fn called_of_others(&self, owner: &Applicant) -> Vec<Arc<Value>> {
         if owner.adopt.is_empty() {
             return Vec::new();
@@ -182,11 +182,13 @@ impl BundleReconciler {
         let mut called = BTreeSet::new();
         for kind in CALLER_KINDS.iter().chain(&[kinds::CUSTOM_RESOURCE_DEFINITION]) {
             for caller in self.context.index.objects(kind) {
-                called.extend(
-                    CalledPort::all_of(&caller)
-                        .into_iter()
-                        .map(|call| (call.namespace, call.service)),
-                );
+                // It will trust whatever is served there in the end, as soon as that is.
+                let trusting = object::annotation(&caller, names::INJECT_CA_FROM);
+                let calls = CalledPort::all_of(&caller).into_iter();
+                let calls = calls.map(|call| (call.namespace, call.service));
+                called.extend(calls.filter(|(namespace, service)| {
+                    trusting.and_then(|from| from.split_once('/')) != Some((namespace, service))
+                }));
             }
         }
         let keys = called

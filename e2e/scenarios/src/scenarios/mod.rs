@@ -310,6 +310,7 @@ scenarios! {
     arrivals::what_would_interrupt_calls_is_not_adopted_by_hand,
     arrivals::what_cert_manager_serves_is_adopted_and_given_back_without_a_failed_call needs Cainjector,
     arrivals::a_helm_release_is_adopted_and_given_back_without_a_failed_call needs Helm,
+    arrivals::what_olm_runs_is_adopted_without_a_failed_call needs Controllers,
     absences::what_has_no_place_yet_is_left_out_and_comes_later,
     absences::a_bundle_waits_for_what_it_requires,
     self_managed::a_conversion_of_the_operators_own_is_left_alone,

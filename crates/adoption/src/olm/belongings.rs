@@ -1,0 +1,153 @@
+//! What belongs to a ClusterServiceVersion: by its owner references, its labels, and what it says of CRDs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_object::object;
+
+use crate::callers::called_services;
+
+/// Annotations of OLM on CRDs: `namespace/name` of each ClusterServiceVersion that came with it.
+const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
+
+/// The kinds that OLM's finalizer deletes by their labels, and those that it deletes when a ClusterServiceVersion is gone.
+pub const CLUSTER_SCOPED: [(&str, &str); 5] = [
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+    ),
+    ("apiregistration.k8s.io/v1", "APIService"),
+];
+
+/// The kinds of which OLM creates objects in the namespace of the operator. Others may come from the bundle.
+const NAMESPACED: [(&str, &str); 9] = [
+    ("v1", "ServiceAccount"),
+    ("v1", "Service"),
+    ("v1", "Secret"),
+    ("v1", "ConfigMap"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("apps/v1", "Deployment"),
+    ("operators.coreos.com/v2", "OperatorCondition"),
+    ("policy/v1", "PodDisruptionBudget"),
+];
+
+/// Where OLM binds what reads how the API server authenticates.
+const SYSTEM: &str = "kube-system";
+
+const CRD: &str = "CustomResourceDefinition";
+
+/// What belongs to a ClusterServiceVersion.
+#[derive(Clone, Debug)]
+pub struct Belongings<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    uid: &'a str,
+    crds: BTreeSet<&'a str>,
+    readers: BTreeSet<String>,
+}
+
+// === impl Belongings ===
+
+impl<'a> Belongings<'a> {
+    /// Of this ClusterServiceVersion.
+    pub fn of(csv: &'a Value) -> Self {
+        let text = |path| object::text(csv, path).unwrap_or_default();
+        let crds = object::items(csv, "/spec/customresourcedefinitions/owned").iter();
+        let deployments = object::items(csv, "/spec/install/spec/deployments").iter();
+        let deployments = deployments.filter_map(|deployment| object::text(deployment, "/name"));
+        Self {
+            name: text("/metadata/name"),
+            namespace: text("/metadata/namespace"),
+            uid: text("/metadata/uid"),
+            crds: crds.filter_map(|crd| object::text(crd, "/name")).collect(),
+            readers: deployments
+                .map(|name| format!("{}-service-auth-reader", name.replace('.', "-")))
+                .collect(),
+        }
+    }
+
+    /// Where to look: apiVersion, kind, and the namespace, for kinds that are in any. `namespace` is its own.
+    pub fn kinds(namespace: &str) -> impl Iterator<Item = (&'static str, &'static str, Option<&str>)> {
+        let cluster = CLUSTER_SCOPED
+            .into_iter()
+            .chain([("apiextensions.k8s.io/v1", CRD)]);
+        let cluster = cluster.map(|(api_version, kind)| (api_version, kind, None));
+        let own = NAMESPACED.into_iter();
+        let own = own.map(move |(api_version, kind)| (api_version, kind, Some(namespace)));
+        let reader = ("rbac.authorization.k8s.io/v1", "RoleBinding", Some(SYSTEM));
+        cluster.chain(own).chain([reader])
+    }
+
+    /// Whether `live` belongs to it.
+    pub fn contain(&self, live: &Value) -> bool {
+        let namespace = object::text(live, "/metadata/namespace");
+        if is_definition(live) {
+            return self.has_defined(live);
+        }
+        let label = |name| object::label(live, name);
+        let is_labelled = label("olm.owner") == Some(self.name)
+            && label("olm.owner.namespace") == Some(self.namespace)
+            && label("olm.owner.kind") == Some("ClusterServiceVersion");
+        match namespace {
+            None => is_labelled,
+            Some(namespace) if namespace == self.namespace => is_labelled || self.owns(live),
+            // Of what it creates in another namespace, OLM says by its name alone to whom it belongs.
+            Some(SYSTEM) => self.reads_authentication(live),
+            Some(_) => false,
+        }
+    }
+
+    fn owns(&self, live: &Value) -> bool {
+        let owners = object::items(live, "/metadata/ownerReferences");
+        owners
+            .iter()
+            .any(|owner| object::text(owner, "/uid") == Some(self.uid))
+    }
+
+    /// Whether a CRD came with it, or where none says with whom it came, whether it says that it owns it.
+    fn has_defined(&self, crd: &Value) -> bool {
+        let name = object::text(crd, "/metadata/name").unwrap_or_default();
+        let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
+        let mut alongside = annotations
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| name.starts_with(INSTALLED_ALONGSIDE))
+            .filter_map(|(_, csv)| csv.as_str())
+            .peekable();
+        let own = format!("{}/{}", self.namespace, self.name);
+        self.crds.contains(name) && (alongside.peek().is_none() || alongside.any(|csv| csv == own))
+    }
+
+    fn reads_authentication(&self, live: &Value) -> bool {
+        let subjects = object::items(live, "/subjects");
+        let is_here = |subject: &Value| object::text(subject, "/namespace") == Some(self.namespace);
+        object::text(live, "/kind") == Some("RoleBinding")
+            && object::text(live, "/metadata/name").is_some_and(|name| self.readers.contains(name))
+            && object::label(live, "olm.managed") == Some("true")
+            && subjects.iter().all(is_here)
+    }
+}
+
+/// Whether it is a CustomResourceDefinition.
+pub(super) fn is_definition(live: &Value) -> bool {
+    object::text(live, "/kind") == Some(CRD)
+}
+
+/// The Service whose certificate a Secret holds, as OLM names both.
+pub(super) fn serving_secret_of(live: &Value) -> Option<&str> {
+    let name =
+        object::text(live, "/metadata/name").filter(|_| object::text(live, "/kind") == Some("Secret"))?;
+    name.strip_suffix("-cert")
+        .filter(|service| service.ends_with("-service"))
+}
+
+/// The Service that webhooks or a conversion call, `namespace/name`, if it is only one.
+pub(super) fn called(live: &Value) -> Option<String> {
+    let mut services = called_services(live).into_iter();
+    let (namespace, name) = services.next()?;
+    services.next().is_none().then(|| format!("{namespace}/{name}"))
+}

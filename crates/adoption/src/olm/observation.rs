@@ -1,0 +1,47 @@
+//! What is to be known of a cluster to take an operator over from OLM.
+
+use serde_json::Value;
+use windlass_object::object;
+
+use super::{belongings::Belongings, operator::OlmOperator};
+
+/// What there is of an operator that OLM has installed.
+#[derive(Clone, Copy, Debug)]
+pub struct OlmObservation<'a> {
+    /// The ClusterServiceVersion.
+    pub csv: &'a Value,
+    /// The ClusterServiceVersions of its namespace, itself too.
+    pub csvs: &'a [Value],
+    /// The Subscriptions of its namespace.
+    pub all_subscriptions: &'a [Value],
+    /// The OperatorGroups of its namespace.
+    pub operator_groups: &'a [Value],
+    /// The objects of all kinds that [`Belongings::kinds`] names, or those among them that may belong to it.
+    pub objects: &'a [Value],
+}
+
+// === impl OlmObservation ===
+
+impl<'a> OlmObservation<'a> {
+    /// The Subscriptions that installed it.
+    pub fn subscriptions(&self) -> impl Iterator<Item = &'a Value> {
+        let name = object::text(self.csv, "/metadata/name");
+        let is_its = move |subscription: &&Value| {
+            ["/status/installedCSV", "/status/currentCSV"]
+                .iter()
+                .any(|path| name.is_some() && object::text(subscription, path) == name)
+        };
+        self.all_subscriptions.iter().filter(is_its)
+    }
+
+    /// The objects that belong to it.
+    pub fn belongings(&self) -> impl Iterator<Item = &'a Value> {
+        let belongings = Belongings::of(self.csv);
+        self.objects.iter().filter(move |live| belongings.contain(live))
+    }
+
+    /// How it is installed, for the BundleDeployment.
+    pub fn operator(&self) -> OlmOperator {
+        OlmOperator::of(self)
+    }
+}

@@ -1,0 +1,74 @@
+//! What speaks against taking an operator over from OLM.
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_object::object;
+
+use super::observation::OlmObservation;
+
+/// Why an operator is not taken over, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OlmRefusal {
+    /// Somebody else deletes it.
+    #[error(
+        "it is being deleted, not by Windlass: wait until it is gone, then install the bundle without --adopt-from"
+    )]
+    Deleted,
+    /// It is a copy in a namespace that an operator watches.
+    #[error("it is a copy of the one in the namespace {0}: name that namespace with --namespace")]
+    Copied(String),
+    /// It does not run as OLM wants it to.
+    #[error("its phase is {phase:?}, not Succeeded ({message}): adopt it when OLM has installed it")]
+    NotInstalled {
+        /// `status.phase`.
+        phase: String,
+        /// `status.message`.
+        message: String,
+    },
+    /// OLM upgrades it.
+    #[error(
+        "OLM upgrades it, {0} is another one of the same operator: adopt what is there when OLM has finished"
+    )]
+    Upgraded(String),
+    /// It is in no OperatorGroup, or nobody knows in which.
+    #[error("its namespace has {0} OperatorGroups, not one, so OLM leaves it alone: correct that first")]
+    OperatorGroups(usize),
+    /// It serves aggregated APIs, which Windlass does not install.
+    #[error("it serves the API {0} by an APIService, which Windlass does not install")]
+    ApiService(String),
+}
+
+/// All of them.
+pub(super) fn refusals(observation: &OlmObservation<'_>) -> Vec<OlmRefusal> {
+    let csv = observation.csv;
+    let text = |path| object::text(csv, path).unwrap_or_default();
+    if let Some(namespace) = object::label(csv, "olm.copiedFrom") {
+        return vec![OlmRefusal::Copied(namespace.to_owned())];
+    }
+    let mut refusals = Vec::new();
+    if text("/status/phase") != "Succeeded" {
+        refusals.push(OlmRefusal::NotInstalled {
+            phase: text("/status/phase").to_owned(),
+            message: text("/status/message").to_owned(),
+        });
+    }
+    let (name, replaced) = (text("/metadata/name"), object::text(csv, "/spec/replaces"));
+    let is_neighbour = |other: &&Value| {
+        object::text(other, "/spec/replaces") == Some(name)
+            || replaced.is_some_and(|replaced| object::text(other, "/metadata/name") == Some(replaced))
+    };
+    let neighbours = observation.csvs.iter().filter(is_neighbour);
+    let neighbours = neighbours.filter_map(|other| object::text(other, "/metadata/name"));
+    refusals.extend(neighbours.map(|other| OlmRefusal::Upgraded(other.to_owned())));
+    let groups = observation.operator_groups.len();
+    if groups != 1 {
+        refusals.push(OlmRefusal::OperatorGroups(groups));
+    }
+    let apis = object::items(csv, "/spec/apiservicedefinitions/owned").iter();
+    let apis = apis.filter_map(|api| {
+        let (version, group) = (object::text(api, "/version")?, object::text(api, "/group")?);
+        Some(OlmRefusal::ApiService(format!("{version}.{group}")))
+    });
+    refusals.extend(apis);
+    refusals
+}

@@ -1,0 +1,175 @@
+//! From an operator of OLM's to one of Windlass's.
+
+use serde_json::{Value, json};
+use windlass_object::{ObjectKey, names, object};
+
+use super::world::World;
+use crate::{
+    ADOPTED_FROM, AdoptionStep,
+    olm::{OlmState, finish},
+};
+
+/// Goes on until OLM has let go, and tries after each write what comes if it is the last. `rounds` of OLM and of the garbage collector
+/// come between two writes.
+fn let_go(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut(&World, &str)) {
+    for _ in 0..50 {
+        match world.next().unwrap() {
+            OlmState::LetGo => return,
+            OlmState::Waiting(_) => {
+                world.olm();
+                world.garbage();
+            }
+            OlmState::Due(steps) => {
+                for step in steps {
+                    world.write(&step);
+                    after(world, &format!("{step:?}"));
+                    (0..rounds[0]).for_each(|_| world.olm());
+                    (0..rounds[1]).for_each(|_| world.garbage());
+                }
+            }
+        }
+    }
+    panic!("OLM never lets go: {:?}", world.next());
+}
+
+/// The bundle is installed: it has the objects of these names, and webhook configurations and roles of its own.
+fn install(world: &mut World) {
+    let adopted = [
+        "ServiceAccount",
+        "Service",
+        "Deployment",
+        "CustomResourceDefinition",
+    ];
+    for object in &mut world.objects {
+        if adopted.iter().any(|kind| object["kind"] == *kind) {
+            object["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = "widgets".into();
+        }
+    }
+    for (api_version, kind) in [
+        (
+            "admissionregistration.k8s.io/v1",
+            "ValidatingWebhookConfiguration",
+        ),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ] {
+        world.objects.push(
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "new", "uid": kind,
+            "resourceVersion": "0", "labels": {names::BUNDLE_DEPLOYMENT: "widgets"}}}),
+        );
+    }
+}
+
+#[test]
+fn each_write_may_be_the_last_one() {
+    for rounds in [[0, 0], [1, 0], [2, 2]] {
+        let mut world = World::new();
+        let mut tried = 0;
+        let_go(&mut world, rounds, &mut |world, moment| {
+            tried += 1;
+            for order in 0..2 {
+                let mut world = world.clone();
+                for _ in 0..4 {
+                    if order == 0 {
+                        world.olm()
+                    } else {
+                        world.garbage()
+                    }
+                    world.check(moment);
+                    if order == 0 {
+                        world.garbage()
+                    } else {
+                        world.olm()
+                    }
+                    world.check(moment);
+                }
+            }
+        });
+        assert!(tried > 12, "{tried}");
+        install(&mut world);
+        for step in finish(&world.csv().unwrap(), &world.objects, &[]) {
+            world.write(&step);
+            world.olm();
+            world.garbage();
+            world.check_calls(&format!("{step:?}"));
+        }
+        assert_eq!(world.csv(), None, "it is still there");
+        let marked = world.objects.iter().filter(|object| {
+            object::annotation(object, ADOPTED_FROM).is_some() || object::label(object, "olm.owner").is_some()
+        });
+        assert_eq!(marked.collect::<Vec<_>>(), Vec::<&Value>::new());
+        let left: Vec<_> = world
+            .objects
+            .iter()
+            .filter_map(ObjectKey::of)
+            .map(|key| key.to_string())
+            .collect();
+        assert_eq!(
+            left,
+            [
+                "OperatorGroup n/all",
+                "ServiceAccount n/widgets",
+                "Service n/widgets-service",
+                "Secret n/widgets-service-cert",
+                "Deployment n/widgets",
+                "CustomResourceDefinition widgets.example.com",
+                "ValidatingWebhookConfiguration new",
+                "ClusterRole new",
+            ]
+        );
+    }
+}
+
+/// Where a plan was interrupted and OLM has written since, the next one comes to the same end.
+#[test]
+fn whoever_was_interrupted_begins_again() {
+    let mut moments = Vec::new();
+    let_go(&mut World::new(), [0, 0], &mut |world, _| {
+        moments.push(world.clone())
+    });
+    for mut world in moments {
+        world.olm();
+        world.garbage();
+        let_go(&mut world, [1, 1], &mut |world, moment| world.check(moment));
+    }
+}
+
+/// What was written before the ClusterServiceVersion is deleted can be taken back.
+#[test]
+fn what_can_be_taken_back_is() {
+    let before = World::new();
+    let mut world = before.clone();
+    let mut undo = Vec::new();
+    'written: loop {
+        let OlmState::Due(steps) = world.next().unwrap() else {
+            panic!("not due")
+        };
+        for step in steps {
+            let Some(back) = step.undo.clone() else {
+                break 'written;
+            };
+            world.write(&step);
+            undo.push(AdoptionStep {
+                write: back,
+                undo: None,
+                reason: "",
+            });
+        }
+    }
+    for step in undo.iter().rev() {
+        world.write(step);
+    }
+    let marks = |world: &World| {
+        let of = |object: &Value| {
+            let labels = object["metadata"]["labels"].clone();
+            (
+                ObjectKey::of(object).unwrap().to_string(),
+                labels,
+                object::annotation(object, ADOPTED_FROM).is_some(),
+            )
+        };
+        let mut marks: Vec<_> = world.objects.iter().map(of).collect();
+        marks.sort_by(|a, b| a.0.cmp(&b.0));
+        marks
+    };
+    assert_eq!(marks(&world), marks(&before));
+}

@@ -1,0 +1,201 @@
+//! What is read of a ClusterServiceVersion, and what is refused.
+
+use serde_json::{Value, json};
+
+use super::world::{World, csv, labels};
+use crate::olm::{Belongings, OlmObservation, OlmOperator, let_go};
+
+#[test]
+fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
+    let csv = csv();
+    let belongings = Belongings::of(&csv);
+    let owners = json!([{"uid": "csv"}]);
+    let alongside = |csv: &str| json!({"operatorframework.io/installed-alongside-1": csv});
+    for (kind, metadata, expected) in [
+        (
+            "Deployment",
+            json!({"namespace": "n", "ownerReferences": owners}),
+            true,
+        ),
+        (
+            "Deployment",
+            json!({"namespace": "n", "ownerReferences": [{"uid": "another"}]}),
+            false,
+        ),
+        (
+            "Deployment",
+            json!({"namespace": "m", "ownerReferences": owners}),
+            false,
+        ),
+        ("Deployment", json!({"namespace": "n", "labels": labels()}), true),
+        ("Role", json!({"namespace": "m", "labels": labels()}), false),
+        ("ClusterRole", json!({"labels": labels()}), true),
+        (
+            "ClusterRole",
+            json!({"labels": {"olm.owner": "widgets.v1", "olm.owner.namespace": "m",
+            "olm.owner.kind": "ClusterServiceVersion"}}),
+            false,
+        ),
+        ("ClusterRole", json!({"ownerReferences": owners}), false),
+        (
+            "CustomResourceDefinition",
+            json!({"name": "widgets.example.com"}),
+            true,
+        ),
+        (
+            "CustomResourceDefinition",
+            json!({"name": "gadgets.example.com"}),
+            false,
+        ),
+        (
+            "CustomResourceDefinition",
+            json!({"name": "widgets.example.com", "annotations": alongside("n/widgets.v1")}),
+            true,
+        ),
+        (
+            "CustomResourceDefinition",
+            json!({"name": "widgets.example.com", "annotations": alongside("m/widgets.v1")}),
+            false,
+        ),
+        (
+            "RoleBinding",
+            json!({"namespace": "kube-system", "name": "widgets-service-auth-reader",
+                "labels": {"olm.managed": "true"}}),
+            true,
+        ),
+        (
+            "RoleBinding",
+            json!({"namespace": "kube-system", "name": "widgets-service-auth-reader"}),
+            false,
+        ),
+        (
+            "RoleBinding",
+            json!({"namespace": "kube-system", "name": "others-service-auth-reader",
+                "labels": {"olm.managed": "true"}}),
+            false,
+        ),
+    ] {
+        let object = json!({"kind": kind, "metadata": metadata});
+        assert_eq!(belongings.contain(&object), expected, "{object}");
+    }
+}
+
+#[test]
+fn a_role_binding_of_an_operator_of_the_same_name_elsewhere_stays() {
+    let csv = csv();
+    let mut binding = json!({"kind": "RoleBinding", "metadata": {"namespace": "kube-system",
+        "name": "widgets-service-auth-reader", "labels": {"olm.managed": "true"}}});
+    for (namespace, expected) in [("n", true), ("m", false)] {
+        binding["subjects"] = json!([{"kind": "ServiceAccount", "name": "widgets", "namespace": namespace}]);
+        assert_eq!(Belongings::of(&csv).contain(&binding), expected, "{namespace}");
+    }
+}
+
+#[test]
+fn the_settings_of_olm_are_those_of_the_bundle_deployment() {
+    for (annotations, group, subscription, expected) in [
+        (
+            json!({"olm.targetNamespaces": ""}),
+            json!({}),
+            json!({}),
+            OlmOperator::default(),
+        ),
+        (
+            json!({"olm.targetNamespaces": "a,b"}),
+            json!({"serviceAccountName": "scoped"}),
+            json!({"config": {"env": [{"name": "A"}]}}),
+            OlmOperator {
+                watch_namespaces: vec!["a".to_owned(), "b".to_owned()],
+                config: json!({"env": [{"name": "A"}]}).as_object().unwrap().clone(),
+                service_account: Some("scoped".to_owned()),
+                ..OlmOperator::default()
+            },
+        ),
+        (
+            json!({}),
+            json!({"serviceAccountName": ""}),
+            json!({}),
+            OlmOperator::default(),
+        ),
+    ] {
+        let mut csv = csv();
+        csv["metadata"]["annotations"] = annotations;
+        let subscription = json!({"spec": subscription, "status": {"installedCSV": "widgets.v1"}});
+        let other = json!({"spec": {"config": {"env": []}}, "status": {"installedCSV": "gadgets.v1"}});
+        let observation = OlmObservation {
+            csv: &csv,
+            csvs: &[],
+            all_subscriptions: &[other, subscription],
+            operator_groups: &[json!({ "spec": group })],
+            objects: &[],
+        };
+        let expected = OlmOperator {
+            csv: "widgets.v1".to_owned(),
+            namespace: "n".to_owned(),
+            ..expected
+        };
+        assert_eq!(observation.operator(), expected);
+    }
+}
+
+/// What `let_go` refuses of the world after `change`, in words.
+fn refused(change: impl FnOnce(&mut Vec<Value>)) -> String {
+    let mut world = World::new();
+    change(&mut world.objects);
+    let refusals = world.next().unwrap_err();
+    let words: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+    words.join("; ")
+}
+
+#[test]
+fn what_olm_is_still_busy_with_is_refused() {
+    assert!(World::new().next().is_ok());
+    let said = refused(|objects| objects[0]["status"] = json!({"phase": "Installing", "message": "waiting"}));
+    assert_eq!(
+        said,
+        "its phase is \"Installing\", not Succeeded (waiting): adopt it when OLM has installed it"
+    );
+    let said = refused(|objects| objects[0]["metadata"]["labels"] = json!({"olm.copiedFrom": "home"}));
+    assert!(said.contains("--namespace") && said.contains("home"), "{said}");
+    let said = refused(|objects| objects.retain(|object| object["kind"] != "OperatorGroup"));
+    assert!(said.contains("has 0 OperatorGroups"), "{said}");
+    let said = refused(|objects| {
+        objects[0]["spec"]["apiservicedefinitions"] =
+            json!({"owned": [{"group": "apis.example.com", "version": "v1"}]});
+    });
+    assert!(said.contains("v1.apis.example.com"), "{said}");
+    let said = refused(|objects| objects[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into());
+    assert!(said.contains("not by Windlass"), "{said}");
+}
+
+#[test]
+fn an_upgrade_of_olm_is_not_disturbed() {
+    for (replaces, other, is_refused) in [
+        (
+            Value::Null,
+            json!({"metadata": {"name": "widgets.v2"}, "spec": {"replaces": "widgets.v1"}}),
+            true,
+        ),
+        (
+            json!("widgets.v0"),
+            json!({"metadata": {"name": "widgets.v0"}}),
+            true,
+        ),
+        (
+            json!("widgets.v0"),
+            json!({"metadata": {"name": "gadgets.v1"}}),
+            false,
+        ),
+    ] {
+        let mut csv = csv();
+        csv["spec"]["replaces"] = replaces;
+        let observation = OlmObservation {
+            csv: &csv,
+            csvs: &[csv.clone(), other],
+            all_subscriptions: &[],
+            operator_groups: &[json!({})],
+            objects: &[],
+        };
+        assert_eq!(let_go(&observation).is_err(), is_refused, "{observation:?}");
+    }
+}

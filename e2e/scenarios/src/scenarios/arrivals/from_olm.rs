@@ -1,0 +1,192 @@
+//! What OLM v0 has installed comes under Windlass, while OLM is at work.
+
+use anyhow::Context;
+use kube::Client;
+use serde_json::{Value, json};
+use windlass_adoption::{ADOPTED_FROM, olm::Belongings};
+use windlass_object::{names, object};
+
+use super::super::traffic;
+use crate::{
+    command::argument,
+    olm::{self, Olm, csvs, owner_labels, owner_reference},
+    request::text,
+    sample::{self, NAMESPACE},
+    steps::{self, CRDS, PATIENCE, check, get, succeed, until},
+    test_cluster::TestCluster,
+};
+
+/// The ClusterServiceVersion of the sample.
+const CSV: &str = "sample.v1";
+
+/// What the load calls.
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    olm::definitions(client).await?;
+    let olm = Olm::start(client);
+    installed(client).await?;
+    let _operator = cluster.operator.start()?;
+    let load = traffic::start(cluster, &VERSIONS).await?;
+    load.at_least(200).await?;
+
+    let bundle = sample::bundle("sample.v1");
+    let source = format!("olm/{CSV}");
+    let install = [
+        "install",
+        argument(&bundle)?,
+        "--namespace",
+        NAMESPACE,
+        "--name",
+        "sample",
+    ];
+    cluster
+        .command
+        .succeed(&[&install[..], &["--adopt-from", &source]].concat())
+        .await?;
+    load.at_least(200).await?;
+    cluster
+        .command
+        .succeed(&["adoption", "confirm", "sample"])
+        .await?;
+    steps::gone(client, &csv_path()).await?;
+    load.at_least(200).await?;
+    sample::settled(cluster).await?;
+    // OLM's CA is trusted no longer, and nobody calls who trusted only that.
+    sample::rotate(cluster, "ca").await?;
+    load.at_least(200).await?;
+    let report = traffic::finish_at(load, &VERSIONS).await?;
+    let did = olm.stop().await;
+    tracing::info!(
+        requests = report.requests,
+        failed = report.failed,
+        "Adopted from OLM under load: {did:#?}"
+    );
+    anyhow::ensure!(
+        did.last()
+            .is_some_and(|line| line.contains("deletion is handled")),
+        "OLM did something more: {did:#?}"
+    );
+    nothing_is_left(client).await
+}
+
+fn csv_path() -> String {
+    format!("{}/{CSV}", csvs(NAMESPACE))
+}
+
+/// Installs the sample as OLM's catalog operator does, and waits for what olm-operator does with it.
+async fn installed(client: &Client) -> anyhow::Result<()> {
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
+    let group = json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "all", "namespace": NAMESPACE}, "spec": {}});
+    let groups = format!("/apis/operators.coreos.com/v1/namespaces/{NAMESPACE}/operatorgroups");
+    succeed(client, "POST", &groups, Some(&group)).await?;
+    let mut crd = sample::manifest()?;
+    let alongside = "operatorframework.io/installed-alongside-1f2e3d";
+    crd["metadata"]["annotations"] = json!({alongside: format!("{NAMESPACE}/{CSV}")});
+    crd["metadata"]["labels"] = json!({"olm.managed": "true"});
+    succeed(client, "POST", CRDS, Some(&crd)).await?;
+    let csv = manifest("sample.clusterserviceversion.yaml")?;
+    let csv = succeed(client, "POST", &csvs(NAMESPACE), Some(&csv)).await?.body;
+    subscribe(client).await?;
+    let reference = owner_reference(&csv);
+    for (kind, name, data) in [
+        ("ServiceAccount", "sample-operator", Value::Null),
+        ("ConfigMap", "sample-operator-config", json!({"color": "blue"})),
+    ] {
+        let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE,
+            "labels": {"olm.managed": "true"}, "ownerReferences": [reference]}});
+        if !data.is_null() {
+            object["data"] = data;
+        }
+        succeed(client, "POST", &olm::collection(kind, NAMESPACE), Some(&object)).await?;
+    }
+    let api_version = "rbac.authorization.k8s.io/v1";
+    let name = format!("{CSV}-2hxY7mZLlTxXNKeRMNhuTHNcK6");
+    let permission = &csv["spec"]["install"]["spec"]["clusterPermissions"][0];
+    let metadata = json!({"name": name, "labels": owner_labels(&csv)});
+    let role = json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": metadata,
+        "rules": permission["rules"]});
+    let binding = json!({"apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": metadata,
+        "subjects": [{"kind": "ServiceAccount", "name": "sample-operator", "namespace": NAMESPACE}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}});
+    for object in [role, binding] {
+        succeed(
+            client,
+            "POST",
+            &olm::collection(text(&object, "/kind"), ""),
+            Some(&object),
+        )
+        .await?;
+    }
+    until("OLM has installed it", PATIENCE, async || {
+        let csv = get(client, &csv_path())
+            .await?
+            .context("no ClusterServiceVersion")?;
+        Ok(check(text(&csv, "/status/phase") == "Succeeded", || {
+            csv["status"].to_string()
+        }))
+    })
+    .await
+}
+
+async fn subscribe(client: &Client) -> anyhow::Result<()> {
+    let subscriptions = format!("/apis/operators.coreos.com/v1alpha1/namespaces/{NAMESPACE}/subscriptions");
+    let subscription = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "sample", "namespace": NAMESPACE},
+        "spec": {"name": "sample", "source": "catalog", "sourceNamespace": "olm", "channel": "stable"}});
+    succeed(client, "POST", &subscriptions, Some(&subscription)).await?;
+    let status = json!({"installedCSV": CSV, "currentCSV": CSV, "state": "AtLatestKnown",
+        "lastUpdated": "2026-01-01T00:00:00Z"});
+    let patch = json!({ "status": status });
+    succeed(
+        client,
+        "PATCH",
+        &format!("{subscriptions}/sample/status"),
+        Some(&patch),
+    )
+    .await?;
+    Ok(())
+}
+
+fn manifest(name: &str) -> anyhow::Result<Value> {
+    let text = std::fs::read(sample::bundle("sample.v1").join("manifests").join(name))?;
+    let documents = windlass_object::yaml::documents(&text).map_err(anyhow::Error::msg)?;
+    documents.into_iter().next().context("an empty manifest")
+}
+
+/// The objects of all kinds of which something may belong to it.
+async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for (api_version, kind, namespace) in Belongings::kinds(NAMESPACE) {
+        let path = olm::collection(kind, namespace.unwrap_or_default());
+        let Some(found) = get(client, &path).await? else {
+            continue;
+        };
+        for mut object in found["items"].as_array().cloned().unwrap_or_default() {
+            object["apiVersion"] = api_version.into();
+            object["kind"] = kind.into();
+            objects.push(object);
+        }
+    }
+    Ok(objects)
+}
+
+/// Of what was OLM's, only what is the bundle's is there, and nothing says that it was OLM's.
+async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
+    for live in belongings(client).await? {
+        let is_ours = object::label(&live, names::BUNDLE_DEPLOYMENT).is_some()
+            || object::label(&live, names::SERVING_CERTIFICATE).is_some();
+        let metadata = &live["metadata"];
+        let is_olms =
+            object::label(&live, "olm.owner").is_some() || object::annotation(&live, ADOPTED_FROM).is_some();
+        let name = text(&live, "/metadata/name");
+        anyhow::ensure!(!is_olms, "still OLM's: {metadata}");
+        anyhow::ensure!(is_ours || !name.contains("widget"), "left over: {metadata}");
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! OLM lets go of what it runs: [`windlass_adoption::olm`] says what is next, here it is looked at and written.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use serde_json::Value;
+use windlass_adoption::{
+    AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite,
+    olm::{Belongings, OlmObservation, OlmState, finish, let_go},
+};
+use windlass_cluster::{Cluster, Kind, RequestError};
+use windlass_object::{ObjectKey, names, object};
+
+use super::objects::{of, until};
+use crate::{commands::cluster::explained, terminal::Progress};
+
+const CSV: Kind = Kind::new("operators.coreos.com/v1alpha1", "ClusterServiceVersion");
+const SUBSCRIPTION: Kind = Kind::new("operators.coreos.com/v1alpha1", "Subscription");
+const OPERATOR_GROUP: Kind = Kind::new("operators.coreos.com/v1", "OperatorGroup");
+
+/// What there is of an operator that OLM runs.
+struct Seen {
+    csv: Option<Value>,
+    csvs: Vec<Value>,
+    subscriptions: Vec<Value>,
+    operator_groups: Vec<Value>,
+    objects: Vec<Value>,
+}
+
+/// What belongs to a ClusterServiceVersion, and its Subscription.
+///
+/// # Errors
+///
+/// When it is not there, cannot be read, or cannot be taken over now.
+pub(super) async fn of_csv(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Vec<Value>> {
+    let seen = Seen::of(cluster, namespace, name).await?;
+    let Some(observation) = seen.observation() else {
+        bail!(
+            "ClusterServiceVersion {namespace}/{name} not found: to list all, run kubectl get csv --all-namespaces"
+        );
+    };
+    check(&observation)?;
+    let belongings = observation.belongings().chain(observation.subscriptions());
+    Ok(belongings.cloned().collect())
+}
+
+/// Has OLM let go of it.
+///
+/// # Errors
+///
+/// When it cannot, or the cluster does not take something; the next run goes on from there.
+pub(super) async fn release(
+    cluster: &Cluster,
+    source: &AdoptionSource,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let (namespace, name) = place(source);
+    until(progress, patience, async || {
+        let seen = Seen::of(cluster, namespace, name).await?;
+        let Some(observation) = seen.observation() else {
+            bail!("ClusterServiceVersion {namespace}/{name} is gone");
+        };
+        match check(&observation)? {
+            OlmState::LetGo => Ok(None),
+            OlmState::Waiting(what) => Ok(Some(what)),
+            OlmState::Due(steps) => {
+                for step in &steps {
+                    // What somebody else has written meanwhile is looked at again.
+                    if !write(cluster, step).await? {
+                        break;
+                    }
+                }
+                Ok(Some(format!("OLM to let go of {namespace}/{name}")))
+            }
+        }
+    })
+    .await
+}
+
+/// Takes the marks away, and lets the ClusterServiceVersion go.
+///
+/// # Errors
+///
+/// When the cluster does not take something.
+pub(super) async fn end(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
+    let (namespace, name) = place(&record.source);
+    let seen = Seen::of(cluster, namespace, name).await?;
+    let Some(csv) = &seen.csv else { return Ok(()) };
+    // What is left over, and may go, is gone.
+    let kept: Vec<_> = seen.objects.iter().filter_map(ObjectKey::of).collect();
+    for step in finish(csv, &seen.objects, &kept) {
+        write(cluster, &step).await?;
+    }
+    Ok(())
+}
+
+fn place(source: &AdoptionSource) -> (&str, &str) {
+    let name = source.name();
+    (name.namespace.as_deref().unwrap_or_default(), &name.name)
+}
+
+fn check(observation: &OlmObservation<'_>) -> anyhow::Result<OlmState> {
+    let key = ObjectKey::of(observation.csv)
+        .map(|key| key.to_string())
+        .unwrap_or_default();
+    let_go(observation).map_err(|refusals| {
+        let refusals: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{key} cannot be adopted: {}", refusals.join("; "))
+    })
+}
+
+/// Writes it; whether nobody else has written since it was planned.
+async fn write(cluster: &Cluster, step: &AdoptionStep) -> anyhow::Result<bool> {
+    let Some(key) = step.object() else { return Ok(true) };
+    let written = match &step.write {
+        AdoptionWrite::Patch { patch, .. } => cluster.patch(&key, patch, names::COMMAND).await.map(drop),
+        AdoptionWrite::Delete {
+            uid, orphan: true, ..
+        } => cluster.orphan(&key, Some(uid)).await,
+        AdoptionWrite::Delete { uid, .. } => cluster.delete(&key, Some(uid)).await,
+        AdoptionWrite::Create(object) => cluster.create(object, names::COMMAND).await.map(drop),
+    };
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_invalid() || error.is_conflict() || error.is_not_found() => Ok(false),
+        Err(error) => Err(of(&key, error)),
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    async fn of(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Self> {
+        let csvs = list(cluster, &CSV, Some(namespace)).await?;
+        let is_it = |csv: &&Value| object::text(csv, "/metadata/name") == Some(name);
+        let csv = csvs.iter().find(is_it).cloned();
+        let mut objects = Vec::new();
+        for (api_version, kind, namespace) in Belongings::kinds(namespace) {
+            let kind = Kind::new(api_version, kind);
+            objects.extend(list(cluster, &kind, namespace).await?);
+        }
+        Ok(Self {
+            csv,
+            csvs,
+            subscriptions: list(cluster, &SUBSCRIPTION, Some(namespace)).await?,
+            operator_groups: list(cluster, &OPERATOR_GROUP, Some(namespace)).await?,
+            objects,
+        })
+    }
+
+    fn observation(&self) -> Option<OlmObservation<'_>> {
+        Some(OlmObservation {
+            csv: self.csv.as_ref()?,
+            csvs: &self.csvs,
+            all_subscriptions: &self.subscriptions,
+            operator_groups: &self.operator_groups,
+            objects: &self.objects,
+        })
+    }
+}
+
+async fn list(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> anyhow::Result<Vec<Value>> {
+    match cluster.list(kind, namespace, None).await {
+        // OLM is there without it, or Kubernetes is.
+        Err(RequestError::UnknownKind { .. }) => Ok(Vec::new()),
+        listed => listed.map_err(explained),
+    }
+}
