@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the API server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum AccessDecision {
     /// The page may be seen.
     Allowed,
     /// The token is of nobody that the cluster knows.
@@ -53,15 +53,15 @@ pub(crate) enum AccessError {
 }
 
 /// Asks the API server, and remembers for a while what it said.
-pub(crate) struct Access {
+pub(crate) struct PageAccess {
     client: Client,
-    decisions: Cache<TokenDigest, Decision>,
+    decisions: Cache<TokenDigest, AccessDecision>,
     asking: Semaphore,
 }
 
-// === impl Access ===
+// === impl PageAccess ===
 
-impl Access {
+impl PageAccess {
     /// Asks with the rights of `client`: to create TokenReviews and SubjectAccessReviews.
     pub(crate) fn new(client: Client) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Access {
     /// # Errors
     ///
     /// When it cannot be asked.
-    pub(crate) async fn decide(&self, token: &BearerToken) -> Result<Decision, AccessError> {
+    pub(crate) async fn decide(&self, token: &BearerToken) -> Result<AccessDecision, AccessError> {
         let digest = token.digest();
         if let Some(decision) = self.decisions.get(&digest) {
             return Ok(decision);
@@ -91,7 +91,7 @@ impl Access {
         Ok(decision)
     }
 
-    async fn ask(&self, token: &BearerToken) -> Result<Decision, kube::Error> {
+    async fn ask(&self, token: &BearerToken) -> Result<AccessDecision, kube::Error> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.as_str().to_owned(),
@@ -102,7 +102,7 @@ impl Access {
         let status = self.create(&review).await?.status.unwrap_or_default();
         let user = match (status.authenticated, status.user) {
             (Some(true), Some(user)) => user,
-            _ => return Ok(Decision::Unknown),
+            _ => return Ok(AccessDecision::Unknown),
         };
         let name = user.username.clone().unwrap_or_default();
         let review = SubjectAccessReview {
@@ -111,9 +111,9 @@ impl Access {
         };
         let status = self.create(&review).await?.status.unwrap_or_default();
         Ok(if status.allowed && status.denied != Some(true) {
-            Decision::Allowed
+            AccessDecision::Allowed
         } else {
-            Decision::Forbidden(name.into())
+            AccessDecision::Forbidden(name.into())
         })
     }
 

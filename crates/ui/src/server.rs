@@ -20,14 +20,14 @@ use tracing::warn;
 use windlass_cluster::{Cluster, telemetry::chain};
 
 use crate::{
-    access::{Access, Decision, PATH},
+    access::{AccessDecision, PATH, PageAccess},
     bearer_token::BearerToken,
     page::CachedPage,
 };
 
 /// What answers.
 struct Ui {
-    access: Access,
+    access: PageAccess,
     page: CachedPage,
 }
 
@@ -54,7 +54,7 @@ const CHALLENGE: &str =
 /// Answers at [`PATH`] with the page of `cluster`, for whom the API server allows it that `client` asks; and at `/livez` and `/readyz`.
 pub fn router(client: Client, cluster: Cluster) -> Router {
     let ui = Ui {
-        access: Access::new(client),
+        access: PageAccess::new(client),
         page: CachedPage::new(cluster),
     };
     Router::new()
@@ -83,11 +83,11 @@ impl Ui {
             return unauthorized("a token of the cluster is needed: kubectl create token ACCOUNT");
         };
         match self.access.decide(&token).await {
-            Ok(Decision::Allowed) => {}
-            Ok(Decision::Unknown) => {
+            Ok(AccessDecision::Allowed) => {}
+            Ok(AccessDecision::Unknown) => {
                 return unauthorized("the cluster does not know this token: kubectl create token ACCOUNT");
             }
-            Ok(Decision::Forbidden(user)) => {
+            Ok(AccessDecision::Forbidden(user)) => {
                 let text =
                     format!("{user} may not get {PATH}: bind the ClusterRole windlass-ui-viewer to it");
                 return said(StatusCode::FORBIDDEN, text);
