@@ -146,7 +146,11 @@ mod tests {
                 &["install", "./b", "-n", "ns", "--adopt-from", "helm/release"],
                 true,
             ),
-            (&["install", "./b", "-n", "ns", "--adopt-from", "olm/csv"], false),
+            (&["install", "./b", "-n", "ns", "--adopt-from", "olm/csv"], true),
+            (
+                &["install", "./b", "-n", "ns", "--adopt-from", "service-ca/service"],
+                false,
+            ),
             (&["adoption", "confirm", "a", "--dry-run"], true),
             (&["adoption", "undo", "a"], true),
             (&["adoption", "a"], false),

@@ -8,7 +8,6 @@
 //! Some owners put back what is taken from them. They are made to let go first, by writes each of which may be the last one:
 //!
 //! * [`olm`]: a ClusterServiceVersion of OLM v0.
-//! * [`service_ca`]: a Service and the webhooks that call it, with certificates of OpenShift's service-ca.
 //!
 //! What the old callers call keeps serving beside what is adopted, until that is confirmed: a [copy](keeper) of each Deployment
 //! that is taken over, to which the old Services lead meanwhile.
@@ -21,7 +20,6 @@ mod keeper;
 pub mod olm;
 mod record;
 mod restoring;
-pub mod service_ca;
 mod source;
 mod step;
 

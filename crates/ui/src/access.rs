@@ -100,9 +100,8 @@ impl PageAccess {
             ..TokenReview::default()
         };
         let status = self.create(&review).await?.status.unwrap_or_default();
-        let user = match (status.authenticated, status.user) {
-            (Some(true), Some(user)) => user,
-            _ => return Ok(AccessDecision::Unknown),
+        let (Some(true), Some(user)) = (status.authenticated, status.user) else {
+            return Ok(AccessDecision::Unknown);
         };
         let name = user.username.clone().unwrap_or_default();
         let review = SubjectAccessReview {
