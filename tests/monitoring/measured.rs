@@ -18,6 +18,7 @@ const SCRAPED: [&str; 3] = ["app_kubernetes_io_name", "job", "pod"];
 /// The labels of each metric: as the page says, which the scenario `what_is_alerted_on_is_measured` compares with those of an operator,
 /// and as tests of policies have them.
 pub(crate) fn known_labels() -> BTreeMap<String, BTreeSet<String>> {
+    #[expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
     let read = |file| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let mut found = BTreeMap::new();
     for row in read(PAGE).lines().filter(|line| line.starts_with("| `")) {

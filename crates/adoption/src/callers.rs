@@ -84,18 +84,25 @@ pub fn with_trust(caller: &Value, pem: &str, marked: bool) -> Value {
     trusting
 }
 
-/// A caller that says the same in other bytes, or in those of others again.
+/// What begins the line behind the certificates of a caller that is marked.
+const MARK: &str = "# windlass: ";
+
+/// A caller that says the same in other bytes, or without a mark in those of others again. With a mark that none had before it, API
+/// servers connect anew: they keep connections for each bundle that they have seen.
 #[must_use]
-pub fn marked(caller: &Value, is_marked: bool) -> Value {
+pub fn marked(caller: &Value, mark: Option<&str>) -> Value {
     let mut marked = caller.clone();
     for client in client_configs(caller) {
         let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
         let Ok(bundle) = STANDARD.decode(bundle) else {
             continue;
         };
-        let end = if is_marked { "\n\n" } else { "\n" };
-        let mut bytes = bundle.trim_ascii_end().to_vec();
-        bytes.extend(end.as_bytes());
+        let text = String::from_utf8_lossy(&bundle);
+        let unmarked = text.rfind(MARK).map_or(&*text, |at| &text[..at]);
+        let mut bytes = unmarked.trim_end().to_owned() + "\n";
+        if let Some(mark) = mark {
+            bytes.extend([MARK, mark, "\n"]);
+        }
         if let Some(client) = marked.pointer_mut(&client).and_then(Value::as_object_mut)
             && !bundle.is_empty()
         {
@@ -179,11 +186,12 @@ mod tests {
         assert_eq!(with_trust(&caller(&a), "garbage", false), caller(&a));
         let marked = with_trust(&caller(&a), &a, true);
         assert_eq!(marked, caller(&format!("{a}\n")));
-        let once = super::marked(&caller(&a), true);
-        assert_eq!(once, marked);
-        assert_eq!(super::marked(&once, true), once);
-        assert_eq!(super::marked(&once, false), caller(&a));
-        assert_eq!(super::marked(&caller(""), true), caller(""));
+        let once = super::marked(&caller(&a), Some("1"));
+        assert_eq!(once, caller(&format!("{a}# windlass: 1\n")));
+        assert_eq!(super::marked(&once, Some("1")), once);
+        assert_ne!(super::marked(&once, Some("2")), once);
+        assert_eq!(super::marked(&once, None), caller(&a));
+        assert_eq!(super::marked(&caller(""), Some("1")), caller(""));
         assert_eq!(trust_of(&caller(&a)), format!("{a}\n"));
         assert!(untrusting(&caller("")) && !untrusting(&caller(&a)));
         let url = json!({"kind": "APIService", "spec": {"url": "https://example.com"}});

@@ -173,8 +173,14 @@ impl Adopting {
     /// # Errors
     ///
     /// When the cluster does not take it.
-    pub(in crate::commands) async fn settle(&self, cluster: &Cluster) -> anyhow::Result<()> {
+    pub(in crate::commands) async fn settle(
+        &self,
+        cluster: &Cluster,
+        patience: Duration,
+    ) -> anyhow::Result<()> {
         if self.record.source.keeps_servers() {
+            // API servers have connections to those yet, from before.
+            servers::ended(cluster, &self.record, &mut Progress::new(), patience).await?;
             connect_anew(cluster, &self.record, false).await?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Who calls the old servers and is not adopted: API servers go on using connections that they have, also to pods that are about
 //! to end, and connect anew when what calls has changed.
 
+use jiff::Timestamp;
 use serde_json::Value;
 use windlass_adoption::{AdoptionRecord, CA_INJECTORS, marked};
 use windlass_cluster::Cluster;
@@ -19,13 +20,15 @@ pub(super) async fn connect_anew(
     record: &AdoptionRecord,
     is_marked: bool,
 ) -> anyhow::Result<()> {
+    let now = Timestamp::now().as_nanosecond().to_string();
+    let mark = is_marked.then_some(&*now);
     if record.kept().next().is_none() {
         return Ok(());
     }
     for caller in record.callers().filter(|caller| !caller.is_adopted()) {
         let Some(key) = caller.key() else { continue };
         let change_of = |live: &Value| {
-            let mut changed = marked(live, is_marked);
+            let mut changed = marked(live, mark);
             let asks = CA_INJECTORS
                 .iter()
                 .filter_map(|injector| Some((*injector, object::annotation(&caller.object, injector)?)));

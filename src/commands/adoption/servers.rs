@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::Value;
 use windlass_adoption::{AdoptionRecord, RecordedObject, keeper, leads_to, narrowed_selector};
 use windlass_cluster::{Cluster, kinds};
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::{ObjectKey, label_selector, names, object};
 
 use super::objects::{change, create, delete, of, until};
 use crate::{commands::cluster::explained, terminal::Progress};
@@ -71,6 +71,37 @@ pub(super) async fn remove_copies(
             let live = cluster.read(key).await.map_err(explained)?;
             let left = live.filter(|live| is_copy(live, record));
             Ok(left.map(|_| format!("{key} to be deleted")))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Waits until no pod that an adopted Deployment had is about to end any more.
+///
+/// # Errors
+///
+/// When that takes too long.
+pub(super) async fn ended(
+    cluster: &Cluster,
+    record: &AdoptionRecord,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    for kept in record.kept() {
+        let namespace = object::text(&kept.object, "/metadata/namespace");
+        let selector = &kept.object["spec"]["selector"];
+        until(progress, patience, async || {
+            let pods = cluster
+                .list(&kinds::POD, namespace, None)
+                .await
+                .map_err(explained)?;
+            let ending = pods.iter().find(|pod| {
+                !pod["metadata"]["deletionTimestamp"].is_null()
+                    && label_selector::matches(selector, &pod["metadata"]["labels"])
+            });
+            let name = ending.and_then(|pod| object::text(pod, "/metadata/name"));
+            Ok(name.map(|name| format!("pod {name} to end")))
         })
         .await?;
     }

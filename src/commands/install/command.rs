@@ -250,8 +250,8 @@ impl Args {
             progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
             parts.store(&cluster).await?;
         }
+        let patience = self.waiting.timeout.0.unsigned_abs();
         if let Some(adopting) = &adopting {
-            let patience = self.waiting.timeout.0.unsigned_abs();
             adopting.prepare(&cluster, &mut progress, patience).await?;
         }
         let written = self.apply(&cluster, &deployment).await?;
@@ -284,7 +284,7 @@ impl Args {
         };
         println!("{}", OneLine(&outcome::summary(&installed)));
         if let Some(adopting) = adopting {
-            adopting.settle(&cluster).await?;
+            adopting.settle(&cluster, patience).await?;
             println!("{}", adopting.afterwards());
         }
         Ok(ExitCode::SUCCESS)

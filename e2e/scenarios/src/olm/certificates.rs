@@ -73,7 +73,7 @@ fn named(name: &str) -> DistinguishedName {
 
 /// The CA of a Secret that is used again; `None` where it is not good any more.
 pub(super) fn authority_of(secret: &Value) -> Option<String> {
-    let data = |key: &str| Some(STANDARD.decode(secret["data"][key].as_str()?).ok()?);
+    let data = |key: &str| STANDARD.decode(secret["data"][key].as_str()?).ok();
     data("tls.crt").filter(|certificate| !certificate.is_empty())?;
     String::from_utf8(data("olmCAKey")?).ok()
 }

@@ -70,15 +70,15 @@ fn each_write_may_be_the_last_one() {
                 let mut world = world.clone();
                 for _ in 0..4 {
                     if order == 0 {
-                        world.olm()
+                        world.olm();
                     } else {
-                        world.garbage()
+                        world.garbage();
                     }
                     world.check(moment);
                     if order == 0 {
-                        world.garbage()
+                        world.garbage();
                     } else {
-                        world.olm()
+                        world.olm();
                     }
                     world.check(moment);
                 }
@@ -124,7 +124,7 @@ fn each_write_may_be_the_last_one() {
 fn whoever_was_interrupted_begins_again() {
     let mut moments = Vec::new();
     let_go(&mut World::new(), [0, 0], &mut |world, _| {
-        moments.push(world.clone())
+        moments.push(world.clone());
     });
     for mut world in moments {
         world.olm();
