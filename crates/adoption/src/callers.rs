@@ -51,10 +51,9 @@ pub fn trust_of(caller: &Value) -> String {
     trusted
 }
 
-/// A caller that trusts, beside whom it does, the CAs in `pem`. `marked`: in other bytes than without it, so that API servers
-/// connect anew.
+/// A caller that trusts, beside whom it does, the CAs in `pem`.
 #[must_use]
-pub fn with_trust(caller: &Value, pem: &str, marked: bool) -> Value {
+pub fn with_trust(caller: &Value, pem: &str) -> Value {
     let mut trusting = caller.clone();
     for client in client_configs(caller) {
         let Some(client) = trusting.pointer_mut(&client).and_then(Value::as_object_mut) else {
@@ -74,9 +73,6 @@ pub fn with_trust(caller: &Value, pem: &str, marked: bool) -> Value {
                 united.push('\n');
             }
             united.push_str(certificate.trim());
-            united.push('\n');
-        }
-        if marked {
             united.push('\n');
         }
         client.insert("caBundle".to_owned(), STANDARD.encode(united).into());
@@ -176,16 +172,12 @@ mod tests {
     fn trust_is_added_once_and_marked_without_loss() {
         let caller = |bundle: &str| json!({"kind": "APIService", "spec": client("d", bundle)});
         let (a, b) = (pem("QQ=="), pem("Qg=="));
-        let united = with_trust(&caller(&a), &format!("{a}{b}"), false);
+        let united = with_trust(&caller(&a), &format!("{a}{b}"));
         assert_eq!(united, caller(&format!("{a}{b}")));
-        assert_eq!(with_trust(&united, &b, false), united);
-        assert_eq!(
-            with_trust(&caller(a.trim()), &b, false),
-            caller(&format!("{a}{b}"))
-        );
-        assert_eq!(with_trust(&caller(&a), "garbage", false), caller(&a));
-        let marked = with_trust(&caller(&a), &a, true);
-        assert_eq!(marked, caller(&format!("{a}\n")));
+        assert_eq!(with_trust(&united, &b), united);
+        assert_eq!(with_trust(&caller(a.trim()), &b), caller(&format!("{a}{b}")));
+        assert_eq!(with_trust(&caller(&a), "garbage"), caller(&a));
+        assert_eq!(with_trust(&caller(&a), &a), caller(&a));
         let once = super::marked(&caller(&a), Some("1"));
         assert_eq!(once, caller(&format!("{a}# windlass: 1\n")));
         assert_eq!(super::marked(&once, Some("1")), once);
@@ -196,6 +188,6 @@ mod tests {
         assert!(untrusting(&caller("")) && !untrusting(&caller(&a)));
         let url = json!({"kind": "APIService", "spec": {"url": "https://example.com"}});
         assert!(!untrusting(&url));
-        assert_eq!(with_trust(&url, &a, true), url);
+        assert_eq!(with_trust(&url, &a), url);
     }
 }

@@ -244,7 +244,7 @@ impl fmt::Display for Adopting {
 /// When the cluster does not take it.
 pub(super) async fn hide(cluster: &Cluster, record: &AdoptionRecord, is_hidden: bool) -> anyhow::Result<()> {
     let label = json!({ (OWNER.0): hidden(is_hidden) });
-    for secret in releases(cluster, &record.source, !is_hidden).await? {
+    for secret in releases(cluster, record.source.name(), !is_hidden).await? {
         if let Some(key) = ObjectKey::of(&secret) {
             relabel(cluster, &key, &label, &json!({})).await?;
         }

@@ -12,7 +12,7 @@ use windlass_object::{GoDuration, ObjectKey, names, object, text::OneLine};
 use super::{
     objects::{delete, observed},
     olm, records, servers,
-    source_objects::releases,
+    source_objects::{CALLERS, releases},
 };
 use crate::{
     commands::{
@@ -103,7 +103,7 @@ impl Args {
         let patience = self.timeout.0.unsigned_abs();
         rest.remove(&cluster, &record, &mut progress, patience).await?;
         if let AdoptionSource::Helm(_) = record.source {
-            for secret in releases(&cluster, &record.source, true).await? {
+            for secret in releases(&cluster, record.source.name(), true).await? {
                 if let Some(key) = ObjectKey::of(&secret) {
                     delete(&cluster, &key, object::text(&secret, "/metadata/uid")).await?;
                 }
@@ -183,7 +183,8 @@ impl<'a> Rest<'a> {
             }
         }
         let used = used_secrets(cluster, record).await?;
-        let called = still_called(cluster, &going).await?;
+        let callers = staying_callers(cluster, &going).await?;
+        let called: BTreeSet<_> = callers.iter().flat_map(called_services).collect();
         for service in record.narrowed().filter(|service| !service.is_adopted()) {
             let Some(key) = service.key() else { continue };
             if called.contains(&(key.namespace.clone().unwrap_or_default(), key.name.clone())) {
@@ -192,7 +193,7 @@ impl<'a> Rest<'a> {
                 );
             }
         }
-        let asked = still_asked(cluster, &going).await?;
+        let asked = asked_for(&callers);
         let kept = &mut rest.kept;
         rest.others.retain(|recorded| {
             let Some(key) = recorded.key() else { return false };
@@ -201,7 +202,7 @@ impl<'a> Rest<'a> {
             let reason = match recorded.kind() {
                 "Secret" if used.contains(&place) => "a pod uses it",
                 "Service" if called.contains(&place) => "something still calls it",
-                "Certificate" if asked.contains(&format!("{}/{}", place.0, place.1)) => {
+                "Certificate" if asked.contains(&*format!("{}/{}", place.0, place.1)) => {
                     "something still asks for its CA"
                 }
                 "Certificate" if used.contains(&(place.0.clone(), secret.to_owned())) => {
@@ -302,37 +303,20 @@ fn secret_names(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The Services, by namespace and name, that anything calls which stays.
-async fn still_called(
-    cluster: &Cluster,
-    going: &BTreeSet<ObjectKey>,
-) -> anyhow::Result<BTreeSet<(String, String)>> {
-    let mut called = BTreeSet::new();
-    for caller in callers(cluster, going).await? {
-        called.extend(called_services(&caller));
-    }
-    Ok(called)
-}
-
-/// What anything that stays asks other programs for.
-async fn still_asked(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<BTreeSet<String>> {
-    let callers = callers(cluster, going).await?;
-    let asked = callers.iter().flat_map(|caller| {
+/// What callers ask other programs for.
+fn asked_for(callers: &[Value]) -> BTreeSet<&str> {
+    let injectors = |caller| {
         CA_INJECTORS
             .iter()
-            .filter_map(|injector| object::annotation(caller, injector))
-    });
-    Ok(asked.map(str::to_owned).collect())
+            .filter_map(move |injector| object::annotation(caller, injector))
+    };
+    callers.iter().flat_map(injectors).collect()
 }
 
-async fn callers(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
+/// Whatever may call webhooks and stays.
+async fn staying_callers(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
     let mut callers = Vec::new();
-    for kind in [
-        kinds::CUSTOM_RESOURCE_DEFINITION,
-        kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-        kinds::MUTATING_WEBHOOK_CONFIGURATION,
-        kinds::API_SERVICE,
-    ] {
+    for kind in CALLERS {
         let listed = cluster.list(&kind, None, None).await.map_err(explained)?;
         callers.extend(
             listed

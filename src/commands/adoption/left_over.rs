@@ -20,8 +20,8 @@ pub(super) async fn connect_anew(
     record: &AdoptionRecord,
     is_marked: bool,
 ) -> anyhow::Result<()> {
-    let now = Timestamp::now().as_nanosecond().to_string();
-    let mark = is_marked.then_some(&*now);
+    let new = new_mark();
+    let mark = is_marked.then_some(&*new);
     if record.kept().next().is_none() {
         return Ok(());
     }
@@ -46,4 +46,9 @@ pub(super) async fn connect_anew(
             .map_err(|error| of(&key, error))?;
     }
     Ok(())
+}
+
+/// A mark that no caller had before.
+pub(super) fn new_mark() -> String {
+    Timestamp::now().as_nanosecond().to_string()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use windlass_adoption::{AdoptionSource, HelmRelease, OWNER, called_services, hidden, leads_to};
+use windlass_adoption::{AdoptionSource, HelmRelease, OWNER, SourceName, called_services, hidden, leads_to};
 use windlass_cluster::{Cluster, Kind, RequestError, kinds};
 use windlass_object::{
     ObjectKey,
@@ -19,7 +19,7 @@ use crate::commands::cluster::explained;
 const SERVICE_ACCOUNT: Kind = Kind::new("v1", "ServiceAccount");
 
 /// The kinds of what may call webhooks.
-const CALLERS: [Kind; 4] = [
+pub(super) const CALLERS: [Kind; 4] = [
     kinds::CUSTOM_RESOURCE_DEFINITION,
     kinds::VALIDATING_WEBHOOK_CONFIGURATION,
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
@@ -38,7 +38,7 @@ pub(super) async fn of_source(cluster: &Cluster, source: &AdoptionSource) -> any
     let name = source.name();
     let namespace = name.namespace.as_deref().unwrap_or_default();
     let found = match source {
-        AdoptionSource::Helm(_) => of_release(cluster, namespace, &name.name).await,
+        AdoptionSource::Helm(_) => of_release(cluster, name).await,
         AdoptionSource::CertManager(_) => of_certificate(cluster, namespace, &name.name).await,
         AdoptionSource::Olm(_) => olm::of_csv(cluster, namespace, &name.name).await,
     };
@@ -52,10 +52,9 @@ pub(super) async fn of_source(cluster: &Cluster, source: &AdoptionSource) -> any
 /// When they cannot be listed.
 pub(super) async fn releases(
     cluster: &Cluster,
-    source: &AdoptionSource,
+    name: &SourceName,
     is_hidden: bool,
 ) -> anyhow::Result<Vec<Value>> {
-    let name = source.name();
     let selector = format!("{}={},name={}", OWNER.0, hidden(is_hidden), name.name);
     let secrets = cluster
         .list(&kinds::SECRET, name.namespace.as_deref(), Some(&selector))
@@ -63,12 +62,9 @@ pub(super) async fn releases(
     secrets.map_err(explained)
 }
 
-async fn of_release(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Vec<Value>> {
-    let selector = format!("{}={},name={name}", OWNER.0, OWNER.1);
-    let secrets = cluster
-        .list(&kinds::SECRET, Some(namespace), Some(&selector))
-        .await;
-    let release = HelmRelease::deployed(&secrets.map_err(explained)?, namespace)?;
+async fn of_release(cluster: &Cluster, name: &SourceName) -> anyhow::Result<Vec<Value>> {
+    let namespace = name.namespace.as_deref().unwrap_or_default();
+    let release = HelmRelease::deployed(&releases(cluster, name, false).await?, namespace)?;
     let mut live = Vec::new();
     for key in release.objects.iter().filter_map(ObjectKey::of) {
         match cluster.read(&key).await {

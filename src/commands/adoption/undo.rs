@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::bail;
 use serde_json::{Value, json};
 use windlass_adoption::{
-    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, restored, storing_unknown_versions,
+    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, marked, restored, storing_unknown_versions,
     trust_of, with_trust,
 };
 use windlass_bundle::Phase;
@@ -15,7 +15,7 @@ use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabel
 use super::{
     adopting::hide,
     ca,
-    left_over::connect_anew,
+    left_over::{connect_anew, new_mark},
     objects::{change, create, delete, observed, of, until},
     records, servers,
 };
@@ -182,7 +182,7 @@ impl Undoing<'_> {
                 if object::label(live, names::BUNDLE_DEPLOYMENT).is_none() {
                     return live.clone();
                 }
-                let mut trusting = with_trust(live, &theirs, false);
+                let mut trusting = with_trust(live, &theirs);
                 json::fields(&mut trusting, &["metadata", "annotations"]).shift_remove(names::INJECT_CA_FROM);
                 trusting
             };
@@ -205,14 +205,17 @@ impl Undoing<'_> {
     /// What was adopted calls the old Services, and trusts them. `at_first`: the copies answer; who writes CA bundles is not to
     /// come in between, and API servers must connect anew the second time.
     async fn call(&mut self, at_first: bool) -> anyhow::Result<()> {
+        let mark = new_mark();
         for caller in adopted_callers(self.record) {
             let Some(key) = caller.key() else { continue };
             let theirs = self.trusted(caller).await?;
             let change_of = |live: &Value| {
-                let mut called = with_trust(&restored(live, &caller.object), &theirs, at_first);
-                if at_first
-                    && let Some(Value::Object(annotations)) = called.pointer_mut("/metadata/annotations")
-                {
+                let called = with_trust(&restored(live, &caller.object), &theirs);
+                if !at_first {
+                    return called;
+                }
+                let mut called = marked(&called, Some(&mark));
+                if let Some(Value::Object(annotations)) = called.pointer_mut("/metadata/annotations") {
                     annotations.retain(|name, _| !CA_INJECTORS.contains(&name.as_str()));
                 }
                 called
