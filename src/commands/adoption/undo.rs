@@ -103,7 +103,7 @@ impl Undoing<'_> {
         observed(&mut self.progress, "that webhooks call the old servers").await;
         self.restore().await?;
         self.serve_by_restored().await?;
-        self.call(false).await?;
+        self.call(true).await?;
         connect_anew(self.cluster, self.record, true).await?;
         observed(&mut self.progress, "that webhooks call the restored servers").await;
         self.remove().await?;
@@ -111,6 +111,8 @@ impl Undoing<'_> {
         for service in self.record.narrowed() {
             self.restore_object(service).await?;
         }
+        // Only now: API servers have connections to the copies yet under the CA bundles of before.
+        self.call(false).await?;
         connect_anew(self.cluster, self.record, false).await?;
         if let AdoptionSource::Helm(_) = self.record.source {
             hide(self.cluster, self.record, false).await?;
@@ -202,16 +204,16 @@ impl Undoing<'_> {
         Ok(pem)
     }
 
-    /// What was adopted calls the old Services, and trusts them. `at_first`: the copies answer; who writes CA bundles is not to
-    /// come in between, and API servers must connect anew the second time.
-    async fn call(&mut self, at_first: bool) -> anyhow::Result<()> {
+    /// What was adopted calls the old Services, and trusts them. `is_marked`: who answers there is another one than before, so API
+    /// servers must connect anew, and who writes CA bundles is not to come in between.
+    async fn call(&mut self, is_marked: bool) -> anyhow::Result<()> {
         let mark = new_mark();
         for caller in adopted_callers(self.record) {
             let Some(key) = caller.key() else { continue };
             let theirs = self.trusted(caller).await?;
             let change_of = |live: &Value| {
                 let called = with_trust(&restored(live, &caller.object), &theirs);
-                if !at_first {
+                if !is_marked {
                     return called;
                 }
                 let mut called = marked(&called, Some(&mark));
@@ -226,7 +228,7 @@ impl Undoing<'_> {
             match written {
                 Some(live) => {
                     let versions = storing_unknown_versions(&live, &caller.object);
-                    if at_first && !versions.is_empty() {
+                    if !is_marked && !versions.is_empty() {
                         self.progress.done(&format!(
                             "{key} keeps its present versions: objects are stored in {}",
                             versions.join(", ")
