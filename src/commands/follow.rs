@@ -18,7 +18,10 @@ use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, telemetry::chain};
 use windlass_object::{GoDuration, ObjectKey, object, text::OneLine};
 
-use crate::{commands::cluster::explained, terminal::Progress};
+use crate::{
+    commands::cluster::explained,
+    terminal::{Progress, ProgressFormat, Waiting},
+};
 
 /// What the watch has shown last.
 enum Latest {
@@ -44,13 +47,17 @@ pub(super) struct WaitArgs {
     /// Maximum time to wait.
     #[arg(long, default_value = "5m", value_name = "DURATION")]
     pub(super) timeout: GoDuration,
+
+    /// Output format.
+    #[arg(long, short, value_enum, default_value_t)]
+    pub(super) output: ProgressFormat,
 }
 
 /// What is to be done about an object as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement<T> {
-    /// Go on waiting; how things are, in words.
-    Wait(String),
+    /// Go on waiting; for what.
+    Wait(Waiting),
     /// Waiting has an end.
     Done(T),
 }
@@ -77,7 +84,7 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
     let started = Instant::now();
     let mut again = tokio::time::interval(ASK_AGAIN);
     let mut latest = Latest::Unknown;
-    let mut what = String::new();
+    let mut what = Waiting::default();
     loop {
         tokio::select! {
             version = versions.next() => match version {
@@ -91,7 +98,7 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
                     }
                     // Whether what was seen last still holds is not known.
                     latest = Latest::Unknown;
-                    what = format!("the API server does not respond: {}", chain(&error));
+                    what = format!("the API server does not respond: {}", chain(&error)).into();
                 }
                 None => bail!("the watch on {key} ended"),
             },
@@ -107,8 +114,8 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
             Some(Judgement::Wait(for_what)) => what = for_what,
             None => {}
         }
-        if !what.is_empty() {
-            progress.wait_for(&what);
+        if what != Waiting::default() {
+            progress.wait_for(what.clone());
         }
         if started.elapsed() > patience.0.unsigned_abs() {
             let text = format!("timed out after {patience}: {what}");

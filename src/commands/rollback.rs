@@ -70,7 +70,7 @@ impl Args {
         let record = chosen(&key, &ledger, &before, self.to)?;
         check_bundle(&cluster, namespace, record).await?;
 
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.waiting.output);
         let written = set(&cluster, &key, &before, record).await?;
         progress.done(&format!(
             "{} {key}: {} as in revision {}",
@@ -85,8 +85,7 @@ impl Args {
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
         let patience = self.waiting.timeout;
         let installed = follow::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
-        drop(progress);
-        println!("{}", OneLine(&summary(&installed)));
+        progress.finish(&summary(&installed), json!({ "object": installed }));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -8,17 +8,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::{self, ServingCertificate};
 use windlass_cluster::{Cluster, kinds};
-use windlass_object::{
-    GoDuration, ObjectKey, names, object, patch,
-    text::{OneLine, is_hostile},
-};
+use windlass_object::{GoDuration, ObjectKey, names, object, patch, text::is_hostile};
 
 use super::{
     arguments::namespaced,
     cluster::{ClusterArgs, explained},
     follow::{Judgement, condition, follow},
 };
-use crate::terminal::Progress;
+use crate::terminal::{Progress, ProgressFormat};
 
 /// Rotates a serving certificate now, or the CA that signs it, without failing a request.
 ///
@@ -57,6 +54,10 @@ pub(super) struct Args {
     #[arg(long, default_value = "15m", value_name = "DURATION")]
     timeout: GoDuration,
 
+    /// Output format.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ProgressFormat,
+
     #[command(flatten)]
     cluster: ClusterArgs,
 }
@@ -94,12 +95,11 @@ impl Args {
             eprintln!("Requested rotation of {key}: {request:?}; to see its progress, run windlass certs");
             return Ok(ExitCode::SUCCESS);
         }
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.output);
         let judge = |object: Option<&Value>, _| judge(object, &request);
         let rotated =
             follow::<ServingCertificate, _>(&cluster, &key, self.timeout, &mut progress, judge).await?;
-        drop(progress);
-        println!("{}", OneLine(&summary(&key, &rotated)));
+        progress.finish(&summary(&key, &rotated), json!({ "object": rotated }));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -166,12 +166,13 @@ fn judge(object: Option<&Value>, request: &str) -> anyhow::Result<Judgement<Valu
     };
     let ready = condition(object, "Ready");
     let why = ready.map(|ready| format!("; {} ({})", ready.message, ready.reason));
-    Ok(Judgement::Wait(format!(
+    let message = format!(
         "phase {phase}: {} and {} are current{}",
         of("endpoints", "ready"),
         of("targets", "total"),
         why.unwrap_or_default()
-    )))
+    );
+    Ok(Judgement::Wait(message.into()))
 }
 
 fn summary(key: &ObjectKey, rotated: &Value) -> String {
@@ -260,7 +261,11 @@ mod tests {
         let waiting = judge(Some(&object("ca:w")), "ca:x").unwrap();
         assert_eq!(
             waiting,
-            Judgement::Wait("phase Signing: 1 of 2 endpoints and 3 of 3 targets are current".to_owned())
+            Judgement::Wait(
+                "phase Signing: 1 of 2 endpoints and 3 of 3 targets are current"
+                    .to_owned()
+                    .into()
+            )
         );
         let done = object("ca:x");
         assert_eq!(judge(Some(&done), "ca:x").unwrap(), Judgement::Done(done.clone()));

@@ -15,7 +15,7 @@ use super::{
     follow::{Judgement, WaitArgs, condition, follow},
     install::stored,
 };
-use crate::terminal::Progress;
+use crate::terminal::{Progress, ProgressFormat};
 
 /// Removes what a BundleDeployment installed: first its webhooks, then everything else.
 ///
@@ -83,7 +83,7 @@ impl Args {
             eprintln!("{key} is being removed");
             return Ok(ExitCode::SUCCESS);
         }
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.waiting.output);
         let patience = self.waiting.timeout;
         let judge = |object: Option<&Value>, _| Ok(judge(object, uid));
         follow::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
@@ -94,12 +94,12 @@ impl Args {
                 "its ConfigMaps are left to the garbage collector: {error}"
             )),
         }
-        drop(progress);
-        println!("{key} removed");
         let kept = kept(&cluster, &self.name).await;
-        if !kept.is_empty() {
-            println!("Kept, with everything in them:");
+        progress.finish(&format!("{key} removed"), json!({ "kept": kept }));
+        if kept.is_empty() || self.waiting.output == ProgressFormat::Json {
+            return Ok(ExitCode::SUCCESS);
         }
+        println!("Kept, with everything in them:");
         for object in kept {
             println!("  {}", OneLine(&object));
         }
@@ -146,10 +146,11 @@ fn judge(object: Option<&Value>, uid: &str) -> Judgement<()> {
     let Some(object) = object.filter(|object| object::text(object, "/metadata/uid") == Some(uid)) else {
         return Judgement::Done(());
     };
-    Judgement::Wait(match condition(object, "Ready") {
+    let message = match condition(object, "Ready") {
         Some(ready) => format!("{} ({})", ready.message, ready.reason),
         None => "the operator has not reported a status yet".to_owned(),
-    })
+    };
+    Judgement::Wait(message.into())
 }
 
 async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> {
@@ -213,7 +214,7 @@ mod tests {
             "conditions": [{"type": "Ready", "status": "False", "reason": "Removing", "message": "waiting"}]}});
         assert_eq!(
             judge(Some(&object), "old"),
-            Judgement::Wait("waiting (Removing)".to_owned())
+            Judgement::Wait("waiting (Removing)".to_owned().into())
         );
         assert_eq!(judge(Some(&object), "new"), Judgement::Done(()));
         assert_eq!(judge(None, "old"), Judgement::Done(()));

@@ -67,7 +67,7 @@ fn write(text: &impl Display) -> io::Result<()> {
 }
 
 /// JSON with escapes in strings; outside of those is nothing to escape.
-fn escaped(json: &str) -> String {
+pub(super) fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
         if !is_unprintable(character) {

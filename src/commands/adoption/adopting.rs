@@ -176,11 +176,12 @@ impl Adopting {
     pub(in crate::commands) async fn settle(
         &self,
         cluster: &Cluster,
+        progress: &mut Progress,
         patience: Duration,
     ) -> anyhow::Result<()> {
         if self.record.source.keeps_servers() {
             // API servers have connections to those yet, from before.
-            servers::ended(cluster, &self.record, &mut Progress::new(), patience).await?;
+            servers::ended(cluster, &self.record, progress, patience).await?;
             connect_anew(cluster, &self.record, false).await?;
         }
         Ok(())

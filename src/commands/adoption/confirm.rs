@@ -20,7 +20,7 @@ use crate::{
         cluster::{ClusterArgs, OperatorArgs, explained},
         follow::condition,
     },
-    terminal::Progress,
+    terminal::{Progress, ProgressFormat},
 };
 
 /// Removes what an adoption has left over, and the record of how everything was before.
@@ -99,7 +99,7 @@ impl Args {
                 .for_each(|kept| println!("Would keep {}", OneLine(kept)));
             return Ok(ExitCode::SUCCESS);
         }
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(ProgressFormat::Text);
         let patience = self.timeout.0.unsigned_abs();
         rest.remove(&cluster, &record, &mut progress, patience).await?;
         if let AdoptionSource::Helm(_) = record.source {

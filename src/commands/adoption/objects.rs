@@ -35,7 +35,7 @@ pub(super) async fn until(
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     while let Some(what) = look().await? {
-        progress.wait_for(&what);
+        progress.wait_for(what.clone());
         if started.elapsed() > patience {
             let text = format!("timed out waiting for {what}; to go on, run the command again");
             bail!("{}", OneLine(&text));
@@ -47,7 +47,7 @@ pub(super) async fn until(
 
 /// Waits until everybody has observed what was written last.
 pub(super) async fn observed(progress: &mut Progress, what: &str) {
-    progress.wait_for(&format!("API servers to observe {what}"));
+    progress.wait_for(format!("API servers to observe {what}"));
     tokio::time::sleep(OBSERVED).await;
 }
 

@@ -24,7 +24,7 @@ use crate::{
         arguments,
         cluster::{ClusterArgs, OperatorArgs, explained},
     },
-    terminal::Progress,
+    terminal::{Progress, ProgressFormat},
 };
 
 /// Gives everything back to whom it was adopted from, without a failed call, and removes the BundleDeployment.
@@ -81,7 +81,7 @@ impl Args {
             cluster: &cluster,
             record: &record,
             patience: self.timeout.0.unsigned_abs(),
-            progress: Progress::new(),
+            progress: Progress::new(ProgressFormat::Text),
         };
         undoing.run().await?;
         records::delete(&cluster, namespace, &self.name).await?;

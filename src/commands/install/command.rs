@@ -219,6 +219,7 @@ impl Args {
         if let Some(account) = self.account(before.as_ref()) {
             deployment["spec"]["serviceAccountName"] = json!(account);
         }
+        let mut progress = Progress::new(self.waiting.output);
         let adopting = match (&self.adopt_from, &read) {
             (Some(source), Some(read)) => {
                 let adopting = self.adopting(&cluster, source, &mut deployment, &read.bundle);
@@ -230,16 +231,15 @@ impl Args {
             && (self.dry_run || adopting.is_some())
         {
             if let Some(adopting) = &adopting {
-                print!("{adopting}");
+                progress.print("adoption", &adopting.to_string());
             }
             let preview = self.preview(&cluster, &deployment, &read.bundle).await?;
             if self.dry_run || preview.is_refused() {
-                print!("{preview}");
+                progress.report("preview", &preview);
                 return Ok(ExitCode::from(u8::from(preview.is_refused())));
             }
         }
 
-        let mut progress = Progress::new();
         if watch.kept {
             progress.done(&format!(
                 "Still watches {}: to watch all namespaces, use --all-namespaces",
@@ -247,7 +247,7 @@ impl Args {
             ));
         }
         if let Some(parts) = source.parts() {
-            progress.wait_for(&format!("storing the bundle in ConfigMaps in {namespace}"));
+            progress.wait_for(format!("storing the bundle in ConfigMaps in {namespace}"));
             parts.store(&cluster).await?;
         }
         let patience = self.waiting.timeout.0.unsigned_abs();
@@ -270,22 +270,23 @@ impl Args {
         let waited = self
             .wait(&cluster, &key, before.as_ref(), &written, &mut progress)
             .await;
-        drop(progress);
         let installed = match waited {
             Ok(installed) => installed,
             Err(error) => {
                 if let Ok(Some(object)) = cluster.read(&key).await
                     && let Ok(granting) = typed(object).and_then(|object| missing_rights::documents(&object))
                 {
-                    print!("{granting}");
+                    progress.print("missingRights", &granting);
                 }
                 return Err(error);
             }
         };
-        println!("{}", OneLine(&outcome::summary(&installed)));
-        if let Some(adopting) = adopting {
-            adopting.settle(&cluster, patience).await?;
-            println!("{}", adopting.afterwards());
+        if let Some(adopting) = &adopting {
+            adopting.settle(&cluster, &mut progress, patience).await?;
+        }
+        progress.finish(&outcome::summary(&installed), json!({ "object": installed }));
+        if let Some(adopting) = &adopting {
+            progress.print("adoption", &format!("{}\n", adopting.afterwards()));
         }
         Ok(ExitCode::SUCCESS)
     }

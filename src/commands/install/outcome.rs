@@ -9,7 +9,10 @@ use windlass_object::{
     text::OneLine,
 };
 
-use crate::commands::follow::{Condition, Judgement, condition};
+use crate::{
+    commands::follow::{Condition, Judgement, condition},
+    terminal::Waiting,
+};
 
 /// How long a failure must last where it may be one of before that has just been put right, or is over by itself soon.
 const LASTING: Duration = Duration::from_secs(15);
@@ -71,16 +74,16 @@ impl Watched {
             bail!("the source of the BundleDeployment was changed while waiting");
         }
         let Some(ready) = condition(object, "Ready") else {
-            return Ok(Judgement::Wait(self.unseen(after)));
+            return Ok(Judgement::Wait(self.unseen(after).into()));
         };
         if ready.status == "True" || is_rewriting(object) {
             return Ok(Judgement::Done(object.clone()));
         }
         let progressing = condition(object, "Progressing");
         let is_failure = progressing.is_some_and(|progressing| progressing.status == "False");
-        let said = message(object, &ready);
+        let said = waiting(object, &ready);
         if is_failure {
-            self.fail(object, &said, after)?;
+            self.fail(object, &said.to_string(), after)?;
         } else {
             self.failing = None;
         }
@@ -131,19 +134,19 @@ fn is_rewriting(object: &Value) -> bool {
         && holds("Progressing")
 }
 
-/// The step that is under way, its reason and its message. While a revision is installed, the conditions of most steps are
-/// about that.
-fn message(object: &Value, ready: &Condition<'_>) -> String {
+/// The step that is under way, and what it waits for. While a revision is installed, the conditions of most steps are about
+/// that.
+fn waiting(object: &Value, ready: &Condition<'_>) -> Waiting {
     let is_upgrade =
         object.pointer("/status/next").is_some() && object.pointer("/status/installed").is_some();
-    let is_done = |step: &&str| condition(object, step).is_some_and(|condition| condition.status == "True");
-    let step = STEPS.into_iter().find(|step| !is_done(step)).unwrap_or("Ready");
-    let step = if is_upgrade && step != STEPS[0] {
-        "Upgrade"
+    let is_done = |step: &str| condition(object, step).is_some_and(|condition| condition.status == "True");
+    let steps = if is_upgrade {
+        vec![(STEPS[0], is_done(STEPS[0])), ("Upgrade", false)]
     } else {
-        step
+        STEPS.map(|step| (step, is_done(step))).to_vec()
     };
-    format!("{step}: {} ({})", ready.message, ready.reason)
+    let message = format!("{} ({})", ready.message, ready.reason);
+    Waiting::in_turn(message, steps.into_iter().chain([("Ready", false)]))
 }
 
 /// What is installed, in a sentence.
@@ -233,7 +236,7 @@ mod tests {
 
     fn waits(judgement: Result<Judgement<Value>, String>) -> String {
         match judgement {
-            Ok(Judgement::Wait(said)) => said,
+            Ok(Judgement::Wait(waiting)) => waiting.to_string(),
             other => panic!("{other:?}"),
         }
     }

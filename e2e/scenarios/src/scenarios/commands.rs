@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::traffic;
 use crate::{
@@ -115,6 +115,64 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(cluster: &TestClu
     crate::steps::delete(&cluster.client, &format!("{accounts}/sample-operator")).await?;
     cluster.command.succeed(&arguments).await?;
     Ok(())
+}
+
+pub(super) async fn programs_follow_commands_by_their_events(cluster: &TestCluster) -> anyhow::Result<()> {
+    let _operator = cluster.operator.start()?;
+    let bundle = sample::bundle("sample.v1");
+    let install = [&["install", argument(&bundle)?, "--output", "json"], &INSTALL[..]].concat();
+    let previewed = events(cluster, &[&install[..], &["--dry-run"]].concat()).await?;
+    let [preview] = &previewed[..] else {
+        anyhow::bail!("{previewed:?}");
+    };
+    let created = &preview["preview"]["created"];
+    anyhow::ensure!(
+        preview["event"] == "preview"
+            && created
+                .to_string()
+                .contains("CustomResourceDefinition widgets.sample.windlass.dev"),
+        "{preview}"
+    );
+
+    let installed = events(cluster, &install).await?;
+    let waited = installed.iter().filter(|event| event["event"] == "waiting");
+    let steps: Vec<_> = waited.filter_map(|event| event["step"].as_str()).collect();
+    anyhow::ensure!(steps.contains(&"Available"), "{installed:?}");
+    let result = result(&installed)?;
+    let conditions = &result["object"]["status"]["conditions"];
+    let ready = conditions.as_array().into_iter().flatten();
+    let is_ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+    anyhow::ensure!(
+        result["object"]["kind"] == "BundleDeployment" && ready.clone().any(is_ready),
+        "{result}"
+    );
+
+    let certificate = format!("sample-system/{CERTIFICATE}");
+    let rotated = events(cluster, &["rotate", &certificate, "--wait", "-o", "json"]).await?;
+    let rotated = self::result(&rotated)?;
+    anyhow::ensure!(rotated["object"]["status"]["phase"] == "Stable", "{rotated}");
+
+    let removed = events(cluster, &["uninstall", "sample", "-o", "json"]).await?;
+    let kept = &self::result(&removed)?["kept"];
+    anyhow::ensure!(
+        kept.to_string()
+            .contains("CustomResourceDefinition widgets.sample.windlass.dev"),
+        "{removed:?}"
+    );
+    Ok(())
+}
+
+/// What a command says to programs.
+async fn events(cluster: &TestCluster, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
+    let said = cluster.command.succeed(arguments).await?;
+    let read = said.lines().map(serde_json::from_str);
+    read.collect::<Result<_, _>>().with_context(|| said.clone())
+}
+
+/// The last event.
+fn result(events: &[Value]) -> anyhow::Result<&Value> {
+    let last = events.last().filter(|event| event["event"] == "result");
+    last.with_context(|| format!("the result is not last: {events:?}"))
 }
 
 async fn install(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<String> {

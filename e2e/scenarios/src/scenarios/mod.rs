@@ -162,6 +162,7 @@ scenarios! {
     commands::an_interrupted_command_is_taken_up_by_the_next,
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
+    commands::programs_follow_commands_by_their_events,
     documented::every_documented_command_runs,
     documented::every_documented_object_is_taken needs AdmissionPolicies,
     documented::documented_policies_refuse_what_they_say needs Impersonation,

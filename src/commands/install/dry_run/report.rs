@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use windlass_object::text::OneLine;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use windlass_object::{ObjectKey, text::OneLine};
 
 use super::{
     preview::Preview,
@@ -50,6 +52,31 @@ impl fmt::Display for Preview {
         } else {
             writeln!(f, "Nothing was written.")
         }
+    }
+}
+
+/// The same for programs; objects are named as in the text.
+impl Serialize for Preview {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = |keys: &[ObjectKey]| keys.iter().map(ObjectKey::to_string).collect::<Vec<_>>();
+        let changed = self.changed.iter();
+        let changed: Vec<_> = changed
+            .map(|(key, fields)| json!({ "object": key.to_string(), "fields": fields }))
+            .collect();
+        let fields = json!({
+            "isRefused": self.is_refused(),
+            "refusals": self.refusals,
+            "findings": self.findings,
+            "created": named(&self.created),
+            "changed": changed,
+            "removed": named(&self.removed),
+            "released": named(&self.released),
+            "leftOut": self.left_out,
+            "overridden": self.overridden,
+            "untried": named(&self.untried),
+            "grants": self.grants,
+        });
+        fields.serialize(serializer)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};
 
 /// The rules of one role, where they hold.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Grant {
     /// Where: nothing is the whole cluster.
     pub(super) namespace: Option<String>,
@@ -19,7 +20,7 @@ pub(super) struct Grant {
 }
 
 /// One rule in words.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct GrantedRule {
     /// Why whoever has it may come to have everything; nothing where that is not so.
     pub(super) danger: Option<&'static str>,
