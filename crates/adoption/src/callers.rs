@@ -63,17 +63,16 @@ pub fn with_trust(caller: &Value, pem: &str) -> Value {
             continue;
         }
         let bundle = client.get("caBundle").and_then(Value::as_str);
-        let bundle = STANDARD.decode(bundle.unwrap_or_default()).unwrap_or_default();
-        let mut united = String::from_utf8_lossy(&bundle).into_owned();
+        // Others may have written comments into it in whatever encoding: its bytes stay.
+        let mut united = STANDARD.decode(bundle.unwrap_or_default()).unwrap_or_default();
         for certificate in certificates(pem) {
-            if united.contains(certificate.trim()) {
+            if String::from_utf8_lossy(&united).contains(certificate) {
                 continue;
             }
-            if !united.is_empty() && !united.ends_with('\n') {
-                united.push('\n');
+            if !united.is_empty() && !united.ends_with(b"\n") {
+                united.push(b'\n');
             }
-            united.push_str(certificate.trim());
-            united.push('\n');
+            united.extend([certificate, "\n"].concat().bytes());
         }
         client.insert("caBundle".to_owned(), STANDARD.encode(united).into());
     }
@@ -108,9 +107,10 @@ pub fn marked(caller: &Value, mark: Option<&str>) -> Value {
     marked
 }
 
+/// The certificates in a bundle as they are written, also those that Go would read and other parsers would not.
 fn certificates(pem: &str) -> impl Iterator<Item = &str> {
-    let blocks = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
-    blocks.filter(|block| block.starts_with("-----BEGIN CERTIFICATE-----"))
+    let blocks = pem.split_inclusive("-----END CERTIFICATE-----");
+    blocks.filter_map(|block| block.get(block.find("-----BEGIN CERTIFICATE-----")?..))
 }
 
 /// Where in an object is what calls a server: the pointers.
@@ -177,6 +177,16 @@ mod tests {
         assert_eq!(with_trust(&united, &b), united);
         assert_eq!(with_trust(&caller(a.trim()), &b), caller(&format!("{a}{b}")));
         assert_eq!(with_trust(&caller(&a), "garbage"), caller(&a));
+        // As trust-manager and others write bundles.
+        assert_eq!(
+            with_trust(&caller(&a), &format!("# CN=b\n{b}# end")),
+            caller(&format!("{a}{b}"))
+        );
+        let latin = |rest: &str| {
+            let bytes = [b"# Z\xfcrich\n", rest.as_bytes()].concat();
+            json!({"kind": "APIService", "spec": {"service": {"namespace": "n", "name": "d"}, "caBundle": STANDARD.encode(bytes)}})
+        };
+        assert_eq!(with_trust(&latin(&a), &b), latin(&format!("{a}{b}")));
         assert_eq!(with_trust(&caller(&a), &a), caller(&a));
         let once = super::marked(&caller(&a), Some("1"));
         assert_eq!(once, caller(&format!("{a}# windlass: 1\n")));
