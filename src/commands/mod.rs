@@ -32,5 +32,6 @@ pub mod run;
 mod status;
 mod ui;
 mod uninstall;
+mod writing;
 
 pub use cli::Cli;

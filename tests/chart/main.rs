@@ -71,6 +71,11 @@ fn manifests(names: &[&str]) -> Objects {
 }
 
 fn by_name(objects: Vec<Value>) -> Objects {
+    let is_hook = |object: &Value| object.pointer("/metadata/annotations/helm.sh~1hook").is_some();
+    let objects = objects
+        .into_iter()
+        .filter(|object| !is_hook(object))
+        .collect::<Vec<_>>();
     let count = objects.len();
     let named = objects.into_iter().map(|mut object| {
         if object["kind"] == "CustomResourceDefinition"

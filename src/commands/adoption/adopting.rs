@@ -13,8 +13,8 @@ use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
+    super::writing::{hand_over, observed, relabel},
     left_over::connect_anew,
-    objects::{hand_over, observed, relabel},
     olm, records, servers,
     source_objects::{of_source, releases},
 };

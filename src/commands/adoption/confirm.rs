@@ -10,7 +10,7 @@ use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{GoDuration, ObjectKey, names, object, text::OneLine};
 
 use super::{
-    objects::{delete, observed},
+    super::writing::{delete, observed},
     olm, records, servers,
     source_objects::{CALLERS, releases},
 };

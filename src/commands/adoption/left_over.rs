@@ -7,7 +7,7 @@ use windlass_adoption::{AdoptionRecord, CA_INJECTORS, marked};
 use windlass_cluster::Cluster;
 use windlass_object::{json, object};
 
-use super::objects::{change, of};
+use super::super::writing::{change, of};
 
 /// Has API servers connect anew to what the callers call that are left over, or gives these callers back what they said before.
 /// Whoever writes their CA bundles is kept from that in between.

@@ -15,7 +15,6 @@ mod ca;
 mod command;
 mod confirm;
 mod left_over;
-mod objects;
 mod olm;
 mod records;
 mod servers;

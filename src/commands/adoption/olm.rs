@@ -11,7 +11,7 @@ use windlass_adoption::{
 use windlass_cluster::{Cluster, Kind, RequestError};
 use windlass_object::{ObjectKey, names, object};
 
-use super::objects::{of, until};
+use super::super::writing::{of, until};
 use crate::{commands::cluster::explained, terminal::Progress};
 
 const CSV: Kind = Kind::new("operators.coreos.com/v1alpha1", "ClusterServiceVersion");

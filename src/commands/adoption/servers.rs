@@ -8,7 +8,7 @@ use windlass_adoption::{AdoptionRecord, RecordedObject, keeper, leads_to, narrow
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, label_selector, names, object};
 
-use super::objects::{change, create, delete, of, until};
+use super::super::writing::{change, create, delete, of, until};
 use crate::{commands::cluster::explained, terminal::Progress};
 
 /// The label by which pods of a ReplicaSet are told.

@@ -13,10 +13,10 @@ use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabelled};
 
 use super::{
+    super::writing::{change, create, delete, observed, of, until},
     adopting::hide,
     ca,
     left_over::{connect_anew, new_mark},
-    objects::{change, create, delete, observed, of, until},
     records, servers,
 };
 use crate::{

@@ -140,6 +140,12 @@ pub fn policies_objects() -> Vec<Value> {
     documents.map(|document| document.object).collect()
 }
 
+/// What Helm runs before policies are turned off, and with which rights.
+pub fn policies_disarming_objects() -> Vec<Value> {
+    let documents = chart::policies_disarming().into_iter();
+    documents.map(|document| document.object).collect()
+}
+
 /// What serves the page of `windlass report`.
 pub fn ui_objects() -> Vec<Value> {
     let documents = ui::documents().into_iter();

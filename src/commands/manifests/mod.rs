@@ -17,7 +17,7 @@ mod user_facing_roles;
 
 pub use command::{
     Args, certificates_objects, customization_crds, objects, objects_of, operator_condition_crd,
-    policies_objects, policies_of_extension_configs, ui_objects,
+    policies_disarming_objects, policies_objects, policies_of_extension_configs, ui_objects,
 };
 pub use deployment::image;
 pub use monitoring::{dashboard, rule_groups};

@@ -17,8 +17,7 @@ const NAME: &str = AdmissionService::POLICIES.name;
 /// What the file is for, and how it is taken away.
 const COMMENT: &str = "Optional: policies override and validate what is written to the cluster. Apply this file to turn them on.
 To turn them off, first take away the webhook configurations, then what answers them:
-  kubectl annotate service windlass-policies -n windlass-system windlass.dev/disarmed=true
-  kubectl wait --for=delete mutatingwebhookconfiguration/windlass-policies validatingwebhookconfiguration/windlass-policies
+  windlass policy disarm
   kubectl delete deployment windlass-policies -n windlass-system
 Deleting the CustomResourceDefinitions deletes all policies.";
 

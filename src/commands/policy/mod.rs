@@ -1,8 +1,9 @@
-//! `windlass policy`: policies by hand, without a cluster.
+//! `windlass policy`: policies by hand, most of it without a cluster.
 
 mod apply;
 mod check;
 mod diff;
+mod disarm;
 mod explain;
 mod known;
 mod policies;
@@ -18,13 +19,14 @@ use anyhow::Context;
 use clap::Subcommand;
 use windlass_object::text::OneLine;
 
-/// Checks, tries, explains and tests policies, without a cluster: OverridePolicy, ClusterOverridePolicy and ClusterValidatePolicy of
+/// Checks, tries, explains and tests policies without a cluster, and disarms those of one: OverridePolicy, ClusterOverridePolicy and ClusterValidatePolicy of
 /// policy.kcloudlabs.io/v1alpha1.
 ///
 ///   windlass policy check -f policies/
 ///   windlass policy apply --policy policy.yaml --object pod.yaml
 ///   windlass policy explain --policy policies/ --object pod.yaml --operation DELETE
 ///   windlass policy test policies/
+///   windlass policy disarm
 ///
 /// Exits 0 where policies are good, allow the object, or pass their cases; 1 where not; 2 where that cannot be told, since a file or
 /// an argument is wrong.
@@ -41,6 +43,7 @@ enum Command {
     Apply(apply::Args),
     Explain(explain::Args),
     Test(test::Args),
+    Disarm(disarm::Args),
 }
 
 /// The exit code where a file or an argument is wrong; clap has the same.
@@ -55,14 +58,15 @@ impl Args {
     ///
     /// When it stops halfway; what is wrong with files and policies is told, and in the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let command = self.command;
+        let work: Box<dyn FnOnce() -> anyhow::Result<bool> + Send> = match self.command {
+            Command::Check(args) => Box::new(move || args.run()),
+            Command::Apply(args) => Box::new(move || args.run()),
+            Command::Explain(args) => Box::new(move || args.run()),
+            Command::Test(args) => Box::new(move || args.run()),
+            Command::Disarm(args) => return args.run().await,
+        };
         // Files are read, and programs run for a while.
-        let done = tokio::task::spawn_blocking(move || match command {
-            Command::Check(args) => args.run(),
-            Command::Apply(args) => args.run(),
-            Command::Explain(args) => args.run(),
-            Command::Test(args) => args.run(),
-        });
+        let done = tokio::task::spawn_blocking(work);
         match done.await.context("running the command")? {
             Ok(true) => Ok(ExitCode::SUCCESS),
             Ok(false) => Ok(ExitCode::FAILURE),

@@ -56,6 +56,7 @@ mod ownership;
 pub mod policies;
 mod policies_at_night;
 mod policies_cold_start;
+mod policies_disarming;
 mod policies_hostile;
 mod policy_references;
 mod policy_reports;
@@ -344,6 +345,7 @@ scenarios! {
     interpreters::an_interpreter_is_called_while_its_certificates_rotate,
     runtime_hooks::an_extension_is_called_while_its_slow_replicas_die_amid_rotations,
     policies::a_policy_that_always_fails_is_taken_out_until_it_succeeds,
+    policies_disarming::policies_are_disarmed_before_what_answers_for_them_goes,
     policies::no_write_fails_while_what_serves_policies_restarts_and_rotates,
     policies_at_night::no_write_fails_while_policies_come_and_go_in_numbers,
     policies_hostile::hostile_policies_hold_up_no_writes_of_others_and_take_no_memory_without_end,

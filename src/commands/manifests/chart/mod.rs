@@ -1,5 +1,6 @@
 //! The Helm chart: the manifests, with values in the place of what users change.
 
+mod disarming;
 mod part;
 mod template;
 mod values;
@@ -14,6 +15,12 @@ use super::{
     document::{Document, NAME},
     ui,
 };
+
+/// What is run before policies are turned off.
+pub(super) fn policies_disarming() -> Vec<Document> {
+    let documents = disarming::documents().into_iter();
+    documents.map(|(document, _)| document).collect()
+}
 
 /// A file of the chart.
 #[derive(Debug)]
@@ -51,6 +58,7 @@ pub(super) fn files(manifests: impl Iterator<Item = ManifestFile>) -> anyhow::Re
     for part in parts(manifests) {
         files.push(file(&format!("templates/{}", part.name), part.text()?));
     }
+    files.push(file("templates/policies-disarming.yaml", disarming::text()?));
     Ok(files)
 }
 
@@ -58,11 +66,6 @@ pub(super) fn files(manifests: impl Iterator<Item = ManifestFile>) -> anyhow::Re
 const NOTES: &str = r#"Windlass runs in the namespace {{ .Release.Namespace }}.
 Its pods run with the Pod Security Standard "restricted": to have it enforced,
   kubectl label namespace {{ .Release.Namespace }} pod-security.kubernetes.io/enforce=restricted
-{{- if .Values.policies.enabled }}
-Before you uninstall it or turn policies off, have no write wait for their answer any more:
-  kubectl annotate service windlass-policies -n {{ .Release.Namespace }} windlass.dev/disarmed=true
-  kubectl wait --for=delete mutatingwebhookconfiguration/windlass-policies validatingwebhookconfiguration/windlass-policies
-{{- end }}
 helm uninstall keeps the CustomResourceDefinitions, and so all certificates, their keys and their Secrets.
 "#;
 
@@ -111,13 +114,9 @@ fn fill_in(deployment: &mut Value, template: &mut Template) {
     let role = role(deployment);
     deployment["spec"]["replicas"] = template.scalar("{{ .Values.replicas }}");
     let pod = &mut deployment["spec"]["template"]["spec"];
-    for field in ["imagePullSecrets", "nodeSelector", "tolerations", "affinity"] {
-        pod[field] = template.field(field);
-    }
+    fill_in_pod(pod, template);
     extend(&mut pod["volumes"], &format!("{role}.volumes"), template);
     let container = &mut pod["containers"][0];
-    container["image"] = template.scalar(IMAGE);
-    container["imagePullPolicy"] = template.field("image.pullPolicy");
     container["resources"] = template.field("resources");
     extend(
         &mut container["volumeMounts"],
@@ -125,6 +124,16 @@ fn fill_in(deployment: &mut Value, template: &mut Template) {
         template,
     );
     extend(&mut container["args"], &format!("{role}.extraArgs"), template);
+}
+
+/// Where its image is from, and on which nodes it runs.
+fn fill_in_pod(pod: &mut Value, template: &mut Template) {
+    for field in ["imagePullSecrets", "nodeSelector", "tolerations", "affinity"] {
+        pod[field] = template.field(field);
+    }
+    let container = &mut pod["containers"][0];
+    container["image"] = template.scalar(IMAGE);
+    container["imagePullPolicy"] = template.field("image.pullPolicy");
 }
 
 /// Has a list that there is end in what the value called `name` has; elsewhere that is the list.

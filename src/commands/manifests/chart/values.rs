@@ -40,7 +40,7 @@ pub(super) fn schema() -> Value {
                 true,
             ),
             "policies": controllers(
-                "The server of policies. Before it is turned off, annotate its Service with windlass.dev/disarmed=true.",
+                "The server of policies. Before it is turned off, a Job of Helm takes its webhooks away.",
                 false,
             ),
             "ui": controllers("The page of windlass report at /ui, for those who have the ClusterRole windlass-ui-viewer.", false),

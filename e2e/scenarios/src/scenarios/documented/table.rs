@@ -104,7 +104,7 @@ pub(super) const RUN: [Typed; 46] = [
 ];
 
 /// What runs until it is stopped, or takes what is not here.
-pub(super) const ELSEWHERE: [TypedElsewhere; 9] = [
+pub(super) const ELSEWHERE: [TypedElsewhere; 10] = [
     TypedElsewhere {
         line: "windlass install ./my-operator --namespace my-operator-system --adopt-from helm/my-operator",
         file: "e2e/scenarios/src/scenarios/arrivals/steps.rs",
@@ -139,6 +139,11 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 9] = [
         line: "windlass run --remote-kubeconfig-secret karmada-system/karmada-kubeconfig",
         file: "e2e/scenarios/src/scenarios/remote/second_cluster.rs",
         mark: "--remote-kubeconfig-secret",
+    },
+    TypedElsewhere {
+        line: "windlass policy disarm",
+        file: "e2e/scenarios/src/scenarios/policies_disarming.rs",
+        mark: "\"disarm\"",
     },
     TypedElsewhere {
         line: "windlass rollback",
