@@ -35,7 +35,7 @@ pub fn own_definition(
     // The other way round: what this program does not know of.
     let place = older(live, expected)?;
     let message = format!(
-        "has {place}, which this program does not know: Windlass is of a newer version there; use its program"
+        "has {place}, which this program does not know: Windlass is of another version there; use the program of that version"
     );
     Some(check.warning(key, message))
 }
@@ -77,6 +77,7 @@ fn lack(wanted: &Value, live: Option<&Value>, place: &str) -> Option<String> {
         (wanted, Some(live)) if wanted == live => None,
         (Value::Null | Value::Bool(false), None) => None,
         (Value::Array(items), None) if items.is_empty() => None,
+        (Value::Object(fields), None) if fields.is_empty() => None,
         _ => said(),
     }
 }
@@ -168,7 +169,7 @@ mod tests {
         assert!(message.contains("v1.properties.b is missing"), "{message}");
         let (severity, message) = judged(&older, &ours).unwrap();
         assert_eq!(severity, DoctorSeverity::Warning);
-        assert!(message.contains("newer"), "{message}");
+        assert!(message.contains("another version"), "{message}");
         let mut fewer = ours.clone();
         fewer["properties"]["b"]["items"]["enum"] = json!(["x"]);
         assert!(

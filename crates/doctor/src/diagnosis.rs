@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use windlass_object::text::shortened;
 
-use crate::finding::{DoctorFinding, DoctorSeverity};
+use crate::{
+    check::CheckGroup,
+    finding::{DoctorFinding, DoctorSeverity},
+};
 
 /// What there is to say of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -16,24 +20,30 @@ pub struct Diagnosis {
     pub warnings: usize,
     /// The worst first, then by what they are about.
     pub findings: Vec<DoctorFinding>,
-    /// How many more there are of reasons of which there are too many to show, by severity and reason.
+    /// What is not shown, since there is too much of its kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutFindings>,
 }
 
-/// What is not shown of one kind.
+/// What is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutFindings {
-    /// How much they matter.
+    /// How much it matters.
     pub severity: DoctorSeverity,
-    /// Their reason.
-    pub reason: String,
-    /// How many.
+    /// What it is about.
+    pub group: CheckGroup,
+    /// How many findings.
     pub count: usize,
 }
 
 /// The most findings of one severity and reason that are shown.
 const MOST: usize = 25;
+
+/// The most of one severity and group: strangers may make up reasons.
+const MOST_OF_GROUP: usize = 200;
+
+/// The longest message and subject, in bytes: strangers write some.
+const LONGEST: usize = 1500;
 
 // === impl Diagnosis ===
 
@@ -54,27 +64,36 @@ impl Diagnosis {
             of_it.count()
         };
         let (errors, warnings) = (count(DoctorSeverity::Error), count(DoctorSeverity::Warning));
-        let mut counts = BTreeMap::<(DoctorSeverity, String), usize>::new();
-        findings.retain(|finding| {
-            let count = counts
-                .entry((finding.severity, finding.reason.clone()))
-                .or_default();
-            *count += 1;
-            *count <= MOST
-        });
-        let left_out = counts.into_iter().filter(|(_, count)| *count > MOST);
-        Self {
+        let mut shown = Self {
             errors,
             warnings,
-            findings,
-            left_out: left_out
-                .map(|((severity, reason), count)| LeftOutFindings {
-                    severity,
-                    reason,
-                    count: count - MOST,
-                })
-                .collect(),
+            ..Self::default()
+        };
+        let mut of_reason = BTreeMap::<(DoctorSeverity, String), usize>::new();
+        let mut of_group = BTreeMap::<(DoctorSeverity, CheckGroup), (usize, usize)>::new();
+        for mut finding in findings {
+            let DoctorFinding { severity, group, .. } = finding;
+            let (kept, left_out) = of_group.entry((severity, group)).or_default();
+            let same = of_reason.entry((severity, finding.reason.clone())).or_default();
+            if *same == MOST || *kept == MOST_OF_GROUP {
+                *left_out += 1;
+                continue;
+            }
+            *same += 1;
+            *kept += 1;
+            finding.message = shortened(finding.message, LONGEST);
+            finding.subject = shortened(finding.subject, LONGEST);
+            shown.findings.push(finding);
         }
+        let left_out = of_group.into_iter().filter(|(_, (_, count))| *count > 0);
+        shown.left_out = left_out
+            .map(|((severity, group), (_, count))| LeftOutFindings {
+                severity,
+                group,
+                count,
+            })
+            .collect();
+        shown
     }
 }
 
@@ -124,5 +143,17 @@ mod tests {
         assert_eq!(diagnosis.errors, 1001);
         assert_eq!(diagnosis.findings.len(), MOST + 1);
         assert_eq!(diagnosis.left_out[0].count, 1000 - MOST);
+        let mut strange: Vec<_> = (0..1000)
+            .map(|number| DoctorCheck::ReportedProblem.warning(number, "x".repeat(LONGEST * 2)))
+            .collect();
+        for (number, finding) in strange.iter_mut().enumerate() {
+            finding.reason = number.to_string();
+        }
+        let diagnosis = Diagnosis::new(strange);
+        assert_eq!(
+            (diagnosis.findings.len(), diagnosis.left_out.len()),
+            (MOST_OF_GROUP, 1)
+        );
+        assert!(diagnosis.findings[0].message.len() < LONGEST + 4);
     }
 }

@@ -31,7 +31,6 @@ fn asks_windlass(target: &Value) -> bool {
 /// Whether Windlass has installed an object, or brings it along.
 fn is_of_windlass(target: &Value) -> bool {
     object::text(target, "/spec/group") == Some(names::GROUP)
-        || object::label(target, names::BUNDLE_DEPLOYMENT).is_some()
         || object::label(target, "app.kubernetes.io/name").is_some_and(|name| name.starts_with("windlass"))
 }
 
@@ -49,7 +48,7 @@ pub fn two_injectors(target: &Value, at_work: &CaInjectors) -> Option<DoctorFind
         false => "is of Windlass, and asks",
     };
     let check = DoctorCheck::TwoInjectors;
-    Some(match at_work.contains(&injector) {
+    Some(match at_work.contains(&injector) && asks_windlass(target) {
         true => check.error(
             key,
             format!(
@@ -115,7 +114,7 @@ mod tests {
         for (annotations, group, at_work, expected) in [
             (json!({theirs: "a/b"}), "example.com", true, None),
             (json!({theirs: "a/b"}), "windlass.dev", false, Some(Warning)),
-            (json!({theirs: "a/b"}), "windlass.dev", true, Some(Error)),
+            (json!({theirs: "a/b"}), "windlass.dev", true, Some(Warning)),
             (
                 json!({theirs: "a/b", names::INJECT_CA_FROM: "a/c"}),
                 "example.com",

@@ -32,6 +32,7 @@ impl Examination<'_> {
         for (crd, kind, count) in listed {
             match count {
                 Ok(count) => *converted.entry(crd).or_default() += count,
+                Err(error @ RequestError::UnknownKind { .. }) => self.cannot_list(kind, &error).await,
                 Err(error) if error.is_forbidden() => self.cannot_list(kind, &error).await,
                 Err(error) => {
                     let version = kind.group_version().1;

@@ -42,6 +42,10 @@ impl<'a> Examination<'a> {
         let callers = self.callers(&installation).await;
         self.conversions(&callers).await;
         self.nights(&callers).await;
+        if !installation.has_leader {
+            let message = "what Windlass sees of endpoints and their certificates: nobody leads, so nobody has looked lately";
+            self.note([DoctorCheck::NotLookedAt.info("The operator's seat", message)]);
+        }
         let clock = api_server_clock(self.clock.ahead());
         self.note([clock]);
         self.note([DoctorCheck::NotLookedAt.info(

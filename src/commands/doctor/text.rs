@@ -9,9 +9,6 @@ const SCREEN: usize = 120;
 /// What stands before what follows on the first line of a finding.
 const INDENT: &str = "         ";
 
-/// The longest message, in bytes: strangers write some.
-const LONGEST: usize = 1500;
-
 /// The diagnosis of a cluster of that version of Kubernetes; whether anything can be granted that is missing.
 pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool) -> String {
     let mut text = String::new();
@@ -29,22 +26,17 @@ pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool)
             subject,
             message,
         } = finding;
-        let message = shortened(message.clone(), LONGEST);
         text += &format!(
             "{severity:8} {}\n",
             OneLine(&format!("{subject}: {reason} ({group})"))
         );
-        for line in wrapped(&OneLine(&message).to_string(), SCREEN - INDENT.len()) {
+        for line in wrapped(&OneLine(message).to_string(), SCREEN - INDENT.len()) {
             text += &format!("{INDENT}{line}\n");
         }
     }
     for more in left_out {
-        text += &format!(
-            "{:8} and {} more of {}\n",
-            more.severity,
-            more.count,
-            OneLine(&more.reason)
-        );
+        let (severity, count, group) = (more.severity, more.count, more.group);
+        text += &format!("{severity:8} and {count} more about {group}\n");
     }
     if lacks_rights {
         text += "\nwindlass doctor --missing-rights prints what gives the rights that are missing.\n";
