@@ -1,7 +1,7 @@
 //! Requests of which nothing comes but the answer (KEP-576).
 
-use kube::api::PostParams;
-use serde_json::Value;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use windlass_object::ObjectKey;
 
 use crate::requests::{Cluster, RequestError};
@@ -23,5 +23,21 @@ impl Cluster {
         };
         let request = requests.create(&params, object.to_string().into_bytes());
         self.send("try to create", &key, request).await
+    }
+
+    /// What the API server would answer if an object were updated with nothing changed: webhooks are asked all the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; and whatever a webhook objects.
+    pub async fn try_update(&self, key: &ObjectKey, manager: &str) -> Result<Value, RequestError> {
+        let requests = self.requests_for(key).await?;
+        let params = PatchParams {
+            dry_run: true,
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let request = requests.patch(&key.name, &params, &Patch::Merge(json!({})));
+        self.send("try to update", key, request).await
     }
 }

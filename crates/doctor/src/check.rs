@@ -77,6 +77,7 @@ checks! {
     TrustEnded in Reachability: "a CA in that caBundle is still valid";
     TrustEndsSoon in Reachability: "a CA in that caBundle is valid for another week";
     ConversionFails in Reachability: "the API server can list an object of each CustomResourceDefinition that is converted, in each version: a real call of its webhook, where an object is stored";
+    WebhookFails in Reachability: "with --call-webhooks: the admission webhooks of custom resources answer the API server, when it tries to update one of each kind in a dry run";
     ApiServiceUnavailable in Reachability: "the API server reaches the servers behind its APIServices, as it says itself";
     EgressRestricted in Reachability: "no NetworkPolicy keeps the pods of Windlass from connecting to the webhook servers that they look at";
 

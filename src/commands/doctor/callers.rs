@@ -21,6 +21,7 @@ use windlass_report::ReportedTarget;
 use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{
+    admission::{AskedResource, asked, served},
     examination::Examination,
     versions::{Installation, facts},
 };
@@ -30,6 +31,10 @@ use super::{
 pub(super) struct Callers {
     /// CustomResourceDefinitions that are converted by a server that is there: one kind for each version that is served.
     pub(super) converted: BTreeMap<ObjectKey, Vec<Kind>>,
+    /// The resources about whose updates webhooks are asked.
+    pub(super) asked: BTreeSet<AskedResource>,
+    /// The kinds of custom resources.
+    pub(super) served: BTreeMap<AskedResource, Kind>,
     /// The namespaces of Services that are called.
     pub(super) namespaces: BTreeSet<String>,
     /// What asks Windlass for a CA bundle.
@@ -44,6 +49,8 @@ struct SeenCaller {
     /// A kind for each version that is served, where it is converted by a webhook.
     versions: Vec<Kind>,
     target: Option<ReportedTarget>,
+    asked: BTreeSet<AskedResource>,
+    served: Option<(AskedResource, Kind)>,
 }
 
 /// A Service and its port, by namespace and name.
@@ -99,6 +106,8 @@ impl Examination<'_> {
                 callers.converted.insert(caller.key, caller.versions);
             }
             callers.targets.extend(caller.target);
+            callers.asked.extend(caller.asked);
+            callers.served.extend(caller.served);
         }
         self.note((answered > 0).then(|| calls_are_answered(answered)));
         callers
@@ -262,6 +271,8 @@ impl SeenCaller {
             findings,
             versions,
             target: ReportedTarget::read(object, kind),
+            asked: asked(object),
+            served: served(object),
         })
     }
 }

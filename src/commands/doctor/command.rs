@@ -32,6 +32,11 @@ pub(in crate::commands) struct Args {
     #[arg(long, conflicts_with = "output")]
     missing_rights: bool,
 
+    /// Have the API server call the admission webhooks of custom resources: it tries to update an object of each kind that they name,
+    /// in a dry run, with nothing changed.
+    #[arg(long)]
+    call_webhooks: bool,
+
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -82,7 +87,7 @@ impl Args {
         // Whoever does not even say its version is not reached.
         let kubernetes = cluster.kube_version().await.map_err(explained)?;
         let mut examination = Examination::new(&cluster, &clock, &self.operator.operator_namespace);
-        examination.examine(&kubernetes).await?;
+        examination.examine(&kubernetes, self.call_webhooks).await?;
         let (diagnosis, grants) = examination.into_diagnosis();
         if self.missing_rights {
             let documents: anyhow::Result<Vec<_>> = grants.iter().map(yaml::document).collect();

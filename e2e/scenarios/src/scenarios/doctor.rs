@@ -44,6 +44,10 @@ pub(super) async fn the_doctor_finds_what_would_go_wrong(cluster: &TestCluster) 
         healthy.has("info", reason, "")?;
     }
 
+    let called = Looked::with(&cluster.command, &["--call-webhooks"]).await?;
+    called.says_no_error()?;
+    called.has("info", "WebhookFails", "")?;
+
     webhooks_of_others(cluster).await?;
     contested_and_stale_definitions(cluster).await?;
     a_weak_account_is_told_what_it_lacks(cluster).await?;
@@ -60,7 +64,7 @@ async fn webhooks_of_others(cluster: &TestCluster) -> anyhow::Result<()> {
         json!({"metadata": {"name": name}, "webhooks": [{
             "name": format!("{name}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": {"service": {"namespace": OTHERS, "name": service}, "caBundle": bundle},
-            "rules": [{"apiGroups": ["nobody.example.com"], "apiVersions": ["v1"], "resources": ["*"], "operations": ["CREATE"]}],
+            "rules": [{"apiGroups": [sample::GROUP], "apiVersions": ["*"], "resources": ["widgets"], "operations": ["UPDATE"]}],
         }]})
     };
     let service = json!({"metadata": {"name": "hook"}, "spec": {
@@ -81,6 +85,8 @@ async fn webhooks_of_others(cluster: &TestCluster) -> anyhow::Result<()> {
     let orphan = "ValidatingWebhookConfiguration orphan";
     looked.has("error", "ServiceNotFound", orphan)?;
     looked.has("error", "NothingTrusted", orphan)?;
+    let called = Looked::with(&cluster.command, &["--call-webhooks"]).await?;
+    called.has("error", "WebhookFails", "Webhooks of Widget")?;
     // As people see it: the worst first.
     let output = cluster.command.run(&["doctor"], |_| {}).await?;
     anyhow::ensure!(
@@ -215,7 +221,12 @@ struct Looked {
 
 impl Looked {
     async fn at(command: &Command) -> anyhow::Result<Self> {
-        let output = command.run(&["doctor", "-o", "json"], |_| {}).await?;
+        Self::with(command, &[]).await
+    }
+
+    async fn with(command: &Command, arguments: &[&str]) -> anyhow::Result<Self> {
+        let arguments = [&["doctor", "-o", "json"], arguments].concat();
+        let output = command.run(&arguments, |_| {}).await?;
         let found = serde_json::from_str(&output.stdout)
             .with_context(|| format!("{}{}", output.stdout, output.stderr))?;
         Ok(Self {
