@@ -2,7 +2,7 @@
 
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass_object::ObjectKey;
+use windlass_object::{ObjectKey, names};
 
 use crate::requests::{Cluster, RequestError};
 
@@ -25,7 +25,8 @@ impl Cluster {
         self.send("try to create", &key, request).await
     }
 
-    /// What the API server would answer if an object were updated with nothing changed: webhooks are asked all the same.
+    /// What the API server would answer if an object were updated so that nothing but an annotation changes. Where nothing at all
+    /// changes, not every API server asks its webhooks.
     ///
     /// # Errors
     ///
@@ -37,7 +38,11 @@ impl Cluster {
             field_manager: Some(manager.to_owned()),
             ..PatchParams::default()
         };
-        let request = requests.patch(&key.name, &params, &Patch::Merge(json!({})));
+        let request = requests.patch(
+            &key.name,
+            &params,
+            &Patch::Merge(json!({"metadata": {"annotations": {names::TRIED: "true"}}})),
+        );
         self.send("try to update", key, request).await
     }
 }

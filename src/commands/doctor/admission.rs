@@ -1,5 +1,4 @@
-//! Admission webhooks, from the seat of the API server: it tries to update an object in a dry run, with nothing changed, and asks
-//! them about that.
+//! Admission webhooks, from the seat of the API server: it tries to annotate an object in a dry run, and asks them about that.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -32,8 +32,8 @@ pub(in crate::commands) struct Args {
     #[arg(long, conflicts_with = "output")]
     missing_rights: bool,
 
-    /// Have the API server call the admission webhooks of custom resources: it tries to update an object of each kind that they name,
-    /// in a dry run, with nothing changed.
+    /// Have the API server call the admission webhooks of custom resources: it tries to annotate an object of each kind that they
+    /// name, in a dry run.
     #[arg(long)]
     call_webhooks: bool,
 
