@@ -2,9 +2,12 @@
 
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass_object::{ObjectKey, names};
+use windlass_object::ObjectKey;
 
 use crate::requests::{Cluster, RequestError};
+
+/// Annotation of an object that is updated in a dry run. It is never stored.
+const TRIED: &str = "windlass.dev/tried";
 
 // === impl Cluster ===
 
@@ -41,7 +44,7 @@ impl Cluster {
         let request = requests.patch(
             &key.name,
             &params,
-            &Patch::Merge(json!({"metadata": {"annotations": {names::TRIED: "true"}}})),
+            &Patch::Merge(json!({"metadata": {"annotations": {TRIED: "true"}}})),
         );
         self.send("try to update", key, request).await
     }

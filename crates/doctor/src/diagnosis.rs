@@ -37,7 +37,7 @@ pub struct LeftOutFindings {
 }
 
 /// The most findings of one severity and reason that are shown.
-const MOST: usize = 25;
+const MOST: usize = 50;
 
 /// The most of one severity and group: strangers may make up reasons.
 const MOST_OF_GROUP: usize = 200;

@@ -46,9 +46,6 @@ pub const CANARY: &str = "windlass.dev/canary";
 /// on the ConfigMaps that it is asked with, which are never stored: which webhook they are for.
 pub const PROBE: &str = "windlass.dev/probe";
 
-/// Annotation of an object in a dry run that tries whether it can be updated. It is never stored.
-pub const TRIED: &str = "windlass.dev/tried";
-
 /// Annotation on an object that stayed behind when its BundleDeployment went (a CustomResourceDefinition with its
 /// objects): the name of that BundleDeployment. Such an object may be taken over, unless another installer has taken it.
 pub const RELEASED_BY: &str = "windlass.dev/released-by";
