@@ -1,6 +1,6 @@
 //! A diagnosis as people read it: nothing is cut off, since messages say what to do.
 
-use windlass_doctor::{Diagnosis, DoctorFinding};
+use windlass_doctor::{Diagnosis, DoctorFinding, DoctorSeverity};
 use windlass_object::text::{OneLine, shortened};
 
 /// How wide a line may be.
@@ -26,10 +26,19 @@ pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool)
             subject,
             message,
         } = finding;
-        text += &format!(
-            "{severity:8} {}\n",
-            OneLine(&format!("{subject}: {reason} ({group})"))
-        );
+        // A check by its name, where all is well, reads like a fault.
+        if *severity == DoctorSeverity::Info {
+            let said = OneLine(&format!("{subject}: {message}")).to_string();
+            for (number, line) in wrapped(&said, SCREEN - INDENT.len()).iter().enumerate() {
+                match number {
+                    0 => text += &format!("{severity:8} {line}\n"),
+                    _ => text += &format!("{INDENT}{line}\n"),
+                }
+            }
+            continue;
+        }
+        let head = format!("{subject}: {reason} ({group})");
+        text += &format!("{severity:8} {}\n", OneLine(&head));
         for line in wrapped(&OneLine(message).to_string(), SCREEN - INDENT.len()) {
             text += &format!("{INDENT}{line}\n");
         }
@@ -43,7 +52,7 @@ pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool)
     }
     let kubernetes = shortened(kubernetes.to_owned(), 64);
     text += &format!(
-        "\nKubernetes {}, windlass {}: {errors} errors, {warnings} warnings\n",
+        "\nKubernetes {}, windlass {}: errors: {errors}, warnings: {warnings}\n",
         OneLine(&kubernetes),
         env!("CARGO_PKG_VERSION")
     );
@@ -85,11 +94,8 @@ mod tests {
         );
         assert!(lines.iter().all(|line| line.chars().count() <= SCREEN), "{text}");
         assert_eq!(text.matches("word").count(), 40);
-        assert!(
-            text.contains("info     API server: KubernetesVersion (versions)\n         fine\n"),
-            "{text}"
-        );
-        assert!(text.ends_with(": 1 errors, 0 warnings\n"), "{text}");
+        assert!(text.contains("\ninfo     API server: fine\n"), "{text}");
+        assert!(text.ends_with(": errors: 1, warnings: 0\n"), "{text}");
         assert_eq!(wrapped("a bb ccc", 4), ["a bb", "ccc"]);
         assert_eq!(wrapped("", 4), [""; 0]);
     }
