@@ -10,8 +10,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::
 use futures::future::LocalBoxFuture;
 
 use super::{
-    adoption, bundle_images, catalog, certs, check, completions, history, hooks, install, interpret, man,
-    manifests, policy, render, report, rollback, rotate, run, status, ui, uninstall,
+    adoption, bundle_images, catalog, certs, check, completions, doctor, history, hooks, install, interpret,
+    man, manifests, policy, render, report, rollback, rotate, run, status, ui, uninstall,
 };
 
 /// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
@@ -36,6 +36,7 @@ enum Command {
     Status(status::Args),
     History(history::Args),
     Report(report::Args),
+    Doctor(doctor::Args),
     Ui(ui::Args),
     Rollback(rollback::Args),
     Certs(certs::Args),
@@ -94,6 +95,7 @@ impl Cli {
                 Command::Status(args) => args.run().await,
                 Command::History(args) => args.run().await,
                 Command::Report(args) => args.run().await,
+                Command::Doctor(args) => args.run().await,
                 Command::Ui(args) => args.run().await,
                 Command::Rollback(args) => args.run().await,
                 Command::Certs(args) => args.run().await,
@@ -159,6 +161,10 @@ mod tests {
             (&["history", "a", "-o", "json"], true),
             (&["report", "a.html"], true),
             (&["report"], false),
+            (&["doctor", "-o", "json"], true),
+            (&["doctor", "--missing-rights"], true),
+            (&["doctor", "--missing-rights", "-o", "json"], false),
+            (&["doctor", "--checks", "-o", "json"], false),
             (&["ui", "--cert-dir", "/tls"], true),
             (&["ui"], false),
             (&["rollback", "a"], true),

@@ -12,6 +12,7 @@ mod cli;
 mod cluster;
 mod completions;
 pub mod connect;
+mod doctor;
 mod documents;
 mod follow;
 mod history;

@@ -37,3 +37,29 @@ fn the_rules_are_those_of_the_program() {
 fn the_fields_of_the_api_are_those_of_its_schemas() {
     hold("docs/api.md", &api::reference());
 }
+
+/// Holds what stands between two marks of a page against what it is made from, or writes it.
+fn hold_part(path: &str, mark: &str, made: &str) {
+    let page = Page::read(path.into()).text;
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->\n"));
+    let (before, rest) = page.split_once(&begin).unwrap();
+    let (_, after) = rest.split_once(&end).unwrap();
+    hold(path, &format!("{before}{begin}{made}{end}{after}"));
+}
+
+#[test]
+fn the_checks_of_the_doctor_are_those_of_the_program() {
+    let printed = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["doctor", "--checks"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let mut made = "\n| reason | about | what should be, or what is said |\n|---|---|---|\n".to_owned();
+    for line in printed.lines() {
+        let (check, says) = line.split_once("): ").unwrap();
+        let (name, group) = check.split_once(" (").unwrap();
+        made.push_str(&format!("| `{name}` | {group} | {} |\n", api::cell(says)));
+    }
+    made.push('\n');
+    hold_part("docs/doctor.md", "checks", &made);
+}

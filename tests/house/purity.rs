@@ -12,6 +12,7 @@ const PURE: &[&str] = &[
     "object",
     "bundle",
     "crd",
+    "doctor",
     "trust",
     "catalog",
     "interpreter",

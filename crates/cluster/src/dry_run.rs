@@ -1,10 +1,13 @@
 //! Requests of which nothing comes but the answer (KEP-576).
 
-use kube::api::PostParams;
-use serde_json::Value;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use windlass_object::ObjectKey;
 
 use crate::requests::{Cluster, RequestError};
+
+/// Annotation of an object that is updated in a dry run. It is never stored.
+const TRIED: &str = "windlass.dev/tried";
 
 // === impl Cluster ===
 
@@ -23,5 +26,26 @@ impl Cluster {
         };
         let request = requests.create(&params, object.to_string().into_bytes());
         self.send("try to create", &key, request).await
+    }
+
+    /// What the API server would answer if an object were updated so that nothing but an annotation changes. Where nothing at all
+    /// changes, not every API server asks its webhooks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::read`]; and whatever a webhook objects.
+    pub async fn try_update(&self, key: &ObjectKey, manager: &str) -> Result<Value, RequestError> {
+        let requests = self.requests_for(key).await?;
+        let params = PatchParams {
+            dry_run: true,
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let request = requests.patch(
+            &key.name,
+            &params,
+            &Patch::Merge(json!({"metadata": {"annotations": {TRIED: "true"}}})),
+        );
+        self.send("try to update", key, request).await
     }
 }

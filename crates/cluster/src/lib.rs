@@ -1,6 +1,7 @@
 //! The shell around Kubernetes: watches that feed an index, apply and patch execution, leader election, events, the
 //! clock.
 
+mod access;
 mod acting;
 mod api_server_clock;
 pub mod apply;

@@ -148,6 +148,24 @@ impl RequestError {
         status.code == 422 && words.iter().any(|word| status.message.contains(word))
     }
 
+    /// An admission webhook could not be called, or did not answer as one.
+    pub fn is_failed_webhook(&self) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        // `ErrCallingWebhook` of kube-apiserver.
+        status.message.contains("failed calling webhook ")
+    }
+
+    /// An admission webhook, or a policy, has looked at it and says no.
+    pub fn is_denied_by_webhook(&self) -> bool {
+        let Self::Refused { status, .. } = self else {
+            return false;
+        };
+        // `webhookerrors.ToStatusErr` of kube-apiserver.
+        status.message.contains("admission webhook ") && status.message.contains(" denied the request")
+    }
+
     /// An admission webhook cannot be asked in a dry run: it may have side effects.
     pub fn is_dry_run_unsupported(&self) -> bool {
         let Self::Refused { status, .. } = self else {

@@ -13,7 +13,7 @@ pub(super) struct Document {
 pub(super) const NAMESPACE: &str = "windlass-system";
 
 /// The name of everything else.
-pub(super) const NAME: &str = "windlass";
+pub(in crate::commands) const NAME: &str = "windlass";
 
 // === impl Document ===
 

@@ -20,4 +20,6 @@ pub use command::{
     policies_disarming_objects, policies_objects, policies_of_extension_configs, ui_objects,
 };
 pub use deployment::image;
+pub(super) use document::NAME;
 pub use monitoring::{dashboard, rule_groups};
+pub(super) use ui::NAME as UI_NAME;

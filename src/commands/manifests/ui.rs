@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The name of everything in them.
-pub(super) const NAME: &str = "windlass-ui";
+pub(in crate::commands) const NAME: &str = "windlass-ui";
 
 /// The Secret with the certificate that is served.
 const SECRET: &str = "windlass-ui-cert";

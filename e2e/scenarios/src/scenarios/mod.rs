@@ -21,6 +21,7 @@ mod crash;
 mod crd_upgrade;
 mod discovery;
 mod disruption;
+mod doctor;
 mod documented;
 mod drift;
 mod dry_run;
@@ -164,6 +165,7 @@ scenarios! {
     commands::the_command_installs_nothing_of_a_broken_bundle,
     commands::the_command_ends_when_the_operator_refuses,
     commands::programs_follow_commands_by_their_events,
+    doctor::the_doctor_finds_what_would_go_wrong,
     documented::every_documented_command_runs,
     documented::every_documented_object_is_taken needs AdmissionPolicies,
     documented::documented_policies_refuse_what_they_say needs Impersonation,

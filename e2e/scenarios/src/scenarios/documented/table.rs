@@ -46,7 +46,7 @@ pub(super) const SERVER: Typed = Typed {
 };
 
 /// What is run, in this order.
-pub(super) const RUN: [Typed; 46] = [
+pub(super) const RUN: [Typed; 47] = [
     typed("windlass manifests"),
     typed("windlass man --output-dir /usr/local/share/man/man1"),
     typed("windlass completions bash"),
@@ -82,6 +82,7 @@ pub(super) const RUN: [Typed; 46] = [
         "windlass install registry.example.com/team/my-operator-bundle:v1 --namespace my-operator-system --pull-secret registry-example",
     ),
     typed("windlass status"),
+    typed("windlass doctor"),
     typed("windlass rotate my-operator-system/my-operator-service-cert --wait"),
     typed("windlass rotate my-operator-system/my-operator-service-cert --ca --wait"),
     typed("windlass report windlass.html"),
@@ -154,6 +155,11 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 10] = [
     TypedElsewhere {
         line: "windlass status sample --missing-rights",
         file: "e2e/scenarios/src/scenarios/tenancy.rs",
+        mark: "\"--missing-rights\"",
+    },
+    TypedElsewhere {
+        line: "windlass doctor --missing-rights",
+        file: "e2e/scenarios/src/scenarios/doctor.rs",
         mark: "\"--missing-rights\"",
     },
 ];

@@ -1,0 +1,113 @@
+//! Whose clock shows what.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    check::DoctorCheck,
+    finding::{DoctorFinding, DoctorSeverity},
+};
+
+/// By how much clocks may differ: what a second in a header and a slow answer make of equal ones, and some.
+pub(crate) const SKEW: SignedDuration = SignedDuration::from_secs(10);
+
+/// For how long a node may be silent that is Ready: its controller waits for 40 s.
+const SILENCE: SignedDuration = SignedDuration::from_secs(90);
+
+/// A duration without a sign, in seconds.
+pub(crate) fn says(duration: SignedDuration) -> String {
+    format!("{} s", duration.abs().as_secs())
+}
+
+/// Judges by how much this machine's clock is ahead of the API server's; `None` where no answer said a time.
+pub fn api_server_clock(ahead: Option<SignedDuration>) -> DoctorFinding {
+    let (check, subject) = (DoctorCheck::ClockSkew, "API server");
+    let Some(ahead) = ahead else {
+        let message = "its clock: no answer had a Date, or all took longer than 2 s";
+        return DoctorCheck::NotLookedAt.warning(subject, message);
+    };
+    if ahead.abs() <= SKEW {
+        return check.info(subject, "its clock agrees with that of this machine");
+    }
+    let side = if ahead.is_negative() { "behind" } else { "ahead of" };
+    let message = format!(
+        "the clock of this machine is {} {side} its own: set the one that is wrong; certificates are judged by the API server's",
+        says(ahead)
+    );
+    check.warning(subject, message)
+}
+
+/// Judges the clocks of nodes by when they renewed their Leases; only those in `ready` must have. `now` is the API server's time.
+pub fn node_clocks(
+    leases: &[(String, Timestamp)],
+    ready: &BTreeSet<String>,
+    now: Timestamp,
+) -> Vec<DoctorFinding> {
+    let check = DoctorCheck::NodeClock;
+    let mut findings: Vec<_> = leases
+        .iter()
+        .filter_map(|(node, renewed)| {
+            let ahead = renewed.duration_since(now);
+            let message = if ahead > SKEW {
+                format!(
+                    "has renewed its Lease {} in the future: set its clock; pods on it take new certificates for old ones",
+                    says(ahead)
+                )
+            } else if -ahead > SILENCE && ready.contains(node) {
+                format!(
+                    "is Ready, and its Lease was renewed {} ago: its clock is behind, or its kubelet has just stopped",
+                    says(ahead)
+                )
+            } else {
+                return None;
+            };
+            Some(check.found(DoctorSeverity::Warning, format!("Node {node}"), message))
+        })
+        .collect();
+    if findings.is_empty() && !leases.is_empty() {
+        let message = format!("the clocks of {} agree with that of the API server", leases.len());
+        findings.push(check.info("Nodes", message));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_may_be_off_by_what_a_slow_answer_makes_of_it() {
+        for (ahead, expected) in [
+            (Some(0), DoctorSeverity::Info),
+            (Some(10), DoctorSeverity::Info),
+            (Some(11), DoctorSeverity::Warning),
+            (Some(-4000), DoctorSeverity::Warning),
+            (None, DoctorSeverity::Warning),
+        ] {
+            let finding = api_server_clock(ahead.map(SignedDuration::from_secs));
+            assert_eq!(finding.severity, expected, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_judged_by_their_leases_and_those_that_are_not_ready_may_be_silent() {
+        let now: Timestamp = "2026-11-27T03:00:00Z".parse().unwrap();
+        let lease = |node: &str, seconds_ago| (node.to_owned(), now - SignedDuration::from_secs(seconds_ago));
+        let leases = [
+            lease("fine", 5),
+            lease("future", -60),
+            lease("late", 600),
+            lease("gone", 600),
+        ];
+        let ready = ["fine", "future", "late"].map(str::to_owned).into();
+        let found: Vec<_> = node_clocks(&leases, &ready, now)
+            .into_iter()
+            .map(|finding| finding.subject)
+            .collect();
+        assert_eq!(found, ["Node future", "Node late"]);
+        let fine = node_clocks(&leases[..1], &ready, now);
+        assert_eq!(fine[0].severity, DoctorSeverity::Info);
+        assert!(node_clocks(&[], &ready, now).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! All findings in order, and not too many of one kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use windlass_object::text::shortened;
+
+use crate::{
+    check::CheckGroup,
+    finding::{DoctorFinding, DoctorSeverity},
+};
+
+/// What there is to say of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnosis {
+    /// How many errors were found, shown or not.
+    pub errors: usize,
+    /// How many warnings were found, shown or not.
+    pub warnings: usize,
+    /// The worst first, then by what they are about.
+    pub findings: Vec<DoctorFinding>,
+    /// What is not shown, since there is too much of its kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutFindings>,
+}
+
+/// What is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOutFindings {
+    /// How much it matters.
+    pub severity: DoctorSeverity,
+    /// What it is about.
+    pub group: CheckGroup,
+    /// How many findings.
+    pub count: usize,
+}
+
+/// The most findings of one severity and reason that are shown.
+const MOST: usize = 50;
+
+/// The most of one severity and group: strangers may make up reasons.
+const MOST_OF_GROUP: usize = 200;
+
+/// The longest message and subject, in bytes: strangers write some.
+const LONGEST: usize = 1500;
+
+// === impl Diagnosis ===
+
+impl Diagnosis {
+    /// Puts findings in order. What is said twice of one object for one reason is said once.
+    pub fn new(findings: impl IntoIterator<Item = DoctorFinding>) -> Self {
+        let mut findings: Vec<_> = findings.into_iter().collect();
+        // Stable: what came first is said.
+        findings.sort_by(|one, other| key(one).cmp(&key(other)));
+        let mut said = BTreeSet::new();
+        findings.retain(|finding| {
+            let is_repeated = finding.severity != DoctorSeverity::Info
+                && !said.insert((finding.reason.clone(), finding.subject.clone()));
+            !is_repeated
+        });
+        let count = |severity| {
+            let of_it = findings.iter().filter(|finding| finding.severity == severity);
+            of_it.count()
+        };
+        let (errors, warnings) = (count(DoctorSeverity::Error), count(DoctorSeverity::Warning));
+        let mut shown = Self {
+            errors,
+            warnings,
+            ..Self::default()
+        };
+        let mut of_reason = BTreeMap::<(DoctorSeverity, String), usize>::new();
+        let mut of_group = BTreeMap::<(DoctorSeverity, CheckGroup), (usize, usize)>::new();
+        for mut finding in findings {
+            let DoctorFinding { severity, group, .. } = finding;
+            let (kept, left_out) = of_group.entry((severity, group)).or_default();
+            let same = of_reason.entry((severity, finding.reason.clone())).or_default();
+            if *same == MOST || *kept == MOST_OF_GROUP {
+                *left_out += 1;
+                continue;
+            }
+            *same += 1;
+            *kept += 1;
+            finding.message = shortened(finding.message, LONGEST);
+            finding.subject = shortened(finding.subject, LONGEST);
+            shown.findings.push(finding);
+        }
+        let left_out = of_group.into_iter().filter(|(_, (_, count))| *count > 0);
+        shown.left_out = left_out
+            .map(|((severity, group), (_, count))| LeftOutFindings {
+                severity,
+                group,
+                count,
+            })
+            .collect();
+        shown
+    }
+}
+
+fn key(finding: &DoctorFinding) -> impl Ord + '_ {
+    let DoctorFinding {
+        severity,
+        group,
+        reason,
+        subject,
+        ..
+    } = finding;
+    (severity, group, reason, subject)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::DoctorCheck;
+
+    #[test]
+    fn the_worst_comes_first_and_is_said_once() {
+        let diagnosis = Diagnosis::new([
+            DoctorCheck::KubernetesVersion.info("a", ""),
+            DoctorCheck::NoReadyEndpoint.warning("b", ""),
+            DoctorCheck::TrustEnded.error("c", "first"),
+            DoctorCheck::TrustEnded.error("c", "second"),
+            DoctorCheck::NotLookedAt.info("d", "one"),
+            DoctorCheck::NotLookedAt.info("d", "other"),
+        ]);
+        let said: Vec<_> = diagnosis
+            .findings
+            .iter()
+            .map(|finding| (finding.subject.as_str(), finding.message.as_str()))
+            .collect();
+        assert_eq!(
+            said,
+            [("c", "first"), ("b", ""), ("a", ""), ("d", "one"), ("d", "other")]
+        );
+        assert_eq!((diagnosis.errors, diagnosis.warnings), (1, 1));
+        assert!(diagnosis.left_out.is_empty());
+    }
+
+    #[test]
+    fn many_of_a_kind_are_counted_and_do_not_hide_others() {
+        let many = (0..1000).map(|number| DoctorCheck::ServiceNotFound.error(number, ""));
+        let diagnosis = Diagnosis::new(many.chain([DoctorCheck::TrustEnded.error("c", "")]));
+        assert_eq!(diagnosis.errors, 1001);
+        assert_eq!(diagnosis.findings.len(), MOST + 1);
+        assert_eq!(diagnosis.left_out[0].count, 1000 - MOST);
+        let mut strange: Vec<_> = (0..1000)
+            .map(|number| DoctorCheck::ReportedProblem.warning(number, "x".repeat(LONGEST * 2)))
+            .collect();
+        for (number, finding) in strange.iter_mut().enumerate() {
+            finding.reason = number.to_string();
+        }
+        let diagnosis = Diagnosis::new(strange);
+        assert_eq!(
+            (diagnosis.findings.len(), diagnosis.left_out.len()),
+            (MOST_OF_GROUP, 1)
+        );
+        assert!(diagnosis.findings[0].message.len() < LONGEST + 4);
+    }
+}

@@ -1,0 +1,48 @@
+//! What would go wrong in a cluster.
+//!
+//! ```text
+//! versions, leases, callers and their Services, CRDs, other controllers, clocks -> findings -> Diagnosis
+//! ```
+//!
+//! Each function judges facts that somebody else has read, and says nothing of what was not read: that is a finding of its own
+//! ([`DoctorCheck::NotLookedAt`]).
+//!
+//! # Examples
+//!
+//! ```
+//! use windlass_doctor::{Diagnosis, DoctorSeverity, kubernetes_version};
+//!
+//! let diagnosis = Diagnosis::new([kubernetes_version("v1.29.4"), kubernetes_version("v1.36.3")]);
+//! assert_eq!(diagnosis.errors, 1);
+//! assert_eq!(diagnosis.findings[0].severity, DoctorSeverity::Error);
+//! ```
+
+mod admission;
+mod calls;
+mod check;
+mod clocks;
+mod definitions;
+mod diagnosis;
+mod finding;
+mod injectors;
+mod lease;
+mod neighbours;
+mod night;
+mod programs;
+mod trust;
+mod versions;
+
+pub use admission::asks_about_windlass;
+pub use calls::{CallState, ServiceCall, calls_are_answered};
+pub use check::{CheckGroup, DoctorCheck};
+pub use clocks::{api_server_clock, node_clocks};
+pub use definitions::{definition, own_definition};
+pub use diagnosis::Diagnosis;
+pub use finding::{DoctorFinding, DoctorSeverity};
+pub use injectors::{other_owners, two_injectors};
+pub use lease::{LeaseFacts, leader};
+pub use neighbours::neighbours;
+pub use night::{api_service, disruption_budget, egress_policy, terminating_namespace};
+pub use programs::{program, second_windlass};
+pub use trust::trust;
+pub use versions::{api_not_served, kubernetes_version};

@@ -1,0 +1,135 @@
+//! Whom callers trust.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windlass_object::{ObjectKey, age::until, object};
+use windlass_trust::injection::{CaBundle, Holder, TargetKind};
+
+use crate::{check::DoctorCheck, finding::DoctorFinding};
+
+/// What ends within this time is said: whoever has to act needs some of it.
+const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// What an object that calls Services trusts there; nothing is said of what is as it should be.
+pub fn trust(caller: &Value, now: Timestamp) -> Vec<DoctorFinding> {
+    let (Some(key), Some(kind)) = (ObjectKey::of(caller), TargetKind::of(caller)) else {
+        return Vec::new();
+    };
+    let holders = kind.holders(caller).into_iter();
+    let calling = holders.filter(|holder| {
+        let service = caller.pointer(&format!("{}/service", holder.pointer));
+        service.is_some_and(Value::is_object)
+    });
+    let findings = calling.filter_map(|holder| {
+        let policy = holder.pointer.strip_suffix("/clientConfig").map(|webhook| {
+            let policy = object::text(caller, &format!("{webhook}/failurePolicy"));
+            policy.unwrap_or("Fail")
+        });
+        judge(&key, &holder, policy != Some("Ignore"), now)
+    });
+    findings.collect()
+}
+
+fn judge(key: &ObjectKey, holder: &Holder<'_>, is_fatal: bool, now: Timestamp) -> Option<DoctorFinding> {
+    let named = match holder.entry {
+        Some(webhook) => format!("webhook {webhook}: "),
+        None => String::new(),
+    };
+    let failing = |check: DoctorCheck, message: &str| {
+        let message = format!("{named}{message}");
+        Some(match is_fatal {
+            true => check.error(key, message),
+            false => check.warning(key, message),
+        })
+    };
+    let CaBundle::Read(contents) = holder.ca_bundle() else {
+        let message = "its caBundle is missing or is not base64: its calls fail; have one injected, or write the CA of the server there";
+        return failing(DoctorCheck::NothingTrusted, message);
+    };
+    if !contents.is_usable() || contents.certificates.is_empty() {
+        let message = "its caBundle cannot be read as certificates: its calls fail; have one injected, or write the CA of the server there";
+        return failing(DoctorCheck::NothingTrusted, message);
+    }
+    let last = contents
+        .certificates
+        .iter()
+        .map(windlass_trust::pki::Certificate::not_after)
+        .max()?;
+    if last <= now {
+        let message = format!(
+            "every CA in its caBundle has ended, the last on {}: its calls fail; renew the CA and have it injected",
+            until(last, now)
+        );
+        return failing(DoctorCheck::TrustEnded, &message);
+    }
+    (last.duration_since(now) < SOON).then(|| {
+        let message = format!(
+            "{named}the last CA in its caBundle ends on {}: see that whoever issues it renews it in time",
+            until(last, now)
+        );
+        DoctorCheck::TrustEndsSoon.warning(key, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_trust::{
+        pki::sample::{self, DAY, NOW, YEAR},
+        trust_bundle::TrustBundle,
+    };
+
+    use super::*;
+    use crate::finding::DoctorSeverity::{Error, Warning};
+
+    fn configuration(bundle: &Value, policy: &str) -> Value {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "hooks"},
+            "webhooks": [{"name": "a.example.com", "failurePolicy": policy, "clientConfig": {
+                "service": {"namespace": "a", "name": "hook"}, "caBundle": bundle,
+            }}],
+        })
+    }
+
+    #[test]
+    fn what_a_caller_trusts_is_judged_by_when_the_last_ca_ends() {
+        let trust_bundle = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
+        let good = json!(CaBundle::encode(&trust_bundle));
+        let end = NOW + YEAR;
+        for (bundle, policy, now, expected) in [
+            (&good, "Fail", NOW, None),
+            (&good, "Fail", end - 2 * DAY, Some((Warning, "TrustEndsSoon"))),
+            (&good, "Fail", end, Some((Error, "TrustEnded"))),
+            (&good, "Ignore", end, Some((Warning, "TrustEnded"))),
+            (&json!(null), "Fail", NOW, Some((Error, "NothingTrusted"))),
+            (&json!("!"), "Fail", NOW, Some((Error, "NothingTrusted"))),
+            (
+                &json!("aGVsbG8="),
+                "Ignore",
+                NOW,
+                Some((Warning, "NothingTrusted")),
+            ),
+        ] {
+            let found = trust(&configuration(bundle, policy), now);
+            let found: Vec<_> = found
+                .iter()
+                .map(|finding| (finding.severity, &*finding.reason))
+                .collect();
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{bundle} {now}");
+        }
+    }
+
+    #[test]
+    fn a_url_may_be_trusted_by_what_the_system_trusts() {
+        let mut caller = configuration(&json!(null), "Fail");
+        caller["webhooks"][0]["clientConfig"] = json!({"url": "https://example.com"});
+        assert!(trust(&caller, NOW).is_empty());
+        let skipping = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.a"},
+            "spec": {"service": {"namespace": "a", "name": "b"}, "insecureSkipTLSVerify": true},
+        });
+        assert!(trust(&skipping, NOW).is_empty());
+        assert!(trust(&json!({"kind": "Secret"}), NOW).is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! Admission webhooks, from the seat of the API server: it tries to annotate an object in a dry run, and asks them about that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+use windlass_cluster::{Cluster, Kind, RequestError};
+use windlass_doctor::DoctorCheck;
+use windlass_object::{ObjectKey, names, object};
+
+use super::{callers::Callers, examination::Examination};
+
+/// A resource that webhooks are asked about: its group and plural.
+pub(super) type AskedResource = (String, String);
+
+/// What became of a dry run.
+enum Tried {
+    /// There is no object to try it with.
+    Nothing,
+    /// All webhooks answered, whatever they said.
+    Answered,
+    Failed(RequestError),
+}
+
+/// How many are tried at once.
+const AT_ONCE: usize = 4;
+
+// === impl Examination ===
+
+impl Examination<'_> {
+    /// Has the API server call the webhooks of custom resources.
+    pub(super) async fn webhooks(&mut self, callers: &Callers) {
+        let check = DoctorCheck::WebhookFails;
+        let cluster = self.cluster;
+        let kinds: BTreeMap<_, _> = callers
+            .asked
+            .iter()
+            .filter_map(|resource| Some((resource, callers.served.get(resource)?)))
+            .collect();
+        let tries =
+            stream::iter(kinds.into_values()).map(async |kind| (kind, try_update(cluster, kind).await));
+        let tried: Vec<_> = tries.buffered(AT_ONCE).collect().await;
+        let mut answered = 0;
+        for (kind, tried) in tried {
+            let subject = format!("Webhooks of {}", kind.kind);
+            match tried {
+                Tried::Nothing => {
+                    let message = "whether they answer: there is no object of it to try that with";
+                    self.note([DoctorCheck::NotLookedAt.info(subject, message)]);
+                }
+                Tried::Answered => answered += 1,
+                Tried::Failed(error) if error.is_failed_webhook() => {
+                    let message = format!(
+                        "updates of its objects are refused: {error}; look at the pods behind the webhook and at its caBundle"
+                    );
+                    self.note([check.error(subject, message)]);
+                }
+                Tried::Failed(error) if error.is_dry_run_unsupported() => {
+                    let message = format!("whether they answer: {error}");
+                    self.note([DoctorCheck::NotLookedAt.info(subject, message)]);
+                }
+                Tried::Failed(error) => self.unseen(&subject, kind, "list and patch", None, &error).await,
+            }
+        }
+        if answered > 0 {
+            let message = format!("have answered a dry run of an update, of {answered} kinds");
+            self.note([check.info("Webhooks of custom resources", message)]);
+        }
+    }
+}
+
+async fn try_update(cluster: &Cluster, kind: &Kind) -> Tried {
+    let page = match cluster.objects(kind, None, 1, None).await {
+        Ok(page) => page,
+        Err(error) => return Tried::Failed(error),
+    };
+    let Some(key) = page.objects.first().and_then(ObjectKey::of) else {
+        return Tried::Nothing;
+    };
+    match cluster.try_update(&key, names::COMMAND).await {
+        Ok(_) => Tried::Answered,
+        Err(error) if error.is_denied_by_webhook() => Tried::Answered,
+        // It has gone meanwhile.
+        Err(error) if error.is_not_found() => Tried::Nothing,
+        Err(error) => Tried::Failed(error),
+    }
+}
+
+/// The resources about whose updates a webhook configuration has somebody asked, as far as it names them.
+pub(super) fn asked(configuration: &Value) -> BTreeSet<AskedResource> {
+    let webhooks = object::items(configuration, "/webhooks").iter();
+    let rules = webhooks.flat_map(|webhook| object::items(webhook, "/rules"));
+    let mut asked = BTreeSet::new();
+    for rule in rules {
+        let words = |field| object::items(rule, field).iter().filter_map(Value::as_str);
+        if !words("/operations").any(|operation| ["*", "UPDATE"].contains(&operation)) {
+            continue;
+        }
+        for group in words("/apiGroups") {
+            asked.extend(words("/resources").map(|resource| (group.to_owned(), resource.to_owned())));
+        }
+    }
+    asked
+}
+
+/// The resource that a CustomResourceDefinition defines, and its kind in the version that it stores.
+pub(super) fn served(definition: &Value) -> Option<(AskedResource, Kind)> {
+    let text = |pointer| object::text(definition, pointer).map(str::to_owned);
+    let mut versions = object::items(definition, "/spec/versions").iter();
+    let stored = versions.find(|version| version["storage"] == Value::Bool(true))?;
+    (stored["served"] == Value::Bool(true)).then_some(())?;
+    let kind = Kind::of_crd(definition, object::text(stored, "/name")?);
+    Some(((text("/spec/group")?, text("/spec/names/plural")?), kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn webhooks_are_tried_with_the_kinds_that_they_name() {
+        let rule = |resource: &str, operation: &str| json!({"apiGroups": ["example.com"], "resources": [resource], "operations": [operation]});
+        let configuration = json!({"webhooks": [
+            {"rules": [rule("widgets", "UPDATE"), rule("gadgets", "CREATE")]}, {"rules": [rule("things/status", "*")]},
+        ]});
+        let of = |resource: &str| ("example.com".to_owned(), resource.to_owned());
+        assert_eq!(asked(&configuration), [of("things/status"), of("widgets")].into());
+        let definition = |served: bool| {
+            json!({"spec": {
+                "group": "example.com", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": false}, {"name": "v2", "served": served, "storage": true}],
+            }})
+        };
+        let kind = Kind::named("example.com/v2", "Widget");
+        assert_eq!(served(&definition(true)), Some((of("widgets"), kind)));
+        assert_eq!(served(&definition(false)), None);
+    }
+}
