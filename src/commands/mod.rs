@@ -30,6 +30,7 @@ mod rollback;
 mod rotate;
 pub mod run;
 mod status;
+pub mod trace_export;
 mod ui;
 mod uninstall;
 
