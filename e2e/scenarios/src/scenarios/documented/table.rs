@@ -104,7 +104,7 @@ pub(super) const RUN: [Typed; 46] = [
 ];
 
 /// What runs until it is stopped, or takes what is not here.
-pub(super) const ELSEWHERE: [TypedElsewhere; 9] = [
+pub(super) const ELSEWHERE: [TypedElsewhere; 10] = [
     TypedElsewhere {
         line: "windlass install ./my-operator --namespace my-operator-system --adopt-from helm/my-operator",
         file: "e2e/scenarios/src/scenarios/arrivals/steps.rs",
@@ -134,6 +134,11 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 9] = [
         line: "windlass run",
         file: "e2e/scenarios/src/test_cluster/options.rs",
         mark: "programs::RUN",
+    },
+    TypedElsewhere {
+        line: "windlass run --otlp-endpoint http://collector.monitoring:4318",
+        file: "e2e/scenarios/src/scenarios/traces.rs",
+        mark: "--otlp-endpoint",
     },
     TypedElsewhere {
         line: "windlass run --remote-kubeconfig-secret karmada-system/karmada-kubeconfig",
