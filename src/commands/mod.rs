@@ -31,6 +31,7 @@ mod rollback;
 mod rotate;
 pub mod run;
 mod status;
+pub mod trace_export;
 mod ui;
 mod uninstall;
 mod writing;

@@ -31,6 +31,7 @@ use crate::commands::{
     connect::{client, configuration},
     leader_election::LeaderElection,
     registry_access::RegistryAccess,
+    trace_export::TraceExport,
 };
 
 /// What registries bear.
@@ -96,6 +97,9 @@ pub struct Args {
     /// has them neither before a change nor after it is written as if there were no policies, also by those with failurePolicy Fail.
     #[arg(long, value_name = "SELECTOR", value_parser = label_selector::parse)]
     pub policy_object_selector: Option<Value>,
+    /// Where traces are sent.
+    #[command(flatten)]
+    pub traces: TraceExport,
     /// Log format. $WINDLASS_LOG sets the log filter, for example windlass=debug.
     #[arg(long, value_enum, default_value = "json")]
     pub log_format: LogFormat,
@@ -218,6 +222,7 @@ impl Args {
             },
             registries: self.registries.options()?,
             rotation,
+            traces: self.traces.options()?,
         })
     }
 }
@@ -325,6 +330,30 @@ mod tests {
         );
         let error = options(&["--policy-object-selector=a"]).unwrap_err().to_string();
         assert!(error.starts_with("--policy-object-selector "), "{error}");
+    }
+
+    #[test]
+    fn traces_are_sent_where_a_collector_is_named() {
+        assert!(options(&[]).unwrap().traces.is_none());
+        let nowhere = ["--otlp-endpoint=", "--otlp-ca=/not/there"];
+        assert!(options(&nowhere).unwrap().traces.is_none());
+        let traces = options(&["--otlp-endpoint=https://collector:4318"])
+            .unwrap()
+            .traces;
+        assert_eq!(traces.unwrap().collector.to_string(), "https://collector:4318/");
+        for (flags, problem) in [
+            (
+                ["--otlp-endpoint=collector:4318", "--otlp-ca="],
+                "--otlp-endpoint: must be http://HOST:PORT",
+            ),
+            (
+                ["--otlp-endpoint=http://collector:4318", "--otlp-ca=/not/there"],
+                "cannot read --otlp-ca /not/there",
+            ),
+        ] {
+            let error = format!("{:#}", options(&flags).unwrap_err());
+            assert!(error.starts_with(problem), "{error}");
+        }
     }
 
     #[test]

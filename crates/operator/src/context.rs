@@ -4,8 +4,13 @@ use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use serde_json::{Value, json};
 use windlass_cluster::{
-    Clock, Cluster, Index, Kind, WritePace, apply::Applier, events::Events, lease::Leadership,
-    prober::Prober, telemetry::Metrics, watches::Watches,
+    Clock, Cluster, Index, Kind, WritePace,
+    apply::Applier,
+    events::Events,
+    lease::Leadership,
+    prober::Prober,
+    telemetry::{Metrics, traces::Traces},
+    watches::Watches,
 };
 use windlass_object::{InCluster, ObjectKey};
 
@@ -41,6 +46,8 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// Counts.
     pub metrics: Arc<Metrics>,
+    /// Where traces of rotations and installs are sent, if anywhere.
+    pub traces: Traces,
     /// The operator's own namespace.
     pub namespace: String,
     /// Where directories of bundles are, if anywhere.
@@ -83,6 +90,7 @@ impl Context {
             },
             clock,
             metrics: Arc::default(),
+            traces: Traces::default(),
             namespace: namespace.to_owned(),
             bundle_directory: None,
         }

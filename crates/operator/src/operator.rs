@@ -27,14 +27,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 use webhook_transport::client::{Transport, TransportOptions};
 use windlass_cluster::{
-    ApiServerClock, Clock, Cluster, Index, WritePace,
+    ApiServerClock, Clock, Cluster, Index, SystemClock, WritePace,
     apply::Applier,
     events::Events,
     kinds,
     lease::{Candidate, Elector, Leadership, LeadershipLost, fenced},
     prober::Prober,
     remote::{RemoteCluster, RemoteConnection},
-    telemetry::{ApiRequests, Metrics, chain},
+    telemetry::{
+        ApiRequests, Metrics, chain,
+        traces::{TraceOptions, TraceSetupError, Traces},
+    },
     watches::Watches,
 };
 use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
@@ -60,6 +63,7 @@ pub struct Operator {
     client: Client,
     options: OperatorOptions,
     requests: ApiRequests,
+    traces: Traces,
 }
 
 /// How the operator works.
@@ -97,6 +101,8 @@ pub struct OperatorOptions {
     pub registries: RegistryOptions,
     /// How long the steps of a rotation wait.
     pub rotation: serving_certificate::Timing,
+    /// How traces of rotations and installs are sent; nowhere if `None`.
+    pub traces: Option<TraceOptions>,
 }
 
 /// Why the operator ended.
@@ -110,6 +116,9 @@ pub enum OperatorError {
         /// What the system says.
         source: io::Error,
     },
+    /// Traces cannot be sent as the flags and the environment say.
+    #[error(transparent)]
+    Traces(#[from] TraceSetupError),
     /// This process has led, and leads no longer.
     #[error(transparent)]
     Leadership(#[from] LeadershipLost),
@@ -134,6 +143,7 @@ impl Operator {
             client,
             options,
             requests: ApiRequests::default(),
+            traces: Traces::default(),
         }
     }
 
@@ -141,7 +151,7 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// When the bundle directory cannot be read, this process has led and leads no longer, or a task has ended that
+    /// When the bundle directory cannot be read, traces can never be sent, this process has led and leads no longer, or a task has ended that
     /// should not have; the others are stopped then.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), OperatorError>> {
         // Boxed: the body is compiled here once, not again in every program that runs it.
@@ -150,7 +160,12 @@ impl Operator {
 
     async fn elect_and_work(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let clock = Arc::new(ApiServerClock::new());
-        self.client = self.requests.counting(clock.listening(self.client));
+        if let Some(options) = &self.options.traces {
+            self.traces = Traces::start(options, Arc::new(SystemClock))?;
+        }
+        self.client = self
+            .traces
+            .telling(self.requests.counting(clock.listening(self.client)));
         let (elector, leadership) = match &self.options.candidate {
             Some(candidate) => {
                 let cluster = Cluster::new(self.client.clone(), candidate.timing().renew_deadline);
@@ -192,6 +207,7 @@ impl Operator {
             released.cancel();
         };
         let (elected, worked, ()) = tokio::join!(elected, working, publishing);
+        self.traces.flush().await;
         elected?;
         worked
     }
@@ -219,6 +235,7 @@ impl Operator {
             &events,
             &self.requests,
         ));
+        metrics.extend(|registry| self.traces.register(registry));
         let caller = interpreter_client(&self.client);
         let interpretation = Arc::new(Interpretation::new(index.clone(), caller, metrics.clone()));
         let policies = Arc::new(self.policy_store(&index, &metrics));
@@ -240,6 +257,7 @@ impl Operator {
             },
             clock: clock.clone(),
             metrics: metrics.clone(),
+            traces: self.traces.clone(),
             namespace: self.options.namespace.clone(),
             bundle_directory: bundle_directory.clone(),
         };

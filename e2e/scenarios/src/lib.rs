@@ -5,6 +5,7 @@ pub mod cainjector;
 pub mod cluster;
 mod cluster_api;
 pub mod cluster_pool;
+mod collector;
 pub mod command;
 mod documentation;
 pub mod dump;

@@ -9,7 +9,10 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use windlass_crd::conversion_review::ConversionProblem;
 
 use super::trust::{Recorder, TrustAnchors};
-use crate::clock::Clock;
+use crate::{
+    clock::Clock,
+    telemetry::traces::{OpenSpan, SpanAttribute, spanned},
+};
 
 /// Dials endpoints.
 #[derive(Clone)]
@@ -105,6 +108,19 @@ pub enum ProbeError {
     },
 }
 
+/// The span of a probe, where it is of a trace.
+pub(super) fn probe_span(probe: &'static str, address: SocketAddr, name: &str) -> Option<OpenSpan> {
+    let span = OpenSpan::client(probe)?;
+    Some(
+        span.with(SpanAttribute::new("server.address", name.to_owned()))
+            .with(SpanAttribute::new(
+                "network.peer.address",
+                address.ip().to_string(),
+            ))
+            .with(SpanAttribute::new("network.peer.port", i64::from(address.port()))),
+    )
+}
+
 // === impl ProbeError ===
 
 impl ProbeError {
@@ -152,7 +168,8 @@ impl Prober {
         name: &str,
         trust: &TrustAnchors,
     ) -> Result<Presented, ProbeError> {
-        let (_, presented) = self.within(address, self.connect(address, name, trust)).await?;
+        let connected = self.within(address, self.connect(address, name, trust));
+        let (_, presented) = spanned(probe_span("TLS handshake", address, name), connected).await?;
         Ok(presented)
     }
 

@@ -11,8 +11,9 @@ use windlass_object::text::tidied;
 
 use super::{
     TrustAnchors,
-    handshake::{ProbeError, Prober},
+    handshake::{ProbeError, Prober, probe_span},
 };
+use crate::telemetry::traces::{OpenSpan, SpanAttribute, spanned};
 
 /// A place of a webhook server, as the API server calls it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +64,7 @@ impl Prober {
         body: &Value,
     ) -> Result<Value, ProbeError> {
         let exchanged = exchange(self, address, webhook, trust, body, &REVIEW);
-        let answer = self.within(address, exchanged).await?;
+        let answer = spanned(post_span(address, webhook), self.within(address, exchanged)).await?;
         serde_json::from_slice(&answer).map_err(|_| ProbeError::Answer {
             address,
             problem: format!("answered {} with what is not JSON", webhook.path),
@@ -86,8 +87,16 @@ impl Prober {
     ) -> Result<Bytes, ProbeError> {
         let patient = self.patient(patience);
         let exchanged = exchange(&patient, address, hook, trust, body, &DISCOVERY);
-        patient.within(address, exchanged).await
+        spanned(post_span(address, hook), patient.within(address, exchanged)).await
     }
+}
+
+fn post_span(address: SocketAddr, webhook: &WebhookAddress) -> Option<OpenSpan> {
+    let span = probe_span("POST webhook", address, &webhook.server_name)?;
+    Some(
+        span.with(SpanAttribute::new("http.request.method", "POST"))
+            .with(SpanAttribute::new("url.path", webhook.path.clone())),
+    )
 }
 
 async fn exchange(

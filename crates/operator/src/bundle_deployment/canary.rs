@@ -20,8 +20,8 @@ use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    halt::Halt, objects::Armament, proof::CalledService, reconciler::BundleReconciler, report::InstallReport,
-    trust::TrustBundles,
+    halt::Halt, install_traces::InstallPhase, objects::Armament, proof::CalledService,
+    reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles,
 };
 use crate::install::{
     canary::{self, PodState},
@@ -89,6 +89,7 @@ impl BundleReconciler {
         if canaries.is_empty() {
             return Ok(());
         }
+        InstallPhase::Canary.enter();
         self.prepare(owner, plan, traffic, true).await?;
         let trust_bundles = self.trust_bundles(plan)?;
         let armament = Armament {

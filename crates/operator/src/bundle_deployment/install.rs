@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Applicant, kinds, worker::Action};
+use windlass_cluster::{apply::Applicant, kinds, telemetry::traces::within, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
     halt::{Halt, LAG},
+    install_traces::InstallPhase,
     memory::Loaded,
     namespace::{Afterwards, Namespace},
     objects::Armament,
@@ -45,12 +46,25 @@ impl BundleReconciler {
             Err(Halt::Error(error)) => return Err(self.unblock(&owner, error).await),
             Err(refusal) => return Err(self.keep_installed(deployment, &owner, refusal, report).await),
         };
-        self.keep_beside(deployment, &owner, &loaded, report).await?;
-        let walked = match self.keep(deployment, &owner, &loaded, report).await {
-            Err(Halt::Error(error)) => Err(self.unblock(&owner, error).await),
+        let trace = self.trace(deployment, report);
+        within(trace, self.walk(deployment, &owner, &loaded, report)).await
+    }
+
+    /// Walks the plan of an accepted revision, as far as that goes, and looks how its objects are.
+    async fn walk(
+        &self,
+        deployment: &BundleDeployment,
+        owner: &Applicant,
+        loaded: &Loaded,
+        report: &mut InstallReport,
+    ) -> Result<Action, Halt> {
+        InstallPhase::Prepare.enter();
+        self.keep_beside(deployment, owner, loaded, report).await?;
+        let walked = match self.keep(deployment, owner, loaded, report).await {
+            Err(Halt::Error(error)) => Err(self.unblock(owner, error).await),
             walked => walked,
         };
-        self.note_health(deployment, &owner, &loaded.plan, &walked, report)
+        self.note_health(deployment, owner, &loaded.plan, &walked, report)
             .await?;
         report.standing = self.standing_beside(deployment, report).await;
         walked
@@ -73,6 +87,7 @@ impl BundleReconciler {
         let traffic = self.traffic(owner, plan)?;
         self.swing(deployment, owner, plan, &traffic, report).await?;
 
+        InstallPhase::Settle.enter();
         let trust_bundles = self.trust_bundles(plan)?;
         let armament = Armament {
             traffic: &traffic,
@@ -88,6 +103,7 @@ impl BundleReconciler {
         self.note_inventory(deployment, &loaded.plan, report).await?;
 
         report.at = Milestone::Migrated;
+        InstallPhase::Migration.enter();
         self.migrate_storage(owner, plan, &traffic, report).await?;
         self.remove_dropped(deployment, owner, plan, &traffic).await?;
         self.settle_records(deployment, &loaded.plan, report).await?;
@@ -106,6 +122,7 @@ impl BundleReconciler {
         let called_elsewhere = self.is_called_elsewhere(owner, plan, traffic);
         let in_transition = self.is_in_transition(owner, plan, called_elsewhere);
         self.try_out(deployment, owner, plan, traffic, report).await?;
+        InstallPhase::Apply.enter();
         self.prepare(owner, plan, traffic, in_transition).await?;
         let trust_bundles = self.trust_bundles(plan)?;
         let armament = Armament {
@@ -118,6 +135,7 @@ impl BundleReconciler {
         if called_elsewhere && report.installed.is_some() {
             self.gate_on_called_pods(owner, plan).await?;
         }
+        InstallPhase::Rollout.enter();
         let allow_interruption = deployment.spec.upgrade.allow_interruption;
         let rollouts = self
             .roll_out(
@@ -141,11 +159,14 @@ impl BundleReconciler {
 
         report.at = Milestone::Armed;
         if !settled {
+            InstallPhase::Proof.enter();
             self.prove(&owner.bundle_deployment, plan, &armament).await?;
         }
+        InstallPhase::Arming.enter();
         self.arm(owner, plan, &armament, report).await?;
         self.disarm_dropped(owner, plan, &armament, report).await?;
         if in_transition {
+            InstallPhase::Settle.enter();
             return Err(self.released(owner, &rollouts));
         }
         report.at = Milestone::Available;

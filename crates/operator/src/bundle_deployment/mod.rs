@@ -31,6 +31,7 @@ mod freezing;
 mod halt;
 mod health;
 mod install;
+mod install_traces;
 mod keeping;
 mod keeping_beside;
 mod leaving;

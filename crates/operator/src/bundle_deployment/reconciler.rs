@@ -6,7 +6,7 @@ use super::memory::{
     Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories,
     SufficientRights, Trials, Unretained,
 };
-use super::pulling::ImagePuller;
+use super::{install_traces::InstallTraces, pulling::ImagePuller};
 use crate::{context::Context, reporting::Announced};
 
 /// Reconciles BundleDeployments.
@@ -26,6 +26,7 @@ pub(super) struct BundleReconciler {
     pub(super) histories: Arc<StorageVersionHistories>,
     pub(super) reported: Arc<Reported>,
     pub(super) announced: Announced,
+    pub(super) installs: InstallTraces,
     pub(super) timing: Delays,
 }
 

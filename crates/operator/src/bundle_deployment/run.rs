@@ -19,6 +19,7 @@ use windlass_object::object;
 use super::{
     finalizer,
     halt::{BundleDeploymentError, Halt, LAG},
+    install_traces::InstallTraces,
     memory::{
         Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Reported, Seats, StorageVersionHistories,
         SufficientRights, Trials, Unretained, status_of,
@@ -81,6 +82,7 @@ pub fn run(
                 histories,
                 reported,
                 announced: Announced::default(),
+                installs: InstallTraces::default(),
                 timing,
             });
             move |name: String| reconciler.clone().reconcile(name)
@@ -125,6 +127,7 @@ impl BundleReconciler {
             self.context.interpretation.forget(&name);
             self.reported.forget(&name);
             self.announced.forget(&key);
+            self.installs.forget(&name);
             return Ok(Action::AwaitChange);
         };
         let deployment = match serde_json::from_value::<BundleDeployment>(Value::clone(&object)) {
@@ -170,8 +173,12 @@ impl BundleReconciler {
             // Everything is armed, and that is said.
             Err(error) => (retrying(&report, &error), Err(error)),
         };
+        self.installs.note(&name, &outcome);
         if !self.report(&object, &deployment, &report, &outcome).await? {
             return Ok(Action::Requeue(LAG));
+        }
+        if outcome == InstallOutcome::Done {
+            self.installs.finish(&name);
         }
         // Where an error says nothing of what is needed, what is asked stays for the next try.
         if !is_first && result.is_ok() {

@@ -26,6 +26,7 @@ use windlass_object::names;
 
 use super::{
     halt::Halt,
+    install_traces::InstallTraces,
     memory::{
         Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, SufficientRights, Trials, Unretained,
     },
@@ -158,6 +159,7 @@ impl Server {
             histories: Arc::default(),
             reported: Arc::default(),
             announced: Announced::default(),
+            installs: InstallTraces::default(),
             timing,
         })
     }

@@ -8,7 +8,10 @@ use std::{
 use futures::{StreamExt, TryStreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{IndexedObject, RequestError, keys};
+use windlass_cluster::{
+    IndexedObject, RequestError, keys,
+    telemetry::traces::{OpenSpan, SpanAttribute, spanned},
+};
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
     injection::{self, Injection},
@@ -61,10 +64,12 @@ impl CertificateReconciler {
             }
             let done = match step {
                 Step::ChangeAuthorities { replacing, change } => {
-                    self.change_authorities(desired, gathered, replacing.as_deref(), change)
-                        .await
+                    let changed = self.change_authorities(desired, gathered, replacing.as_deref(), change);
+                    spanned(step_span(step), changed).await
                 }
-                Step::PublishServing(publication) => self.publish(desired, gathered, publication).await,
+                Step::PublishServing(publication) => {
+                    spanned(step_span(step), self.publish(desired, gathered, publication)).await
+                }
                 Step::InjectTarget { target, bundle } => {
                     injections.push((target, bundle));
                     continue;
@@ -73,7 +78,8 @@ impl CertificateReconciler {
                     let Some((seen, _)) = gathered.workloads.get(workload) else {
                         continue;
                     };
-                    self.patch_workload(workload, &restart_patch(seen, leaf)).await
+                    let patch = restart_patch(seen, leaf);
+                    spanned(step_span(step), self.patch_workload(workload, &patch)).await
                 }
             };
             match done {
@@ -387,6 +393,7 @@ impl CertificateReconciler {
         self.obstacles.forget(certificate);
         self.secrets.forget(certificate);
         self.announced.forget(certificate);
+        self.rotations.forget(certificate);
         let cluster = &self.context.cluster;
         let key = CaSecret::key(&self.context.namespace, certificate);
         let Some(secret) = cluster.read(&key).await? else {
@@ -434,6 +441,18 @@ fn prepared<'a>(
         });
     }
     Ok(prepared)
+}
+
+/// The span of a step, where it is of a trace. What becomes of a target is a request, and needs no other.
+fn step_span(step: &Step) -> Option<OpenSpan> {
+    let name = match step {
+        Step::ChangeAuthorities { .. } => "change CAs",
+        Step::PublishServing(_) => "publish certificate",
+        Step::InjectTarget { .. } => "inject trust bundle",
+        Step::RestartRollout { .. } => "restart pods",
+    };
+    let span = OpenSpan::internal(name)?;
+    Some(span.with(SpanAttribute::new("windlass.step", step.to_string())))
 }
 
 /// What became of a step.

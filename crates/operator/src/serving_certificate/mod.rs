@@ -24,6 +24,8 @@ mod obstacles;
 mod reconciler;
 mod repair;
 mod report;
+mod rotation_position;
+mod rotation_traces;
 mod run;
 mod secrets;
 mod service_pods;

@@ -7,7 +7,8 @@ use windlass_cluster::lease::LeaderSince;
 use windlass_trust::{objects::CertificateStore, rotation::Timing};
 
 use super::{
-    history::Histories, neighbours::Neighbours, obstacles::Obstacles, secrets::KnownSecrets, turns::DialTurns,
+    history::Histories, neighbours::Neighbours, obstacles::Obstacles, rotation_traces::RotationTraces,
+    secrets::KnownSecrets, turns::DialTurns,
 };
 use crate::{context::Context, reporting::Announced};
 
@@ -21,6 +22,7 @@ pub(super) struct CertificateReconciler {
     pub(super) secrets: KnownSecrets,
     pub(super) neighbours: Neighbours,
     pub(super) announced: Announced,
+    pub(super) rotations: RotationTraces,
     /// What the CA bundles say that repairs have looked at.
     pub(super) bundles: Mutex<CertificateStore>,
     /// Tells the marks of this process from those of others.

@@ -11,6 +11,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use windlass_cluster::{
     WritePace,
+    telemetry::traces::within,
     worker::{self, Action, Queue},
 };
 use windlass_object::ObjectKey;
@@ -18,8 +19,8 @@ use windlass_trust::rotation::{self, Timing};
 
 use super::{
     error::ServingCertificateError, execute::StepsOutcome, history::Histories, neighbours::Neighbours,
-    obstacles::Obstacles, reconciler::CertificateReconciler, repair::Repair, secrets::KnownSecrets, triggers,
-    turns::DialTurns,
+    obstacles::Obstacles, reconciler::CertificateReconciler, repair::Repair, rotation_traces::RotationTraces,
+    secrets::KnownSecrets, triggers, turns::DialTurns,
 };
 use crate::{ca_injectors, context::Context, controller, reporting::Announced, standby::StandbyRepairs};
 
@@ -79,6 +80,7 @@ pub fn run(
                 secrets: KnownSecrets::default(),
                 neighbours: Neighbours::default(),
                 announced: Announced::default(),
+                rotations: RotationTraces::default(),
                 bundles: Mutex::default(),
                 run: rand::random(),
                 since,
@@ -149,7 +151,8 @@ impl CertificateReconciler {
                 return Ok(Action::AwaitChange);
             };
             let timing = desired.timing(&self.timing);
-            let mut gathered = match self.gather(&desired, &timing).await? {
+            let known = self.rotations.known(&key);
+            let mut gathered = match within(known, self.gather(&desired, &timing)).await? {
                 Ok(gathered) => gathered,
                 Err(obstacle) => {
                     self.report_obstacle(&desired, &obstacle).await?;
@@ -158,7 +161,9 @@ impl CertificateReconciler {
             };
             self.obstacles.forget(&key);
             let plan = rotation::plan(&gathered.observation, &timing);
-            let done = self.execute(&desired, &mut gathered, &plan.steps, &timing).await;
+            let trace = self.trace(&desired, &gathered.observation, &plan, &timing);
+            let executed = self.execute(&desired, &mut gathered, &plan.steps, &timing);
+            let done = within(trace.clone(), executed).await;
             match done {
                 Ok(StepsOutcome::LookAgain) => continue,
                 Ok(StepsOutcome::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
@@ -169,7 +174,7 @@ impl CertificateReconciler {
                 done?;
                 return Ok(Action::Requeue(LISTING));
             }
-            self.report(&desired, &gathered.observation, &plan).await?;
+            within(trace, self.report(&desired, &gathered.observation, &plan)).await?;
             done?;
             return Ok(Action::Requeue(plan.wake_up.unsigned_abs().max(BREATH)));
         }

@@ -27,6 +27,7 @@ use super::{
     obstacles::Obstacles,
     reconciler::CertificateReconciler,
     repair::Repair,
+    rotation_traces::RotationTraces,
     secrets::{KnownSecrets, Secrets},
     turns::DialTurns,
 };
@@ -199,6 +200,7 @@ impl Server {
             secrets: KnownSecrets::default(),
             neighbours: Neighbours::default(),
             announced: Announced::default(),
+            rotations: RotationTraces::default(),
             bundles: Mutex::default(),
             run: 1,
             since: Leadership::always().acquired().await,

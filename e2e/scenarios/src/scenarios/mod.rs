@@ -82,6 +82,7 @@ mod service_endpoints;
 mod stand_in;
 mod target;
 mod tenancy;
+mod traces;
 mod traffic;
 mod ui;
 mod upgrade;
@@ -300,6 +301,8 @@ scenarios! {
     power_loss::an_api_server_that_loses_power_keeps_no_target_broken,
     hygiene::no_private_key_is_anywhere_but_in_its_secret,
     monitoring::what_is_alerted_on_is_measured,
+    traces::an_install_and_a_rotation_are_one_trace_each_whoever_dies_meanwhile,
+    traces::a_collector_that_hangs_holds_nothing_up,
     guard::every_forbidden_write_is_refused_by_every_replica,
     guard::the_guards_own_certificate_rotates_without_a_gap,
     guard::where_nobody_guards_drift_is_undone_and_its_author_named,

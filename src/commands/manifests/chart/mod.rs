@@ -123,6 +123,7 @@ fn fill_in(deployment: &mut Value, template: &mut Template) {
         &format!("{role}.volumeMounts"),
         template,
     );
+    extend(&mut container["env"], "extraEnv", template);
     extend(&mut container["args"], &format!("{role}.extraArgs"), template);
 }
 

@@ -31,6 +31,10 @@ pub(super) fn schema() -> Value {
                 "additionalProperties": false,
                 "default": deployment::resources(),
             },
+            "extraEnv": list(
+                "More variables of the environment of all pods, for traces for example: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: …}].",
+                "object",
+            ),
             "nodeSelector": map("Labels of the nodes that pods may run on."),
             "tolerations": list("Taints of nodes that pods tolerate.", "object"),
             "affinity": map("Affinity of pods, beside their being spread over zones and nodes."),

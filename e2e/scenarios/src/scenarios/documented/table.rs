@@ -137,6 +137,11 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 10] = [
         mark: "programs::RUN",
     },
     TypedElsewhere {
+        line: "windlass run --otlp-endpoint http://collector.monitoring:4318",
+        file: "e2e/scenarios/src/scenarios/traces.rs",
+        mark: "--otlp-endpoint",
+    },
+    TypedElsewhere {
         line: "windlass run --remote-kubeconfig-secret karmada-system/karmada-kubeconfig",
         file: "e2e/scenarios/src/scenarios/remote/second_cluster.rs",
         mark: "--remote-kubeconfig-secret",

@@ -1,0 +1,69 @@
+//! What a request to an API server is about, by its path.
+
+/// What a request is about: a resource, and the namespace in which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AskedResource<'a> {
+    /// The plural name of the kind, or the last of the path where it names none.
+    pub(super) resource: &'a str,
+    /// The namespace.
+    pub(super) namespace: Option<&'a str>,
+}
+
+// === impl AskedResource ===
+
+impl<'a> AskedResource<'a> {
+    /// By a path as kube makes it, which may be below that of a proxy.
+    pub(super) fn of(path: &'a str) -> Self {
+        let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let group = segments
+            .iter()
+            .position(|segment| ["api", "apis"].contains(segment));
+        let version = match group {
+            Some(at) if segments[at] == "api" => at + 1,
+            Some(at) => at + 2,
+            None => segments.len(),
+        };
+        let below = segments.get(version + 1..).unwrap_or_default();
+        match below {
+            ["namespaces", namespace, resource, ..] => Self {
+                resource,
+                namespace: Some(namespace),
+            },
+            [resource, ..] => Self {
+                resource,
+                namespace: None,
+            },
+            [] => Self {
+                resource: segments.last().copied().unwrap_or("/"),
+                namespace: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_what_it_is_about() {
+        for (path, resource, namespace) in [
+            ("/api/v1/namespaces/a/secrets/b", "secrets", Some("a")),
+            ("/apis/apps/v1/namespaces/a/deployments", "deployments", Some("a")),
+            ("/api/v1/namespaces/a", "namespaces", None),
+            (
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/a/status",
+                "customresourcedefinitions",
+                None,
+            ),
+            ("/proxy/api/v1/nodes", "nodes", None),
+            ("/apis/apps/v1", "v1", None),
+            ("/version", "version", None),
+            ("/", "/", None),
+            ("", "/", None),
+        ] {
+            let expected = AskedResource { resource, namespace };
+            assert_eq!(AskedResource::of(path), expected, "{path}");
+        }
+    }
+}

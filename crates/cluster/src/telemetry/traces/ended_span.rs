@@ -1,0 +1,86 @@
+//! A span that has ended.
+
+use std::{borrow::Cow, time::SystemTime};
+
+use jiff::Timestamp;
+use opentelemetry::{
+    InstrumentationScope, KeyValue,
+    trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState},
+};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+
+pub use opentelemetry::KeyValue as SpanAttribute;
+
+/// A span that has ended, and is to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct EndedSpan {
+    pub(super) trace: TraceId,
+    pub(super) id: SpanId,
+    /// None has the root alone.
+    pub(super) parent: Option<SpanId>,
+    pub(super) name: Cow<'static, str>,
+    pub(super) kind: SpanKind,
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    pub(super) attributes: Vec<KeyValue>,
+    /// What went wrong, if anything did.
+    pub(super) problem: Option<String>,
+}
+
+/// The most characters of a text that somebody else may have written.
+const LONGEST_TEXT: usize = 256;
+
+// === impl EndedSpan ===
+
+impl EndedSpan {
+    /// As the exporter takes it.
+    pub(super) fn into_data(self, scope: InstrumentationScope) -> SpanData {
+        let context = SpanContext::new(
+            self.trace,
+            self.id,
+            TraceFlags::SAMPLED,
+            false,
+            TraceState::default(),
+        );
+        let start = SystemTime::from(self.start);
+        SpanData {
+            span_context: context,
+            parent_span_id: self.parent.unwrap_or(SpanId::INVALID),
+            parent_span_is_remote: false,
+            span_kind: self.kind,
+            name: self.name,
+            start_time: start,
+            // The clock may have been set back.
+            end_time: SystemTime::from(self.end).max(start),
+            attributes: self.attributes,
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: match self.problem {
+                Some(problem) => Status::error(shortened(&problem)),
+                None => Status::Unset,
+            },
+            instrumentation_scope: scope,
+        }
+    }
+}
+
+/// The beginning of a text.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_any_length_is_short() {
+        assert_eq!(shortened("waiting for é"), "waiting for é");
+        let long = shortened(&"é".repeat(10_000));
+        assert_eq!(long.chars().count(), LONGEST_TEXT + 1);
+    }
+}

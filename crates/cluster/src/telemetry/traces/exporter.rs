@@ -1,0 +1,236 @@
+//! A queue of spans, of bounded length, and what becomes of them: whoever tells of something never waits for a collector.
+
+use std::{
+    env, fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkResult,
+    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SpanData, SpanExporter, SpanProcessor},
+};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
+use thiserror::Error;
+use tracing::{info, warn};
+
+use super::{
+    collector_client::{CollectorClient, CollectorTlsError},
+    ended_span::EndedSpan,
+    sampling::sampler,
+    sink::TraceOptions,
+};
+
+/// Why traces can never be sent.
+#[derive(Debug, Error)]
+pub enum TraceSetupError {
+    /// The collector cannot be asked by TLS.
+    #[error(transparent)]
+    Tls(#[from] CollectorTlsError),
+    /// There is no such sampler.
+    #[error(
+        "OTEL_TRACES_SAMPLER={name:?} with OTEL_TRACES_SAMPLER_ARG={argument:?} is not known: use always_on, always_off, or \
+         traceidratio with a number from 0 to 1"
+    )]
+    Sampler {
+        /// Its name.
+        name: String,
+        /// Its argument.
+        argument: String,
+    },
+    /// The environment says what cannot be done.
+    #[error("cannot set up traces")]
+    Exporter(#[from] ExporterBuildError),
+}
+
+/// Spans that wait to be sent.
+pub(super) struct SpanQueue {
+    processor: BatchSpanProcessor,
+    scope: InstrumentationScope,
+    fate: SpanFate,
+}
+
+/// What becomes of spans.
+#[derive(Clone, Debug, Default)]
+struct SpanFate {
+    /// Those that wait, or are under way.
+    waiting: Arc<AtomicUsize>,
+    /// Whether the last ones were sent in vain.
+    is_failing: Arc<AtomicBool>,
+    counted: Family<SpanOutcome, Counter>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SpanOutcome {
+    outcome: &'static str,
+}
+
+/// Sends spans, and sees what becomes of them.
+#[derive(Debug)]
+struct WatchedExporter<E> {
+    exporter: E,
+    fate: SpanFate,
+}
+
+/// The most spans that wait: some megabytes.
+const LONGEST_QUEUE: usize = 2048;
+
+/// How long a span waits for others to be sent with: a process that is killed tells no more than that.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// The name under which traces are found, where `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say none.
+const SERVICE: &str = "windlass";
+
+// === impl SpanQueue ===
+
+impl SpanQueue {
+    /// Begins to send what will be added, and says which traces are to be.
+    pub(super) fn start(options: &TraceOptions) -> Result<(Self, Sampler), TraceSetupError> {
+        let variable = |name| env::var(name).unwrap_or_default();
+        let (name, argument) = (
+            variable("OTEL_TRACES_SAMPLER"),
+            variable("OTEL_TRACES_SAMPLER_ARG"),
+        );
+        let sampler =
+            sampler(Some(&name), Some(&argument)).ok_or(TraceSetupError::Sampler { name, argument })?;
+        let mut exporter = opentelemetry_otlp::SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(options.collector.traces())
+            .with_http_client(CollectorClient::new(options.ca.as_deref())?)
+            .build()?;
+        exporter.set_resource(&resource());
+        Ok((Self::of(exporter), sampler))
+    }
+
+    /// A queue of what this sends.
+    pub(super) fn of(exporter: impl SpanExporter + 'static) -> Self {
+        let fate = SpanFate::default();
+        let exporter = WatchedExporter {
+            exporter,
+            fate: fate.clone(),
+        };
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(LONGEST_QUEUE)
+            .with_scheduled_delay(DELAY)
+            .build();
+        Self {
+            processor: BatchSpanProcessor::new(exporter, batches),
+            scope: InstrumentationScope::builder(SERVICE)
+                .with_version(env!("CARGO_PKG_VERSION"))
+                .build(),
+            fate,
+        }
+    }
+
+    /// Adds a span, if there is room.
+    pub(super) fn add(&self, span: EndedSpan) {
+        if self.fate.waiting.fetch_add(1, Ordering::Relaxed) >= LONGEST_QUEUE {
+            self.fate.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.fate.count("dropped", 1);
+            return;
+        }
+        self.processor.on_end(span.into_data(self.scope.clone()));
+    }
+
+    /// Sends what waits, for so long at the most, and nothing more.
+    pub(super) fn end(&self, patience: Duration) {
+        // What could not be sent is counted and said.
+        let _ = self.processor.shutdown_with_timeout(patience);
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "windlass_trace_spans",
+            "Spans by what became of them: exported, failed, or dropped because too many waited",
+            self.fate.counted.clone(),
+        );
+    }
+}
+
+/// Who tells.
+fn resource() -> Resource {
+    let pod = env::var("POD_NAME").ok();
+    let instance = pod.map(|pod| KeyValue::new("service.instance.id", pod));
+    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let resource = Resource::builder().with_attributes(instance.into_iter().chain([version]));
+    match is_named() {
+        true => resource.build(),
+        false => resource.with_service_name(SERVICE).build(),
+    }
+}
+
+/// Whether the environment says what this service is called.
+fn is_named() -> bool {
+    let attributes = env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+    env::var("OTEL_SERVICE_NAME").is_ok_and(|name| !name.is_empty())
+        || attributes
+            .split(',')
+            .any(|said| said.trim().starts_with("service.name="))
+}
+
+// === impl SpanFate ===
+
+impl SpanFate {
+    fn count(&self, outcome: &'static str, spans: usize) {
+        let counted = self.counted.get_or_create(&SpanOutcome { outcome });
+        counted.inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
+    }
+
+    /// So many were sent. It is said once that it is in vain, and once that it no longer is.
+    fn sent(&self, spans: usize, result: &OTelSdkResult) {
+        self.waiting.fetch_sub(spans, Ordering::Relaxed);
+        let was_failing = self.is_failing.swap(result.is_err(), Ordering::Relaxed);
+        match result {
+            Ok(()) => {
+                self.count("exported", spans);
+                if was_failing {
+                    info!("The collector takes traces again");
+                }
+            }
+            Err(error) => {
+                self.count("failed", spans);
+                if !was_failing {
+                    warn!(%error, "Cannot send traces; they are lost until the collector takes them");
+                }
+            }
+        }
+    }
+}
+
+// === impl WatchedExporter ===
+
+impl<E: SpanExporter> SpanExporter for WatchedExporter<E> {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = batch.len();
+        let result = self.exporter.export(batch).await;
+        self.fate.sent(spans, &result);
+        result
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+impl fmt::Debug for SpanQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpanQueue")
+            .field("fate", &self.fate)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,313 @@
+//! The trace of something that goes through phases: which spans end when. What time it is, and which phase it is in, are arguments.
+
+use jiff::Timestamp;
+use opentelemetry::{
+    KeyValue,
+    trace::{SpanId, SpanKind},
+};
+
+use super::{
+    ended_span::{EndedSpan, shortened},
+    trace_key::TraceKey,
+};
+
+/// A phase: later ones have a higher number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TracePhase {
+    /// Its place.
+    pub number: u8,
+    /// What its span is called.
+    pub name: &'static str,
+}
+
+/// The trace of something that goes through phases, each of which comes once.
+#[derive(Clone, Debug)]
+pub struct PhaseTrace {
+    key: TraceKey,
+    name: &'static str,
+    started: Timestamp,
+    attributes: Vec<KeyValue>,
+    phase: Option<OpenPhase>,
+}
+
+#[derive(Clone, Debug)]
+struct OpenPhase {
+    phase: TracePhase,
+    since: Timestamp,
+    wait: Option<OpenWait>,
+    /// How many spans are below it.
+    children: usize,
+    /// How many more would have been.
+    left_out: i64,
+}
+
+#[derive(Clone, Debug)]
+struct OpenWait {
+    reason: String,
+    message: String,
+    since: Timestamp,
+}
+
+/// The most spans below one phase, of each process: what is stuck for days is looked at again and again.
+const MOST_CHILDREN: usize = 256;
+
+// === impl PhaseTrace ===
+
+impl PhaseTrace {
+    /// A trace whose root is called `name` and has these attributes.
+    pub fn new(key: TraceKey, name: &'static str, started: Timestamp, attributes: Vec<KeyValue>) -> Self {
+        Self {
+            key,
+            name,
+            started,
+            attributes,
+            phase: None,
+        }
+    }
+
+    /// The same in this phase, which another process has seen begin then, and told those before.
+    #[must_use]
+    pub fn resumed(mut self, phase: TracePhase, since: Timestamp) -> Self {
+        self.phase = Some(OpenPhase::new(phase, since));
+        self
+    }
+
+    /// Which one it is.
+    pub fn key(&self) -> &TraceKey {
+        &self.key
+    }
+
+    /// A phase begins, and the one before ends. Whoever walks through all of them again and again comes by earlier ones: that is
+    /// no news. The first one that is seen has lasted since `started`.
+    pub(super) fn enter(&mut self, phase: TracePhase, at: Timestamp) -> Vec<EndedSpan> {
+        let since = match &self.phase {
+            None => self.started,
+            Some(open) if open.phase < phase => at,
+            Some(_) => return Vec::new(),
+        };
+        let ended = self.end_phase(at);
+        self.phase = Some(OpenPhase::new(phase, since));
+        ended
+    }
+
+    /// It goes no further for this reason; what was waited for until now is over if it is another one.
+    pub(super) fn wait(&mut self, reason: &str, message: &str, at: Timestamp) -> Option<EndedSpan> {
+        let open = self.phase.as_mut()?;
+        if let Some(wait) = &mut open.wait
+            && wait.reason == reason
+        {
+            message.clone_into(&mut wait.message);
+            return None;
+        }
+        let ended = self.end_wait(at);
+        self.phase.as_mut()?.wait = Some(OpenWait {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            since: at,
+        });
+        ended
+    }
+
+    /// The span that what is done now is below; `None` where there are enough.
+    pub(super) fn admit(&mut self) -> Option<SpanId> {
+        let open = self.phase.as_mut()?;
+        if open.children >= MOST_CHILDREN {
+            open.left_out += 1;
+            return None;
+        }
+        open.children += 1;
+        let words = ["phase", open.phase.name];
+        Some(self.key.span(&words))
+    }
+
+    /// Everything ends: well, or for a reason that is not.
+    pub(super) fn end(&mut self, problem: Option<&str>, at: Timestamp) -> Vec<EndedSpan> {
+        let mut ended = self.end_phase(at);
+        ended.push(EndedSpan {
+            trace: self.key.trace(),
+            id: self.key.root(),
+            parent: None,
+            name: self.name.into(),
+            kind: SpanKind::Internal,
+            start: self.started,
+            end: at,
+            attributes: self.attributes.clone(),
+            problem: problem.map(str::to_owned),
+        });
+        ended
+    }
+
+    fn end_phase(&mut self, at: Timestamp) -> Vec<EndedSpan> {
+        let wait = self.end_wait(at);
+        let Some(open) = self.phase.take() else {
+            return Vec::new();
+        };
+        let left_out = (open.left_out > 0).then(|| KeyValue::new("windlass.spans_left_out", open.left_out));
+        let attributes = self.attributes.iter().cloned().chain(left_out);
+        let phase = EndedSpan {
+            trace: self.key.trace(),
+            id: self.key.span(&["phase", open.phase.name]),
+            parent: Some(self.key.root()),
+            name: open.phase.name.into(),
+            kind: SpanKind::Internal,
+            start: open.since,
+            end: at,
+            attributes: attributes.collect(),
+            problem: None,
+        };
+        wait.into_iter().chain([phase]).collect()
+    }
+
+    fn end_wait(&mut self, at: Timestamp) -> Option<EndedSpan> {
+        let wait = self.phase.as_mut()?.wait.take()?;
+        let parent = self.admit()?;
+        let since = wait.since.as_nanosecond().to_string();
+        Some(EndedSpan {
+            trace: self.key.trace(),
+            id: self.key.span(&["wait", &wait.reason, &since]),
+            parent: Some(parent),
+            name: "wait".into(),
+            kind: SpanKind::Internal,
+            start: wait.since,
+            end: at,
+            attributes: vec![
+                KeyValue::new("windlass.reason", wait.reason),
+                KeyValue::new("windlass.message", shortened(&wait.message)),
+            ],
+            problem: None,
+        })
+    }
+}
+
+// === impl OpenPhase ===
+
+impl OpenPhase {
+    fn new(phase: TracePhase, since: Timestamp) -> Self {
+        Self {
+            phase,
+            since,
+            wait: None,
+            children: 0,
+            left_out: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: TracePhase = TracePhase {
+        number: 1,
+        name: "first",
+    };
+    const SECOND: TracePhase = TracePhase {
+        number: 2,
+        name: "second",
+    };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn trace() -> PhaseTrace {
+        PhaseTrace::new(TraceKey::new("install", "uid", 1), "install", at(10), Vec::new())
+    }
+
+    /// Name, parent, from when until when.
+    fn told(trace: &PhaseTrace, spans: &[EndedSpan]) -> Vec<(String, &'static str, i64, i64)> {
+        let key = trace.key();
+        let parents = [
+            (Some(key.root()), "root"),
+            (Some(key.span(&["phase", "first"])), "first"),
+            (Some(key.span(&["phase", "second"])), "second"),
+            (None, "nothing"),
+        ];
+        let parent = |span: &EndedSpan| parents.iter().find(|(id, _)| *id == span.parent).unwrap().1;
+        spans
+            .iter()
+            .map(|span| {
+                assert_eq!(span.trace, key.trace());
+                (
+                    span.name.to_string(),
+                    parent(span),
+                    span.start.as_second(),
+                    span.end.as_second(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_phase_lasts_until_a_later_one_begins() {
+        let mut trace = trace();
+        assert_eq!(trace.enter(FIRST, at(12)), []);
+        assert_eq!(trace.enter(FIRST, at(13)), []);
+        let ended = trace.enter(SECOND, at(15));
+        assert_eq!(told(&trace, &ended), [("first".into(), "root", 10, 15)]);
+        // The next walk comes by the first again.
+        assert_eq!(trace.enter(FIRST, at(16)), []);
+        let ended = trace.end(None, at(20));
+        assert_eq!(
+            told(&trace, &ended),
+            [
+                ("second".into(), "root", 15, 20),
+                ("install".into(), "nothing", 10, 20)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_waited_for_is_a_span_below_its_phase() {
+        let mut trace = trace();
+        assert_eq!(trace.wait("RollingOut", "0 of 2", at(11)), None);
+        trace.enter(FIRST, at(11));
+        assert_eq!(trace.wait("RollingOut", "0 of 2", at(12)), None);
+        assert_eq!(trace.wait("RollingOut", "1 of 2", at(13)), None);
+        let ended: Vec<_> = trace.wait("NotServed", "10.0.0.1", at(14)).into_iter().collect();
+        assert_eq!(told(&trace, &ended), [("wait".into(), "first", 12, 14)]);
+        let said = ended[0].attributes.iter().map(|said| said.value.to_string());
+        assert_eq!(said.collect::<Vec<_>>(), ["RollingOut", "1 of 2"]);
+        let ended = trace.enter(SECOND, at(15));
+        assert_eq!(
+            told(&trace, &ended),
+            [("wait".into(), "first", 14, 15), ("first".into(), "root", 10, 15)]
+        );
+    }
+
+    /// The next process has seen nothing of what the one before has told, and comes to the same parents.
+    #[test]
+    fn a_process_goes_on_where_another_one_has_ended() {
+        let mut before = trace();
+        before.enter(FIRST, at(11));
+        let parent = before.admit();
+        let mut after = trace();
+        after.enter(FIRST, at(14));
+        assert_eq!(after.admit(), parent);
+        let ended = after.enter(SECOND, at(15));
+        assert_eq!(Some(ended[0].id), parent);
+        assert_eq!(told(&after, &ended), [("first".into(), "root", 10, 15)]);
+        let mut resumed = trace().resumed(SECOND, at(13));
+        assert_eq!(resumed.enter(FIRST, at(16)), []);
+        let ended = resumed.end(None, at(20));
+        assert_eq!(ended[0].id, trace().key().span(&["phase", "second"]));
+        assert_eq!(ended[0].start, at(13));
+    }
+
+    #[test]
+    fn what_is_stuck_is_told_of_no_more_than_so_often() {
+        let mut trace = trace();
+        assert_eq!(trace.admit(), None);
+        trace.enter(FIRST, at(11));
+        for _ in 0..MOST_CHILDREN {
+            assert!(trace.admit().is_some());
+        }
+        for _ in 0..3 {
+            assert_eq!(trace.admit(), None);
+        }
+        let ended = trace.end(Some("superseded"), at(12));
+        let left_out = KeyValue::new("windlass.spans_left_out", 3);
+        assert_eq!(ended[0].attributes, [left_out]);
+        assert_eq!(ended[1].problem.as_deref(), Some("superseded"));
+    }
+}

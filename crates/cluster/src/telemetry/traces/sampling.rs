@@ -1,0 +1,63 @@
+//! Which traces are told, as the environment says: a trace as a whole, so that no process tells a part of what another does not.
+
+use opentelemetry::trace::{SpanKind, TraceId};
+use opentelemetry_sdk::trace::{Sampler, SamplingDecision, ShouldSample};
+
+/// The sampler by its name and argument (`OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG`). No trace has a parent elsewhere, so
+/// what is said of those makes no difference. `None` where there is none of that name.
+pub(super) fn sampler(name: Option<&str>, argument: Option<&str>) -> Option<Sampler> {
+    let name = name.filter(|name| !name.is_empty()).unwrap_or("always_on");
+    match name.strip_prefix("parentbased_").unwrap_or(name) {
+        "always_on" => Some(Sampler::AlwaysOn),
+        "always_off" => Some(Sampler::AlwaysOff),
+        "traceidratio" => {
+            let ratio = argument.filter(|argument| !argument.is_empty()).unwrap_or("1");
+            let ratio = ratio.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio))?;
+            Some(Sampler::TraceIdRatioBased(ratio))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a trace is told.
+pub(super) fn is_sampled(sampler: &Sampler, trace: TraceId) -> bool {
+    let result = sampler.should_sample(None, trace, "", &SpanKind::Internal, &[], &[]);
+    result.decision == SamplingDecision::RecordAndSample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::traces::TraceKey;
+
+    #[test]
+    fn the_environment_says_how_many_traces_there_are() {
+        for (name, argument, told) in [
+            (None, None, Some(100)),
+            (Some(""), Some(""), Some(100)),
+            (Some("always_on"), None, Some(100)),
+            (Some("always_off"), None, Some(0)),
+            (Some("parentbased_always_off"), None, Some(0)),
+            (Some("traceidratio"), None, Some(100)),
+            (Some("parentbased_traceidratio"), Some("0"), Some(0)),
+            (Some("traceidratio"), Some("1.5"), None),
+            (Some("traceidratio"), Some("half"), None),
+            (Some("jaeger_remote"), None, None),
+        ] {
+            let sampler = sampler(name, argument);
+            let sampled = sampler.map(|sampler| {
+                let traces = (0..100).map(|number| TraceKey::new("rotation", "uid", number).trace());
+                traces.filter(|trace| is_sampled(&sampler, *trace)).count()
+            });
+            assert_eq!(sampled, told, "{name:?} {argument:?}");
+        }
+    }
+
+    #[test]
+    fn some_traces_are_told_where_some_are_asked_for() {
+        let sampler = sampler(Some("traceidratio"), Some("0.5")).unwrap();
+        let traces = (0..1000).map(|number| TraceKey::new("rotation", "uid", number).trace());
+        let told = traces.filter(|trace| is_sampled(&sampler, *trace)).count();
+        assert!((400..600).contains(&told), "{told}");
+    }
+}

@@ -1,0 +1,278 @@
+//! Spans on their way: from a task, through the queue, to whoever takes them.
+
+use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
+
+use http::{Request, Response, StatusCode};
+use hyper::{body::Incoming, server::conn::http1, service};
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use kube::{Client, client::Body};
+use opentelemetry::trace::{SpanId, Status};
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    trace::{Sampler, SpanData, SpanExporter},
+};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tower::{BoxError, service_fn};
+
+use super::{exporter::SpanQueue, *};
+use crate::{SystemClock, telemetry::Metrics};
+
+const PHASE: TracePhase = TracePhase {
+    number: 1,
+    name: "phase",
+};
+
+/// Keeps what it is to send.
+#[derive(Clone, Debug, Default)]
+struct Kept(Arc<Mutex<Vec<SpanData>>>);
+
+impl SpanExporter for Kept {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        self.0.lock().extend(batch);
+        Ok(())
+    }
+}
+
+/// Is never done.
+#[derive(Debug)]
+struct Stuck;
+
+impl SpanExporter for Stuck {
+    async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
+        pending().await
+    }
+}
+
+fn traces(exporter: impl SpanExporter + 'static, sampler: Sampler) -> Traces {
+    Traces::into_queue(SpanQueue::of(exporter), sampler, Arc::new(SystemClock))
+}
+
+fn trace() -> PhaseTrace {
+    PhaseTrace::new(
+        TraceKey::new("rotation", "uid", 1),
+        "rotation",
+        Timestamp::now(),
+        Vec::new(),
+    )
+}
+
+fn counted(traces: &Traces) -> String {
+    let metrics = Metrics::new();
+    metrics.extend(|registry| traces.register(registry));
+    let text = metrics.text().unwrap();
+    let counts = text
+        .lines()
+        .filter(|line| line.starts_with("windlass_trace_spans_total"));
+    counts.collect::<Vec<_>>().join("\n")
+}
+
+fn said(span: &SpanData, name: &str) -> Option<String> {
+    let attribute = span.attributes.iter().find(|said| said.key.as_str() == name)?;
+    Some(attribute.value.to_string())
+}
+
+/// What was asked, with the `traceparent` of each request.
+type Asked = Arc<Mutex<Vec<(String, Option<String>)>>>;
+
+/// An API server: it finds no Secrets, and never answers a PUT.
+fn api_server() -> (Client, Asked) {
+    let asked = Asked::default();
+    let log = asked.clone();
+    let server = service_fn(move |request: Request<Body>| {
+        let parent = request.headers().get("traceparent");
+        let parent = parent.map(|parent| parent.to_str().unwrap().to_owned());
+        log.lock().push((request.uri().path().to_owned(), parent));
+        async move {
+            if request.method() == http::Method::PUT {
+                pending::<()>().await;
+            }
+            let mut answer = Response::new(Body::empty());
+            if request.uri().path().contains("secrets") {
+                *answer.status_mut() = StatusCode::NOT_FOUND;
+            }
+            Ok::<_, BoxError>(answer)
+        }
+    });
+    (Client::new(server, "default"), asked)
+}
+
+async fn send(client: &Client, method: &str, path: &str) {
+    let request = Request::builder().method(method).uri(path).body(Body::empty());
+    let _ = client.send(request.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_task_asks_is_told_below_what_it_works_on() {
+    let kept = Kept::default();
+    let traces = traces(kept.clone(), Sampler::AlwaysOn);
+    let (client, asked) = api_server();
+    let client = traces.telling(client);
+    let scope = traces.scope(trace).unwrap();
+    scope.enter(PHASE);
+    let secret = "/api/v1/namespaces/a/secrets/b?fieldManager=c";
+    let work = async {
+        send(&client, "GET", secret).await;
+        let step = OpenSpan::internal("step").unwrap();
+        let nested = async {
+            send(&client, "PATCH", "/api/v1/namespaces/a/secrets/b").await;
+            Err::<(), _>("refused")
+        };
+        spanned(Some(step), nested).await.unwrap_err();
+        let slow = send(&client, "PUT", "/api/v1/nodes/a");
+        tokio::time::timeout(Duration::from_millis(1), slow)
+            .await
+            .unwrap_err();
+    };
+    within(Some(scope.clone()), work).await;
+    send(&client, "GET", "/version").await;
+    scope.end(None);
+    traces.flush().await;
+
+    let spans = kept.0.lock().clone();
+    let names: Vec<_> = spans.iter().map(|span| &*span.name).collect();
+    assert_eq!(
+        names,
+        [
+            "GET secrets",
+            "PATCH secrets",
+            "step",
+            "PUT nodes",
+            "phase",
+            "rotation"
+        ]
+    );
+    let [get, patch, step, put, phase, root] = &spans[..] else {
+        unreachable!()
+    };
+    let parents: Vec<_> = spans.iter().map(|span| span.parent_span_id).collect();
+    let of = |span: &SpanData| span.span_context.span_id();
+    let expected = [
+        of(phase),
+        of(step),
+        of(phase),
+        of(phase),
+        of(root),
+        SpanId::INVALID,
+    ];
+    assert_eq!(parents, expected);
+    let key = TraceKey::new("rotation", "uid", 1);
+    assert!(
+        spans
+            .iter()
+            .all(|span| span.span_context.trace_id() == key.trace())
+    );
+    for (name, value) in [
+        ("http.request.method", "GET"),
+        ("url.path", "/api/v1/namespaces/a/secrets/b"),
+        ("http.response.status_code", "404"),
+        ("k8s.namespace.name", "a"),
+    ] {
+        assert_eq!(said(get, name).as_deref(), Some(value), "{name}");
+    }
+    // Whoever reads what is not there has an answer.
+    assert_eq!(get.status, Status::Unset);
+    assert_eq!(patch.status, Status::error("404 Not Found"));
+    assert_eq!(step.status, Status::error("refused"));
+    assert_eq!(put.status, Status::error("given up"));
+    let told: Vec<_> = asked.lock().iter().map(|(_, parent)| parent.clone()).collect();
+    let parent = |span: &SpanData| Some(format!("00-{}-{}-01", key.trace(), of(span)));
+    // What no trace is about is asked as ever.
+    assert_eq!(told, [parent(get), parent(patch), parent(put), None]);
+    assert_eq!(
+        counted(&traces),
+        r#"windlass_trace_spans_total{outcome="exported"} 6"#
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_told_without_a_collector_or_of_what_is_not_sampled() {
+    let nowhere = Traces::default();
+    assert!(!nowhere.are_on());
+    assert!(nowhere.scope(|| unreachable!()).is_none());
+    nowhere.flush().await;
+    let none = traces(Kept::default(), Sampler::AlwaysOff);
+    assert!(none.scope(trace).is_none());
+    within(None, async { assert!(OpenSpan::internal("step").is_none()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_tells_never_waits_and_what_is_too_much_is_counted() {
+    let traces = traces(Stuck, Sampler::AlwaysOn);
+    for number in 0..3000 {
+        let scope = traces.scope(|| {
+            let key = TraceKey::new("rotation", "uid", number);
+            PhaseTrace::new(key, "rotation", Timestamp::now(), Vec::new())
+        });
+        scope.unwrap().end(None);
+    }
+    assert_eq!(
+        counted(&traces),
+        r#"windlass_trace_spans_total{outcome="dropped"} 952"#
+    );
+    // It gives up in the end.
+    traces.flush().await;
+}
+
+/// A collector that answers like this, and where it is.
+async fn collector(status: StatusCode, answer: usize) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let log = asked.clone();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let log = log.clone();
+            let serve = service::service_fn(move |request: Request<Incoming>| {
+                let kind = request.headers()["content-type"].to_str().unwrap();
+                log.lock()
+                    .push(format!("{} {} {kind}", request.method(), request.uri().path()));
+                let answer = Response::builder().status(status).body("x".repeat(answer));
+                async { answer }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), serve));
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_may_say_what_it_likes() {
+    for (status, answer, outcome) in [
+        (StatusCode::OK, 0, "exported"),
+        // It was taken, and what is said of it is not understood.
+        (StatusCode::OK, 3, "exported"),
+        (StatusCode::OK, 10 << 20, "failed"),
+        (StatusCode::INTERNAL_SERVER_ERROR, 10, "failed"),
+        (StatusCode::TEMPORARY_REDIRECT, 0, "failed"),
+    ] {
+        let (address, asked) = collector(status, answer).await;
+        let options = TraceOptions {
+            collector: format!("http://{address}/below").parse().unwrap(),
+            ca: None,
+        };
+        let traces = Traces::start(&options, Arc::new(SystemClock)).unwrap();
+        traces.scope(trace).unwrap().end(None);
+        traces.flush().await;
+        let expected = format!(r#"windlass_trace_spans_total{{outcome="{outcome}"}} 1"#);
+        assert_eq!(counted(&traces), expected, "{status} {answer}");
+        assert_eq!(*asked.lock(), ["POST /below/v1/traces application/x-protobuf"]);
+    }
+}
+
+#[tokio::test]
+async fn a_collector_is_trusted_by_certificates_alone() {
+    let options = |ca: &[u8]| TraceOptions {
+        collector: "https://collector".parse().unwrap(),
+        ca: Some(ca.to_owned()),
+    };
+    for ca in [
+        &b""[..],
+        b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        let refused = Traces::start(&options(ca), Arc::new(SystemClock));
+        assert!(matches!(refused, Err(TraceSetupError::Tls(_))), "{refused:?}");
+    }
+}

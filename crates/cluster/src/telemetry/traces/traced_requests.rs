@@ -1,0 +1,67 @@
+//! Tells of requests to API servers, by the names of OpenTelemetry's conventions for HTTP clients, and tells these of the trace.
+
+use http::{HeaderValue, Method, Request, StatusCode};
+use kube::{Client, client::Body};
+use opentelemetry::KeyValue;
+use tower::{BoxError, service_fn};
+
+use super::{asked_resource::AskedResource, scope::OpenSpan};
+
+/// What tells a server in which trace it is asked.
+const TRACEPARENT: &str = "traceparent";
+
+/// A client that sends through `client`. What no trace is about is sent as it is.
+pub(super) fn telling(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let telling = service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            match begin(&request) {
+                Some(span) => tell(client, request, span).await,
+                None => client.send(request).await.map_err(BoxError::from),
+            }
+        }
+    });
+    Client::new(telling, namespace)
+}
+
+fn begin(request: &Request<Body>) -> Option<OpenSpan> {
+    let path = request.uri().path();
+    let target = AskedResource::of(path);
+    let method = request.method().as_str();
+    let mut span = OpenSpan::client(format!("{method} {}", target.resource))?;
+    span.note(KeyValue::new("http.request.method", method.to_owned()));
+    // Without its query: names of objects are in the path, and nothing else.
+    span.note(KeyValue::new("url.path", path.to_owned()));
+    if let Some(namespace) = target.namespace {
+        span.note(KeyValue::new("k8s.namespace.name", namespace.to_owned()));
+    }
+    Some(span)
+}
+
+async fn tell(
+    client: Client,
+    mut request: Request<Body>,
+    mut span: OpenSpan,
+) -> Result<http::Response<Body>, BoxError> {
+    if let Ok(parent) = HeaderValue::try_from(span.traceparent()) {
+        request.headers_mut().insert(TRACEPARENT, parent);
+    }
+    let is_read = request.method() == Method::GET;
+    let answer = client.send(request).await.map_err(BoxError::from);
+    match &answer {
+        Ok(answer) => {
+            let status = answer.status();
+            span.note(KeyValue::new(
+                "http.response.status_code",
+                i64::from(status.as_u16()),
+            ));
+            // That something is not there is what some ask for.
+            let is_found_missing = is_read && status == StatusCode::NOT_FOUND;
+            let is_error = (status.is_client_error() || status.is_server_error()) && !is_found_missing;
+            span.end(is_error.then(|| status.to_string()));
+        }
+        Err(error) => span.end(Some(error.to_string())),
+    }
+    answer
+}
