@@ -8,7 +8,6 @@
 
 mod cache;
 mod command;
-mod image;
 mod list;
 mod path;
 mod search;
