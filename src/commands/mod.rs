@@ -1,6 +1,7 @@
 //! The commands.
 
 mod adoption;
+mod annotate;
 mod arguments;
 mod bundle;
 mod bundle_images;

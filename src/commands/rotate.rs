@@ -7,12 +7,13 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::{self, ServingCertificate};
-use windlass_cluster::{Cluster, kinds};
-use windlass_object::{GoDuration, ObjectKey, names, object, patch, text::is_hostile};
+use windlass_cluster::kinds;
+use windlass_object::{GoDuration, ObjectKey, names, object, text::is_hostile};
 
 use super::{
+    annotate::annotate,
     arguments::namespaced,
-    cluster::{ClusterArgs, explained},
+    cluster::ClusterArgs,
     follow::{Judgement, condition, follow},
 };
 use crate::terminal::{Progress, ProgressFormat};
@@ -74,9 +75,6 @@ enum Compromised {
 /// What the operator takes for an emergency at the beginning of a reason.
 const EMERGENCY: &str = "compromised";
 
-/// How often a change that another one came in between is tried.
-const TRIES: usize = 5;
-
 // === impl Args ===
 
 impl Args {
@@ -90,7 +88,10 @@ impl Args {
         let (namespace, name) = &self.certificate;
         let key = kinds::SERVING_CERTIFICATE.object(Some(namespace), name);
         let request = self.request(Timestamp::now())?;
-        ask(&cluster, &key, &request).await?;
+        annotate(&cluster, &key, "windlass certs", |_| {
+            Ok(json!({ names::ROTATE: request }))
+        })
+        .await?;
         if !self.wait {
             eprintln!("Requested rotation of {key}: {request:?}; to see its progress, run windlass certs");
             return Ok(ExitCode::SUCCESS);
@@ -129,23 +130,6 @@ fn reason(text: &str) -> Result<String, String> {
         return Err("must be a single line of at most 200 bytes".to_owned());
     }
     Ok(text.to_owned())
-}
-
-async fn ask(cluster: &Cluster, key: &ObjectKey, request: &str) -> anyhow::Result<()> {
-    for _ in 0..TRIES {
-        let Some(live) = cluster.read(key).await.map_err(explained)? else {
-            bail!("{key} not found: to list all, run windlass certs");
-        };
-        let annotations = json!({ names::ROTATE: request });
-        let patch = patch::relabelled(&live, &json!({}), &annotations);
-        match cluster.patch(key, &patch, names::COMMAND).await {
-            Ok(_) => return Ok(()),
-            // Its status is written often while it rotates.
-            Err(error) if error.is_invalid() || error.is_conflict() => {}
-            Err(error) => return Err(explained(error)),
-        }
-    }
-    bail!("{key} keeps changing: try again");
 }
 
 /// How far the rotation is: `Done` is the rotated ServingCertificate.

@@ -132,6 +132,27 @@ impl Entry {
         format!("{name}{}: {}", revision.unwrap_or_default(), next.reason)
     }
 
+    /// What the catalog has next, and what that waits for.
+    fn catalog(&self) -> String {
+        let catalog = self.status.catalog.as_ref();
+        let Some((catalog, channel)) = catalog.and_then(|catalog| Some((catalog, catalog.channel.as_ref()?)))
+        else {
+            return String::new();
+        };
+        let Some(next) = catalog.path.first() else {
+            return format!("channel {channel}: nothing follows");
+        };
+        let rest = match catalog.path.len() as u64 - 1 + catalog.more {
+            0 => String::new(),
+            rest => format!(", and {rest} more"),
+        };
+        let waits = match catalog.waiting_for_approval {
+            true => format!("; run windlass catalog approve {} {}", self.name, next.version),
+            false => String::new(),
+        };
+        format!("channel {channel}: {} ({}){rest}{waits}", next.name, next.because)
+    }
+
     /// How many conversions and webhooks are armed, of how many.
     fn armed(&self) -> String {
         let (armed, all) = self.status.armed();
@@ -167,6 +188,7 @@ impl Entry {
             ("Name", self.name.clone()),
             ("Installed", self.installed()),
             ("Next", self.next()),
+            ("Catalog", self.catalog()),
             ("Namespace", self.namespace.clone()),
             ("Watches", watched),
             (

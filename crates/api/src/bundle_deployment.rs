@@ -14,6 +14,7 @@ use windlass_crd::{
 use windlass_object::GoDuration;
 
 use crate::{
+    catalog_source::{CatalogSource, CatalogStatus, UpgradeApproval},
     missing_rights::MissingRights,
     revision_status::{BundleRevision, InstalledRevision, NextRevision},
     serving_certificate::{default_ca_duration, default_duration},
@@ -74,7 +75,7 @@ pub struct BundleDeploymentSpec {
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
     pub service_account_name: Option<String>,
-    /// Source of the bundle: exactly one of directory, configMaps and image.
+    /// Source of the bundle: exactly one of directory, configMaps, image and catalog.
     pub source: Source,
     /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
     /// affinity, annotations. The additional field `windlass` has `readinessProbe`, `preStop`, `rollingUpdate` and
@@ -142,7 +143,7 @@ pub struct BundleDeploymentSpec {
 /// Source of a bundle: exactly one of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("[has(self.directory), has(self.configMaps), has(self.image)].filter(x, x).size() == 1").message("specify exactly one source: directory, configMaps or image"))]
+#[x_kube(validation = Rule::new("[has(self.directory), has(self.configMaps), has(self.image), has(self.catalog)].filter(x, x).size() == 1").message("specify exactly one source: directory, configMaps, image or catalog"))]
 pub struct Source {
     /// A directory that the operator can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +155,9 @@ pub struct Source {
     /// An OCI image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageSource>,
+    /// A channel of a file-based catalog, which is followed: one bundle after the other is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogSource>,
     /// Digest that the bundle must have, as status.installed.digest shows it. A source with another digest is refused, and
     /// the installed revision is kept. If not set, a source that changes is an upgrade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,6 +281,9 @@ pub struct BundleDeploymentStatus {
     /// Revisions that were installed before, the latest first: `windlass rollback` can install them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<BundleRevision>,
+    /// What the catalog in spec.source.catalog has next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogStatus>,
     /// The conversion of each CustomResourceDefinition that the bundle claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversions: Vec<ConversionStatus>,
@@ -368,6 +375,23 @@ impl BundleDeploymentSpec {
             lenient: self.crd_upgrade_safety == CrdUpgradeSafety::None,
             exceptions: self.crd_upgrade_exceptions.clone(),
         }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Where a bundle comes from, whatever it is pinned to and whoever approves it.
+    #[must_use]
+    pub fn origin(&self) -> Self {
+        let mut origin = Self {
+            digest: None,
+            ..self.clone()
+        };
+        if let Some(catalog) = &mut origin.catalog {
+            catalog.approval = UpgradeApproval::default();
+        }
+        origin
     }
 }
 

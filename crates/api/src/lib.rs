@@ -5,6 +5,7 @@
     reason = "KubeSchema derives a helper struct inside a function"
 )]
 pub mod bundle_deployment;
+mod catalog_source;
 mod conditions;
 #[expect(
     unreachable_pub,
@@ -32,6 +33,7 @@ pub use bundle_deployment::{
     ConfigMapName, ConversionManager, ConversionStatus, CrdUpgradeSafety, DeletionPolicy, DirectorySource,
     ImageSource, ObjectInterpretation, Source, WebhookState, WebhookStatus,
 };
+pub use catalog_source::{CatalogSource, CatalogStatus, CatalogStep, UpgradeApproval};
 pub use conditions::{ConditionUpdate, Conditions};
 pub use injection_target::{
     CaBundleEncoding, CaBundlePath, CaBundleReaders, InjectionTarget, InjectionTargetSpec,

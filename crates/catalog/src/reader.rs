@@ -1,6 +1,6 @@
 //! From streams of blobs to what is kept of them.
 
-use std::io::Read;
+use std::{collections::BTreeSet, io::Read};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,7 +19,8 @@ use crate::{
 /// It holds one blob at a time. What is wrong with one does not keep the others from being read.
 #[derive(Debug, Default)]
 pub struct CatalogReader {
-    only: Option<String>,
+    /// The packages that are kept; `None` for all.
+    only: Option<BTreeSet<String>>,
     limits: CatalogLimits,
     catalog: FileBasedCatalog,
     problems: Vec<CatalogProblem>,
@@ -60,13 +61,11 @@ impl CatalogReader {
         }
     }
 
-    /// Keeps one package alone.
+    /// Keeps this package and those that were named before; all others are passed over.
     #[must_use]
-    pub fn only(self, package: &str) -> Self {
-        Self {
-            only: Some(package.to_owned()),
-            ..self
-        }
+    pub fn only(mut self, package: &str) -> Self {
+        self.only.get_or_insert_default().insert(package.to_owned());
+        self
     }
 
     /// Reads a file, whose name problems carry.
@@ -292,7 +291,7 @@ impl CatalogReader {
     }
 
     fn wants(&self, package: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == package)
+        self.only.as_ref().is_none_or(|only| only.contains(package))
     }
 
     fn package(&mut self, name: &str) -> &mut CatalogPackage {

@@ -3,7 +3,7 @@
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, VecDeque},
-    fmt,
+    fmt, iter,
 };
 
 use serde::Serialize;
@@ -255,6 +255,34 @@ impl CatalogPackage {
                 .iter()
                 .map(|candidate| candidate.bundle.version.clone())
                 .collect(),
+        }
+    }
+}
+
+// === impl UpgradePath ===
+
+impl UpgradePath {
+    /// Its bundles in their order, each with the words for why it may follow the one before.
+    pub fn explained(&self) -> impl Iterator<Item = (&UpgradeEdge, String)> {
+        let installed = self.from.as_deref().unwrap_or_default();
+        let before = iter::once(installed).chain(self.edges.iter().map(|edge| &*edge.bundle));
+        self.edges
+            .iter()
+            .zip(before)
+            .map(|(edge, before)| (edge, edge.reason.after(before)))
+    }
+}
+
+// === impl EdgeReason ===
+
+impl EdgeReason {
+    /// It in words, where the bundle `before` is the one that is followed.
+    fn after(&self, before: &str) -> String {
+        match self {
+            Self::Install => "nothing is installed".to_owned(),
+            Self::Replaces => format!("replaces {before}"),
+            Self::Skips => format!("skips {before}"),
+            Self::SkipRange(range) => format!("follows versions {range}"),
         }
     }
 }

@@ -89,6 +89,10 @@ pub const SERVING_CERT_SECRET: &str = "windlass.dev/serving-cert-secret";
 /// Annotation on a ServingCertificate: `<leaf|ca>:<reason>`, a rotation that is done once for each value.
 pub const ROTATE: &str = "windlass.dev/rotate";
 
+/// Annotation on a BundleDeployment that follows a catalog: `<bundle>[@<digest of its image>] [<reason>]`, the next bundle, which
+/// may be installed. Each value approves once.
+pub const APPROVE: &str = "windlass.dev/approve";
+
 /// Annotation on a pod template: the fingerprint of the serving certificate for which Windlass restarted the rollout, so
 /// that a server reads it.
 pub const RESTARTED_FOR: &str = "windlass.dev/restarted-for";

@@ -3,21 +3,21 @@
 use std::{env, fs, path::PathBuf, process};
 
 use catalog::ReadCatalog;
-use oci::ContentDigest;
+use oci::ImageReference;
 
 /// Changes whenever something else is kept of catalogs.
 const FORMAT: u32 = 1;
 
-/// What is kept of the image with this digest.
-pub(super) fn find(digest: &ContentDigest) -> Option<ReadCatalog> {
-    let content = fs::read(file(digest)?).ok()?;
+/// What is kept of an image, by its digest.
+pub(super) fn find(image: &ImageReference) -> Option<ReadCatalog> {
+    let content = fs::read(file(image)?).ok()?;
     // What somebody broke is as good as nothing.
     serde_json::from_slice(&content).ok()
 }
 
 /// Keeps what an image holds; where that fails, it is pulled again the next time.
-pub(super) fn store(digest: &ContentDigest, read: &ReadCatalog) {
-    let (Some(file), Ok(content)) = (file(digest), serde_json::to_vec(read)) else {
+pub(super) fn store(image: &ImageReference, read: &ReadCatalog) {
+    let (Some(file), Ok(content)) = (file(image), serde_json::to_vec(read)) else {
         return;
     };
     let part = file.with_extension(format!("{}.part", process::id()));
@@ -32,7 +32,8 @@ pub(super) fn store(digest: &ContentDigest, read: &ReadCatalog) {
 }
 
 /// Where caches are kept (XDG Base Directory specification).
-fn file(digest: &ContentDigest) -> Option<PathBuf> {
+fn file(image: &ImageReference) -> Option<PathBuf> {
+    let digest = image.digest.as_ref()?;
     let named = |variable| {
         env::var_os(variable)
             .map(PathBuf::from)

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::{list, path, search, show};
+use super::{approve, list, path, search, show};
 
-/// Shows which packages, channels and bundles are in file-based catalogs (FBC), and paths of upgrades, without a cluster.
+/// Shows which packages, channels and bundles are in file-based catalogs (FBC), and paths of upgrades, without a cluster; approves
+/// upgrades along a catalog that the operator follows.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct Args {
     #[command(subcommand)]
@@ -19,6 +20,7 @@ enum CatalogCommand {
     Search(search::Args),
     Show(show::Args),
     Path(path::Args),
+    Approve(approve::Args),
 }
 
 // === impl Args ===
@@ -35,6 +37,7 @@ impl Args {
             CatalogCommand::Search(args) => args.run().await,
             CatalogCommand::Show(args) => args.run().await,
             CatalogCommand::Path(args) => args.run().await,
+            CatalogCommand::Approve(args) => args.run().await,
         }
     }
 }

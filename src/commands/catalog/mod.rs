@@ -1,4 +1,4 @@
-//! `windlass catalog`: file-based catalogs, by hand and without a cluster.
+//! `windlass catalog`: file-based catalogs, by hand and without a cluster, but for the approval of what the operator follows.
 //!
 //! ```text
 //! folder ──────────────────────────────────────► CatalogReader ─► packages ─► list, search, show, path
@@ -6,9 +6,9 @@
 //!             └────────── cache ◄──────────────────────┘
 //! ```
 
+mod approve;
 mod cache;
 mod command;
-mod image;
 mod list;
 mod path;
 mod search;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use catalog::{EdgeReason, InstalledRelease, UpgradePath, UpgradeRequest};
+use catalog::{InstalledRelease, UpgradePath, UpgradeRequest};
 use version_range::{Version, VersionConstraint};
 use windlass_object::text::OneLine;
 
@@ -93,17 +93,9 @@ pub(super) fn text(path: &UpgradePath) -> String {
         );
     }
     let mut table = Table::new(&["VERSION", "BUNDLE", "BECAUSE", "DEPRECATED"]);
-    let mut before = path.from.as_deref().unwrap_or_default();
-    for edge in &path.edges {
-        let because = match &edge.reason {
-            EdgeReason::Install => "nothing is installed".to_owned(),
-            EdgeReason::Replaces => format!("replaces {before}"),
-            EdgeReason::Skips => format!("skips {before}"),
-            EdgeReason::SkipRange(range) => format!("follows versions {range}"),
-        };
+    for (edge, because) in path.explained() {
         let deprecated = edge.deprecated.as_deref().unwrap_or_default();
         table.add([&edge.version, &edge.bundle, &because, &deprecated]);
-        before = &edge.bundle;
     }
     // Images are copied: they are not cut.
     let images: String = path

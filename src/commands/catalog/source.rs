@@ -9,8 +9,9 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use catalog::{CatalogPackage, CatalogReader, ReadCatalog};
 use windlass_object::text::OneLine;
+use windlass_operator::bundle_deployment::{CatalogInImage, LARGEST_CATALOG, read_catalog};
 
-use super::{cache, image};
+use super::cache;
 use crate::commands::{
     bundle_images::{RegistryArgs, reference},
     documents,
@@ -77,21 +78,21 @@ impl SourceArgs {
 
     /// Images are read as a whole: what is kept of them is small, and another package may be asked for next.
     async fn pull(&self, image: &oci::ImageReference) -> anyhow::Result<ReadCatalog> {
-        let client = self.registry.client_for(image::LARGEST)?;
+        let client = self.registry.client_for(LARGEST_CATALOG)?;
         let credentials = self.registry.credentials()?;
         let cannot = || format!("cannot pull {image}");
-        let digest = match &image.digest {
-            Some(digest) => digest.clone(),
-            None => client.resolve(image, &credentials).await.with_context(cannot)?,
-        };
-        if let Some(cached) = cache::find(&digest) {
+        let pinned = client.pin(image, &credentials).await.with_context(cannot)?;
+        if let Some(cached) = cache::find(&pinned) {
             return Ok(cached);
         }
-        let opened = client.open(&image.at(digest.clone()), &credentials).await;
-        let read = image::read(opened.with_context(cannot)?)
+        let opened = client.open(&pinned, &credentials).await.with_context(cannot)?;
+        let CatalogInImage { folder, read } = read_catalog(opened, CatalogReader::default())
             .await
             .with_context(cannot)?;
-        cache::store(&digest, &read);
+        if read.catalog.packages.is_empty() && read.problems.is_empty() {
+            bail!("cannot pull {image}: it has no packages in /{folder}: it holds no catalog");
+        }
+        cache::store(&pinned, &read);
         Ok(read)
     }
 }

@@ -8,7 +8,7 @@ use kube::Resource;
 use policy::{CompiledPolicy, Engines};
 use serde_json::{Value, json};
 use windlass_adoption::AdoptionSource;
-use windlass_api::{self, BundleDeployment};
+use windlass_api::{self, BundleDeployment, CatalogSource};
 use windlass_bundle::{Bundle, render::CertificateProvider};
 use windlass_cluster::{Cluster, kinds};
 use windlass_crd::claims::Adoption;
@@ -89,7 +89,11 @@ pub(in crate::commands) struct Args {
 
     /// Secret of type kubernetes.io/dockerconfigjson in the operator's namespace, with which the operator pulls the image.
     #[arg(long, value_name = "NAME", value_parser = arguments::pull_secret)]
-    pull_secret: Option<String>,
+    pub(super) pull_secret: Option<String>,
+
+    /// What the operator is to follow, in the place of a bundle.
+    #[arg(skip)]
+    pub(super) followed: Option<CatalogSource>,
 
     /// Write the objects of the bundle with the rights of Windlass, although a ServiceAccount was named before.
     #[arg(long, conflicts_with = "service_account")]
@@ -173,6 +177,7 @@ impl Args {
             );
         }
         let read = match &self.install.bundle {
+            _ if self.followed.is_some() => None,
             BundleLocation::Image(_) if self.name.is_some() && !self.dry_run && self.adopt_from.is_none() => {
                 None
             }
@@ -182,13 +187,16 @@ impl Args {
             },
         };
         let name = self.name_for(read.as_ref())?;
-        let source = InstallSource::new(
-            &self.install.bundle,
-            self.pull_secret.as_deref(),
-            read.as_ref().map(|read| &read.files),
-            &name,
-            namespace,
-        )?;
+        let source = match &self.followed {
+            Some(followed) => InstallSource::Catalog(Box::new(followed.clone())),
+            None => InstallSource::new(
+                &self.install.bundle,
+                self.pull_secret.as_deref(),
+                read.as_ref().map(|read| &read.files),
+                &name,
+                namespace,
+            )?,
+        };
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let before = cluster.read(&key).await.map_err(explained)?;

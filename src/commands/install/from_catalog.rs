@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use oci::ImageReference;
 use serde_json::Value;
 use version_range::Version;
+use windlass_api::UpgradeApproval;
 use windlass_cluster::kinds;
 use windlass_object::object;
 
@@ -17,7 +18,7 @@ use super::{
 // === impl Args ===
 
 impl Args {
-    /// Installs one bundle after the other, each when the one before is ready.
+    /// Installs one bundle after the other, each when the one before is ready; or has the operator do that from now on.
     ///
     /// # Errors
     ///
@@ -34,6 +35,12 @@ impl Args {
         let registry = &self.install.registry;
         let (path, shown) = self.catalog.path(&package, installed.as_ref(), registry).await?;
         eprint!("{shown}");
+        if let Some(followed) = self.catalog.followed(&package, self.pull_secret.as_deref())? {
+            self.waiting.wait &= followed.approval == UpgradeApproval::Automatic;
+            self.name = Some(name);
+            self.followed = Some(followed);
+            return self.install_bundle().await;
+        }
         if path.edges.len() > 1 && !self.waiting.wait && !self.dry_run {
             bail!("each bundle on the path waits for the one before: leave out --wait=false");
         }
@@ -82,14 +89,9 @@ impl Args {
     /// An image of the catalog by its digest: a tag that moves would be an upgrade that no path has.
     async fn pinned(&self, image: &str) -> anyhow::Result<ImageReference> {
         let image = bundle_images::reference(image).map_err(anyhow::Error::msg)?;
-        if image.digest.is_some() {
-            return Ok(image);
-        }
         let registry = &self.install.registry;
         let credentials = registry.credentials()?;
-        let resolved = registry.client()?.resolve(&image, &credentials).await;
-        let digest =
-            resolved.map_err(|error| bundle_images::explained("pull", &image, &credentials, &error))?;
-        Ok(image.at(digest))
+        let pinned = registry.client()?.pin(&image, &credentials).await;
+        pinned.map_err(|error| bundle_images::explained("pull", &image, &credentials, &error))
     }
 }

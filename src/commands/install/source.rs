@@ -3,6 +3,7 @@
 use anyhow::bail;
 use oci::ImageReference;
 use serde_json::{Value, json};
+use windlass_api::CatalogSource;
 use windlass_bundle::Files;
 use windlass_object::{ObjectKey, names, object};
 
@@ -21,6 +22,8 @@ pub(super) enum InstallSource {
         /// The name of the Secret.
         pull_secret: Option<String>,
     },
+    /// A channel of a catalog, which the operator follows.
+    Catalog(Box<CatalogSource>),
 }
 
 // === impl InstallSource ===
@@ -69,6 +72,7 @@ impl InstallSource {
                 }
                 json!({ "image": source })
             }
+            Self::Catalog(source) => json!({ "catalog": source }),
         }
     }
 
@@ -76,7 +80,7 @@ impl InstallSource {
     pub(super) fn parts(&self) -> Option<&Parts> {
         match self {
             Self::Parts(parts) => Some(parts),
-            Self::Image { .. } => None,
+            Self::Image { .. } | Self::Catalog(_) => None,
         }
     }
 
@@ -89,8 +93,9 @@ impl InstallSource {
         let own = match self {
             Self::Parts(_) => "configMaps",
             Self::Image { .. } => "image",
+            Self::Catalog(_) => "catalog",
         };
-        let others = ["directory", "configMaps", "image"];
+        let others = ["directory", "configMaps", "image", "catalog"];
         for field in others.into_iter().filter(|field| *field != own) {
             if before["spec"]["source"].get(field).is_some() && !goes_with_ours(before, field) {
                 bail!(

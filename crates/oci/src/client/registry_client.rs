@@ -80,6 +80,23 @@ impl RegistryClient {
             .await
     }
 
+    /// An image by its digest: what a tag leads to now, whatever it leads to later. One that has a digest is not asked for.
+    ///
+    /// # Errors
+    ///
+    /// Why no location has it.
+    pub async fn pin(
+        &self,
+        image: &ImageReference,
+        credentials: &RegistryCredentials,
+    ) -> Result<ImageReference, RegistryError> {
+        let digest = match &image.digest {
+            Some(digest) => digest.clone(),
+            None => self.resolve(image, credentials).await?,
+        };
+        Ok(image.at(digest))
+    }
+
     /// Pushes an image to its own registry, not to mirrors, and returns the digest of its manifest.
     ///
     /// # Errors

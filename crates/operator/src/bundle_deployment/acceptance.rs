@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::{
-    BundleDeployment, BundleDeploymentSpec, BundleStatus, ConversionStatus, NextRevision, WebhookState,
-};
+use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConversionStatus, WebhookState};
 use windlass_bundle::upgrade::{self, Release};
 use windlass_cluster::{RequestError, apply::Applicant, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
@@ -34,9 +32,9 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
         check_namespaces(&deployment.spec, &self.context.namespace)?;
-        let loaded = match self.load(deployment).await {
+        let loaded = match self.load(deployment, report).await {
             Err(Halt::Gate(outcome)) => {
-                report.next = Some(NextRevision::default());
+                report.next = Some(report.awaited());
                 self.loaded_before(deployment, outcome, report).await?
             }
             loaded => loaded?,

@@ -26,6 +26,7 @@ use super::{
     halt::Halt,
     memory::{LoadOutcome, Loaded},
     reconciler::BundleReconciler,
+    report::InstallReport,
 };
 use crate::install::{
     overrides,
@@ -45,13 +46,20 @@ pub(super) const PROBLEMS: Listing = Listing {
 
 impl BundleReconciler {
     /// Reads the source, checks what it holds, and plans its install.
-    pub(super) async fn load(&self, deployment: &BundleDeployment) -> Result<Arc<Loaded>, Halt> {
+    pub(super) async fn load(
+        &self,
+        deployment: &BundleDeployment,
+        report: &mut InstallReport,
+    ) -> Result<Arc<Loaded>, Halt> {
         let name = deployment.metadata.name.as_deref().unwrap_or_default();
         let source = &deployment.spec.source;
+        if source.catalog.is_none() {
+            report.leave_catalog();
+        }
         let settings = InstallSettings::of(&deployment.spec);
         let outcome = match self.find_unread(name, source, &settings) {
             Some(outcome) => outcome,
-            None => self.load_anew(deployment, name, &settings).await?,
+            None => self.load_anew(deployment, name, &settings, report).await?,
         };
         let loaded = outcome.map_err(|(reason, message)| refused(reason, message))?;
         let digest = &loaded.bundle.digest;
@@ -69,10 +77,16 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         name: &str,
         settings: &InstallSettings,
+        report: &mut InstallReport,
     ) -> Result<LoadOutcome, Halt> {
         let source = &deployment.spec.source;
-        if let (None, None, Some(image)) = (&source.directory, &source.config_maps, &source.image) {
-            return self.load_image(deployment, image, settings).await;
+        let (image, catalog) = (&source.image, &source.catalog);
+        match (&source.directory, &source.config_maps, image, catalog) {
+            (None, None, Some(image), None) => return self.load_image(deployment, image, settings).await,
+            (None, None, None, Some(catalog)) => {
+                return self.load_next(deployment, catalog, settings, report).await;
+            }
+            _ => {}
         }
         let (files, objects) = self.read(source).await?;
         let digest = bundle_digest(&files);
@@ -107,9 +121,10 @@ impl BundleReconciler {
 
     /// What a source holds, and from which ConfigMaps it was read.
     async fn read(&self, source: &Source) -> Result<(Files, Option<String>), Halt> {
-        match (&source.directory, &source.config_maps, &source.image) {
-            (Some(directory), None, None) => Ok((self.read_directory(&directory.path).await?, None)),
-            (None, Some(config_maps), None) => {
+        let (image, catalog) = (&source.image, &source.catalog);
+        match (&source.directory, &source.config_maps, image, catalog) {
+            (Some(directory), None, None, None) => Ok((self.read_directory(&directory.path).await?, None)),
+            (None, Some(config_maps), None, None) => {
                 let names: Vec<_> = config_maps
                     .iter()
                     .map(|ConfigMapName { name }| name.clone())

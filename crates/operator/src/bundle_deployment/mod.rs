@@ -27,6 +27,7 @@ mod disarming;
 mod dry_run;
 mod emptying;
 mod finalizer;
+mod following;
 mod freezing;
 mod halt;
 mod health;
@@ -76,6 +77,6 @@ mod unlisted;
 
 pub use halt::BundleDeploymentError;
 pub use loading::bundle_digest;
-pub use pulling::image_files;
+pub use pulling::{CatalogImageError, CatalogInImage, LARGEST_CATALOG, image_files, read_catalog};
 pub use reconciler::Delays;
 pub use run::run;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tracing::{info, warn};
-use windlass_api::{BundleDeployment, Source};
+use windlass_api::BundleDeployment;
 use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, names, object};
 
@@ -74,7 +74,7 @@ impl BundleReconciler {
         let ledger = self.ledger(deployment).await?;
         let number = number(&ledger, loaded, report);
         let known = ledger.find(number);
-        let image = self.image_of(deployment, loaded, known);
+        let image = self.image_of(deployment, loaded, &ledger, known);
         report.want(&loaded.bundle, image, number, known.is_some());
         let installed = report.installed.as_ref();
         report.goes_back = ledger.was_installed(&loaded.bundle.digest)
@@ -94,15 +94,12 @@ impl BundleReconciler {
         let number = number(&ledger, loaded, report);
         self.ensure_stored(deployment, loaded).await?;
         let known = ledger.find(number);
-        let image = self.image_of(deployment, loaded, known);
+        let image = self.image_of(deployment, loaded, &ledger, known);
         let planned = RevisionInventory::planned(keys(&loaded.plan));
         let record = RevisionRecord {
             number,
             bundle: loaded.bundle.clone(),
-            source: Source {
-                digest: None,
-                ..deployment.spec.source.clone()
-            },
+            source: deployment.spec.source.origin(),
             image: image.clone(),
             settings: loaded.settings.clone(),
             config_maps: loaded.stored.names(name).collect(),
@@ -124,12 +121,18 @@ impl BundleReconciler {
         &self,
         deployment: &BundleDeployment,
         loaded: &Loaded,
+        ledger: &Ledger,
         known: Option<&RevisionRecord>,
     ) -> Option<String> {
-        deployment.spec.source.image.as_ref()?;
-        let name = identity(deployment).0;
-        let pulled = self.images.pulls.image_of(name, &loaded.bundle.digest);
-        pulled.or_else(|| known?.image.clone())
+        let source = &deployment.spec.source;
+        if source.image.is_none() && source.catalog.is_none() {
+            return None;
+        }
+        let (name, digest) = (identity(deployment).0, &loaded.bundle.digest);
+        let pulled = self.images.pulls.image_of(name, digest);
+        pulled
+            .or_else(|| known?.image.clone())
+            .or_else(|| ledger.image_of(digest).map(str::to_owned))
     }
 
     /// The bundle and the plan of the installed revision, as it was recorded; `None` where nothing is installed, or its
@@ -217,13 +220,21 @@ impl BundleReconciler {
             return Err(Halt::Gate(outcome));
         };
         let is_unread = ["SourceMissing", "SourceInvalid", PULLING].contains(&reason.as_str());
-        if !is_unread && !self.images.pulls.is_refused(identity(deployment).0, reason) {
+        if !is_unread && !self.images.is_refused(identity(deployment).0, reason) {
             return Err(Halt::Gate(outcome));
         }
         let settings = InstallSettings::of(&deployment.spec);
         let installed = report.installed.as_ref().map(|installed| installed.revision);
         let ledger = self.ledger(deployment).await?;
-        let record = ledger.instead_of(&deployment.spec.source, &settings, installed);
+        let source = &deployment.spec.source;
+        let newest = ledger.newest().map(|newest| newest.number);
+        let next = next_of(deployment);
+        // A bundle that a catalog had once, and that was given up, is not tried again before the catalog is read.
+        let begun = match &source.catalog {
+            Some(_) if installed.is_some() => next,
+            _ => newest,
+        };
+        let record = ledger.instead_of(source, &settings, begun, installed);
         let Some(number) = record.map(|record| record.number) else {
             return Err(Halt::Gate(outcome));
         };
@@ -280,6 +291,11 @@ impl BundleReconciler {
         );
         Ok(())
     }
+}
+
+/// The revision that the status speaks of as the next one, once it is recorded.
+fn next_of(deployment: &BundleDeployment) -> Option<i64> {
+    deployment.status.as_ref()?.next.as_ref()?.revision
 }
 
 fn number(ledger: &Ledger, loaded: &Loaded, report: &InstallReport) -> i64 {

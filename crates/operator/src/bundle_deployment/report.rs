@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use windlass_api::{
-    BundleDeployment, BundleDeploymentStatus, BundleRevision, BundleStatus, CertificateStatus,
+    BundleDeployment, BundleDeploymentStatus, BundleRevision, BundleStatus, CatalogStatus, CertificateStatus,
     ConversionStatus, InstalledRevision, MissingRights, NextRevision, WebhookState, WebhookStatus,
 };
 use windlass_bundle::WebhookType;
@@ -11,7 +11,10 @@ use windlass_cluster::RequestError;
 use windlass_crd::{storage_migration::Migration, upgrade_safety::Finding};
 use windlass_object::{ObjectKey, names, object};
 
-use super::{halt::BundleDeploymentError, memory::status_of, reconciler::BundleReconciler};
+use super::{
+    following::WAITING_FOR_APPROVAL, halt::BundleDeploymentError, memory::status_of,
+    reconciler::BundleReconciler, record_config_maps::identity,
+};
 use crate::{
     install::{
         plan::listed,
@@ -69,6 +72,10 @@ pub(super) struct InstallReport {
     pub(super) notices: Vec<String>,
     /// What the account of the install lacks.
     pub(super) missing_rights: Vec<MissingRights>,
+    /// What the catalog that is followed has next.
+    pub(super) catalog: Option<CatalogStatus>,
+    /// Whether to look again at what is next as soon as the status says that the installed revision is ready.
+    pub(super) follows_soon: bool,
     /// Everything is disarmed, for the removal.
     pub(super) disarmed: bool,
 }
@@ -96,6 +103,8 @@ impl InstallReport {
             warnings: Vec::new(),
             notices: Vec::new(),
             missing_rights: Vec::new(),
+            catalog: status.catalog,
+            follows_soon: false,
             disarmed: false,
         }
     }
@@ -130,6 +139,7 @@ impl InstallReport {
         });
         self.installed = finished.or(self.installed.take());
         self.standing = None;
+        self.pass_installed();
     }
 
     /// What the status says, or said before, about the conversion of a CRD.
@@ -189,6 +199,12 @@ impl InstallReport {
         })
     }
 
+    /// The condition Progressing where nothing is left to do until somebody approves what comes next.
+    fn waiting_for_approval(&self, deployment: &BundleDeployment) -> Option<ConditionUpdate> {
+        let message = self.approval_wanted(identity(deployment).0)?;
+        Some(ConditionUpdate::fails(WAITING_FOR_APPROVAL, message))
+    }
+
     /// What is to be said of a bundle that is accepted nevertheless.
     fn accepted(&self) -> Option<ConditionUpdate> {
         let lost = || {
@@ -244,6 +260,7 @@ impl BundleReconciler {
             installed: report.installed.clone(),
             next: report.waiting(outcome),
             history: report.history.clone(),
+            catalog: report.catalog.clone(),
             conversions: report.conversions.clone(),
             webhooks: report.webhooks.clone(),
             certificates: report.certificates.clone(),
@@ -255,6 +272,10 @@ impl BundleReconciler {
         for (condition_type, mut verdict) in outcome.conditions(&report.standing()) {
             if condition_type == Milestone::Accepted.condition() && verdict.status == "True" {
                 verdict = report.accepted().unwrap_or(verdict);
+            }
+            if condition_type == "Progressing" && *outcome == InstallOutcome::Done && verdict.reason == "Done"
+            {
+                verdict = report.waiting_for_approval(deployment).unwrap_or(verdict);
             }
             status
                 .conditions

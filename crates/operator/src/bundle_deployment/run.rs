@@ -113,7 +113,7 @@ impl BundleReconciler {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
         let Some(object) = self.context.index.find(&key) else {
             self.loader.forget(&name);
-            self.images.pulls.forget(&name);
+            self.images.forget(&name);
             self.decisions.forget(&name);
             self.ledgers.forget(&name);
             self.proofs.forget(&name);
@@ -150,7 +150,7 @@ impl BundleReconciler {
         let (outcome, result) = match walked {
             Ok(next) if removing => return Ok(next),
             // No watch tells of the first real object.
-            Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) => {
+            Ok(Action::AwaitChange) if self.proofs.are_doubtful(&name) && !report.follows_soon => {
                 (InstallOutcome::Done, Ok(Action::Requeue(self.timing.doubtful)))
             }
             Ok(Action::AwaitChange) => (InstallOutcome::Done, Ok(self.next_look(&deployment, &report))),
@@ -191,6 +191,8 @@ impl BundleReconciler {
     fn next_look(&self, deployment: &BundleDeployment, report: &InstallReport) -> Action {
         let is_another_account = deployment.spec.service_account_name.is_some();
         match (&report.health, report.is_customized || is_another_account) {
+            // The status says by now that it is ready, and no change tells of that.
+            (BundleHealth::Healthy, _) if report.follows_soon => Action::Requeue(LAG),
             (BundleHealth::Healthy, false) => Action::AwaitChange,
             // A script may know the time, and no watch tells of rights that are taken away.
             (BundleHealth::Healthy, true) => Action::Requeue(self.timing.doubtful),

@@ -2,6 +2,7 @@
 //! conditions.
 
 pub mod canary;
+pub mod following;
 pub mod immutable;
 pub mod overrides;
 pub mod plan;

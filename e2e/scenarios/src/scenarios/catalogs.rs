@@ -4,15 +4,27 @@ use std::{collections::BTreeMap, fs};
 
 use anyhow::Context as _;
 use oci::PackedImage;
-use serde_json::json;
+use serde_json::{Value, json};
 use test_authority::TestAuthority;
-use test_registry::TestRegistry;
+use test_registry::{TestRegistry, response};
+use windlass_object::{names, object};
 
-use super::images::{packed, trusting};
-use crate::{request::text, sample, steps::get, test_cluster::TestCluster};
+use super::{
+    images::{AUTHORITIES, packed, trusting},
+    traffic, upgrade,
+};
+use crate::{
+    command::argument,
+    request::text,
+    sample,
+    steps::{BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
+    test_cluster::TestCluster,
+};
 
-/// Bundles with their versions, and what each replaces.
-const BUNDLES: [(&str, &str, Option<&str>); 3] = [
+/// A bundle, its version, and what it replaces.
+type Bundle = (&'static str, &'static str, Option<&'static str>);
+
+const BUNDLES: [Bundle; 3] = [
     ("sample.v1", "1.0.0", None),
     ("sample.v2", "2.0.0", Some("sample.v1")),
     ("sample.v2.1", "2.1.0", Some("sample.v2")),
@@ -21,27 +33,9 @@ const BUNDLES: [(&str, &str, Option<&str>); 3] = [
 pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestCluster) -> anyhow::Result<()> {
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
-    let mut blobs = vec![json!({"schema": "olm.package", "name": "sample", "defaultChannel": "stable"})];
-    let mut entries = Vec::new();
-    let mut images = Vec::new();
-    for (bundle, version, replaces) in BUNDLES {
-        let packed = match bundle {
-            "sample.v2.1" => later()?,
-            bundle => packed(bundle)?,
-        };
-        let digest = registry.store(bundle, &packed);
-        let image = registry.image(bundle).at(digest).to_string();
-        entries.push(json!({"name": bundle, "replaces": replaces}));
-        blobs.push(json!({
-            "schema": "olm.bundle", "package": "sample", "name": bundle, "image": image,
-            "properties": [{"type": "olm.package", "value": {"packageName": "sample", "version": version}}],
-        }));
-        images.push(image);
-    }
-    blobs.push(json!({"schema": "olm.channel", "package": "sample", "name": "stable", "entries": entries}));
+    let images = store_bundles(&registry)?;
     let folder = tempfile::tempdir()?;
-    let blobs: Vec<_> = blobs.iter().map(ToString::to_string).collect();
-    fs::write(folder.path().join("catalog.json"), blobs.join("\n"))?;
+    fs::write(folder.path().join("catalog.json"), catalog(&BUNDLES, &images))?;
     let folder = folder.path().to_str().context("a path that is not UTF-8")?;
 
     let _running = trusting(cluster, &authority)?.start()?;
@@ -116,6 +110,275 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
         settled.stderr
     );
     Ok(())
+}
+
+pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    let images = store_bundles(&registry)?;
+    let publish = |bundles: &[Bundle]| publish(&registry, bundles, &images);
+    publish(&BUNDLES[..1])?;
+    let operator = trusting(cluster, &authority)?;
+    let running = operator.start()?;
+    let reference = registry.image("catalog").to_string();
+    let authorities = cluster.operator.bundle_dir.join(AUTHORITIES);
+    let arguments = [
+        "install",
+        "sample",
+        "--namespace",
+        sample::NAMESPACE,
+        "--catalog",
+        &reference,
+    ];
+    let following = ["--follow", "--registry-ca", argument(&authorities)?];
+    let said = cluster
+        .command
+        .succeed(&[&arguments[..], &following].concat())
+        .await?;
+    anyhow::ensure!(
+        said.starts_with("sample.v1 is installed in sample-system;"),
+        "{said}"
+    );
+    installed(cluster, 0, 1, &images).await?;
+
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    publish(&BUNDLES[..2])?;
+    until("the next bundle has begun", PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let has_begun =
+            object["status"]["next"]["revision"] == 2 || object["status"]["installed"]["revision"] == 2;
+        Ok(check(has_begun, || conditions(&object)))
+    })
+    .await?;
+    // What has begun is carried on from its record.
+    registry.fail(|_, _| Some(response(503, "")));
+    running.kill().await?;
+    let _running = operator.start()?;
+    installed(cluster, 1, 2, &images).await?;
+    until("the record stands in for the catalog", PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let words = conditions(&object);
+        let says = words.contains("Accepted=True RegistryUnavailable")
+            && words.contains("going on from the record of revision 2")
+            && current(&object, "Ready", "True").is_some();
+        Ok(check(says, || words))
+    })
+    .await?;
+
+    publish(&BUNDLES)?;
+    registry.fail(|_, _| None);
+    let object = installed(cluster, 2, 3, &images).await?;
+    traffic::finish(load).await?;
+    let catalog = &object["status"]["catalog"];
+    anyhow::ensure!(
+        catalog["channel"] == "stable" && catalog.get("path").is_none(),
+        "something follows still: {catalog}"
+    );
+    let history: Vec<_> = object::items(&object, "/status/history")
+        .iter()
+        .map(|revision| text(revision, "/name"))
+        .collect();
+    anyhow::ensure!(
+        history == ["sample.v2", "sample.v1"],
+        "a bundle was passed over: {history:?}"
+    );
+
+    // Where nothing leads, what is installed is kept.
+    let wanted = json!({"spec": {"source": {"catalog": {"version": ">=9"}}}});
+    succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&wanted)).await?;
+    let stopped = upgrade::stopped(cluster, "VersionMissing", "spec.source.catalog.version").await?;
+    anyhow::ensure!(
+        stopped["status"]["installed"]["revision"] == 3 && stopped["status"]["installed"]["healthy"] == true,
+        "what is installed was touched: {}",
+        stopped["status"]
+    );
+    for (field, value, reason) in [
+        ("version", "newest", "SourceInvalid"),
+        ("package", "others", "OtherPackage"),
+    ] {
+        let wrong = json!({"spec": {"source": {"catalog": {"version": null, (field): value}}}});
+        succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&wrong)).await?;
+        upgrade::stopped(cluster, reason, &format!("spec.source.catalog.{field}")).await?;
+    }
+    let right = json!({"spec": {"source": {"catalog": {"version": null, "package": "sample"}}}});
+    succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&right)).await?;
+    ready(&cluster.client, "sample", PATIENCE).await?;
+    Ok(())
+}
+
+pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let authority = TestAuthority::new("Registry CA");
+    let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
+    let images = store_bundles(&registry)?;
+    let publish = |bundles: &[Bundle]| publish(&registry, bundles, &images);
+    publish(&BUNDLES[..1])?;
+    let _running = trusting(cluster, &authority)?.start()?;
+    let object = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"},
+        "spec": {"namespace": sample::NAMESPACE, "source": {"catalog": {
+            "ref": registry.image("catalog").to_string(), "package": "sample", "approval": "Manual",
+        }}},
+    });
+    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
+    let how = "run windlass catalog approve sample 1.0.0";
+    let stopped = upgrade::stopped(cluster, "WaitingForApproval", how).await?;
+    anyhow::ensure!(
+        text(&stopped, "/status/next/name") == "sample.v1",
+        "{}",
+        stopped["status"]
+    );
+    let approve = async |version: &str| {
+        let arguments = ["catalog", "approve", "sample", version];
+        cluster.command.run(&arguments, |_| {}).await
+    };
+    let approved = approve("1.0.0").await?;
+    anyhow::ensure!(approved.succeeded, "{}", approved.stderr);
+    installed(cluster, 0, 1, &images).await?;
+
+    publish(&BUNDLES[..2])?;
+    waiting(cluster, "sample.v2").await?;
+    let shown = cluster.command.succeed(&["status", "sample"]).await?;
+    anyhow::ensure!(
+        shown.contains(
+            "channel stable: sample.v2 (replaces sample.v1); run windlass catalog approve sample 2.0.0"
+        ),
+        "{shown}"
+    );
+    let refused = approve("9.9.9").await?;
+    anyhow::ensure!(
+        !refused.succeeded && refused.stderr.contains("9.9.9 is not next"),
+        "{}",
+        refused.stderr
+    );
+
+    // By the time of the approval, another bundle is next: that one was not approved.
+    let skipping: [Bundle; 2] = [BUNDLES[0], ("sample.v2.1", "2.1.0", Some("sample.v1"))];
+    publish(&skipping)?;
+    let before = waiting(cluster, "sample.v2.1").await?;
+    let annotation = json!({"metadata": {"annotations": {(names::APPROVE): "sample.v2"}}});
+    succeed(
+        &cluster.client,
+        "PATCH",
+        sample::BUNDLE_DEPLOYMENT,
+        Some(&annotation),
+    )
+    .await?;
+    // The same in another order is another catalog: it is read again after the annotation was seen.
+    publish(&[skipping[1], skipping[0]])?;
+    until("the catalog is read again", PATIENCE, async || {
+        let catalog = waiting(cluster, "sample.v2.1").await?;
+        Ok(check(catalog["digest"] != before["digest"], || {
+            catalog.to_string()
+        }))
+    })
+    .await?;
+
+    let approved = approve("2.1.0").await?;
+    anyhow::ensure!(approved.succeeded, "{}", approved.stderr);
+    installed(cluster, 2, 2, &images).await?;
+    until("the approval is used up", PATIENCE, async || {
+        let catalog = deployment(cluster).await?["status"]["catalog"].clone();
+        let used = text(&catalog, "/approved").starts_with("sample.v2.1@sha256:");
+        Ok(check(used, || catalog.to_string()))
+    })
+    .await
+}
+
+async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
+    let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
+    object.context("no BundleDeployment")
+}
+
+/// Waits until a bundle is installed as this revision, from its image by digest.
+async fn installed(
+    cluster: &TestCluster,
+    place: usize,
+    revision: i64,
+    images: &[String],
+) -> anyhow::Result<Value> {
+    let (bundle, ..) = BUNDLES[place];
+    let object = until(&format!("{bundle} is installed"), PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let is_there =
+            text(&object, "/status/installed/name") == bundle && current(&object, "Ready", "True").is_some();
+        Ok(if is_there {
+            Ok(object)
+        } else {
+            Err(conditions(&object))
+        })
+    })
+    .await?;
+    anyhow::ensure!(
+        object["status"]["installed"]["image"] == images[place]
+            && object["status"]["installed"]["revision"] == revision,
+        "{}",
+        object["status"]
+    );
+    Ok(object)
+}
+
+/// Waits until `next` waits for an approval, while what is installed is ready. Returns what is said of the catalog.
+async fn waiting(cluster: &TestCluster, next: &str) -> anyhow::Result<Value> {
+    until(&format!("{next} waits for an approval"), PATIENCE, async || {
+        let object = deployment(cluster).await?;
+        let waits = current(&object, "Progressing", "False").is_some_and(|condition| {
+            condition["reason"] == "WaitingForApproval" && text(condition, "/message").starts_with(next)
+        });
+        let catalog = &object["status"]["catalog"];
+        let is_shown = catalog["path"][0]["name"] == next && catalog["waitingForApproval"] == true;
+        let is_ready = current(&object, "Ready", "True").is_some();
+        Ok(match waits && is_shown && is_ready {
+            true => Ok(catalog.clone()),
+            false => Err(format!("{catalog}: {}", conditions(&object))),
+        })
+    })
+    .await
+}
+
+/// Stores all bundles, and returns their images by their digests.
+fn store_bundles(registry: &TestRegistry) -> anyhow::Result<Vec<String>> {
+    let images = BUNDLES.iter().map(|(bundle, ..)| {
+        let packed = match *bundle {
+            "sample.v2.1" => later()?,
+            bundle => packed(bundle)?,
+        };
+        let digest = registry.store(bundle, &packed);
+        Ok(registry.image(bundle).at(digest).to_string())
+    });
+    images.collect()
+}
+
+/// Has the tag of the catalog lead to one with these bundles.
+fn publish(registry: &TestRegistry, bundles: &[Bundle], images: &[String]) -> anyhow::Result<()> {
+    let files = BTreeMap::from([(
+        "configs/sample/catalog.json".to_owned(),
+        catalog(bundles, images).into_bytes(),
+    )]);
+    registry.store("catalog", &PackedImage::new(&files, &BTreeMap::new())?);
+    Ok(())
+}
+
+/// A catalog with some of the bundles, the images of all of which are these.
+fn catalog(bundles: &[Bundle], images: &[String]) -> String {
+    let mut blobs = vec![json!({"schema": "olm.package", "name": "sample", "defaultChannel": "stable"})];
+    let mut entries = Vec::new();
+    for (bundle, version, replaces) in bundles {
+        let place = BUNDLES.iter().position(|(known, ..)| known == bundle);
+        let image = place.map(|place| &images[place]);
+        entries.push(json!({"name": bundle, "replaces": replaces}));
+        blobs.push(json!({
+            "schema": "olm.bundle", "package": "sample", "name": bundle, "image": image,
+            "properties": [{"type": "olm.package", "value": {"packageName": "sample", "version": version}}],
+        }));
+    }
+    blobs.push(json!({"schema": "olm.channel", "package": "sample", "name": "stable", "entries": entries}));
+    let blobs: Vec<_> = blobs.iter().map(ToString::to_string).collect();
+    blobs.join("\n")
 }
 
 /// The bundle `sample.v2` with a later version.

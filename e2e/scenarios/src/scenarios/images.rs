@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The file with the CA of the registry.
-const AUTHORITIES: &str = "registry-ca.pem";
+pub(super) const AUTHORITIES: &str = "registry-ca.pem";
 
 const PULL_SECRET: &str = "pull";
 

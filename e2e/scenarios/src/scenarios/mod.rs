@@ -237,6 +237,8 @@ scenarios! {
     revisions::a_pinned_source_gives_nothing_else,
     revisions::the_command_goes_back_to_an_earlier_revision,
     catalogs::the_command_follows_the_path_of_a_catalog,
+    catalogs::a_channel_of_a_catalog_is_followed_bundle_by_bundle,
+    catalogs::a_bundle_of_a_catalog_waits_for_its_approval,
     images::a_bundle_in_an_image_needs_no_registry_once_it_is_recorded,
     images::an_image_that_cannot_be_pulled_leaves_what_is_installed,
     images::the_command_installs_from_an_image_and_from_a_folder,

@@ -64,6 +64,23 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
             "spec.source.directory.path",
         ),
         (
+            json!({"spec": {"source": {"catalog": {"ref": "quay.io/catalog", "package": "a"}}}}),
+            "specify exactly one source",
+        ),
+        (
+            json!({"spec": {"source": {"directory": null, "catalog": {"ref": "quay.io/catalog", "package": "A b"}}}}),
+            "spec.source.catalog.package",
+        ),
+        (
+            json!({"spec": {"source": {"directory": null, "catalog": {"package": "a"}}}}),
+            "spec.source.catalog.ref",
+        ),
+        (
+            json!({"spec": {"source": {"directory": null,
+                "catalog": {"ref": "quay.io/catalog", "package": "a", "approval": "Sometimes"}}}}),
+            "spec.source.catalog.approval",
+        ),
+        (
             json!({"spec": {"watchNamespaces": "all"}}),
             "spec.watchNamespaces",
         ),

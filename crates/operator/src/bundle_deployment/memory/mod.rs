@@ -21,7 +21,7 @@ pub(super) use histories::StorageVersionHistories;
 pub(super) use ledgers::{Ledgers, RecordVersions};
 pub(super) use loader::{LoadOutcome, Loaded, Loader};
 pub(super) use proofs::{Fact, Proofs};
-pub(super) use pulls::{PullFailure, PullState, PulledBundle, Pulls};
+pub(super) use pulls::{PullFailure, PullState, PulledBundle, PulledContent, Pulls};
 pub(super) use reported::{Reported, status_of};
 pub(super) use seats::Seats;
 pub(super) use sufficient::SufficientRights;

@@ -9,21 +9,27 @@ use parking_lot::Mutex;
 use windlass_api::ImageSource;
 use windlass_bundle::Files;
 
-/// Remembers what the image of each BundleDeployment led to, and when it is looked at again.
-pub(in crate::bundle_deployment) struct Pulls {
+/// Remembers what the image `S` of each BundleDeployment led to, and when it is looked at again.
+pub(in crate::bundle_deployment) struct Pulls<S = ImageSource, F = PulledBundle> {
     /// How often to look where a tag leads; also the longest to wait after a failure, unless the registry says longer.
     every: Duration,
-    known: Mutex<HashMap<String, Pull>>,
+    known: Mutex<HashMap<String, Pull<S, F>>>,
 }
 
-struct Pull {
-    source: ImageSource,
+struct Pull<S, F> {
+    source: S,
     is_running: bool,
-    found: Option<PulledBundle>,
+    found: Option<F>,
     failure: Option<PullFailure>,
     failures: u32,
     /// `None`: never again.
     due: Option<Instant>,
+}
+
+/// What was found in an image.
+pub(in crate::bundle_deployment) trait PulledContent {
+    /// It, for who makes use of it now. What is needed once, and large, is not kept.
+    fn give(&mut self) -> Self;
 }
 
 /// A bundle in an image.
@@ -50,11 +56,11 @@ pub(in crate::bundle_deployment) struct PullFailure {
 
 /// How far a pull is.
 #[derive(Debug, PartialEq)]
-pub(in crate::bundle_deployment) enum PullState {
+pub(in crate::bundle_deployment) enum PullState<F = PulledBundle> {
     /// Nothing is known yet.
     Pulling,
-    /// What was found last. The files are given out once.
-    Found(PulledBundle),
+    /// What was found last. The files of a bundle are given out once.
+    Found(F),
     /// Why the last look found nothing, whatever was found before.
     Failed(PullFailure),
 }
@@ -67,7 +73,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 // === impl Pulls ===
 
-impl Pulls {
+impl<S: Clone + PartialEq, F: PulledContent> Pulls<S, F> {
     /// Nothing yet. Where tags lead is looked at again after `every`.
     pub(in crate::bundle_deployment) fn new(every: Duration) -> Self {
         Self {
@@ -81,9 +87,9 @@ impl Pulls {
     pub(in crate::bundle_deployment) fn look(
         &self,
         name: &str,
-        source: &ImageSource,
+        source: &S,
         now: Instant,
-    ) -> (PullState, bool) {
+    ) -> (PullState<F>, bool) {
         let mut known = self.known.lock();
         let pull = known
             .entry(name.to_owned())
@@ -95,13 +101,7 @@ impl Pulls {
         pull.is_running |= is_due;
         let state = match (&pull.failure, &mut pull.found) {
             (Some(failure), _) => PullState::Failed(failure.clone()),
-            (None, Some(found)) => {
-                let files = found.files.take();
-                PullState::Found(PulledBundle {
-                    files,
-                    ..found.clone()
-                })
-            }
+            (None, Some(found)) => PullState::Found(found.give()),
             (None, None) => PullState::Pulling,
         };
         (state, is_due)
@@ -112,9 +112,9 @@ impl Pulls {
     pub(in crate::bundle_deployment) fn finish(
         &self,
         name: &str,
-        source: &ImageSource,
+        source: &S,
         is_by_digest: bool,
-        outcome: Result<PulledBundle, PullFailure>,
+        outcome: Result<F, PullFailure>,
         now: Instant,
     ) -> Option<Duration> {
         let mut known = self.known.lock();
@@ -139,23 +139,16 @@ impl Pulls {
         wait
     }
 
-    /// What was found last, without its files.
-    pub(in crate::bundle_deployment) fn found(
+    /// What `of` tells of what was found last.
+    pub(in crate::bundle_deployment) fn find<T>(
         &self,
         name: &str,
-        source: &ImageSource,
-    ) -> Option<(String, String)> {
+        source: &S,
+        of: impl FnOnce(&F) -> T,
+    ) -> Option<T> {
         let known = self.known.lock();
         let pull = known.get(name).filter(|pull| pull.source == *source)?;
-        let found = pull.found.as_ref()?;
-        Some((found.image.clone(), found.digest.clone()))
-    }
-
-    /// The image in which the files with this digest were found last.
-    pub(in crate::bundle_deployment) fn image_of(&self, name: &str, digest: &str) -> Option<String> {
-        let known = self.known.lock();
-        let found = known.get(name)?.found.as_ref()?;
-        (found.digest == digest).then(|| found.image.clone())
+        pull.found.as_ref().map(of)
     }
 
     /// Whether `reason` is why the last look found nothing.
@@ -163,6 +156,29 @@ impl Pulls {
         let known = self.known.lock();
         let failure = known.get(name).and_then(|pull| pull.failure.as_ref());
         failure.is_some_and(|failure| failure.reason == reason)
+    }
+
+    /// Forgets a BundleDeployment that is gone.
+    pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
+        self.known.lock().remove(name);
+    }
+}
+
+impl Pulls {
+    /// What was found last, without its files: the image and the digest over these.
+    pub(in crate::bundle_deployment) fn found(
+        &self,
+        name: &str,
+        source: &ImageSource,
+    ) -> Option<(String, String)> {
+        self.find(name, source, |found| (found.image.clone(), found.digest.clone()))
+    }
+
+    /// The image in which the files with this digest were found last.
+    pub(in crate::bundle_deployment) fn image_of(&self, name: &str, digest: &str) -> Option<String> {
+        let known = self.known.lock();
+        let found = known.get(name)?.found.as_ref()?;
+        (found.digest == digest).then(|| found.image.clone())
     }
 
     /// Has everything of an image pulled anew: its files are needed again, and kept nowhere.
@@ -180,17 +196,24 @@ impl Pulls {
             found.files = None;
         }
     }
+}
 
-    /// Forgets a BundleDeployment that is gone.
-    pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
-        self.known.lock().remove(name);
+// === impl PulledBundle ===
+
+impl PulledContent for PulledBundle {
+    fn give(&mut self) -> Self {
+        let files = self.files.take();
+        Self {
+            files,
+            ..self.clone()
+        }
     }
 }
 
 // === impl Pull ===
 
-impl Pull {
-    fn new(source: &ImageSource, now: Instant) -> Self {
+impl<S: Clone, F> Pull<S, F> {
+    fn new(source: &S, now: Instant) -> Self {
         Self {
             source: source.clone(),
             is_running: false,

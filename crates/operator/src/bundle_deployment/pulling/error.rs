@@ -1,9 +1,21 @@
-//! Why an image gives no bundle.
+//! Why an image gives no bundle, or no catalog.
 
-use oci::{RegistryError, layers::LayerError};
+use oci::{ImageReference, RegistryCredentials, RegistryError, layers::LayerError};
 use tokio::task::JoinError;
 
+use super::catalog_image::CatalogImageError;
 use crate::bundle_deployment::memory::PullFailure;
+
+/// Who names an image, and can name another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// `spec.source.image`.
+    Image,
+    /// `spec.source.catalog`: the catalog itself.
+    Catalog,
+    /// The catalog that `spec.source.catalog` names.
+    CatalogEntry,
+}
 
 /// Why an image gives no files.
 #[derive(Debug, thiserror::Error)]
@@ -17,21 +29,67 @@ pub(super) enum PullError {
     },
     #[error("{0}: {1}; build the image anew")]
     Layers(String, LayerError),
-    #[error("Secret {0} not found: create it, or correct spec.source.image.pullSecret")]
+    #[error("Secret {0} not found")]
     SecretMissing(String),
-    #[error("{0}; correct it, or change spec.source.image.pullSecret")]
+    #[error("{0}")]
     Secret(String),
     #[error("Secret {0} cannot be read: {1}")]
     SecretUnread(String, String),
     #[error("unpacking {0} was interrupted")]
     Interrupted(String, JoinError),
+    #[error("cannot read the catalog {0}: {1}")]
+    Catalog(String, CatalogImageError),
+    /// What is wrong with the package, in a catalog that was read.
+    #[error("{0}")]
+    CatalogInvalid(String),
+    #[error("the catalog {catalog} has no package {package}")]
+    PackageMissing { catalog: String, package: String },
+}
+
+// === impl PullError ===
+
+impl PullError {
+    /// Why the image that is written as `text` does not come from its registry, which was shown `credentials`.
+    pub(super) fn registry(
+        text: &str,
+        image: &ImageReference,
+        cause: RegistryError,
+        credentials: &RegistryCredentials,
+    ) -> Self {
+        Self::Registry {
+            reference: text.to_owned(),
+            cause,
+            helper: credentials.helper(image),
+        }
+    }
+}
+
+// === impl NamedBy ===
+
+impl NamedBy {
+    /// The field that says where an image is, or where what names it is.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Image => "spec.source.image",
+            Self::Catalog | Self::CatalogEntry => "spec.source.catalog",
+        }
+    }
+
+    /// What to do about an image that is not there, or is another one, beside pushing it.
+    fn correction(self, what: &str) -> String {
+        match self {
+            Self::CatalogEntry => "have the catalog corrected".to_owned(),
+            _ => format!("correct {what}{}.ref", self.field()),
+        }
+    }
 }
 
 // === impl PullFailure ===
 
-impl From<PullError> for PullFailure {
-    fn from(error: PullError) -> Self {
-        let (reason, is_transient, retry_after) = match &error {
+impl PullFailure {
+    /// What is said of an image that `by` names.
+    pub(super) fn of(error: &PullError, by: NamedBy) -> Self {
+        let (reason, is_transient, retry_after) = match error {
             PullError::Registry { cause, .. } => (cause.reason(), cause.is_transient(), cause.retry_after()),
             PullError::Layers(..) => ("ImageInvalid", false, None),
             // Whoever makes the BundleDeployment may make it next.
@@ -39,11 +97,21 @@ impl From<PullError> for PullFailure {
             PullError::Secret(_) => ("PullSecretInvalid", false, None),
             PullError::SecretUnread(..) => ("PullSecretUnread", true, None),
             PullError::Interrupted(..) => ("PullInterrupted", true, None),
+            PullError::Catalog(_, CatalogImageError::Registry(cause)) => {
+                (cause.reason(), cause.is_transient(), cause.retry_after())
+            }
+            PullError::Catalog(_, CatalogImageError::Interrupted(_)) => ("PullInterrupted", true, None),
+            PullError::Catalog(..) | PullError::CatalogInvalid(_) => ("CatalogInvalid", false, None),
+            PullError::PackageMissing { .. } => ("PackageMissing", false, None),
         };
-        let advice = match (reason, &error) {
-            ("ImageNotFound", _) => "; push it there, or correct spec.source.image.ref".to_owned(),
+        let field = by.field();
+        let advice = match (reason, error) {
+            ("PullSecretMissing", _) => format!(": create it, or correct {field}.pullSecret"),
+            ("PullSecretInvalid", _) => format!("; correct it, or change {field}.pullSecret"),
+            ("PackageMissing", _) => format!("; correct {field}.package, or {field}.ref"),
+            ("ImageNotFound", _) => format!("; push it there, or {}", by.correction("")),
             ("ImageDigestMismatch", _) => {
-                "; push the image again, or correct the digest in spec.source.image.ref".to_owned()
+                format!("; push the image again, or {}", by.correction("the digest in "))
             }
             (
                 "CredentialsMissing",
@@ -52,14 +120,12 @@ impl From<PullError> for PullFailure {
                 },
             ) => format!(
                 "; {helper}, which the Secret names, is not run: put the credentials into auths of the Secret in \
-                 spec.source.image.pullSecret"
+                 {field}.pullSecret"
             ),
             ("CredentialsMissing", _) => {
-                "; put them into a Secret, and name it in spec.source.image.pullSecret".to_owned()
+                format!("; put them into a Secret, and name it in {field}.pullSecret")
             }
-            ("CredentialsRefused", _) => {
-                "; correct them in the Secret in spec.source.image.pullSecret".to_owned()
-            }
+            ("CredentialsRefused", _) => format!("; correct them in the Secret in {field}.pullSecret"),
             _ if is_transient => "; it is asked again".to_owned(),
             _ => String::new(),
         };

@@ -5,18 +5,22 @@ use std::time::Instant;
 use oci::ImageReference;
 use windlass_api::{BundleDeployment, ImageSource};
 use windlass_bundle::Files;
+use windlass_object::text::{shortened, tidied};
 
-use super::puller::WantedImage;
+use super::{error::NamedBy, puller::WantedImage};
 use crate::{
     bundle_deployment::{
         halt::Halt,
         loading::{bundle_digest, refused},
-        memory::{LoadOutcome, PullState},
+        memory::{LoadOutcome, PullFailure, PullState},
         reconciler::BundleReconciler,
         record_config_maps::identity,
     },
     install::{revision::InstallSettings, status::Milestone},
 };
+
+/// The most bytes of what a catalog calls an image.
+const LONGEST: usize = 1024;
 
 /// The reason while nothing is known of an image.
 pub(in crate::bundle_deployment) const PULLING: &str = "SourcePulling";
@@ -32,10 +36,19 @@ impl BundleReconciler {
         settings: &InstallSettings,
     ) -> Result<LoadOutcome, Halt> {
         let name = identity(deployment).0;
-        let reference: ImageReference = source
-            .reference
-            .parse()
-            .map_err(|error| refused("SourceInvalid", format!("spec.source.image.ref: {error}")))?;
+        let by = match &deployment.spec.source.catalog {
+            Some(_) => NamedBy::CatalogEntry,
+            None => NamedBy::Image,
+        };
+        let reference: ImageReference = source.reference.parse().map_err(|error| match by {
+            NamedBy::CatalogEntry => {
+                let named = shortened(tidied(&source.reference), LONGEST);
+                let message =
+                    format!("the catalog names the image {named}: {error}; have the catalog corrected");
+                refused("CatalogInvalid", message)
+            }
+            _ => refused("SourceInvalid", format!("spec.source.image.ref: {error}")),
+        })?;
         let (state, is_due) = self.images.pulls.look(name, source, Instant::now());
         if is_due {
             let ledger = match self.ledger(deployment).await {
@@ -54,6 +67,7 @@ impl BundleReconciler {
                 name: name.to_owned(),
                 source: source.clone(),
                 reference,
+                by,
                 recorded: recorded.collect(),
             });
         }
@@ -63,11 +77,7 @@ impl BundleReconciler {
         };
         let found = match state {
             PullState::Pulling => return Err(waiting()),
-            PullState::Failed(failure) if failure.is_transient => {
-                let halt = Halt::waiting(Milestone::Accepted, failure.reason, failure.message);
-                return Err(halt);
-            }
-            PullState::Failed(failure) => return Err(refused(failure.reason, failure.message)),
+            PullState::Failed(failure) => return Err(failure.into()),
             PullState::Found(found) => found,
         };
         if let Some(outcome) = self.loader.find(name, &found.digest, settings) {
@@ -85,7 +95,7 @@ impl BundleReconciler {
     }
 
     /// The files with this digest, if the bytes of a recorded revision are these.
-    async fn recorded_files(
+    pub(in crate::bundle_deployment) async fn recorded_files(
         &self,
         deployment: &BundleDeployment,
         wanted: &str,
@@ -103,5 +113,17 @@ impl BundleReconciler {
             }
         }
         Ok(None)
+    }
+}
+
+// === impl Halt ===
+
+impl From<PullFailure> for Halt {
+    fn from(failure: PullFailure) -> Self {
+        let PullFailure { reason, message, .. } = failure;
+        match failure.is_transient {
+            true => Self::waiting(Milestone::Accepted, reason, message),
+            false => refused(reason, message),
+        }
     }
 }

@@ -17,10 +17,13 @@ use windlass_bundle::{
     Files,
     sources::{FILES, UNPACKED_BYTES},
 };
-use windlass_cluster::{Cluster, kinds, telemetry::chain, worker::Queue};
+use windlass_cluster::{Cluster, Index, kinds, telemetry::chain, worker::Queue};
 use windlass_object::object;
 
-use super::error::PullError;
+use super::{
+    catalogs::{CatalogImage, FollowedCatalog, SharedCatalogs},
+    error::{NamedBy, PullError},
+};
 use crate::{
     bundle_deployment::{
         loading::bundle_digest,
@@ -45,6 +48,9 @@ pub(super) const SECRET_KEY: &str = ".dockerconfigjson";
 /// Pulls images for BundleDeployments.
 pub(in crate::bundle_deployment) struct ImagePuller {
     pub(in crate::bundle_deployment) pulls: Pulls,
+    pub(in crate::bundle_deployment) catalogs: Pulls<CatalogImage, FollowedCatalog>,
+    pub(super) shared: SharedCatalogs,
+    pub(super) index: Arc<Index>,
     options: RegistryOptions,
     slots: Semaphore,
     cluster: Cluster,
@@ -57,6 +63,7 @@ pub(super) struct WantedImage {
     pub(super) name: String,
     pub(super) source: ImageSource,
     pub(super) reference: ImageReference,
+    pub(super) by: NamedBy,
     /// The digests over the files of images that are recorded, by these.
     pub(super) recorded: BTreeMap<String, String>,
 }
@@ -73,6 +80,9 @@ impl ImagePuller {
     ) -> Self {
         Self {
             pulls: Pulls::new(every),
+            catalogs: Pulls::new(every),
+            shared: SharedCatalogs::default(),
+            index: context.index.clone(),
             options: RegistryOptions {
                 attempts: ATTEMPTS,
                 ..options
@@ -92,18 +102,34 @@ impl ImagePuller {
                 let _slot = self.slots.acquire().await;
                 self.pull(&wanted).await
             };
-            let outcome = outcome.map_err(PullFailure::from);
+            let outcome = outcome.map_err(|error| PullFailure::of(&error, wanted.by));
             let WantedImage { name, source, .. } = wanted;
             let is_by_digest = wanted.reference.digest.is_some();
             let now = Instant::now();
             let next = self.pulls.finish(&name, &source, is_by_digest, outcome, now);
-            self.queue.add(name.clone());
-            if let Some(next) = next {
-                // The queue remembers of each name only when it is due first.
-                tokio::time::sleep(next).await;
-                self.queue.add(name);
-            }
+            self.tell(name, next).await;
         });
+    }
+
+    /// Has a BundleDeployment reconciled now, and again after a time.
+    pub(super) async fn tell(&self, name: String, again: Option<Duration>) {
+        self.queue.add(name.clone());
+        if let Some(again) = again {
+            // The queue remembers of each name only when it is due first.
+            tokio::time::sleep(again).await;
+            self.queue.add(name);
+        }
+    }
+
+    /// Whether `reason` is why the last look at an image or a catalog found nothing.
+    pub(in crate::bundle_deployment) fn is_refused(&self, name: &str, reason: &str) -> bool {
+        self.pulls.is_refused(name, reason) || self.catalogs.is_refused(name, reason)
+    }
+
+    /// Forgets a BundleDeployment that is gone.
+    pub(in crate::bundle_deployment) fn forget(&self, name: &str) {
+        self.pulls.forget(name);
+        self.catalogs.forget(name);
     }
 
     /// What an image holds. One that is recorded, or was found before, is not pulled again.
@@ -117,19 +143,17 @@ impl ImagePuller {
             source,
             reference,
             recorded,
+            by: _,
         } = wanted;
-        let failed = |cause, credentials: &RegistryCredentials| PullError::Registry {
-            reference: source.reference.clone(),
-            cause,
-            helper: credentials.helper(reference),
-        };
+        let failed =
+            |cause, credentials: &_| PullError::registry(&source.reference, reference, cause, credentials);
         let mut access = None;
         let by_digest = match &reference.digest {
             Some(digest) => reference.at(digest.clone()),
             None => {
-                let (client, credentials) = access.insert(self.access(source).await?);
-                let resolved = client.resolve(reference, credentials).await;
-                reference.at(resolved.map_err(|cause| failed(cause, credentials))?)
+                let (client, credentials) = access.insert(self.access(source, None).await?);
+                let pinned = client.pin(reference, credentials).await;
+                pinned.map_err(|cause| failed(cause, credentials))?
             }
         };
         let image = by_digest.to_string();
@@ -147,7 +171,7 @@ impl ImagePuller {
         }
         let (client, credentials) = match access {
             Some(access) => access,
-            None => self.access(source).await?,
+            None => self.access(source, None).await?,
         };
         let pulled = client.pull(&by_digest, &credentials).await;
         let pulled = pulled.map_err(|cause| failed(cause, &credentials))?;
@@ -166,9 +190,18 @@ impl ImagePuller {
         })
     }
 
-    /// A client and what it shows. Each look has a client of its own: CAs of the system may have been renewed.
-    async fn access(&self, source: &ImageSource) -> Result<(RegistryClient, RegistryCredentials), PullError> {
-        let client = RegistryClient::new(self.options.clone()).map_err(|cause| PullError::Registry {
+    /// A client, of images up to `largest` bytes if that is not the usual limit, and what it shows. Each look has a client of its own:
+    /// CAs of the system may have been renewed.
+    pub(super) async fn access(
+        &self,
+        source: &ImageSource,
+        largest: Option<u64>,
+    ) -> Result<(RegistryClient, RegistryCredentials), PullError> {
+        let options = RegistryOptions {
+            largest_image: largest.unwrap_or(self.options.largest_image),
+            ..self.options.clone()
+        };
+        let client = RegistryClient::new(options).map_err(|cause| PullError::Registry {
             reference: source.reference.clone(),
             cause,
             helper: None,

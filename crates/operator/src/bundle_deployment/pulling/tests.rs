@@ -10,13 +10,16 @@ use test_registry::{TestRegistry, response};
 use windlass_api::ImageSource;
 use windlass_cluster::worker::Queue;
 
-use super::puller::{ImagePuller, SECRET_KEY, SECRET_TYPE, WantedImage};
+use super::{
+    error::NamedBy,
+    puller::{ImagePuller, SECRET_KEY, SECRET_TYPE, WantedImage},
+};
 use crate::bundle_deployment::{loading::bundle_digest, memory::PullFailure, tests::Server};
 
 pub(super) const SECRET: &str = "/api/v1/namespaces/windlass-system/secrets/pull";
 
 /// One that asks `registry` and reads what `readable` has.
-async fn puller(registry: &TestRegistry, readable: &[(&str, Value)]) -> Arc<ImagePuller> {
+pub(super) async fn puller(registry: &TestRegistry, readable: &[(&str, Value)]) -> Arc<ImagePuller> {
     let mut insecure = String::new();
     writeln!(
         insecure,
@@ -70,12 +73,13 @@ pub(super) fn wanted(reference: &ImageReference, pull_secret: Option<&str>) -> W
             pull_secret: pull_secret.map(str::to_owned),
         },
         reference: reference.clone(),
+        by: NamedBy::Image,
         recorded: BTreeMap::new(),
     }
 }
 
 pub(super) async fn failure(puller: &ImagePuller, wanted: &WantedImage) -> PullFailure {
-    PullFailure::from(puller.pull(wanted).await.unwrap_err())
+    PullFailure::of(&puller.pull(wanted).await.unwrap_err(), wanted.by)
 }
 
 /// The Secret `pull`, of this type and with this content.

@@ -71,6 +71,12 @@ impl Ledger {
         installed.any(|record| record.bundle.digest == digest)
     }
 
+    /// The image that a bundle was pulled from last.
+    pub fn image_of(&self, digest: &str) -> Option<&str> {
+        let mut records = self.records.iter().rev();
+        records.find_map(|record| record.image.as_deref().filter(|_| record.bundle.digest == digest))
+    }
+
     /// The revisions that were installed before the installed one, the latest first.
     pub fn history(&self, installed: Option<i64>) -> Vec<BundleRevision> {
         self.earlier(installed).map(RevisionRecord::status).collect()
@@ -105,23 +111,21 @@ impl Ledger {
             .collect()
     }
 
-    /// The record to go on from while its source cannot be read: the newest or the installed revision, if it has these
-    /// settings, whatever is overridden in it, and came from there, or is the one that the source is pinned to.
+    /// The record to go on from while its source cannot be read: the revision that has `begun` or the installed one, if it has
+    /// these settings, whatever is overridden in it, and came from there, or is the one that the source is pinned to.
     pub fn instead_of(
         &self,
         source: &Source,
         settings: &InstallSettings,
+        begun: Option<i64>,
         installed: Option<i64>,
     ) -> Option<&RevisionRecord> {
-        let unpinned = Source {
-            digest: None,
-            ..source.clone()
-        };
-        let installed = installed.and_then(|number| self.find(number));
-        [self.newest(), installed].into_iter().flatten().find(|record| {
+        let origin = source.origin();
+        let numbers = [begun, installed].into_iter().flatten();
+        numbers.filter_map(|number| self.find(number)).find(|record| {
             let is_wanted = match &source.digest {
                 Some(digest) => record.bundle.digest == *digest,
-                None => record.source == unpinned,
+                None => record.source.origin() == origin,
             };
             is_wanted && record.settings.are_of(settings)
         })

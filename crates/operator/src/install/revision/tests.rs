@@ -153,7 +153,7 @@ fn a_source_that_cannot_be_read_is_replaced_only_by_what_came_from_it() {
     ledger[1].source = directory("e");
     let ledger = Ledger::new(ledger);
     let instead = |source: &Source, settings: &InstallSettings| {
-        let found = ledger.instead_of(source, settings, Some(1));
+        let found = ledger.instead_of(source, settings, Some(2), Some(1));
         found.map(|record| record.number)
     };
     let plain = settings(None);
@@ -194,7 +194,7 @@ fn other_overrides_are_another_revision_and_are_recorded() {
     let number =
         |settings: &InstallSettings| ledger.number(&bundle(1).digest, settings, Some(&installed(1, 1)));
     assert_eq!((number(&overridden()), number(&settings(None))), (1, 2));
-    let instead = ledger.instead_of(&directory("d"), &settings(None), Some(1));
+    let instead = ledger.instead_of(&directory("d"), &settings(None), Some(1), Some(1));
     assert!(instead.is_some(), "whatever was overridden, it came from there");
 }
 

@@ -105,7 +105,7 @@ pub(super) const RUN: [Typed; 47] = [
 ];
 
 /// What runs until it is stopped, or takes what is not here.
-pub(super) const ELSEWHERE: [TypedElsewhere; 10] = [
+pub(super) const ELSEWHERE: [TypedElsewhere; 14] = [
     TypedElsewhere {
         line: "windlass install ./my-operator --namespace my-operator-system --adopt-from helm/my-operator",
         file: "e2e/scenarios/src/scenarios/arrivals/steps.rs",
@@ -125,6 +125,16 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 10] = [
         line: "windlass adoption undo",
         file: "e2e/scenarios/src/scenarios/arrivals/steps.rs",
         mark: "\"undo\"",
+    },
+    TypedElsewhere {
+        line: "windlass install widgets --namespace widgets-system --catalog registry.example.com/team/catalog:latest --follow",
+        file: "e2e/scenarios/src/scenarios/catalogs.rs",
+        mark: "\"--follow\"",
+    },
+    TypedElsewhere {
+        line: "windlass catalog approve widgets",
+        file: "e2e/scenarios/src/scenarios/catalogs.rs",
+        mark: "\"approve\"",
     },
     TypedElsewhere {
         line: "windlass ui",
