@@ -24,7 +24,7 @@ pub(crate) fn says(duration: SignedDuration) -> String {
 pub fn api_server_clock(ahead: Option<SignedDuration>) -> DoctorFinding {
     let (check, subject) = (DoctorCheck::ClockSkew, "API server");
     let Some(ahead) = ahead else {
-        let message = "its clock: no answer had a Date, or all took longer than 2 s";
+        let message = "not looked at: its clock; no answer had a Date, or all took longer than 2 s";
         return DoctorCheck::NotLookedAt.warning(subject, message);
     };
     if ahead.abs() <= SKEW {

@@ -45,7 +45,8 @@ impl Examination<'_> {
             let subject = format!("Webhooks of {}", kind.kind);
             match tried {
                 Tried::Nothing => {
-                    let message = "whether they answer: there is no object of it to try that with";
+                    let message =
+                        "not looked at: whether they answer; there is no object of it to try that with";
                     self.note([DoctorCheck::NotLookedAt.info(subject, message)]);
                 }
                 Tried::Answered => answered += 1,
@@ -56,7 +57,7 @@ impl Examination<'_> {
                     self.note([check.error(subject, message)]);
                 }
                 Tried::Failed(error) if error.is_dry_run_unsupported() => {
-                    let message = format!("whether they answer: {error}");
+                    let message = format!("not looked at: whether they answer; {error}");
                     self.note([DoctorCheck::NotLookedAt.info(subject, message)]);
                 }
                 Tried::Failed(error) => self.unseen(&subject, kind, "list and patch", None, &error).await,

@@ -43,7 +43,7 @@ impl<'a> Examination<'a> {
         self.conversions(&callers).await;
         self.nights(&callers).await;
         if !installation.has_leader {
-            let message = "what Windlass sees of endpoints and their certificates: nobody leads, so nobody has looked lately";
+            let message = "not looked at: what Windlass sees of endpoints and their certificates; nobody leads, so nobody has looked lately";
             self.note([DoctorCheck::NotLookedAt.info("The operator's seat", message)]);
         }
         let clock = api_server_clock(self.clock.ahead());
@@ -51,7 +51,7 @@ impl<'a> Examination<'a> {
         if call_webhooks {
             self.webhooks(&callers).await;
         } else {
-            let message = "whether admission webhooks answer: none was called; --call-webhooks has the API server call those of custom \
+            let message = "not looked at: whether admission webhooks answer; --call-webhooks has the API server call those of custom \
                            resources in dry runs";
             self.note([DoctorCheck::NotLookedAt.info("Webhooks", message)]);
         }

@@ -116,7 +116,7 @@ impl Examination<'_> {
             held.rules.insert(place, rules.collect());
         }
         if !held.incomplete.is_empty() {
-            let message = "whether they are enough to install Windlass: an authorizer of this cluster cannot list what it allows; \
+            let message = "not looked at: whether they are enough to install Windlass; an authorizer of this cluster cannot list what it allows; \
                            kubectl apply --server-side --dry-run=server tells";
             self.note([DoctorCheck::NotLookedAt.info("Your rights", message)]);
         }
