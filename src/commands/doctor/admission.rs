@@ -11,7 +11,7 @@ use windlass_object::{ObjectKey, names, object};
 use super::{callers::Callers, examination::Examination};
 
 /// A resource that webhooks are asked about: its group and plural.
-pub(super) type AskedResource = (String, String);
+pub(super) type ReviewedResource = (String, String);
 
 /// What became of a dry run.
 enum Tried {
@@ -88,7 +88,7 @@ async fn try_update(cluster: &Cluster, kind: &Kind) -> Tried {
 }
 
 /// The resources about whose updates a webhook configuration has somebody asked, as far as it names them.
-pub(super) fn asked(configuration: &Value) -> BTreeSet<AskedResource> {
+pub(super) fn asked(configuration: &Value) -> BTreeSet<ReviewedResource> {
     let webhooks = object::items(configuration, "/webhooks").iter();
     let rules = webhooks.flat_map(|webhook| object::items(webhook, "/rules"));
     let mut asked = BTreeSet::new();
@@ -105,7 +105,7 @@ pub(super) fn asked(configuration: &Value) -> BTreeSet<AskedResource> {
 }
 
 /// The resource that a CustomResourceDefinition defines, and its kind in the version that it stores.
-pub(super) fn served(definition: &Value) -> Option<(AskedResource, Kind)> {
+pub(super) fn served(definition: &Value) -> Option<(ReviewedResource, Kind)> {
     let text = |pointer| object::text(definition, pointer).map(str::to_owned);
     let mut versions = object::items(definition, "/spec/versions").iter();
     let stored = versions.find(|version| version["storage"] == Value::Bool(true))?;

@@ -21,7 +21,7 @@ use windlass_report::ReportedTarget;
 use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{
-    admission::{AskedResource, asked, served},
+    admission::{ReviewedResource, asked, served},
     examination::Examination,
     versions::{Installation, facts},
 };
@@ -32,9 +32,9 @@ pub(super) struct Callers {
     /// CustomResourceDefinitions that are converted by a server that is there: one kind for each version that is served.
     pub(super) converted: BTreeMap<ObjectKey, Vec<Kind>>,
     /// The resources about whose updates webhooks are asked.
-    pub(super) asked: BTreeSet<AskedResource>,
+    pub(super) asked: BTreeSet<ReviewedResource>,
     /// The kinds of custom resources.
-    pub(super) served: BTreeMap<AskedResource, Kind>,
+    pub(super) served: BTreeMap<ReviewedResource, Kind>,
     /// The namespaces of Services that are called.
     pub(super) namespaces: BTreeSet<String>,
     /// What asks Windlass for a CA bundle.
@@ -49,8 +49,8 @@ struct SeenCaller {
     /// A kind for each version that is served, where it is converted by a webhook.
     versions: Vec<Kind>,
     target: Option<ReportedTarget>,
-    asked: BTreeSet<AskedResource>,
-    served: Option<(AskedResource, Kind)>,
+    asked: BTreeSet<ReviewedResource>,
+    served: Option<(ReviewedResource, Kind)>,
 }
 
 /// A Service and its port, by namespace and name.
