@@ -36,6 +36,7 @@ pub(super) async fn policies_are_disarmed_before_what_answers_for_them_goes(
         command.succeed(&["policy", "disarm"]).await?;
         // As Helm does: first the Service, then the pods.
         delete(&cluster.client, &service).await?;
+        replica.leave(cluster).await?;
         replica.running.kill().await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         anyhow::Ok(())
