@@ -3,9 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use parking_lot::Mutex;
-use windlass_api::{BundleDeployment, NextRevision};
+use windlass_api::{BundleDeployment, BundleDeploymentStatus};
 use windlass_cluster::{
     Clock, SystemClock, kinds,
     telemetry::traces::{PhaseTrace, SpanAttribute, TraceKey, TracePhase, TraceScope},
@@ -194,7 +193,7 @@ impl BundleReconciler {
         let key = TraceKey::new("install", uid, revision);
         let trace = PhaseTrace::new(key, "install", self.recorded_at(name, revision), attributes);
         let status = deployment.status.as_ref();
-        match status.and_then(|status| left_in(&status.conditions, status.next.as_ref(), revision)) {
+        match status.and_then(|status| left_in(status, revision)) {
             Some((phase, since)) => trace.resumed(phase.into(), since),
             None => trace,
         }
@@ -214,18 +213,15 @@ impl BundleReconciler {
 }
 
 /// In which phase the status has an install of this revision, and since when: another process has told those before.
-fn left_in(
-    conditions: &Vec<Condition>,
-    next: Option<&NextRevision>,
-    revision: i64,
-) -> Option<(InstallPhase, Timestamp)> {
+fn left_in(status: &BundleDeploymentStatus, revision: i64) -> Option<(InstallPhase, Timestamp)> {
+    let next = status.next.as_ref();
     if next.is_some_and(|next| next.revision != Some(revision)) {
         return None;
     }
     let steps = Milestone::ALL
         .into_iter()
         .filter(|step| *step > Milestone::Accepted);
-    let waiting = steps.filter_map(|step| Some((step, conditions.find(step.condition())?)));
+    let waiting = steps.filter_map(|step| Some((step, status.conditions.find(step.condition())?)));
     // While another revision is installed, some conditions are about that one.
     let (step, condition) = waiting
         .filter(|(_, condition)| condition.status == "False")
@@ -258,6 +254,8 @@ fn under_way(
 
 #[cfg(test)]
 mod tests {
+    use windlass_api::NextRevision;
+
     use super::*;
 
     #[test]
@@ -288,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_next_process_goes_on_where_the_status_has_it() {
-        let conditions = |said: &[(&str, &str, &str)]| -> Vec<Condition> {
+        let status = |said: &[(&str, &str, &str)], next| {
             let condition = |(nth, (kind, status, reason)): (usize, &(&str, &str, &str))| {
                 serde_json::from_value(serde_json::json!({
                     "type": kind, "status": status, "reason": reason, "message": "",
@@ -296,7 +294,11 @@ mod tests {
                 }))
                 .unwrap()
             };
-            said.iter().enumerate().map(condition).collect()
+            BundleDeploymentStatus {
+                next,
+                conditions: said.iter().enumerate().map(condition).collect(),
+                ..BundleDeploymentStatus::default()
+            }
         };
         let next = |reason: &str| NextRevision {
             revision: Some(2),
@@ -339,11 +341,11 @@ mod tests {
             (&[("Accepted", "False", "Pulling")], Some(next("Pulling")), None),
             (&[], Some(next("")), None),
         ] {
-            let left = left_in(&conditions(said), next.as_ref(), 2);
+            let left = left_in(&status(said, next), 2);
             let left = left.map(|(phase, since)| (phase, since.as_second() % 10));
             assert_eq!(left, expected, "{said:?}");
         }
-        assert_eq!(left_in(&conditions(&rolling), Some(&next("RollingOut")), 3), None);
+        assert_eq!(left_in(&status(&rolling, Some(next("RollingOut"))), 3), None);
     }
 
     #[test]
