@@ -7,6 +7,7 @@ use serde_json::Value;
 use windlass_adoption::{AdoptionRecord, RecordedObject, keeper, leads_to, narrowed_selector};
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, label_selector, names, object};
+use windlass_operator::bundle_deployment::RolloutStatus;
 
 use super::super::writing::{change, create, delete, of, until};
 use crate::{commands::cluster::explained, terminal::Progress};
@@ -124,9 +125,13 @@ pub(super) async fn available(
     patience: Duration,
 ) -> anyhow::Result<()> {
     until(progress, patience, async || {
-        let live = cluster.read(key).await.map_err(explained)?;
-        let is_out = live.as_ref().is_some_and(is_rolled_out);
-        Ok((!is_out).then(|| format!("{key} to be available")))
+        let Some(live) = cluster.read(key).await.map_err(explained)? else {
+            return Ok(Some(format!("{key} to be created")));
+        };
+        Ok(match RolloutStatus::of(&live) {
+            RolloutStatus::Complete => None,
+            RolloutStatus::Running(state) | RolloutStatus::Stuck(state) => Some(state),
+        })
     })
     .await
 }
@@ -226,16 +231,4 @@ pub(super) async fn newest_pods(
     });
     let hash = newest.and_then(|set| object::label(set, POD_TEMPLATE_HASH));
     Ok(hash.map(|hash| (POD_TEMPLATE_HASH, hash.to_owned())))
-}
-
-fn is_rolled_out(deployment: &Value) -> bool {
-    let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
-    let desired = deployment
-        .pointer("/spec/replicas")
-        .and_then(Value::as_i64)
-        .unwrap_or(1);
-    let is_out = ["replicas", "updatedReplicas", "availableReplicas"]
-        .iter()
-        .all(|field| count(&format!("/status/{field}")) == desired);
-    is_out && count("/status/observedGeneration") >= count("/metadata/generation")
 }

@@ -79,4 +79,5 @@ pub use halt::BundleDeploymentError;
 pub use loading::bundle_digest;
 pub use pulling::{CatalogImageError, CatalogInImage, LARGEST_CATALOG, image_files, read_catalog};
 pub use reconciler::Delays;
+pub use rollout_status::RolloutStatus;
 pub use run::run;

@@ -7,12 +7,12 @@ use crate::install::traffic::frozen_for;
 
 /// How far a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RolloutStatus {
+pub enum RolloutStatus {
     /// Every replica is of the newest revision and available, and there are no others.
     Complete,
-    /// Not yet.
+    /// Not yet; what is waited for.
     Running(String),
-    /// Kubernetes has given up waiting.
+    /// Kubernetes has given up waiting; for what.
     Stuck(String),
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum RolloutStatus {
 
 impl RolloutStatus {
     /// Reads the status of a Deployment.
-    pub(crate) fn of(deployment: &Value) -> Self {
+    pub fn of(deployment: &Value) -> Self {
         let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
         let name = object::text(deployment, "/metadata/name").unwrap_or_default();
         let desired = count("/spec/replicas").unwrap_or(1);
