@@ -89,6 +89,22 @@ impl Adopting {
         })
     }
 
+    /// Has a BundleDeployment run what it installs as `source` does, where it does not say how.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be read.
+    pub(in crate::commands) async fn complete(
+        cluster: &Cluster,
+        source: &AdoptionSource,
+        deployment: &mut Value,
+    ) -> anyhow::Result<()> {
+        match source {
+            AdoptionSource::Olm(_) => olm::complete(cluster, source, deployment).await,
+            _ => Ok(()),
+        }
+    }
+
     /// What the BundleDeployment may take over.
     pub(in crate::commands) fn adoptions(&self) -> Vec<Adoption> {
         let keys = self.adopted().filter_map(RecordedObject::key);

@@ -44,6 +44,24 @@ pub(super) async fn of_csv(cluster: &Cluster, namespace: &str, name: &str) -> an
     Ok(belongings.cloned().collect())
 }
 
+/// Has a BundleDeployment run the operator as OLM does, where it does not say how.
+///
+/// # Errors
+///
+/// When that cannot be read.
+pub(super) async fn complete(
+    cluster: &Cluster,
+    source: &AdoptionSource,
+    deployment: &mut Value,
+) -> anyhow::Result<()> {
+    let (namespace, name) = place(source);
+    let seen = Seen::of(cluster, namespace, name).await?;
+    if let Some(observation) = seen.observation() {
+        observation.operator().complete(deployment);
+    }
+    Ok(())
+}
+
 /// Has OLM let go of it.
 ///
 /// # Errors

@@ -16,7 +16,6 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 
 use super::{
     super::{
-        adoption::Adopting,
         arguments,
         bundle::{ConversionArg, InstallArgs, ReadBundle},
         bundle_location::BundleLocation,
@@ -26,7 +25,7 @@ use super::{
         missing_rights,
         policy::PolicyFiles,
     },
-    dry_run::{Preview, planned_objects},
+    dry_run::Preview,
     outcome::{self, Watched},
     source::InstallSource,
     watch_namespaces::WatchNamespaces,
@@ -54,7 +53,7 @@ pub(in crate::commands) struct Args {
 
     /// Let the operator watch all namespaces, although the installed one watches only some.
     #[arg(long, conflicts_with = "watch_namespaces")]
-    all_namespaces: bool,
+    pub(super) all_namespaces: bool,
 
     /// Name of the BundleDeployment [default: the package of the bundle].
     #[arg(long, value_parser = arguments::bundle_deployment)]
@@ -67,7 +66,7 @@ pub(in crate::commands) struct Args {
     /// Take over an existing object of the bundle that Windlass did not create, for example
     /// CustomResourceDefinition/widgets.example.com. Can be repeated.
     #[arg(long, value_name = "KIND/NAME")]
-    adopt: Vec<Adoption>,
+    pub(super) adopt: Vec<Adoption>,
 
     /// Take over what is installed already, without a failed request: cert-manager/[NAMESPACE/]CERTIFICATE for what a
     /// Certificate of cert-manager serves, helm/[NAMESPACE/]RELEASE for a release of Helm,
@@ -97,7 +96,7 @@ pub(in crate::commands) struct Args {
 
     /// Write the objects of the bundle with the rights of Windlass, although a ServiceAccount was named before.
     #[arg(long, conflicts_with = "service_account")]
-    no_service_account: bool,
+    pub(super) no_service_account: bool,
 
     /// Overwrite fields of the BundleDeployment that another field manager has set.
     #[arg(long)]
@@ -116,7 +115,7 @@ pub(in crate::commands) struct Args {
     pub(super) waiting: WaitArgs,
 
     #[command(flatten)]
-    operator: OperatorArgs,
+    pub(super) operator: OperatorArgs,
 
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
@@ -297,35 +296,6 @@ impl Args {
             progress.print("adoption", &format!("{}\n", adopting.afterwards()));
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// What of others is to be taken over, which `deployment` says then, too.
-    async fn adopting(
-        &self,
-        cluster: &Cluster,
-        source: &AdoptionSource,
-        deployment: &mut Value,
-        bundle: &Bundle,
-    ) -> anyhow::Result<Adopting> {
-        let planned = planned_objects(cluster, bundle, deployment).await?;
-        let source = source.clone().within(&self.install.namespace);
-        let name = object::text(deployment, "/metadata/name").unwrap_or_default();
-        let namespace = &self.operator.operator_namespace;
-        let adopting = Adopting::new(cluster, source, name, namespace, &planned).await?;
-        let mut adopt = self.adopt.clone();
-        for adoption in adopting.adoptions() {
-            if !adopt.contains(&adoption) {
-                adopt.push(adoption);
-            }
-        }
-        deployment["spec"]["adopt"] = json!(adopt);
-        if let Some(config) = adopting
-            .config()
-            .filter(|_| deployment["spec"].get("config").is_none())
-        {
-            deployment["spec"]["config"] = config.clone();
-        }
-        Ok(adopting)
     }
 
     /// What would become of it.

@@ -9,6 +9,7 @@
 //! BundleDeployment refers to is always there, the old bundle or the new one, and the same command goes on from where
 //! another has ended. The operator deletes ConfigMaps that no source and no recorded revision refers to.
 
+mod adopting;
 mod command;
 mod dry_run;
 mod explained;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{World, csv, labels};
-use crate::olm::{Belongings, OlmObservation, OlmOperator, let_go};
+use crate::olm::{Belongings, OlmObservation, let_go};
 
 #[test]
 fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
@@ -93,48 +93,40 @@ fn a_role_binding_of_an_operator_of_the_same_name_elsewhere_stays() {
 
 #[test]
 fn the_settings_of_olm_are_those_of_the_bundle_deployment() {
-    for (annotations, group, subscription, expected) in [
+    let own = json!({"watchNamespaces": ["own"], "serviceAccountName": "own"});
+    for (annotations, group, said, expected) in [
         (
             json!({"olm.targetNamespaces": ""}),
             json!({}),
             json!({}),
-            OlmOperator::default(),
+            json!({}),
         ),
         (
             json!({"olm.targetNamespaces": "a,b"}),
             json!({"serviceAccountName": "scoped"}),
-            json!({"config": {"env": [{"name": "A"}]}}),
-            OlmOperator {
-                watch_namespaces: vec!["a".to_owned(), "b".to_owned()],
-                config: json!({"env": [{"name": "A"}]}).as_object().unwrap().clone(),
-                service_account: Some("scoped".to_owned()),
-                ..OlmOperator::default()
-            },
+            json!({}),
+            json!({"watchNamespaces": ["a", "b"], "serviceAccountName": "scoped"}),
         ),
         (
-            json!({}),
-            json!({"serviceAccountName": ""}),
-            json!({}),
-            OlmOperator::default(),
+            json!({"olm.targetNamespaces": "a,b"}),
+            json!({"serviceAccountName": "scoped"}),
+            own.clone(),
+            own,
         ),
+        (json!({}), json!({"serviceAccountName": ""}), json!({}), json!({})),
     ] {
         let mut csv = csv();
         csv["metadata"]["annotations"] = annotations;
-        let subscription = json!({"spec": subscription, "status": {"installedCSV": "widgets.v1"}});
-        let other = json!({"spec": {"config": {"env": []}}, "status": {"installedCSV": "gadgets.v1"}});
         let observation = OlmObservation {
             csv: &csv,
             csvs: &[],
-            all_subscriptions: &[other, subscription],
+            all_subscriptions: &[],
             operator_groups: &[json!({ "spec": group })],
             objects: &[],
         };
-        let expected = OlmOperator {
-            csv: "widgets.v1".to_owned(),
-            namespace: "n".to_owned(),
-            ..expected
-        };
-        assert_eq!(observation.operator(), expected);
+        let mut deployment = json!({ "spec": said });
+        observation.operator().complete(&mut deployment);
+        assert_eq!(deployment, json!({ "spec": expected }));
     }
 }
 
