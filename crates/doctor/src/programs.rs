@@ -22,7 +22,7 @@ pub fn program(deployment: &Value, tag: &str) -> Vec<DoctorFinding> {
             findings.push(DoctorCheck::OtherVersion.warning(&key, message));
         }
         Some(_) => {
-            findings.push(DoctorCheck::OtherVersion.info(&key, format!("runs {tag}, as this program")))
+            findings.push(DoctorCheck::OtherVersion.info(&key, format!("runs {tag}, as this program")));
         }
         None => {
             let message = format!("runs {image}, which says no version: see that it is {tag}");
