@@ -212,13 +212,19 @@ pub(super) async fn finish_at(load: Load, versions: &[&str]) -> anyhow::Result<R
         p99 = ?report.latencies.percentile(99),
         "Sent"
     );
+    sent_at(&report, versions)?;
+    Ok(report)
+}
+
+/// Fails if no request was sent at one of `versions`.
+pub(super) fn sent_at(report: &Report, versions: &[&str]) -> anyhow::Result<()> {
     for version in versions {
         anyhow::ensure!(
             report.by_version.contains_key(*version),
             "no request was sent at {version}"
         );
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Fails if a request failed that was under way in none of `windows`, each from when somebody wrote something that calls
