@@ -8,7 +8,10 @@ use windlass_api::{MissingRights, PermissionRule};
 use windlass_cluster::{Cluster, Kind, RequestError, ServiceAccount};
 use windlass_doctor::DoctorCheck;
 use windlass_object::{ObjectKey, names, object, text::Listing};
-use windlass_operator::install::tenancy::{HeldRights, NeededRights, RightAtom, atoms, grant, rules_of};
+use windlass_operator::{
+    bundle_deployment::held_rights,
+    install::tenancy::{NeededRights, RightAtom, atoms, grant, rules_of},
+};
 
 use super::{
     examination::Examination,
@@ -98,23 +101,13 @@ impl Examination<'_> {
         }
         let objects = manifests::objects()?;
         let needed = NeededRights::to_apply(&objects, |_| None);
-        let mut held = HeldRights::default();
-        for place in needed.places() {
-            let answer = match self.cluster.held_rules(place).await {
-                Ok(answer) => answer,
-                Err(error) => {
-                    self.unseen("Your rights", &REVIEW, "create", None, &error).await;
-                    return Ok(());
-                }
-            };
-            let rules = answer.rules.into_iter();
-            let rules = rules.filter_map(|rule| serde_json::from_value(rule).ok());
-            let place = place.map(str::to_owned);
-            if answer.is_incomplete {
-                held.incomplete.insert(place.clone());
+        let held = match held_rights(self.cluster, &needed).await {
+            Ok(held) => held,
+            Err(error) => {
+                self.unseen("Your rights", &REVIEW, "create", None, &error).await;
+                return Ok(());
             }
-            held.rules.insert(place, rules.collect());
-        }
+        };
         if !held.incomplete.is_empty() {
             let message = "not looked at: whether they are enough to install Windlass; an authorizer of this cluster cannot list what it allows; \
                            kubectl apply --server-side --dry-run=server tells";

@@ -81,3 +81,4 @@ pub use pulling::{CatalogImageError, CatalogInImage, LARGEST_CATALOG, image_file
 pub use reconciler::Delays;
 pub use rollout_status::RolloutStatus;
 pub use run::run;
+pub use tenancy::held_rights;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use windlass_api::{BundleDeployment, DeletionPolicy, MissingRights};
-use windlass_cluster::{Kind, RequestError, ServiceAccount, apply::Applicant, kinds};
+use windlass_cluster::{Cluster, Kind, RequestError, ServiceAccount, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, object, text::Listing};
 
 use super::{
@@ -103,7 +103,7 @@ impl BundleReconciler {
         {
             return Ok(());
         }
-        let held = self.held(account, needed).await;
+        let held = held_rights(&self.context.cluster.acting_as(Some(account)), needed).await;
         let held = held.map_err(|error| not_impersonated(error, account, at))?;
         let missing = needed.missing(&held);
         if missing.is_empty() {
@@ -117,27 +117,6 @@ impl BundleReconciler {
         );
         report.missing_rights = missing;
         Err(Halt::failed(at, "ServiceAccountLacksRights", message))
-    }
-
-    /// What an account has wherever it needs something.
-    async fn held(
-        &self,
-        account: &ServiceAccount,
-        needed: &NeededRights,
-    ) -> Result<HeldRights, RequestError> {
-        let cluster = self.context.cluster.acting_as(Some(account));
-        let mut held = HeldRights::default();
-        for place in needed.places() {
-            let answer = cluster.held_rules(place).await?;
-            let rules = answer.rules.into_iter();
-            let rules = rules.filter_map(|rule| serde_json::from_value(rule).ok());
-            let place = place.map(str::to_owned);
-            if answer.is_incomplete {
-                held.incomplete.insert(place.clone());
-            }
-            held.rules.insert(place, rules.collect());
-        }
-        Ok(held)
     }
 
     /// The objects that the account has written and is to delete some day. CRDs stay unless that is asked for.
@@ -184,6 +163,26 @@ pub(super) fn deletes_as<'a>(owner: &'a Applicant, kind: &Kind) -> Option<&'a Se
 pub(super) fn account(deployment: &BundleDeployment) -> Option<ServiceAccount> {
     let name = deployment.spec.service_account_name.as_deref()?;
     Some(ServiceAccount::new(&deployment.spec.namespace, name))
+}
+
+/// What whoever `cluster` acts as has, wherever something is needed.
+///
+/// # Errors
+///
+/// When the cluster does not say it.
+pub async fn held_rights(cluster: &Cluster, needed: &NeededRights) -> Result<HeldRights, RequestError> {
+    let mut held = HeldRights::default();
+    for place in needed.places() {
+        let answer = cluster.held_rules(place).await?;
+        let rules = answer.rules.into_iter();
+        let rules = rules.filter_map(|rule| serde_json::from_value(rule).ok());
+        let place = place.map(str::to_owned);
+        if answer.is_incomplete {
+            held.incomplete.insert(place.clone());
+        }
+        held.rules.insert(place, rules.collect());
+    }
+    Ok(held)
 }
 
 /// What is missing in one place, a rule each.

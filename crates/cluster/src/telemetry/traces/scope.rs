@@ -104,7 +104,7 @@ impl TraceScope {
         self.sink.tell(ended);
     }
 
-    /// It goes no further for now.
+    /// It waits for something.
     pub fn wait(&self, reason: &str, message: &str) {
         let ended = self.trace.lock().wait(reason, message, self.sink.now());
         self.sink.tell(ended);
