@@ -1,4 +1,4 @@
-//! What a bundle contains that sends traffic to its own pods: ExtensionConfigs and APIServices.
+//! What sends traffic to the pods of a bundle beside its webhooks: its ExtensionConfigs and APIServices, and what others point there.
 
 use std::{fs, path::Path};
 
@@ -6,14 +6,14 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use windlass_object::names;
 
-use super::{discovery, idle};
+use super::{discovery, idle, traffic};
 use crate::{
     proxy::Proxy,
     request::text,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, delete, get, gone, ready, rotate,
-        set_source, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, delete, get, gone, ready,
+        rotate, set_source, succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -87,6 +87,44 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
     })
     .await?;
     goes_first(cluster, &gate, EXTENSION_CONFIG).await
+}
+
+pub(super) async fn what_others_have_an_operator_validate_is_answered_through_its_upgrades(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    sample::install(cluster, "sample.v1").await?;
+    let service = format!("{}/{}", sample::NAMESPACE, sample::CERTIFICATE);
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "platform", "annotations": {names::INJECT_CA_FROM: service}},
+        "webhooks": [{
+            "name": "platform.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            "clientConfig": {"service": {
+                "namespace": sample::NAMESPACE, "name": sample::CERTIFICATE, "path": "/validate",
+            }},
+            "rules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [sample::GROUP], "apiVersions": ["*"],
+                "resources": ["widgets"]}],
+        }],
+    });
+    succeed(client, "POST", VALIDATING, Some(&configuration)).await?;
+    let path = format!("{VALIDATING}/platform");
+    until("it is trusted", PATIENCE, async || {
+        let configuration = get(client, &path).await?.context("gone")?;
+        let bundle = text(&configuration, "/webhooks/0/clientConfig/caBundle");
+        Ok(check(!bundle.is_empty(), || configuration.to_string()))
+    })
+    .await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(100).await?;
+    for bundle in ["sample.v2", "sample.v1", "sample.v2"] {
+        cluster.bundle(bundle)?;
+        sample::set_source(cluster, bundle).await?;
+        ready(client, "sample", PATIENCE).await?;
+        load.at_least(100).await?;
+    }
+    load.stop().await.check()
 }
 
 pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken(

@@ -370,6 +370,7 @@ scenarios! {
     cert_manager::cert_manager_and_windlass_each_answer_who_asks_them needs Cainjector,
     cert_manager::windlass_answers_for_cert_manager_only_while_that_is_gone needs Cainjector,
     callers::an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first,
+    callers::what_others_have_an_operator_validate_is_answered_through_its_upgrades,
     callers::an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken,
     ui::the_page_is_shown_to_whom_the_api_server_lets_see_it needs Controllers,
     installation::windlass_itself_comes_changes_and_goes_without_a_failed_call needs Controllers,
