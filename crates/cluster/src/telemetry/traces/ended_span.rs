@@ -8,6 +8,7 @@ use opentelemetry::{
     trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState},
 };
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+use windlass_object::text::shortened;
 
 pub use opentelemetry::KeyValue as SpanAttribute;
 
@@ -27,8 +28,8 @@ pub(super) struct EndedSpan {
     pub(super) problem: Option<String>,
 }
 
-/// The most characters of a text that somebody else may have written.
-const LONGEST_TEXT: usize = 256;
+/// The most bytes of a text that somebody else may have written.
+pub(super) const LONGEST_TEXT: usize = 256;
 
 // === impl EndedSpan ===
 
@@ -57,30 +58,10 @@ impl EndedSpan {
             events: SpanEvents::default(),
             links: SpanLinks::default(),
             status: match self.problem {
-                Some(problem) => Status::error(shortened(&problem)),
+                Some(problem) => Status::error(shortened(problem, LONGEST_TEXT)),
                 None => Status::Unset,
             },
             instrumentation_scope: scope,
         }
-    }
-}
-
-/// The beginning of a text.
-pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_TEXT) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_of_any_length_is_short() {
-        assert_eq!(shortened("waiting for é"), "waiting for é");
-        let long = shortened(&"é".repeat(10_000));
-        assert_eq!(long.chars().count(), LONGEST_TEXT + 1);
     }
 }

@@ -5,9 +5,10 @@ use opentelemetry::{
     KeyValue,
     trace::{SpanId, SpanKind},
 };
+use windlass_object::text::shortened;
 
 use super::{
-    ended_span::{EndedSpan, shortened},
+    ended_span::{EndedSpan, LONGEST_TEXT},
     trace_key::TraceKey,
 };
 
@@ -172,7 +173,7 @@ impl PhaseTrace {
             end: at,
             attributes: vec![
                 KeyValue::new("windlass.reason", wait.reason),
-                KeyValue::new("windlass.message", shortened(&wait.message)),
+                KeyValue::new("windlass.message", shortened(wait.message.clone(), LONGEST_TEXT)),
             ],
             problem: None,
         })
