@@ -1,6 +1,6 @@
 //! `windlass uninstall`: takes a bundle out of a cluster.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
 use anyhow::bail;
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ use crate::terminal::{Progress, ProgressFormat};
 ///
 /// Keeps CustomResourceDefinitions and all their objects, unless --delete-crds is set or spec.deletionPolicy is
 /// DeleteCRDs; always keeps the namespace. Refuses to begin where stored objects need a conversion that would go, unless
-/// --keep-stored-version or --delete-crds is set: a deletion cannot be taken back.
+/// --keep-stored-version or --delete-crds is set: a deletion cannot be taken back. Refuses to begin, too, while something else in the
+/// cluster calls the servers of the bundle: its requests would fail.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
@@ -137,7 +138,35 @@ impl Args {
                 in_use.join(", ")
             );
         }
+        let calls = self.calls_of_others(cluster, deployment).await;
+        if !calls.is_empty() {
+            let calls: Vec<_> = calls.into_iter().collect();
+            bail!(
+                "{}, which would be removed with its pods: requests would fail; nothing was removed. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}",
+                calls.join(", "),
+                self.name
+            );
+        }
         Ok(())
+    }
+
+    /// Who else calls the Services of the bundle, as far as the user may see that.
+    async fn calls_of_others(&self, cluster: &Cluster, deployment: &Value) -> BTreeSet<String> {
+        let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.name);
+        let namespace = object::text(deployment, "/spec/namespace");
+        let services = cluster.list(&kinds::SERVICE, namespace, Some(&selector)).await;
+        let services: Vec<_> = services
+            .unwrap_or_default()
+            .iter()
+            .filter_map(ObjectKey::of)
+            .collect();
+        let mut callers = Vec::new();
+        for kind in kinds::CALLERS {
+            let listed = cluster.list(&kind, None, None).await.unwrap_or_default();
+            callers.extend(listed.into_iter().map(Arc::new));
+        }
+        let is_ours = |caller: &Value| object::label(caller, names::BUNDLE_DEPLOYMENT) == Some(&self.name);
+        leaving::calls_of_others(callers, is_ours, |service| services.contains(service))
     }
 }
 

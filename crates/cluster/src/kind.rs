@@ -73,6 +73,13 @@ pub mod kinds {
         Kind::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
     /// APIServices.
     pub const API_SERVICE: Kind = Kind::new("apiregistration.k8s.io/v1", "APIService");
+    /// What API servers call Services for.
+    pub const CALLERS: [Kind; 4] = [
+        CUSTOM_RESOURCE_DEFINITION,
+        VALIDATING_WEBHOOK_CONFIGURATION,
+        MUTATING_WEBHOOK_CONFIGURATION,
+        API_SERVICE,
+    ];
     /// ExtensionConfigs of Cluster API.
     pub const EXTENSION_CONFIG: Kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
     /// BundleDeployments.

@@ -1,13 +1,17 @@
 //! What would keep a BundleDeployment from going: asked by the removal before it takes anything away, and by the guard and
 //! by `windlass uninstall` before there is a removal at all, since a deletion cannot be taken back.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use windlass_api::DeletionPolicy;
-use windlass_cluster::{Cluster, Kind, RequestError};
+use windlass_cluster::{Cluster, Kind, RequestError, kinds};
 use windlass_crd::{
     is_converting, leaving::may_keep_stored_only, staging::may_stop_converting, storage_version,
 };
-use windlass_object::object;
+use windlass_object::{ObjectKey, names, object};
+
+use crate::install::traffic::CalledPort;
 
 /// The kind that a CRD defines, in the version in which its objects are stored.
 pub(crate) fn stored_kind(crd: &Value) -> Kind {
@@ -58,6 +62,41 @@ pub(crate) fn may_end(crd: &Value, policy: DeletionPolicy, has_objects: bool) ->
     }
 }
 
+/// Those of `callers` that are not of the bundle, call a Service of which `is_going`, and depend on its answers: for each, what it
+/// is and what it calls.
+pub fn calls_of_others(
+    callers: impl IntoIterator<Item = impl AsRef<Value>>,
+    is_ours: impl Fn(&Value) -> bool,
+    is_going: impl Fn(&ObjectKey) -> bool,
+) -> BTreeSet<String> {
+    let mut calls = BTreeSet::new();
+    for caller in callers {
+        let caller = caller.as_ref();
+        // A probe asks for nobody.
+        let is_probe = object::label(caller, names::PROBE).is_some();
+        let Some(key) = ObjectKey::of(caller).filter(|_| !is_probe && !is_ours(caller)) else {
+            continue;
+        };
+        let called = CalledPort::all_of(&insisting(caller)).into_iter();
+        let services = called.map(|call| kinds::SERVICE.object(Some(&call.namespace), &call.service));
+        calls.extend(
+            services
+                .filter(&is_going)
+                .map(|service| format!("{key} calls {service}")),
+        );
+    }
+    calls
+}
+
+/// An object without the webhooks whose failure is ignored.
+fn insisting(caller: &Value) -> Value {
+    let mut insisting = caller.clone();
+    if let Some(webhooks) = insisting.get_mut("webhooks").and_then(Value::as_array_mut) {
+        webhooks.retain(|webhook| object::text(webhook, "/failurePolicy") != Some("Ignore"));
+    }
+    insisting
+}
+
 /// The policy of a BundleDeployment; the default where it has none that is known.
 pub fn policy_of(deployment: &Value) -> DeletionPolicy {
     let policy = deployment.pointer("/spec/deletionPolicy").cloned();
@@ -71,7 +110,7 @@ mod tests {
     use http::{Request, Response};
     use kube::{Client, client::Body};
     use serde_json::json;
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
     use tower::{BoxError, service_fn};
 
     use super::*;
@@ -141,5 +180,31 @@ mod tests {
         ] {
             assert_eq!(policy_of(&json!({ "spec": spec })), expected);
         }
+    }
+    #[test]
+    fn who_depends_on_a_server_that_goes_is_named() {
+        let webhook = |service: &str, policy: Value| json!({"name": service, "failurePolicy": policy, "clientConfig": {"service": {"namespace": "n", "name": service}}});
+        let configuration = |name: &str, webhooks: Value| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": name}, "webhooks": webhooks,
+            })
+        };
+        let callers = [
+            configuration("ours", json!([webhook("a", json!("Fail"))])),
+            configuration(
+                "theirs",
+                json!([
+                    webhook("a", Value::Null),
+                    webhook("b", json!("Ignore")),
+                    webhook("c", json!("Fail"))
+                ]),
+            ),
+        ]
+        .map(Arc::new);
+        let is_ours = |caller: &Value| object::text(caller, "/metadata/name") == Some("ours");
+        let calls = calls_of_others(callers, is_ours, |service| service.name != "c");
+        let expected = "ValidatingWebhookConfiguration theirs calls Service n/a";
+        assert_eq!(calls.into_iter().collect::<Vec<_>>(), [expected]);
     }
 }

@@ -12,7 +12,7 @@ use windlass_object::{GoDuration, ObjectKey, names, object, text::OneLine};
 use super::{
     super::writing::{delete, observed},
     olm, records, servers,
-    source_objects::{CALLERS, releases},
+    source_objects::releases,
 };
 use crate::{
     commands::{
@@ -316,7 +316,7 @@ fn asked_for(callers: &[Value]) -> BTreeSet<&str> {
 /// Whatever may call webhooks and stays.
 async fn staying_callers(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
     let mut callers = Vec::new();
-    for kind in CALLERS {
+    for kind in kinds::CALLERS {
         let listed = cluster.list(&kind, None, None).await.map_err(explained)?;
         callers.extend(
             listed

@@ -18,14 +18,6 @@ use crate::commands::cluster::explained;
 
 const SERVICE_ACCOUNT: Kind = Kind::new("v1", "ServiceAccount");
 
-/// The kinds of what may call webhooks.
-pub(super) const CALLERS: [Kind; 4] = [
-    kinds::CUSTOM_RESOURCE_DEFINITION,
-    kinds::VALIDATING_WEBHOOK_CONFIGURATION,
-    kinds::MUTATING_WEBHOOK_CONFIGURATION,
-    kinds::API_SERVICE,
-];
-
 /// How soon a certificate may be renewed: until the adoption is ready, nobody writes the new CA into its callers.
 const RENEWAL: SignedDuration = SignedDuration::from_mins(15);
 
@@ -96,7 +88,7 @@ async fn of_certificate(cluster: &Cluster, namespace: &str, name: &str) -> anyho
         .filter_map(|name| service_of(name.as_str()?))
         .collect();
     let mut callers = Vec::new();
-    for kind in CALLERS {
+    for kind in kinds::CALLERS {
         for object in cluster.list(&kind, None, None).await.map_err(explained)? {
             let asks = |annotation, place: &str| object::annotation(&object, annotation) == Some(place);
             let asks = asks(CERT_MANAGER_CERTIFICATE, &place) || asks(CERT_MANAGER_SECRET, &secret_place);

@@ -136,8 +136,7 @@ impl BundleReconciler {
             self.gate_on_called_pods(owner, plan).await?;
         }
         InstallPhase::Rollout.enter();
-        let may_release = in_transition && !called_elsewhere && !self.is_disarming(owner);
-        if may_release && !self.is_anything_unarmed(owner, plan, traffic, report) {
+        if in_transition && !called_elsewhere && !self.is_disarming(owner) {
             self.lead_others(owner, plan).await?;
         }
         let allow_interruption = deployment.spec.upgrade.allow_interruption;

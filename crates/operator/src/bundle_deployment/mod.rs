@@ -43,6 +43,7 @@ mod namespace;
 mod objects;
 mod operator_condition;
 mod ordering;
+mod other_callers;
 mod overriding;
 mod ownership;
 mod pause;

@@ -38,7 +38,9 @@ impl BundleReconciler {
         self.dismiss_canaries(&owner, &[]).await?;
         let namespace = &deployment.spec.namespace;
         let state = self.namespace(namespace).await?;
-        if state != Namespace::Present {
+        if state == Namespace::Present {
+            self.gate_on_other_callers(&owner, |_| true)?;
+        } else {
             let afterwards = Afterwards::Removed(deployment.spec.deletion_policy);
             self.let_go(&owner, namespace, state, afterwards).await?;
         }

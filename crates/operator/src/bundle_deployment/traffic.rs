@@ -1,9 +1,6 @@
 //! Where webhooks are to call, and how far they are from it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windlass_cluster::{Kind, apply::Applicant, kinds};
@@ -172,51 +169,6 @@ impl BundleReconciler {
             live.is_some_and(|live| is_to_be_adopted(owner, &live))
         })
         .collect()
-    }
-
-    /// The Services of others that anything in the cluster calls, where something is to be taken over.
-    pub(super) fn called_of_others(&self, owner: &Applicant) -> Vec<Arc<Value>> {
-        if owner.adopt.is_empty() {
-            return Vec::new();
-        }
-        let called = self.called(|_| true);
-        let keys = called
-            .iter()
-            .map(|(namespace, name)| kinds::SERVICE.object(Some(namespace), name));
-        keys.filter_map(|key| self.context.index.find(&key))
-            .filter(|service| !owner.owns(service))
-            .collect()
-    }
-
-    /// Leads whoever else calls a Service with OLM's name to pods of the plan, when what is ours calls them through the other
-    /// one: the pods that it leads to are about to end.
-    pub(super) async fn lead_others(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        let called = self.called(|caller| !owner.owns(caller));
-        for certificate in &plan.certificates {
-            let name = &certificate.service;
-            let is_called = called.contains(&(plan.namespace.clone(), name.clone()));
-            let Some(blue) = plan.service(name, Color::Blue).filter(|_| is_called) else {
-                continue;
-            };
-            if !self.leads_to_revision(owner, plan, &blue) {
-                self.ensure_services(owner, plan, &[blue], false).await?;
-                // Nodes are to observe it, too, before those pods end.
-                self.note_disarmed(owner);
-            }
-        }
-        Ok(())
-    }
-
-    /// The Services, by namespace and name, that anything in the cluster calls of which `is_meant`.
-    fn called(&self, is_meant: impl Fn(&Value) -> bool) -> BTreeSet<(String, String)> {
-        CALLER_KINDS
-            .iter()
-            .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
-            .flat_map(|kind| self.context.index.objects(kind))
-            .filter(|caller| is_meant(caller))
-            .flat_map(|caller| CalledPort::all_of(&caller))
-            .map(|call| (call.namespace, call.service))
-            .collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use windlass_object::names;
+use windlass_object::{names, object};
 
 use super::{discovery, idle, traffic};
 use crate::{
@@ -124,7 +124,29 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
         ready(client, "sample", PATIENCE).await?;
         load.at_least(100).await?;
     }
-    load.stop().await.check()
+    let uninstall = ["uninstall", "sample", "--keep-stored-version"];
+    let refused = cluster.command.fail(&uninstall).await?;
+    anyhow::ensure!(
+        refused.contains(
+            "ValidatingWebhookConfiguration platform calls Service sample-system/sample-operator-service"
+        ),
+        "not refused beforehand: {refused}"
+    );
+    let policy = json!({"spec": {"deletionPolicy": "KeepStoredVersion"}});
+    succeed(client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
+    succeed(client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
+    until("the removal waits for who calls it", PATIENCE, async || {
+        let sample = get(client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?;
+        let migrated = object::condition(&sample, "Migrated").context("not removed yet")?;
+        let is_told = text(migrated, "/reason") == "CalledByOthers"
+            && text(migrated, "/message").contains("ValidatingWebhookConfiguration platform calls");
+        Ok(check(is_told, || conditions(&sample)))
+    })
+    .await?;
+    load.at_least(100).await?;
+    load.stop().await.check()?;
+    delete(client, &path).await?;
+    gone(client, sample::BUNDLE_DEPLOYMENT).await
 }
 
 pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken(

@@ -1,0 +1,109 @@
+//! Who calls the Services of a bundle, or those that it takes over, and is not of the bundle: a webhook configuration of a platform
+//! team, or what an adoption has left over. It calls one Service all the time, and nobody points it to another.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+use windlass_cluster::{Kind, apply::Applicant, kinds};
+use windlass_object::{ObjectKey, text::Listing};
+
+use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler};
+use crate::{
+    install::{
+        plan::Plan,
+        status::Milestone,
+        traffic::{CalledPort, Color},
+    },
+    leaving::calls_of_others,
+};
+
+/// How a message lists who calls whom.
+const CALLS: Listing = Listing {
+    most: 5,
+    separator: ", ",
+    way_to_rest: "",
+};
+
+/// What calls a Service to convert.
+static CONVERTED: Kind = kinds::CUSTOM_RESOURCE_DEFINITION;
+
+// === impl BundleReconciler ===
+
+impl BundleReconciler {
+    /// The Services of others that anything in the cluster calls, where something is to be taken over.
+    pub(super) fn called_of_others(&self, owner: &Applicant) -> Vec<Arc<Value>> {
+        if owner.adopt.is_empty() {
+            return Vec::new();
+        }
+        let called = self.called(|_| true);
+        let keys = called
+            .iter()
+            .map(|(namespace, name)| kinds::SERVICE.object(Some(namespace), name));
+        keys.filter_map(|key| self.context.index.find(&key))
+            .filter(|service| !owner.owns(service))
+            .collect()
+    }
+
+    /// Leads whoever else calls a Service with OLM's name to pods of the plan, when what is ours calls them through the other
+    /// one: the pods that it leads to are about to end.
+    pub(super) async fn lead_others(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+        let ours = self.called_services(owner, plan);
+        let others = self.called(|caller| !owner.owns(caller));
+        for certificate in &plan.certificates {
+            let name = &certificate.service;
+            let is_left = ours.contains(&certificate.green) && !ours.contains(name);
+            let is_called = others.contains(&(plan.namespace.clone(), name.clone()));
+            let Some(blue) = plan.service(name, Color::Blue) else {
+                continue;
+            };
+            if is_left && is_called && !self.leads_to_revision(owner, plan, &blue) {
+                self.ensure_services(owner, plan, &[blue], false).await?;
+                // Nodes are to observe it, too, before those pods end.
+                self.note_disarmed(owner);
+            }
+        }
+        Ok(())
+    }
+
+    /// Halts while others call a Service of which `is_going`: their requests would fail.
+    pub(super) fn gate_on_other_callers(
+        &self,
+        owner: &Applicant,
+        is_going: impl Fn(&Value) -> bool,
+    ) -> Result<(), Halt> {
+        self.gate_on_listed(
+            &CALLER_KINDS,
+            "they may call what is removed",
+            Milestone::Migrated,
+        )?;
+        let is_going = |key: &ObjectKey| {
+            let live = self.context.index.find(key);
+            live.is_some_and(|live| owner.owns(&live) && is_going(&live))
+        };
+        let calls = calls_of_others(self.callers(), |caller| owner.owns(caller), is_going);
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let calls: Vec<_> = calls.into_iter().collect();
+        let message = format!(
+            "{}, which would be removed with its pods: requests would fail. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}; the removal then resumes automatically",
+            CALLS.of(&calls),
+            owner.bundle_deployment
+        );
+        Err(Halt::failed(Milestone::Migrated, "CalledByOthers", message))
+    }
+
+    /// The Services, by namespace and name, that anything in the cluster calls of which `is_meant`.
+    fn called(&self, is_meant: impl Fn(&Value) -> bool) -> BTreeSet<(String, String)> {
+        self.callers()
+            .filter(|caller| is_meant(caller))
+            .flat_map(|caller| CalledPort::all_of(&caller))
+            .map(|call| (call.namespace, call.service))
+            .collect()
+    }
+    /// What in the cluster may call a Service, whosever it is.
+    fn callers(&self) -> impl Iterator<Item = Arc<Value>> {
+        let kinds = CALLER_KINDS.iter().chain([&CONVERTED]);
+        kinds.flat_map(|kind| self.context.index.objects(kind))
+    }
+}
