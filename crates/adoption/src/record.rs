@@ -146,7 +146,6 @@ impl AdoptionRecord {
         self.objects.iter().filter(move |recorded| {
             recorded.kind() == "Deployment"
                 && recorded.is_adopted()
-                && self.source.keeps_servers()
                 && self
                     .called()
                     .any(move |service| leads_to(&service.object, &recorded.object))
@@ -163,7 +162,8 @@ impl AdoptionRecord {
 
     /// The callers that the bundle does not have, of a Service that it takes over: nobody would serve them any more.
     pub fn stranded(&self) -> impl Iterator<Item = (&RecordedObject, &RecordedObject)> {
-        let is_taken = move |service: &&RecordedObject| service.is_adopted() && self.source.keeps_servers();
+        let is_taken =
+            move |service: &&RecordedObject| service.is_adopted() && !self.source.is_trusted_ahead();
         let taken = self.called().filter(is_taken);
         taken.flat_map(move |service| {
             let calls = move |caller: &&RecordedObject| {

@@ -67,10 +67,10 @@ impl AdoptionSource {
         }
     }
 
-    /// Whether copies of its servers go on serving. OLM has let go before anything is adopted, and what calls its servers trusts
-    /// whatever these serve then.
-    pub fn keeps_servers(&self) -> bool {
-        !matches!(self, Self::Olm(_))
+    /// Whether all that calls its servers trusts Windlass's CA beside its own before anything is adopted, and so may be served by
+    /// old and new servers alike: OLM has let go by then.
+    pub fn is_trusted_ahead(&self) -> bool {
+        matches!(self, Self::Olm(_))
     }
 
     /// What those are called that put objects there.

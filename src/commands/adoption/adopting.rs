@@ -139,12 +139,12 @@ impl Adopting {
             hide(cluster, record, true).await?;
             progress.done(&format!("Hid {} from helm", record.source));
         }
+        servers::keep(cluster, record, progress, patience).await?;
+        // There is no way back from it: what may not come up has come up before.
         if let AdoptionSource::Olm(_) = record.source {
             olm::release(cluster, &record.source, progress, patience).await?;
             progress.done(&format!("OLM has let go of {}", record.source));
-            return self.hand_over(cluster).await;
         }
-        servers::keep(cluster, record, progress, patience).await?;
         let mut is_narrowed = false;
         for service in record.narrowed() {
             let Some(key) = service.key() else { continue };
@@ -195,12 +195,9 @@ impl Adopting {
         progress: &mut Progress,
         patience: Duration,
     ) -> anyhow::Result<()> {
-        if self.record.source.keeps_servers() {
-            // API servers have connections to those yet, from before.
-            servers::ended(cluster, &self.record, progress, patience).await?;
-            connect_anew(cluster, &self.record, false).await?;
-        }
-        Ok(())
+        // API servers have connections to those yet, from before.
+        servers::ended(cluster, &self.record, progress, patience).await?;
+        connect_anew(cluster, &self.record, false).await
     }
 
     /// What to do when it is ready.

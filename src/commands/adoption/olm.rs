@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde_json::Value;
 use windlass_adoption::{
-    AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite,
+    ADOPTED_FROM, AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite, RecordedObject,
     olm::{Belongings, OlmObservation, OlmState, finish, let_go},
 };
 use windlass_cluster::{Cluster, Kind, RequestError};
@@ -111,6 +111,28 @@ pub(super) async fn end(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::R
         write(cluster, &step).await?;
     }
     Ok(())
+}
+
+/// Whether OLM has everything yet that it had: nothing was taken from it.
+///
+/// # Errors
+///
+/// When that cannot be read.
+pub(super) async fn is_untouched(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<bool> {
+    let (namespace, name) = place(&record.source);
+    let seen = Seen::of(cluster, namespace, name).await?;
+    let is_there = |recorded: &RecordedObject| {
+        let mut subscriptions = seen.subscriptions.iter();
+        subscriptions.any(|live| {
+            object::text(live, "/metadata/uid") == recorded.uid() && !object::is_terminating(live)
+        })
+    };
+    let mut subscriptions = record.objects.iter();
+    let has_subscriptions =
+        subscriptions.all(|recorded| recorded.kind() != SUBSCRIPTION.kind || is_there(recorded));
+    let is_marked = |live: &Value| object::annotation(live, ADOPTED_FROM) == Some(&record.source.to_string());
+    let has_csv = seen.csv.as_ref().is_some_and(|csv| !object::is_terminating(csv));
+    Ok(has_csv && has_subscriptions && !seen.objects.iter().any(is_marked))
 }
 
 fn place(source: &AdoptionSource) -> (&str, &str) {

@@ -17,7 +17,7 @@ use super::{
     adopting::hide,
     ca,
     left_over::{connect_anew, new_mark},
-    records, servers,
+    olm, records, servers,
 };
 use crate::{
     commands::{
@@ -71,7 +71,8 @@ impl Args {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
         let record = records::existing(&cluster, namespace, &self.name).await?;
-        if let AdoptionSource::Olm(_) = record.source {
+        let is_olms = matches!(record.source, AdoptionSource::Olm(_));
+        if is_olms && !olm::is_untouched(&cluster, &record).await? {
             bail!(
                 "what OLM has let go of cannot be given back: to have OLM install the operator again, run windlass adoption confirm, \
                  delete the BundleDeployment, then apply the Subscription or the ClusterServiceVersion"
@@ -83,7 +84,11 @@ impl Args {
             patience: self.timeout.0.unsigned_abs(),
             progress: Progress::new(ProgressFormat::Text),
         };
-        undoing.run().await?;
+        if is_olms {
+            undoing.end_copies().await?;
+        } else {
+            undoing.run().await?;
+        }
         records::delete(&cluster, namespace, &self.name).await?;
         drop(undoing.progress);
         println!("{} is with {} again", record.source, record.source.owner());
@@ -107,7 +112,7 @@ impl Undoing<'_> {
         connect_anew(self.cluster, self.record, true).await?;
         observed(&mut self.progress, "that webhooks call the restored servers").await;
         self.remove().await?;
-        servers::remove_copies(self.cluster, self.record, &mut self.progress, self.patience).await?;
+        self.end_copies().await?;
         for service in self.record.narrowed() {
             self.restore_object(service).await?;
         }
@@ -118,6 +123,10 @@ impl Undoing<'_> {
             hide(self.cluster, self.record, false).await?;
         }
         Ok(())
+    }
+
+    async fn end_copies(&mut self) -> anyhow::Result<()> {
+        servers::remove_copies(self.cluster, self.record, &mut self.progress, self.patience).await
     }
 
     /// The operator does nothing more for the BundleDeployment, and its guard lets others have what was adopted.
