@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, time::Duration};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use windlass_trust::injection::TargetKind;
 
 use super::{foreign, rights};
 use crate::{
@@ -128,6 +129,18 @@ async fn all_there(cluster: &TestCluster, copies: &BTreeMap<String, Value>) -> a
     Ok(())
 }
 
+/// Deletes the copies that call the servers of the bundle: as long as they do, nothing of it is removed.
+async fn delete_callers(cluster: &TestCluster, copies: &mut BTreeMap<String, Value>) -> anyhow::Result<()> {
+    for path in copies.keys().cloned().collect::<Vec<_>>() {
+        let copy = get(&cluster.client, &path).await?.context("gone")?;
+        if TargetKind::of(&copy).is_some() {
+            delete(&cluster.client, &path).await?;
+            copies.remove(&path);
+        }
+    }
+    Ok(())
+}
+
 pub(super) async fn copies_of_installed_objects_are_nobodys(cluster: &TestCluster) -> anyhow::Result<()> {
     let kinds = rights::every_kind();
     for bundled in &kinds {
@@ -149,13 +162,14 @@ pub(super) async fn copies_of_installed_objects_are_nobodys(cluster: &TestCluste
     collections.extend([VALIDATING.to_owned(), MUTATING.to_owned()]);
     collections.push("/apis/apps/v1/namespaces/own-system/deployments".to_owned());
     collections.push(serving_certificates("own-system"));
-    let copies = copy_all(cluster, &collections, "own").await?;
+    let mut copies = copy_all(cluster, &collections, "own").await?;
     tokio::time::sleep(QUIET).await;
     all_there(cluster, &copies).await?;
     rights::bundle(cluster, &kinds, "two")?;
     steps::set_source(&cluster.client, "own", "two").await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     all_there(cluster, &copies).await?;
+    delete_callers(cluster, &mut copies).await?;
     delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/own")).await?;
     for kind in &kinds {
         gone(&cluster.client, &kind.path()).await?;
