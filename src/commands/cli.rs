@@ -151,6 +151,10 @@ mod tests {
             (&["install", "./b", "-n", "ns", "--adopt-from", "olm/csv"], true),
             (
                 &["install", "./b", "-n", "ns", "--adopt-from", "service-ca/service"],
+                true,
+            ),
+            (
+                &["install", "./b", "-n", "ns", "--adopt-from", "kustomize/folder"],
                 false,
             ),
             (&["adoption", "confirm", "a", "--dry-run"], true),

@@ -15,6 +15,8 @@ pub enum AdoptionSource {
     Helm(SourceName),
     /// OLM v0: the ClusterServiceVersion.
     Olm(SourceName),
+    /// Whoever; OpenShift's service-ca issues its certificate: the Service.
+    ServiceCa(SourceName),
 }
 
 /// A name, in a namespace if that is said.
@@ -31,7 +33,7 @@ pub struct SourceName {
 pub enum ParseAdoptionSourceError {
     /// Of a kind that is not known.
     #[error(
-        "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE or olm/[NAMESPACE/]CLUSTERSERVICEVERSION"
+        "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE, olm/[NAMESPACE/]CLUSTERSERVICEVERSION or service-ca/[NAMESPACE/]SERVICE"
     )]
     Unknown(String),
     /// Without a name, or with too much in it.
@@ -42,6 +44,7 @@ pub enum ParseAdoptionSourceError {
 const CERT_MANAGER: &str = "cert-manager";
 const HELM: &str = "helm";
 const OLM: &str = "olm";
+const SERVICE_CA: &str = "service-ca";
 
 // === impl AdoptionSource ===
 
@@ -49,7 +52,7 @@ impl AdoptionSource {
     /// What it is called there.
     pub fn name(&self) -> &SourceName {
         match self {
-            Self::CertManager(name) | Self::Helm(name) | Self::Olm(name) => name,
+            Self::CertManager(name) | Self::Helm(name) | Self::Olm(name) | Self::ServiceCa(name) => name,
         }
     }
 
@@ -64,6 +67,7 @@ impl AdoptionSource {
             Self::CertManager(name) => Self::CertManager(within(name)),
             Self::Helm(name) => Self::Helm(within(name)),
             Self::Olm(name) => Self::Olm(within(name)),
+            Self::ServiceCa(name) => Self::ServiceCa(within(name)),
         }
     }
 
@@ -79,6 +83,7 @@ impl AdoptionSource {
             Self::CertManager(_) => CERT_MANAGER,
             Self::Helm(_) => HELM,
             Self::Olm(_) => OLM,
+            Self::ServiceCa(_) => SERVICE_CA,
         }
     }
 }
@@ -103,6 +108,7 @@ impl FromStr for AdoptionSource {
             CERT_MANAGER => (CERT_MANAGER, Self::CertManager),
             HELM => (HELM, Self::Helm),
             OLM => (OLM, Self::Olm),
+            SERVICE_CA => (SERVICE_CA, Self::ServiceCa),
             _ => return Err(ParseAdoptionSourceError::Unknown(text.to_owned())),
         };
         let (namespace, name) = match rest.split_once('/') {
@@ -144,6 +150,7 @@ mod tests {
             ("helm/apps/widgets", "helm/apps/widgets"),
             ("cert-manager/serving-cert", "cert-manager/n/serving-cert"),
             ("olm/widgets.v1.0.0", "olm/n/widgets.v1.0.0"),
+            ("service-ca/webhooks", "service-ca/n/webhooks"),
         ] {
             let source: AdoptionSource = text.parse().unwrap();
             assert_eq!(source.to_string(), text);
@@ -156,7 +163,7 @@ mod tests {
         for (text, expected) in [
             (
                 "argo/a",
-                "\"argo/a\" is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE or olm/[NAMESPACE/]CLUSTERSERVICEVERSION",
+                "\"argo/a\" is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE, olm/[NAMESPACE/]CLUSTERSERVICEVERSION or service-ca/[NAMESPACE/]SERVICE",
             ),
             ("helm", "must be helm/NAME or helm/NAMESPACE/NAME"),
             ("helm/", "must be helm/NAME or helm/NAMESPACE/NAME"),

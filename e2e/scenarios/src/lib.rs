@@ -26,6 +26,7 @@ pub mod sample;
 pub mod scenario_durations;
 pub mod scenarios;
 pub mod secret_scan;
+mod service_ca;
 pub mod snapshot;
 pub mod steps;
 pub mod stored;

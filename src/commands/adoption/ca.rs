@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_cluster::{Cluster, Kind, RequestError, kinds};
 use windlass_object::{
-    ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_SECRET, CERT_MANAGER_VERSION},
+    ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_SECRET, CERT_MANAGER_VERSION, CaInjector},
     object,
     secret_keys::CA_CERTIFICATES,
 };
@@ -13,7 +13,11 @@ use crate::commands::cluster::explained;
 /// cert-manager's kind.
 pub(super) const CERTIFICATE: Kind = Kind::new(CERT_MANAGER_VERSION, "Certificate");
 
-/// The CAs that an object asks cert-manager for, in PEM; nothing where it asks for none, or where they are gone.
+/// Where service-ca keeps the CAs of all Services: the namespace, the ConfigMap and its key
+/// (`service-ca-operator`, `pkg/operator/sync_common.go`).
+const SIGNING_CAS: (&str, &str, &str) = ("openshift-service-ca", "signing-cabundle", "ca-bundle.crt");
+
+/// The CAs that an object asks cert-manager or service-ca for, in PEM; nothing where it asks for none, or where they are gone.
 ///
 /// # Errors
 ///
@@ -36,9 +40,21 @@ pub(super) async fn asked_for(cluster: &Cluster, caller: &Value) -> anyhow::Resu
         (None, None) => None,
     };
     let Some(key) = secret else {
-        return Ok(String::new());
+        return match CaInjector::ServiceCa.asked_by(caller) {
+            Some(_) => of_all_services(cluster).await,
+            None => Ok(String::new()),
+        };
     };
     let secret = cluster.read(&key).await.map_err(explained)?;
     let ca = secret.and_then(|secret| object::data(&secret, CA_CERTIFICATES));
     Ok(String::from_utf8_lossy(&ca.unwrap_or_default()).into_owned())
+}
+
+async fn of_all_services(cluster: &Cluster) -> anyhow::Result<String> {
+    let (namespace, name, entry) = SIGNING_CAS;
+    let config_map = cluster
+        .read(&kinds::CONFIG_MAP.object(Some(namespace), name))
+        .await;
+    let config_map = config_map.map_err(explained)?.unwrap_or_default();
+    Ok(config_map["data"][entry].as_str().unwrap_or_default().to_owned())
 }

@@ -11,6 +11,7 @@ use windlass_object::{GoDuration, ObjectKey, names, object, text::OneLine};
 
 use super::{
     super::writing::{delete, observed},
+    issued::serving_secret,
     olm, records, servers,
     source_objects::releases,
 };
@@ -202,6 +203,9 @@ impl<'a> Rest<'a> {
             let reason = match recorded.kind() {
                 "Secret" if used.contains(&place) => "a pod uses it",
                 "Service" if called.contains(&place) => "something still calls it",
+                "Service" if serves(&recorded.object, &used) => {
+                    "a pod uses the Secret that service-ca writes for it"
+                }
                 "Certificate" if asked.contains(&*format!("{}/{}", place.0, place.1)) => {
                     "something still asks for its CA"
                 }
@@ -278,6 +282,12 @@ async fn used_secrets(
         }
     }
     Ok(used)
+}
+
+/// Whether the Secret that service-ca writes for a Service is among those: it goes with the Service.
+fn serves(service: &Value, used: &BTreeSet<(String, String)>) -> bool {
+    let namespace = object::text(service, "/metadata/namespace").unwrap_or_default();
+    serving_secret(service).is_some_and(|secret| used.contains(&(namespace.to_owned(), secret.to_owned())))
 }
 
 /// The names of Secrets anywhere in the spec of a pod: `secretName`, and `name` below `secret…` and `imagePullSecrets`.

@@ -14,6 +14,7 @@ mod adopting;
 mod ca;
 mod command;
 mod confirm;
+mod issued;
 mod left_over;
 mod olm;
 mod records;

@@ -70,8 +70,9 @@ pub(in crate::commands) struct Args {
 
     /// Take over what is installed already, without a failed request: cert-manager/[NAMESPACE/]CERTIFICATE for what a
     /// Certificate of cert-manager serves, helm/[NAMESPACE/]RELEASE for a release of Helm,
-    /// olm/[NAMESPACE/]CLUSTERSERVICEVERSION for an operator that OLM v0 runs. What the bundle has too is adopted, the rest is
-    /// kept until `windlass adoption confirm`; `windlass adoption undo` goes back, but not to OLM.
+    /// olm/[NAMESPACE/]CLUSTERSERVICEVERSION for an operator that OLM v0 runs, service-ca/[NAMESPACE/]SERVICE for what a Service
+    /// serves under a certificate of OpenShift's service-ca. What the bundle has too is adopted, the rest is kept until
+    /// `windlass adoption confirm`; `windlass adoption undo` goes back, but not to OLM.
     #[arg(long, value_name = "SOURCE")]
     adopt_from: Option<AdoptionSource>,
 

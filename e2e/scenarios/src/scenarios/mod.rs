@@ -318,6 +318,7 @@ scenarios! {
     adoption::what_a_bundle_deployment_has_is_adopted_by_no_other,
     arrivals::what_would_interrupt_calls_is_not_adopted_by_hand,
     arrivals::what_cert_manager_serves_is_adopted_and_given_back_without_a_failed_call needs Cainjector,
+    arrivals::what_service_ca_serves_is_adopted_and_given_back_without_a_failed_call,
     arrivals::a_helm_release_is_adopted_and_given_back_without_a_failed_call needs Helm,
     arrivals::what_olm_runs_is_adopted_without_a_failed_call needs Controllers,
     absences::what_has_no_place_yet_is_left_out_and_comes_later,

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
-use windlass_object::ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_CERTIFICATE_NAME};
+use windlass_object::ca_injectors::{CERT_MANAGER_CERTIFICATE, CERT_MANAGER_CERTIFICATE_NAME, SERVICE_CA};
 use windlass_trust::pki::{CertificateAuthority, DnsNames, Terms, Validity};
 
 use crate::{
@@ -49,6 +49,14 @@ impl Theirs {
             service: "webhook-service",
             mutating: "sample-mutating-webhook-configuration",
             annotations: json!({CERT_MANAGER_CERTIFICATE: format!("{NAMESPACE}/{CERTIFICATE}")}),
+        }
+    }
+
+    /// The same where OpenShift's service-ca issues the certificate, and writes whom to trust.
+    pub(super) fn of_openshift() -> Self {
+        Self {
+            annotations: json!({SERVICE_CA[0]: "true"}),
+            ..Self::of_kubebuilder()
         }
     }
 

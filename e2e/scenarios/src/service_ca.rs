@@ -1,0 +1,105 @@
+//! What OpenShift's service-ca does with objects that ask it for its CA bundle.
+//!
+//! Its module is served by no proxy, so this stands in for it. It follows `pkg/controller/cabundleinjector` of service-ca-operator:
+//! whatever has the annotation gets the same bundle in every `caBundle` that it has, whomever it calls.
+
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass_object::ca_injectors::CaInjector;
+use windlass_trust::injection::TargetKind;
+
+use crate::{
+    request::send,
+    steps::{CRDS, MUTATING, VALIDATING, get},
+};
+
+/// How often it looks at everything.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The stand-in of service-ca, working until it is stopped.
+pub(crate) struct ServiceCa {
+    stop: CancellationToken,
+    task: JoinHandle<anyhow::Result<()>>,
+}
+
+// === impl ServiceCa ===
+
+impl ServiceCa {
+    /// Starts it as the cluster admin. The bundle is in base64.
+    pub(crate) fn start(client: &Client, bundle: String) -> Self {
+        let stop = CancellationToken::new();
+        let (client, token) = (client.clone(), stop.clone());
+        let task = tokio::spawn(async move {
+            while token
+                .run_until_cancelled(tokio::time::sleep(LOOK))
+                .await
+                .is_some()
+            {
+                inject(&client, &bundle).await?;
+            }
+            Ok(())
+        });
+        Self { stop, task }
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    ///
+    /// When it could not do its work.
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        self.task.await?
+    }
+}
+
+async fn inject(client: &Client, bundle: &str) -> anyhow::Result<()> {
+    for (collection, api_version, kind) in [
+        (
+            VALIDATING,
+            "admissionregistration.k8s.io/v1",
+            "ValidatingWebhookConfiguration",
+        ),
+        (
+            MUTATING,
+            "admissionregistration.k8s.io/v1",
+            "MutatingWebhookConfiguration",
+        ),
+        (CRDS, "apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ] {
+        let Some(mut list) = get(client, collection).await? else {
+            continue;
+        };
+        for object in list["items"].as_array_mut().into_iter().flatten() {
+            object["apiVersion"] = api_version.into();
+            object["kind"] = kind.into();
+            let injected = injected(object, bundle);
+            if CaInjector::ServiceCa.asked_by(object).is_none() || injected == *object {
+                continue;
+            }
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let answer = send(client, "PUT", &format!("{collection}/{name}"), Some(&injected)).await?;
+            // What somebody else has written or removed meanwhile is looked at again.
+            anyhow::ensure!([200, 404, 409].contains(&answer.code), "service-ca: {answer}");
+        }
+    }
+    Ok(())
+}
+
+fn injected(object: &Value, bundle: &str) -> Value {
+    let mut injected = object.clone();
+    let holders = TargetKind::of(object).map(|kind| kind.holders(object));
+    for holder in holders.into_iter().flatten() {
+        if let Some(client) = injected
+            .pointer_mut(&holder.pointer)
+            .and_then(Value::as_object_mut)
+        {
+            client.insert("caBundle".to_owned(), bundle.into());
+        }
+    }
+    injected
+}
