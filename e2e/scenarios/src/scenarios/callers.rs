@@ -3,10 +3,11 @@
 use std::{fs, path::Path};
 
 use anyhow::Context;
+use kube::Client;
 use serde_json::{Value, json};
-use windlass_object::{names, object};
+use windlass_object::names;
 
-use super::{discovery, idle, traffic};
+use super::{changes::BundleChange, discovery, idle, traffic};
 use crate::{
     proxy::Proxy,
     request::text,
@@ -124,6 +125,13 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
         ready(client, "sample", PATIENCE).await?;
         load.at_least(100).await?;
     }
+    // It has another Deployment with other Services.
+    sample::set_source(cluster, &BundleChange::DeploymentName.newer(cluster)?).await?;
+    called_by_others(client).await?;
+    load.at_least(100).await?;
+    sample::set_source(cluster, "sample.v2").await?;
+    ready(client, "sample", PATIENCE).await?;
+    load.at_least(100).await?;
     let uninstall = ["uninstall", "sample", "--keep-stored-version"];
     let refused = cluster.command.fail(&uninstall).await?;
     anyhow::ensure!(
@@ -135,18 +143,24 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     let policy = json!({"spec": {"deletionPolicy": "KeepStoredVersion"}});
     succeed(client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
     succeed(client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
-    until("the removal waits for who calls it", PATIENCE, async || {
-        let sample = get(client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?;
-        let migrated = object::condition(&sample, "Migrated").context("not removed yet")?;
-        let is_told = text(migrated, "/reason") == "CalledByOthers"
-            && text(migrated, "/message").contains("ValidatingWebhookConfiguration platform calls");
-        Ok(check(is_told, || conditions(&sample)))
-    })
-    .await?;
+    called_by_others(client).await?;
     load.at_least(100).await?;
     load.stop().await.check()?;
     delete(client, &path).await?;
     gone(client, sample::BUNDLE_DEPLOYMENT).await
+}
+
+/// Waits until what is called is not removed, and the status says who calls it.
+async fn called_by_others(client: &Client) -> anyhow::Result<()> {
+    until("the removal waits for who calls it", PATIENCE, async || {
+        let sample = get(client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?;
+        let is_told = current(&sample, "Migrated", "False").is_some_and(|migrated| {
+            text(migrated, "/reason") == "CalledByOthers"
+                && text(migrated, "/message").contains("ValidatingWebhookConfiguration platform calls")
+        });
+        Ok(check(is_told, || conditions(&sample)))
+    })
+    .await
 }
 
 pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken(

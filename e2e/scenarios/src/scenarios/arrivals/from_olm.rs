@@ -8,7 +8,6 @@ use windlass_object::{names, object};
 
 use super::{super::traffic, steps as arrival};
 use crate::{
-    command::argument,
     olm::{self, Olm, csvs, owner_labels, owner_reference},
     request::text,
     sample::{self, NAMESPACE},
@@ -18,6 +17,9 @@ use crate::{
 
 /// The ClusterServiceVersion of the sample.
 const CSV: &str = "sample.v1";
+
+/// The same as `--adopt-from` has it.
+const SOURCE: &str = "olm/sample.v1";
 
 /// What the load calls.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -33,19 +35,12 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     let load = traffic::start(cluster, &VERSIONS).await?;
     load.at_least(200).await?;
 
-    arrival::adopt(cluster, &format!("olm/{CSV}"), &arrival::KILLS).await?;
+    what_is_not_prepared_takes_nothing(cluster).await?;
+    arrival::adopt(cluster, SOURCE, &arrival::KILLS).await?;
     load.at_least(200).await?;
     // OLM's webhook configurations call the Service with its name, wherever upgrades move what Windlass configures.
     let next = sample::bundle("sample.v2");
-    let upgrade = [
-        "install",
-        argument(&next)?,
-        "--namespace",
-        NAMESPACE,
-        "--name",
-        "sample",
-    ];
-    cluster.command.succeed(&upgrade).await?;
+    cluster.command.succeed(&arrival::install(&next)?).await?;
     load.at_least(200).await?;
     cluster.command.succeed(&["rollback", "sample"]).await?;
     load.at_least(200).await?;
@@ -72,6 +67,32 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
         "OLM did something more: {did:#?}"
     );
     nothing_is_left(client).await
+}
+
+/// No copy of the servers can be made: OLM keeps everything, and nothing is left of the attempt.
+async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let mut other = sample::server("sample-operator-kept", "other", 0);
+    other["metadata"]["namespace"] = NAMESPACE.into();
+    let deployments = olm::collection("Deployment", NAMESPACE);
+    succeed(client, "POST", &deployments, Some(&other)).await?;
+    let bundle = sample::bundle("sample.v1");
+    let install = [&arrival::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
+    let refused = cluster.command.fail(&install).await?;
+    anyhow::ensure!(
+        refused.contains("sample-operator-kept exists: rename it"),
+        "{refused}"
+    );
+    let csv = get(client, &csv_path()).await?.context("OLM has let go")?;
+    anyhow::ensure!(
+        text(&csv, "/status/phase") == "Succeeded" && csv["metadata"]["deletionTimestamp"].is_null(),
+        "OLM has let go: {csv}"
+    );
+    cluster.command.succeed(&["adoption", "undo", "sample"]).await?;
+    let path = format!("{deployments}/sample-operator-kept");
+    succeed(client, "DELETE", &path, None).await?;
+    steps::gone(client, &path).await?;
+    arrival::nothing_is_left(client).await
 }
 
 fn csv_path() -> String {

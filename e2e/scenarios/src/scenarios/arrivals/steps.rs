@@ -1,6 +1,6 @@
 //! What is run and looked at in these scenarios.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::Context;
 use kube::Client;
@@ -18,19 +18,22 @@ use crate::{
 /// waited for.
 pub(super) const KILLS: [u64; 6] = [300, 600, 1_200, 3_000, 8_000, 13_000];
 
-/// Adopts from `source`, after it has shown what it would do, and after runs that are killed after so many milliseconds.
-pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
-    let bundle = sample::bundle("sample.v1");
-    let install = [
+/// The command that installs a bundle of the sample.
+pub(super) fn install(bundle: &Path) -> anyhow::Result<[&str; 6]> {
+    Ok([
         "install",
-        argument(&bundle)?,
+        argument(bundle)?,
         "--namespace",
         NAMESPACE,
         "--name",
         "sample",
-        "--adopt-from",
-        source,
-    ];
+    ])
+}
+
+/// Adopts from `source`, after it has shown what it would do, and after runs that are killed after so many milliseconds.
+pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
+    let bundle = sample::bundle("sample.v1");
+    let install = [&install(&bundle)?[..], &["--adopt-from", source]].concat();
     let shown = [&install[..], &["--dry-run"]].concat();
     let plan = cluster.command.succeed(&shown).await?;
     anyhow::ensure!(plan.contains("sample-operator"), "{plan}");
