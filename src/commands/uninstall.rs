@@ -38,6 +38,10 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "delete_crds")]
     keep_stored_version: bool,
 
+    /// Also remove servers that something else in the cluster calls, whose requests then fail.
+    #[arg(long)]
+    allow_interruption: bool,
+
     #[command(flatten)]
     waiting: WaitArgs,
 
@@ -73,9 +77,8 @@ impl Args {
         };
         let uid = object::text(&deployment, "/metadata/uid").unwrap_or_default();
         self.check(&cluster, &deployment).await?;
-        if let Some(policy) = self.policy() {
-            let policy = json!(policy);
-            let patch = guarded(&[("/metadata/uid", &json!(uid))], "/spec/deletionPolicy", &policy);
+        for (path, value) in self.changes(&deployment) {
+            let patch = guarded(&[("/metadata/uid", &json!(uid))], path, &value);
             let patched = cluster.patch(&key, &patch, names::COMMAND).await;
             patched.map_err(explained)?;
         }
@@ -105,6 +108,21 @@ impl Args {
             println!("  {}", OneLine(&object));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What the flags change in the BundleDeployment.
+    fn changes(&self, deployment: &Value) -> Vec<(&'static str, Value)> {
+        let mut changes = Vec::new();
+        changes.extend(
+            self.policy()
+                .map(|policy| ("/spec/deletionPolicy", json!(policy))),
+        );
+        if self.allow_interruption {
+            let mut upgrade = deployment["spec"]["upgrade"].clone();
+            upgrade["allowInterruption"] = true.into();
+            changes.push(("/spec/upgrade", upgrade));
+        }
+        changes
     }
 
     /// The policy that the flags ask for.
@@ -138,11 +156,16 @@ impl Args {
                 in_use.join(", ")
             );
         }
+        let is_allowed =
+            object::at(deployment, "/spec/upgrade/allowInterruption") == Some(&Value::Bool(true));
+        if self.allow_interruption || is_allowed {
+            return Ok(());
+        }
         let calls = self.calls_of_others(cluster, deployment).await;
         if !calls.is_empty() {
             let calls: Vec<_> = calls.into_iter().collect();
             bail!(
-                "{}, which would be removed with its pods: requests would fail; nothing was removed. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}",
+                "{}, which would be removed with its pods: requests would fail; nothing was removed. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}. If it comes back, or its requests may fail, run this again with --allow-interruption",
                 calls.join(", "),
                 self.name
             );
@@ -162,11 +185,33 @@ impl Args {
             .collect();
         let mut callers = Vec::new();
         for kind in kinds::CALLERS {
-            let listed = cluster.list(&kind, None, None).await.unwrap_or_default();
-            callers.extend(listed.into_iter().map(Arc::new));
+            for caller in cluster.list(&kind, None, None).await.unwrap_or_default() {
+                if !self.goes_along(cluster, &caller).await {
+                    callers.push(Arc::new(caller));
+                }
+            }
         }
-        let is_ours = |caller: &Value| object::label(caller, names::BUNDLE_DEPLOYMENT) == Some(&self.name);
-        leaving::calls_of_others(callers, is_ours, |service| services.contains(service))
+        leaving::calls_of_others(
+            callers,
+            |caller| self.is_ours(caller),
+            |service| services.contains(service),
+        )
+    }
+
+    /// Whether the garbage collector deletes a caller with the bundle.
+    async fn goes_along(&self, cluster: &Cluster, caller: &Value) -> bool {
+        for key in leaving::owner_keys(caller) {
+            if let Ok(Some(owner)) = cluster.read(&key).await
+                && self.is_ours(&owner)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_ours(&self, object: &Value) -> bool {
+        object::label(object, names::BUNDLE_DEPLOYMENT) == Some(&self.name)
     }
 }
 

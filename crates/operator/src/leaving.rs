@@ -88,6 +88,16 @@ pub fn calls_of_others(
     calls
 }
 
+/// The cluster-scoped objects with which the garbage collector deletes another one: it has no owner in a namespace.
+pub fn owner_keys(object: &Value) -> impl Iterator<Item = ObjectKey> {
+    let owners = object::items(object, "/metadata/ownerReferences");
+    owners.iter().filter_map(|owner| {
+        let text = |field| object::text(owner, field);
+        let kind = Kind::named(text("/apiVersion")?.to_owned(), text("/kind")?.to_owned());
+        Some(kind.object(None, text("/name")?))
+    })
+}
+
 /// An object without the webhooks whose failure is ignored.
 fn insisting(caller: &Value) -> Value {
     let mut insisting = caller.clone();

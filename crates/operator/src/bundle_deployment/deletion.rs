@@ -107,7 +107,7 @@ impl BundleReconciler {
         };
         if dropped.iter().any(|live| serves(live)) {
             self.gate_on_disarmed(owner, Milestone::Armed)?;
-            self.gate_on_other_callers(owner, is_dropped)?;
+            self.gate_on_other_callers(deployment, owner, is_dropped)?;
         }
         for live in dropped {
             self.delete(&live, owner).await?;

@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
+use windlass_api::BundleDeployment;
 use windlass_cluster::{Kind, apply::Applicant, kinds};
 use windlass_object::{ObjectKey, text::Listing};
 
@@ -14,7 +15,7 @@ use crate::{
         status::Milestone,
         traffic::{CalledPort, Color},
     },
-    leaving::calls_of_others,
+    leaving::{calls_of_others, owner_keys},
 };
 
 /// How a message lists who calls whom.
@@ -65,12 +66,17 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Halts while others call a Service of which `is_going`: their requests would fail.
+    /// Halts while others call a Service of which `is_going`: their requests would fail. Where that is allowed, as for what the
+    /// bundle's own operator configures again and again, it goes nevertheless.
     pub(super) fn gate_on_other_callers(
         &self,
+        deployment: &BundleDeployment,
         owner: &Applicant,
         is_going: impl Fn(&Value) -> bool,
     ) -> Result<(), Halt> {
+        if deployment.spec.upgrade.allow_interruption {
+            return Ok(());
+        }
         self.gate_on_listed(
             &CALLER_KINDS,
             "they may call what is removed",
@@ -80,13 +86,14 @@ impl BundleReconciler {
             let live = self.context.index.find(key);
             live.is_some_and(|live| owner.owns(&live) && is_going(&live))
         };
-        let calls = calls_of_others(self.callers(), |caller| owner.owns(caller), is_going);
+        let is_ours = |caller: &Value| owner.owns(caller) || self.goes_along(owner, caller);
+        let calls = calls_of_others(self.callers(), is_ours, is_going);
         if calls.is_empty() {
             return Ok(());
         }
         let calls: Vec<_> = calls.into_iter().collect();
         let message = format!(
-            "{}, which would be removed with its pods: requests would fail. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}; the removal then resumes automatically",
+            "{}, which would be removed with its pods: requests would fail. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}; the removal then resumes automatically. If it comes back, or its requests may fail, set spec.upgrade.allowInterruption: true",
             CALLS.of(&calls),
             owner.bundle_deployment
         );
@@ -101,6 +108,16 @@ impl BundleReconciler {
             .map(|call| (call.namespace, call.service))
             .collect()
     }
+    /// Whether the garbage collector deletes a caller when the bundle is gone: the bundle's operator has made it.
+    fn goes_along(&self, owner: &Applicant, caller: &Value) -> bool {
+        owner_keys(caller).any(|key| {
+            self.context
+                .index
+                .find(&key)
+                .is_some_and(|live| owner.owns(&live))
+        })
+    }
+
     /// What in the cluster may call a Service, whosever it is.
     fn callers(&self) -> impl Iterator<Item = Arc<Value>> {
         let kinds = CALLER_KINDS.iter().chain([&CONVERTED]);

@@ -39,7 +39,7 @@ impl BundleReconciler {
         let namespace = &deployment.spec.namespace;
         let state = self.namespace(namespace).await?;
         if state == Namespace::Present {
-            self.gate_on_other_callers(&owner, |_| true)?;
+            self.gate_on_other_callers(deployment, &owner, |_| true)?;
         } else {
             let afterwards = Afterwards::Removed(deployment.spec.deletion_policy);
             self.let_go(&owner, namespace, state, afterwards).await?;

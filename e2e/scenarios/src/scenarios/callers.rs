@@ -13,8 +13,8 @@ use crate::{
     request::text,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, delete, get, gone, ready,
-        rotate, set_source, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, delete, get, gone, list,
+        ready, rotate, set_source, succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -146,7 +146,17 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     called_by_others(client).await?;
     load.at_least(100).await?;
     load.stop().await.check()?;
-    delete(client, &path).await?;
+    // What the bundle's operator has made goes with what owns it.
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let roles = list(
+        client,
+        &format!("{role}?labelSelector={}=sample", names::BUNDLE_DEPLOYMENT),
+    )
+    .await?;
+    let role = roles.first().context("the sample has no ClusterRole")?;
+    let owned = json!({"metadata": {"ownerReferences": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "name": role["metadata"]["name"], "uid": role["metadata"]["uid"]}]}});
+    succeed(client, "PATCH", &path, Some(&owned)).await?;
     gone(client, sample::BUNDLE_DEPLOYMENT).await
 }
 
