@@ -212,7 +212,8 @@ pub struct UpgradeSettings {
     /// Whether requests may fail while a Deployment that serves webhooks is upgraded whose pods exclude each other, since
     /// they use a port or the network of their node, or a volume. Without it, such an upgrade is refused. With it, pods
     /// that may not find a place beside the old ones (a required podAntiAffinity, a PersistentVolumeClaim) do not wait
-    /// for one either: old pods end first. With it, servers are removed, too, that something else in the cluster still calls.
+    /// for one either: old pods end first. With it, what something else in the cluster still calls
+    /// may go, too: a server, a port or a path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_interruption: bool,
 }

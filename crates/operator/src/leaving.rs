@@ -11,7 +11,7 @@ use windlass_crd::{
 };
 use windlass_object::{ObjectKey, names, object};
 
-use crate::install::traffic::CalledPort;
+use crate::install::traffic::CalledPath;
 
 /// The kind that a CRD defines, in the version in which its objects are stored.
 pub(crate) fn stored_kind(crd: &Value) -> Kind {
@@ -77,13 +77,12 @@ pub fn calls_of_others(
         let Some(key) = ObjectKey::of(caller).filter(|_| !is_probe && !is_ours(caller)) else {
             continue;
         };
-        let called = CalledPort::all_of(&insisting(caller)).into_iter();
-        let services = called.map(|call| kinds::SERVICE.object(Some(&call.namespace), &call.service));
-        calls.extend(
-            services
-                .filter(&is_going)
-                .map(|service| format!("{key} calls {service}")),
-        );
+        for CalledPath { port, .. } in CalledPath::needed_by(caller) {
+            let service = kinds::SERVICE.object(Some(&port.namespace), &port.service);
+            if is_going(&service) {
+                calls.insert(format!("{key} calls {service}"));
+            }
+        }
     }
     calls
 }
@@ -96,15 +95,6 @@ pub fn owner_keys(object: &Value) -> impl Iterator<Item = ObjectKey> {
         let kind = Kind::named(text("/apiVersion")?.to_owned(), text("/kind")?.to_owned());
         Some(kind.object(None, text("/name")?))
     })
-}
-
-/// An object without the webhooks whose failure is ignored.
-fn insisting(caller: &Value) -> Value {
-    let mut insisting = caller.clone();
-    if let Some(webhooks) = insisting.get_mut("webhooks").and_then(Value::as_array_mut) {
-        webhooks.retain(|webhook| object::text(webhook, "/failurePolicy") != Some("Ignore"));
-    }
-    insisting
 }
 
 /// The policy of a BundleDeployment; the default where it has none that is known.

@@ -147,6 +147,7 @@ impl BundleReconciler {
         let deployments: Vec<_> = deployments.iter().map(AsRef::as_ref).collect();
         let called = self.called_of_others(owner);
         let called: Vec<_> = called.iter().map(AsRef::as_ref).collect();
+        let unserved = self.unserved(owner, deployment, plan, report).await?;
         let mut refusals = preflight(&PreflightObservation {
             claimant: &owner.bundle_deployment,
             plan,
@@ -156,6 +157,7 @@ impl BundleReconciler {
             crds: &crds,
             deployments: &deployments,
             called: &called,
+            unserved: &unserved,
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         // What belongs to others is not going to change.

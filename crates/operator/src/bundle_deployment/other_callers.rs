@@ -5,24 +5,18 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use windlass_api::BundleDeployment;
+use windlass_bundle::render::WebhookCertificate;
 use windlass_cluster::{Kind, apply::Applicant, kinds};
-use windlass_object::{ObjectKey, text::Listing};
+use windlass_object::{ObjectKey, names, object};
 
-use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler};
+use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler, report::InstallReport};
 use crate::{
     install::{
-        plan::Plan,
+        plan::{CALLS, Plan, unserved},
         status::Milestone,
         traffic::{CalledPort, Color},
     },
     leaving::{calls_of_others, owner_keys},
-};
-
-/// How a message lists who calls whom.
-const CALLS: Listing = Listing {
-    most: 5,
-    separator: ", ",
-    way_to_rest: "",
 };
 
 /// What calls a Service to convert.
@@ -64,6 +58,37 @@ impl BundleReconciler {
             }
         }
         Ok(())
+    }
+
+    /// What others call of the bundle's Services that `plan` does not serve, and the installed revision does.
+    pub(super) async fn unserved(
+        &self,
+        owner: &Applicant,
+        deployment: &BundleDeployment,
+        plan: &Plan,
+        report: &InstallReport,
+    ) -> Result<Vec<String>, Halt> {
+        let is_other = |caller: &Value| {
+            !owner.owns(caller)
+                && !self.goes_along(owner, caller)
+                && object::label(caller, names::PROBE).is_none()
+        };
+        let others: Vec<_> = self.callers().filter(|caller| is_other(caller)).collect();
+        let others = || others.iter().map(AsRef::as_ref);
+        let is_there = |names: &WebhookCertificate| {
+            let key = kinds::SERVICE.object(Some(&plan.namespace), &names.service);
+            self.context.index.find(&key).is_some()
+        };
+        // What has been installed is read from its record: most of the time nobody asks.
+        if !plan.certificates.iter().any(is_there) || unserved(plan, None, others()).is_empty() {
+            return Ok(Vec::new());
+        }
+        let installed = self.installed_plan(deployment, report).await?;
+        Ok(unserved(
+            plan,
+            installed.as_deref().map(|installed| &installed.plan),
+            others(),
+        ))
     }
 
     /// Halts while others call a Service of which `is_going`: their requests would fail. Where that is allowed, as for what the

@@ -125,9 +125,13 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
         ready(client, "sample", PATIENCE).await?;
         load.at_least(100).await?;
     }
+    // Where they call, nothing would answer.
+    sample::set_source(cluster, &BundleChange::WebhookPaths.newer(cluster)?).await?;
+    called_by_others(client, "Accepted", "calls /validate at port 443").await?;
+    load.at_least(100).await?;
     // It has another Deployment with other Services.
     sample::set_source(cluster, &BundleChange::DeploymentName.newer(cluster)?).await?;
-    called_by_others(client).await?;
+    called_by_others(client, "Migrated", "calls Service").await?;
     load.at_least(100).await?;
     sample::set_source(cluster, "sample.v2").await?;
     ready(client, "sample", PATIENCE).await?;
@@ -143,7 +147,7 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     let policy = json!({"spec": {"deletionPolicy": "KeepStoredVersion"}});
     succeed(client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
     succeed(client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
-    called_by_others(client).await?;
+    called_by_others(client, "Migrated", "calls Service").await?;
     load.at_least(100).await?;
     load.stop().await.check()?;
     // What the bundle's operator has made goes with what owns it.
@@ -160,13 +164,13 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     gone(client, sample::BUNDLE_DEPLOYMENT).await
 }
 
-/// Waits until what is called is not removed, and the status says who calls it.
-async fn called_by_others(client: &Client) -> anyhow::Result<()> {
-    until("the removal waits for who calls it", PATIENCE, async || {
+/// Waits until what is called is kept, and a condition says who calls it.
+async fn called_by_others(client: &Client, condition: &str, what: &str) -> anyhow::Result<()> {
+    until("who calls it is told", PATIENCE, async || {
         let sample = get(client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?;
-        let is_told = current(&sample, "Migrated", "False").is_some_and(|migrated| {
-            text(migrated, "/reason") == "CalledByOthers"
-                && text(migrated, "/message").contains("ValidatingWebhookConfiguration platform calls")
+        let is_told = current(&sample, condition, "False").is_some_and(|told| {
+            text(told, "/reason") == "CalledByOthers"
+                && text(told, "/message").contains(&format!("ValidatingWebhookConfiguration platform {what}"))
         });
         Ok(check(is_told, || conditions(&sample)))
     })

@@ -210,6 +210,7 @@ impl Preview {
             .await
             .map_err(explained)?;
         let installed: Vec<_> = installed.iter().filter(|live| owner.owns(live)).collect();
+        let unserved = self::unserved(cluster, plan, owner, there).await?;
         let (live, crds): (Vec<_>, Vec<_>) = (there.iter().collect(), crds.iter().collect());
         let refusals = preflight(&PreflightObservation {
             claimant: name,
@@ -221,6 +222,7 @@ impl Preview {
             deployments: &installed,
             // Whoever adopts by the command sees to it that they lead elsewhere first.
             called: &[],
+            unserved: &unserved,
             allow_interruption: deployment.spec.upgrade.allow_interruption,
         });
         self.refusals.extend(refusals.iter().map(ToString::to_string));
@@ -262,6 +264,25 @@ impl Preview {
         }
         Ok(())
     }
+}
+
+/// What others call of Services that are to be taken over and that the bundle does not serve. Of what is installed already, the
+/// operator knows what it has served.
+async fn unserved(
+    cluster: &Cluster,
+    plan: &Plan,
+    owner: &Applicant,
+    there: &[Value],
+) -> anyhow::Result<Vec<String>> {
+    let is_taken = |live: &Value| object::text(live, "/kind") == Some("Service") && !owner.owns(live);
+    if !there.iter().any(is_taken) {
+        return Ok(Vec::new());
+    }
+    let mut others = Vec::new();
+    for kind in kinds::CALLERS {
+        others.extend(cluster.list(&kind, None, None).await.map_err(explained)?);
+    }
+    Ok(windlass_operator::install::plan::unserved(plan, None, &others))
 }
 
 /// What is not there of what a plan asks for.

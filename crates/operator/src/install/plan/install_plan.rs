@@ -14,7 +14,7 @@ use super::{copies, phases::Phases};
 use crate::install::{
     canary,
     proof::unasked,
-    traffic::{CalledPort, Color},
+    traffic::{CalledPath, CalledPort, Color},
 };
 
 /// An install: what there is to be, and what it needs.
@@ -160,6 +160,13 @@ impl Plan {
             calls.retain(|call| self.certificates.iter().any(|names| names.green == call.service));
         }
         calls
+    }
+
+    /// What its webhooks and conversions call, and so is served.
+    pub fn served(&self) -> BTreeSet<CalledPath> {
+        let callers = self.phases.of(Phase::Callers).flat_map(CalledPath::needed_by);
+        let conversions = self.conversions.iter().map(CalledPath::of_conversion);
+        callers.chain(conversions).collect()
     }
 
     /// The conversion that a CustomResourceDefinition is born with and that is then left alone.

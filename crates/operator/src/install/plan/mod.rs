@@ -9,6 +9,7 @@ mod left_out;
 mod phases;
 mod preflight;
 mod requirements;
+mod unserved;
 mod upgradeable;
 
 pub use install_plan::Plan;
@@ -16,6 +17,7 @@ pub use left_out::{Absences, optional_kinds, versions_of, watched_namespaces, wi
 pub use phases::Phases;
 pub use preflight::{PreflightObservation, Refusal, listed, preflight};
 pub use requirements::{ClusterFacts, UnmetRequirements, unmet};
+pub use unserved::{CALLS, unserved};
 pub use upgradeable::why_not_upgradeable;
 pub use windlass_bundle::Phase;
 pub use windlass_crd::{

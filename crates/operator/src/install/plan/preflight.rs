@@ -11,6 +11,7 @@ use super::{
     Phase,
     install_plan::Plan,
     interruptions::{Interruption, interruptions},
+    unserved::UnservedCalls,
 };
 
 /// Who wants to install what, and what is in the cluster.
@@ -32,6 +33,8 @@ pub struct PreflightObservation<'a> {
     pub deployments: &'a [&'a Value],
     /// Services of others that webhooks or conversions call.
     pub called: &'a [&'a Value],
+    /// Calls of others that the plan does [not serve](super::unserved).
+    pub unserved: &'a [String],
     /// Whether webhooks may go unanswered while a Deployment is upgraded.
     pub allow_interruption: bool,
 }
@@ -81,6 +84,9 @@ pub enum Refusal {
         deployment: ObjectKey,
         service: ObjectKey,
     },
+    /// Others call what the bundle does not serve.
+    #[error(transparent)]
+    Unserved(UnservedCalls),
     /// A change of a CustomResourceDefinition breaks clients or stored objects.
     #[error(
         "CustomResourceDefinition changes would break clients or stored objects: {}; {}",
@@ -129,6 +135,7 @@ impl Refusal {
             Self::Foreign { .. } => "ForeignObject",
             Self::UnsafeCrdUpgrade { .. } => "UnsafeCrdUpgrade",
             Self::AdoptionInterrupts { .. } => "AdoptionInterrupts",
+            Self::Unserved(_) => "CalledByOthers",
             Self::Interruption(_) => "UpgradeInterrupts",
         }
     }
@@ -172,6 +179,10 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
         }
     }
     if !scene.allow_interruption {
+        if !scene.unserved.is_empty() {
+            let (calls, claimant) = (scene.unserved.to_vec(), scene.claimant.to_owned());
+            refusals.push(Refusal::Unserved(UnservedCalls { calls, claimant }));
+        }
         let interruptions = interruptions(scene.plan, scene.deployments);
         refusals.extend(interruptions.into_iter().map(Refusal::Interruption));
     }
@@ -323,6 +334,7 @@ mod tests {
             crds: &crds,
             deployments: &[],
             called: &[],
+            unserved: &[],
             allow_interruption: false,
         })
     }
@@ -420,6 +432,7 @@ mod tests {
                 crds: &[],
                 deployments: &[],
                 called: &[],
+                unserved: &[],
                 allow_interruption: false,
             };
             preflight(&scene).iter().map(Refusal::reason).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! Whom webhooks and other callers call.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 use windlass_bundle::render::Conversion;
@@ -19,6 +19,15 @@ pub struct CalledPort {
     pub service: String,
     /// The number of its port.
     pub port: i64,
+}
+
+/// A path at a port of a Service that is called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CalledPath {
+    /// The port.
+    pub port: CalledPort,
+    /// The path, with a leading slash.
+    pub path: String,
 }
 
 // === impl CalledPort ===
@@ -51,6 +60,49 @@ impl CalledPort {
                 .and_then(Value::as_i64)
                 .unwrap_or(DEFAULT_PORT),
         })
+    }
+}
+
+// === impl CalledPath ===
+
+impl CalledPath {
+    /// What an object calls, and whose failure it does not ignore.
+    pub fn needed_by(object: &Value) -> BTreeSet<Self> {
+        let is_ignored = |client: &str| {
+            let webhook = client.strip_suffix("/clientConfig").unwrap_or(client);
+            object::text(object, &format!("{webhook}/failurePolicy")) == Some("Ignore")
+        };
+        client_configs(object)
+            .iter()
+            .filter(|client| !is_ignored(client))
+            .filter_map(|client| Self::of(object.pointer(&format!("{client}/service"))?))
+            .collect()
+    }
+
+    /// What a conversion calls.
+    pub fn of_conversion(conversion: &Conversion) -> Self {
+        Self {
+            port: CalledPort::of_conversion(conversion),
+            path: conversion.path.clone(),
+        }
+    }
+
+    fn of(service: &Value) -> Option<Self> {
+        Some(Self {
+            port: CalledPort::of(service)?,
+            path: object::text(service, "/path").unwrap_or("/").to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for CalledPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CalledPort {
+            namespace,
+            service,
+            port,
+        } = &self.port;
+        write!(f, "{} at port {port} of Service {namespace}/{service}", self.path)
     }
 }
 
@@ -115,5 +167,22 @@ mod tests {
             let caller = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
             assert_eq!(CalledPort::all_of(&caller), [call("c", 443)].into());
         }
+    }
+    #[test]
+    fn what_a_webhook_ignores_when_it_fails_is_not_needed() {
+        let webhook = |path: &str, policy: Value| {
+            let service = json!({"namespace": "n", "name": "s", "path": path});
+            json!({"name": "w", "failurePolicy": policy, "clientConfig": {"service": service}})
+        };
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "v"},
+            "webhooks": [webhook("/a", json!("Fail")), webhook("/b", json!("Ignore")), webhook("/c", Value::Null)],
+        });
+        let needed = CalledPath::needed_by(&configuration);
+        let needed: Vec<_> = needed.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            needed,
+            ["/a at port 443 of Service n/s", "/c at port 443 of Service n/s"]
+        );
     }
 }

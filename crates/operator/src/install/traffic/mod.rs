@@ -19,7 +19,7 @@ mod tests;
 mod transition;
 
 pub use arming::Arming;
-pub use calls::{CalledPort, DEFAULT_PORT, client_configs, is_of_api_servers};
+pub use calls::{CalledPath, CalledPort, DEFAULT_PORT, client_configs, is_of_api_servers};
 pub use color::{Color, Pair, ServiceObservation, observe};
 pub use hold::{
     deadline_seconds, frozen, frozen_for, held, is_coming_up, is_frozen, is_held, is_rolling, keeps_old_pods,

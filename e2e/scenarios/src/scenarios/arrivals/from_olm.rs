@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use windlass_adoption::{ADOPTED_FROM, olm::Belongings};
 use windlass_object::{names, object};
 
-use super::{super::traffic, steps as arrival};
+use super::{
+    super::{changes::BundleChange, traffic},
+    steps as arrival,
+};
 use crate::{
     olm::{self, Olm, csvs, owner_labels, owner_reference},
     request::text,
@@ -77,12 +80,18 @@ async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Re
     let deployments = olm::collection("Deployment", NAMESPACE);
     succeed(client, "POST", &deployments, Some(&other)).await?;
     let bundle = sample::bundle("sample.v1");
-    let install = [&arrival::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
-    let refused = cluster.command.fail(&install).await?;
-    anyhow::ensure!(
-        refused.contains("sample-operator-kept exists: rename it"),
-        "{refused}"
-    );
+    let elsewhere = BundleChange::WebhookPaths.newer(cluster)?;
+    let elsewhere = cluster.operator.bundle_dir.join(elsewhere);
+    for (bundle, words) in [
+        (bundle, "sample-operator-kept exists: rename it"),
+        // OLM's webhook configurations would call what does not answer.
+        (elsewhere, "which the bundle does not serve"),
+    ] {
+        let install = [&arrival::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
+        let refused = cluster.command.run(&install, |_| {}).await?;
+        let said = [refused.stdout, refused.stderr].concat();
+        anyhow::ensure!(!refused.succeeded && said.contains(words), "{said}");
+    }
     let csv = get(client, &csv_path()).await?.context("OLM has let go")?;
     anyhow::ensure!(
         text(&csv, "/status/phase") == "Succeeded" && csv["metadata"]["deletionTimestamp"].is_null(),

@@ -1,0 +1,129 @@
+//! What others call of a bundle's Services that it would no longer serve.
+
+use serde_json::Value;
+use thiserror::Error;
+use windlass_object::{ObjectKey, text::Listing};
+
+use super::{Phase, Plan};
+use crate::install::traffic::CalledPath;
+
+/// Others call what the bundle does not serve.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{}, which the bundle does not serve: requests would fail. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {claimant}; to let them fail, set spec.upgrade.allowInterruption: true",
+    CALLS.of(calls)
+)]
+pub struct UnservedCalls {
+    /// Who calls what.
+    pub calls: Vec<String>,
+    /// Name of the BundleDeployment.
+    pub claimant: String,
+}
+
+/// How a message lists who calls what.
+pub const CALLS: Listing = Listing {
+    most: 5,
+    separator: ", ",
+    way_to_rest: "",
+};
+
+/// What `others` call of the Services of `plan` that it does not serve. What is `installed` says what was served: nobody can tell
+/// what else a program answers. Without, whoever served is taken over, and served all of it.
+pub fn unserved<'a>(
+    plan: &Plan,
+    installed: Option<&Plan>,
+    others: impl IntoIterator<Item = &'a Value>,
+) -> Vec<String> {
+    let served = plan.served();
+    let was_served = installed.map(Plan::served);
+    let planned: Vec<_> = [Phase::Callers, Phase::Crds]
+        .into_iter()
+        .flat_map(|phase| plan.phases.of(phase))
+        .filter_map(ObjectKey::of)
+        .collect();
+    let is_missing = |called: &CalledPath| {
+        let is_ours = plan.namespace == called.port.namespace
+            && plan
+                .certificates
+                .iter()
+                .any(|names| names.service == called.port.service);
+        let was_served = was_served.as_ref().is_none_or(|was| was.contains(called));
+        is_ours && was_served && !served.contains(called)
+    };
+    let mut missing = Vec::new();
+    for other in others {
+        // What is to be taken over is pointed elsewhere.
+        let key =
+            ObjectKey::of(other).filter(|key| !planned.iter().any(|planned| planned.is_same_object(key)));
+        let Some(key) = key else { continue };
+        let called = CalledPath::needed_by(other).into_iter().filter(is_missing);
+        missing.extend(called.map(|called| format!("{key} calls {called}")));
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_bundle::render::{Conversion, ServingDefaults, WebhookCertificate};
+
+    use super::{super::Phases, *};
+
+    fn configuration(name: &str, service: &str, path: &str) -> Value {
+        let service = json!({"namespace": "n", "name": service, "path": path});
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
+            "webhooks": [{"name": "w", "clientConfig": {"service": service}}],
+        })
+    }
+
+    fn plan(path: &str) -> Plan {
+        Plan {
+            namespace: "n".to_owned(),
+            phases: Phases::new([configuration("ours", "s", path)]),
+            conversions: vec![Conversion {
+                crd: "widgets.example.com".to_owned(),
+                namespace: "n".to_owned(),
+                service: "s".to_owned(),
+                port: 443,
+                path: "/convert".to_owned(),
+                review_versions: vec!["v1".to_owned()],
+            }],
+            self_managed: None,
+            certificates: vec![WebhookCertificate {
+                service: "s".to_owned(),
+                green: "s-green".to_owned(),
+                secret: "c".to_owned(),
+                deployment: "d".to_owned(),
+            }],
+            serving: ServingDefaults::default(),
+            examples: vec![],
+            notices: vec![],
+        }
+    }
+
+    #[test]
+    fn what_was_served_and_is_called_is_missed() {
+        let (before, after) = (plan("/v1"), plan("/v2"));
+        let told = ["ValidatingWebhookConfiguration theirs calls /v1 at port 443 of Service n/s"];
+        for (name, service, path, of_next, of_first) in [
+            ("theirs", "s", "/v1", &told[..], &told[..]),
+            ("theirs", "s", "/v2", &[], &[]),
+            ("theirs", "s", "/convert", &[], &[]),
+            // Nobody knows whether a program answers there.
+            (
+                "theirs",
+                "s",
+                "/else",
+                &[],
+                &["ValidatingWebhookConfiguration theirs calls /else at port 443 of Service n/s"],
+            ),
+            ("theirs", "other", "/v1", &[], &[]),
+            ("ours", "s", "/v1", &[], &[]),
+        ] {
+            let other = configuration(name, service, path);
+            assert_eq!(unserved(&after, Some(&before), [&other]), of_next, "{path}");
+            assert_eq!(unserved(&after, None, [&other]), of_first, "{path}");
+        }
+    }
+}
