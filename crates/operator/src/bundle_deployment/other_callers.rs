@@ -14,7 +14,7 @@ use crate::{
     install::{
         plan::{CALLS, Plan, unserved},
         status::Milestone,
-        traffic::{CalledPort, Color},
+        traffic::{CalledPath, CalledPort, Color},
     },
     leaving::{calls_of_others, owner_keys},
 };
@@ -68,19 +68,28 @@ impl BundleReconciler {
         plan: &Plan,
         report: &InstallReport,
     ) -> Result<Vec<String>, Halt> {
-        let is_other = |caller: &Value| {
-            !owner.owns(caller)
-                && !self.goes_along(owner, caller)
-                && object::label(caller, names::PROBE).is_none()
-        };
-        let others: Vec<_> = self.callers().filter(|caller| is_other(caller)).collect();
-        let others = || others.iter().map(AsRef::as_ref);
-        let is_there = |names: &WebhookCertificate| {
+        let is_there = |names: &&WebhookCertificate| {
             let key = kinds::SERVICE.object(Some(&plan.namespace), &names.service);
             self.context.index.find(&key).is_some()
         };
+        let there: Vec<_> = plan.certificates.iter().filter(is_there).collect();
+        let is_meant = |called: &CalledPath| {
+            let CalledPort {
+                namespace, service, ..
+            } = &called.port;
+            *namespace == plan.namespace && there.iter().any(|names| names.service == *service)
+        };
+        let is_other = |caller: &Value| {
+            let is_probe = object::label(caller, names::PROBE).is_some();
+            !is_probe && !owner.owns(caller) && !self.goes_along(owner, caller)
+        };
+        let callers = self
+            .callers()
+            .filter(|caller| CalledPath::needed_by(caller).iter().any(is_meant) && is_other(caller));
+        let others: Vec<_> = callers.collect();
+        let others = || others.iter().map(AsRef::as_ref);
         // What has been installed is read from its record: most of the time nobody asks.
-        if !plan.certificates.iter().any(is_there) || unserved(plan, None, others()).is_empty() {
+        if unserved(plan, None, others()).is_empty() {
             return Ok(Vec::new());
         }
         let installed = self.installed_plan(deployment, report).await?;
