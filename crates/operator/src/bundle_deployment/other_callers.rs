@@ -68,16 +68,18 @@ impl BundleReconciler {
         plan: &Plan,
         report: &InstallReport,
     ) -> Result<Vec<String>, Halt> {
-        let is_there = |names: &&WebhookCertificate| {
+        // A first install that is under way has served nothing yet.
+        let is_serving = |names: &&WebhookCertificate| {
             let key = kinds::SERVICE.object(Some(&plan.namespace), &names.service);
-            self.context.index.find(&key).is_some()
+            let live = self.context.index.find(&key);
+            live.is_some_and(|live| report.installed.is_some() || !owner.owns(&live))
         };
-        let there: Vec<_> = plan.certificates.iter().filter(is_there).collect();
+        let serving: Vec<_> = plan.certificates.iter().filter(is_serving).collect();
         let is_meant = |called: &CalledPath| {
             let CalledPort {
                 namespace, service, ..
             } = &called.port;
-            *namespace == plan.namespace && there.iter().any(|names| names.service == *service)
+            *namespace == plan.namespace && serving.iter().any(|names| names.service == *service)
         };
         let is_other = |caller: &Value| {
             let is_probe = object::label(caller, names::PROBE).is_some();
@@ -142,6 +144,7 @@ impl BundleReconciler {
             .map(|call| (call.namespace, call.service))
             .collect()
     }
+
     /// Whether the garbage collector deletes a caller when the bundle is gone: the bundle's operator has made it.
     fn goes_along(&self, owner: &Applicant, caller: &Value) -> bool {
         owner_keys(caller).any(|key| {
