@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::Value;
 use windlass_adoption::{
     ADOPTED_FROM, AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite, RecordedObject,
-    olm::{Belongings, OlmObservation, OlmState, finish, let_go},
+    olm::{Belongings, OlmObservation, OlmOperator, OlmState, finish, let_go},
 };
 use windlass_cluster::{Cluster, Kind, RequestError};
 use windlass_object::{ObjectKey, names, object};
@@ -57,7 +57,7 @@ pub(super) async fn complete(
     let (namespace, name) = place(source);
     let seen = Seen::of(cluster, namespace, name).await?;
     if let Some(observation) = seen.observation() {
-        observation.operator().complete(deployment);
+        OlmOperator::of(&observation).complete(deployment);
     }
     Ok(())
 }

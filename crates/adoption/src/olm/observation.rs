@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::object;
 
-use super::{belongings::Belongings, operator::OlmOperator};
+use super::belongings::Belongings;
 
 /// What there is of an operator that OLM has installed.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +38,5 @@ impl<'a> OlmObservation<'a> {
     pub fn belongings(&self) -> impl Iterator<Item = &'a Value> {
         let belongings = Belongings::of(self.csv);
         self.objects.iter().filter(move |live| belongings.contain(live))
-    }
-
-    /// How it is installed, for the BundleDeployment.
-    pub fn operator(&self) -> OlmOperator {
-        OlmOperator::of(self)
     }
 }

@@ -17,7 +17,8 @@ pub struct OlmOperator {
 // === impl OlmOperator ===
 
 impl OlmOperator {
-    pub(super) fn of(observation: &OlmObservation<'_>) -> Self {
+    /// How OLM runs what is observed.
+    pub fn of(observation: &OlmObservation<'_>) -> Self {
         let targets = object::annotation(observation.csv, "olm.targetNamespaces").unwrap_or_default();
         let targets = targets.split(',').filter(|target| !target.is_empty());
         let group = observation.operator_groups.first();

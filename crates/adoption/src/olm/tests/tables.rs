@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{World, csv, labels};
-use crate::olm::{Belongings, OlmObservation, let_go};
+use crate::olm::{Belongings, OlmObservation, OlmOperator, let_go};
 
 #[test]
 fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
@@ -125,7 +125,7 @@ fn the_settings_of_olm_are_those_of_the_bundle_deployment() {
             objects: &[],
         };
         let mut deployment = json!({ "spec": said });
-        observation.operator().complete(&mut deployment);
+        OlmOperator::of(&observation).complete(&mut deployment);
         assert_eq!(deployment, json!({ "spec": expected }));
     }
 }
