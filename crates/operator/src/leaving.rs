@@ -72,9 +72,7 @@ pub fn calls_of_others(
     let mut calls = BTreeSet::new();
     for caller in callers {
         let caller = caller.as_ref();
-        // A probe asks for nobody.
-        let is_probe = object::label(caller, names::PROBE).is_some();
-        let Some(key) = ObjectKey::of(caller).filter(|_| !is_probe && !is_ours(caller)) else {
+        let Some(key) = ObjectKey::of(caller).filter(|_| !is_probe(caller) && !is_ours(caller)) else {
             continue;
         };
         for CalledPath { port, .. } in CalledPath::needed_by(caller) {
@@ -85,6 +83,11 @@ pub fn calls_of_others(
         }
     }
     calls
+}
+
+/// Whether it calls servers to see whether they answer: nobody's request depends on it.
+pub fn is_probe(caller: &Value) -> bool {
+    object::label(caller, names::PROBE).is_some()
 }
 
 /// The cluster-scoped objects with which the garbage collector deletes another one: it has no owner in a namespace.

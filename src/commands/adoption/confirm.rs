@@ -199,19 +199,19 @@ impl<'a> Rest<'a> {
         rest.others.retain(|recorded| {
             let Some(key) = recorded.key() else { return false };
             let place = (key.namespace.clone().unwrap_or_default(), key.name.clone());
-            let secret = object::text(&recorded.object, "/spec/secretName").unwrap_or_default();
+            let secret = object::text(&recorded.object, "/spec/secretName");
+            let secret = secret
+                .or_else(|| serving_secret(&recorded.object))
+                .unwrap_or_default();
+            let is_used = used.contains(&(place.0.clone(), secret.to_owned()));
             let reason = match recorded.kind() {
                 "Secret" if used.contains(&place) => "a pod uses it",
                 "Service" if called.contains(&place) => "something still calls it",
-                "Service" if serves(&recorded.object, &used) => {
-                    "a pod uses the Secret that service-ca writes for it"
-                }
+                "Service" if is_used => "a pod uses the Secret that service-ca writes for it",
                 "Certificate" if asked.contains(&*format!("{}/{}", place.0, place.1)) => {
                     "something still asks for its CA"
                 }
-                "Certificate" if used.contains(&(place.0.clone(), secret.to_owned())) => {
-                    "a pod uses its Secret"
-                }
+                "Certificate" if is_used => "a pod uses its Secret",
                 _ => return true,
             };
             kept.push(format!("{key}: {reason}"));
@@ -282,12 +282,6 @@ async fn used_secrets(
         }
     }
     Ok(used)
-}
-
-/// Whether the Secret that service-ca writes for a Service is among those: it goes with the Service.
-fn serves(service: &Value, used: &BTreeSet<(String, String)>) -> bool {
-    let namespace = object::text(service, "/metadata/namespace").unwrap_or_default();
-    serving_secret(service).is_some_and(|secret| used.contains(&(namespace.to_owned(), secret.to_owned())))
 }
 
 /// The names of Secrets anywhere in the spec of a pod: `secretName`, and `name` below `secret…` and `imagePullSecrets`.

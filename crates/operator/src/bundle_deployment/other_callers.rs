@@ -5,18 +5,17 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use windlass_api::BundleDeployment;
-use windlass_bundle::render::WebhookCertificate;
 use windlass_cluster::{Kind, apply::Applicant, kinds};
-use windlass_object::{ObjectKey, names, object};
+use windlass_object::ObjectKey;
 
 use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler, report::InstallReport};
 use crate::{
     install::{
         plan::{CALLS, Plan, unserved},
         status::Milestone,
-        traffic::{CalledPath, CalledPort, Color},
+        traffic::{CalledPort, Color},
     },
-    leaving::{calls_of_others, owner_keys},
+    leaving::{calls_of_others, is_probe, owner_keys},
 };
 
 /// What calls a Service to convert.
@@ -69,37 +68,26 @@ impl BundleReconciler {
         report: &InstallReport,
     ) -> Result<Vec<String>, Halt> {
         // A first install that is under way has served nothing yet.
-        let is_serving = |names: &&WebhookCertificate| {
-            let key = kinds::SERVICE.object(Some(&plan.namespace), &names.service);
+        let is_serving = |service: &str| {
+            let key = kinds::SERVICE.object(Some(&plan.namespace), service);
             let live = self.context.index.find(&key);
             live.is_some_and(|live| report.installed.is_some() || !owner.owns(&live))
         };
-        let serving: Vec<_> = plan.certificates.iter().filter(is_serving).collect();
-        let is_meant = |called: &CalledPath| {
-            let CalledPort {
-                namespace, service, ..
-            } = &called.port;
-            *namespace == plan.namespace && serving.iter().any(|names| names.service == *service)
+        let others = || {
+            self.callers()
+                .filter(|caller| !is_probe(caller) && !self.goes_with(owner, caller))
         };
-        let is_other = |caller: &Value| {
-            let is_probe = object::label(caller, names::PROBE).is_some();
-            !is_probe && !owner.owns(caller) && !self.goes_along(owner, caller)
-        };
-        let callers = self
-            .callers()
-            .filter(|caller| CalledPath::needed_by(caller).iter().any(is_meant) && is_other(caller));
-        let others: Vec<_> = callers.collect();
-        let others = || others.iter().map(AsRef::as_ref);
         // What has been installed is read from its record: most of the time nobody asks.
-        if unserved(plan, None, others()).is_empty() {
+        if unserved(plan, None, is_serving, others()).is_empty() {
             return Ok(Vec::new());
         }
         let installed = self.installed_plan(deployment, report).await?;
-        Ok(unserved(
-            plan,
-            installed.as_deref().map(|installed| &installed.plan),
-            others(),
-        ))
+        if installed.is_none() && report.installed.is_some() {
+            // Its record is lost, and with it what was served.
+            return Ok(Vec::new());
+        }
+        let installed = installed.as_deref().map(|installed| &installed.plan);
+        Ok(unserved(plan, installed, is_serving, others()))
     }
 
     /// Halts while others call a Service of which `is_going`: their requests would fail. Where that is allowed, as for what the
@@ -122,8 +110,7 @@ impl BundleReconciler {
             let live = self.context.index.find(key);
             live.is_some_and(|live| owner.owns(&live) && is_going(&live))
         };
-        let is_ours = |caller: &Value| owner.owns(caller) || self.goes_along(owner, caller);
-        let calls = calls_of_others(self.callers(), is_ours, is_going);
+        let calls = calls_of_others(self.callers(), |caller| self.goes_with(owner, caller), is_going);
         if calls.is_empty() {
             return Ok(());
         }
@@ -145,14 +132,15 @@ impl BundleReconciler {
             .collect()
     }
 
-    /// Whether the garbage collector deletes a caller when the bundle is gone: the bundle's operator has made it.
-    fn goes_along(&self, owner: &Applicant, caller: &Value) -> bool {
-        owner_keys(caller).any(|key| {
+    /// Whether a caller goes with the bundle: it is of it, or the bundle's operator has made it and the garbage collector deletes it.
+    fn goes_with(&self, owner: &Applicant, caller: &Value) -> bool {
+        let is_there = |key| {
             self.context
                 .index
                 .find(&key)
                 .is_some_and(|live| owner.owns(&live))
-        })
+        };
+        owner.owns(caller) || owner_keys(caller).any(is_there)
     }
 
     /// What in the cluster may call a Service, whosever it is.

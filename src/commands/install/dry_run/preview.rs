@@ -1,6 +1,6 @@
 //! What an install would do: each object of it as a dry run, and what is there.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use policy::CompiledPolicy;
 use serde_json::Value;
@@ -274,15 +274,28 @@ async fn unserved(
     owner: &Applicant,
     there: &[Value],
 ) -> anyhow::Result<Vec<String>> {
-    let is_taken = |live: &Value| object::text(live, "/kind") == Some("Service") && !owner.owns(live);
-    if !there.iter().any(is_taken) {
+    let taken: BTreeSet<_> = there
+        .iter()
+        .filter(|live| object::text(live, "/kind") == Some("Service") && !owner.owns(live))
+        .filter_map(|live| object::text(live, "/metadata/name"))
+        .collect();
+    if taken.is_empty() {
         return Ok(Vec::new());
     }
     let mut others = Vec::new();
     for kind in kinds::CALLERS {
-        others.extend(cluster.list(&kind, None, None).await.map_err(explained)?);
+        let listed = cluster.list(&kind, None, None).await.map_err(explained)?;
+        others.extend(
+            listed
+                .into_iter()
+                .filter(|caller| !owner.owns(caller))
+                .map(Arc::new),
+        );
     }
-    Ok(windlass_operator::install::plan::unserved(plan, None, &others))
+    let is_taken = |service: &str| taken.contains(service);
+    Ok(windlass_operator::install::plan::unserved(
+        plan, None, is_taken, others,
+    ))
 }
 
 /// What is not there of what a plan asks for.

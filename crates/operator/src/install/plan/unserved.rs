@@ -5,7 +5,7 @@ use thiserror::Error;
 use windlass_object::{ObjectKey, text::Listing};
 
 use super::{Phase, Plan};
-use crate::install::traffic::CalledPath;
+use crate::install::traffic::{CalledPath, CalledPort};
 
 /// Others call what the bundle does not serve.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -27,43 +27,58 @@ pub const CALLS: Listing = Listing {
     way_to_rest: "",
 };
 
-/// What `others` call of the Services of `plan` that it does not serve. What is `installed` says what was served: nobody can tell
-/// what else a program answers. Without, whoever served is taken over, and served all of it.
-pub fn unserved<'a>(
+/// What `others` call of those Services of `plan` of which `is_serving`, by name, and that it does not serve. What is `installed`
+/// says what was served: nobody can tell what else a program answers. Without, whoever served is taken over, and served all of it.
+pub fn unserved(
     plan: &Plan,
     installed: Option<&Plan>,
-    others: impl IntoIterator<Item = &'a Value>,
+    is_serving: impl Fn(&str) -> bool,
+    others: impl IntoIterator<Item = impl AsRef<Value>>,
 ) -> Vec<String> {
+    let is_called = |called: &CalledPath| {
+        let CalledPort {
+            namespace, service, ..
+        } = &called.port;
+        let mut names = plan.certificates.iter();
+        *namespace == plan.namespace && names.any(|names| names.service == *service) && is_serving(service)
+    };
+    let calls: Vec<_> = others
+        .into_iter()
+        .filter_map(|other| {
+            let other = other.as_ref();
+            let called = CalledPath::needed_by(other).into_iter().filter(is_called);
+            let called: Vec<_> = called.collect();
+            Some((ObjectKey::of(other)?, called)).filter(|(_, called)| !called.is_empty())
+        })
+        .collect();
+    if calls.is_empty() {
+        return Vec::new();
+    }
     let served = plan.served();
     let was_served = installed.map(Plan::served);
+    let is_missing = |called: &CalledPath| {
+        !served.contains(called) && was_served.as_ref().is_none_or(|was| was.contains(called))
+    };
+    // What is to be taken over is pointed elsewhere.
     let planned: Vec<_> = [Phase::Callers, Phase::Crds]
         .into_iter()
         .flat_map(|phase| plan.phases.of(phase))
         .filter_map(ObjectKey::of)
         .collect();
-    let is_missing = |called: &CalledPath| {
-        let is_ours = plan.namespace == called.port.namespace
-            && plan
-                .certificates
-                .iter()
-                .any(|names| names.service == called.port.service);
-        let was_served = was_served.as_ref().is_none_or(|was| was.contains(called));
-        is_ours && was_served && !served.contains(called)
-    };
     let mut missing = Vec::new();
-    for other in others {
-        // What is to be taken over is pointed elsewhere.
-        let key =
-            ObjectKey::of(other).filter(|key| !planned.iter().any(|planned| planned.is_same_object(key)));
-        let Some(key) = key else { continue };
-        let called = CalledPath::needed_by(other).into_iter().filter(is_missing);
-        missing.extend(called.map(|called| format!("{key} calls {called}")));
+    for (key, called) in calls {
+        if !planned.iter().any(|planned| planned.is_same_object(&key)) {
+            let called = called.iter().filter(|called| is_missing(called));
+            missing.extend(called.map(|called| format!("{key} calls {called}")));
+        }
     }
     missing
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
     use windlass_bundle::render::{Conversion, ServingDefaults, WebhookCertificate};
 
@@ -121,9 +136,12 @@ mod tests {
             ("theirs", "other", "/v1", &[], &[]),
             ("ours", "s", "/v1", &[], &[]),
         ] {
-            let other = configuration(name, service, path);
-            assert_eq!(unserved(&after, Some(&before), [&other]), of_next, "{path}");
-            assert_eq!(unserved(&after, None, [&other]), of_first, "{path}");
+            let other = Arc::new(configuration(name, service, path));
+            let missed =
+                |installed, is_serving| unserved(&after, installed, |_| is_serving, [Arc::clone(&other)]);
+            assert_eq!(missed(Some(&before), true), of_next, "{path}");
+            assert_eq!(missed(None, true), of_first, "{path}");
+            assert_eq!(missed(None, false), [""; 0], "{path}");
         }
     }
 }
