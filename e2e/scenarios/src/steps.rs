@@ -294,6 +294,20 @@ pub async fn gone(client: &Client, path: &str) -> anyhow::Result<()> {
     .await
 }
 
+/// Waits until a webhook configuration says whom to trust.
+///
+/// # Errors
+///
+/// When it does not; it is in the error.
+pub async fn has_trust_bundle(client: &Client, path: &str) -> anyhow::Result<()> {
+    until(&format!("{path} has a trust bundle"), PATIENCE, async || {
+        let configuration = get(client, path).await?.context("gone")?;
+        let bundle = request::text(&configuration, "/webhooks/0/clientConfig/caBundle");
+        Ok(check(!bundle.is_empty(), || configuration.to_string()))
+    })
+    .await
+}
+
 /// Asks for a rotation (`leaf` or `ca`). What was asked for, which the status repeats when it is done.
 ///
 /// # Errors

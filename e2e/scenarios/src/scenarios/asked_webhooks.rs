@@ -16,9 +16,11 @@ use super::{
 use crate::{
     operator::Running,
     proxy::Proxy,
-    request::text,
     sample,
-    steps::{self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, ready, succeed, until},
+    steps::{
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, check, conditions, current, get, has_trust_bundle, ready,
+        succeed, until,
+    },
     test_cluster::TestCluster,
 };
 
@@ -111,13 +113,7 @@ async fn configure(cluster: &TestCluster, address: &ServiceAddress, rules: Value
     });
     let client = &cluster.client;
     succeed(client, "POST", CONFIGURATIONS, Some(&configuration)).await?;
-    let path = format!("{CONFIGURATIONS}/{SERVICE}");
-    until("the configuration has a trust bundle", PATIENCE, async || {
-        let configuration = get(client, &path).await?.context("gone")?;
-        let bundle = text(&configuration, "/webhooks/0/clientConfig/caBundle");
-        Ok(check(!bundle.is_empty(), || configuration.to_string()))
-    })
-    .await
+    has_trust_bundle(client, &format!("{CONFIGURATIONS}/{SERVICE}")).await
 }
 
 fn rule(operations: &[&str], group: &str, kind: &str) -> Value {

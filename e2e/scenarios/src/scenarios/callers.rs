@@ -13,8 +13,8 @@ use crate::{
     request::text,
     sample,
     steps::{
-        self, BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, delete, get, gone, list,
-        ready, rotate, set_source, succeed, until,
+        self, BUNDLE_DEPLOYMENTS, PATIENCE, VALIDATING, check, conditions, current, delete, get, gone,
+        has_trust_bundle, list, ready, rotate, set_source, succeed, until,
     },
     test_cluster::TestCluster,
 };
@@ -111,12 +111,7 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     });
     succeed(client, "POST", VALIDATING, Some(&configuration)).await?;
     let path = format!("{VALIDATING}/platform");
-    until("it is trusted", PATIENCE, async || {
-        let configuration = get(client, &path).await?.context("gone")?;
-        let bundle = text(&configuration, "/webhooks/0/clientConfig/caBundle");
-        Ok(check(!bundle.is_empty(), || configuration.to_string()))
-    })
-    .await?;
+    has_trust_bundle(client, &path).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(100).await?;
     for bundle in ["sample.v2", "sample.v1", "sample.v2"] {

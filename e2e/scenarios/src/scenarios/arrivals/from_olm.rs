@@ -24,9 +24,6 @@ const CSV: &str = "sample.v1";
 /// The same as `--adopt-from` has it.
 const SOURCE: &str = "olm/sample.v1";
 
-/// What the load calls.
-const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
 pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -35,7 +32,7 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     let olm = Olm::start(client);
     installed(client).await?;
     let _operator = cluster.operator.start()?;
-    let load = traffic::start(cluster, &VERSIONS).await?;
+    let load = traffic::start(cluster, &arrival::VERSIONS).await?;
     load.at_least(200).await?;
 
     what_is_not_prepared_takes_nothing(cluster).await?;
@@ -56,7 +53,7 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     sample::rotate(cluster, "ca").await?;
     load.at_least(200).await?;
     let report = load.stop().await;
-    traffic::sent_at(&report, &VERSIONS)?;
+    traffic::sent_at(&report, &arrival::VERSIONS)?;
     report.check()?;
     let did = olm.stop().await;
     tracing::info!(

@@ -7,7 +7,7 @@ use super::{
         guard::replicas::{Replica, install_guard},
         traffic,
     },
-    steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
+    steps::{KILLS, OURS, VERSIONS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
     theirs::{SECRET, TheirIssuer, Theirs, collection, established, serving},
 };
 use crate::{
@@ -17,12 +17,6 @@ use crate::{
     steps::{VALIDATING, get},
     test_cluster::TestCluster,
 };
-
-/// What the bundle calls.
-const OURS: [&str; 2] = ["sample-operator-service", "sample-operator-service-green"];
-
-/// The versions that clients use.
-const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a_failed_call(
     cluster: &TestCluster,

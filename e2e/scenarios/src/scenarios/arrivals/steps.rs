@@ -14,6 +14,12 @@ use crate::{
     test_cluster::TestCluster,
 };
 
+/// What the bundle calls.
+pub(super) const OURS: [&str; 2] = ["sample-operator-service", "sample-operator-service-green"];
+
+/// The versions that clients use.
+pub(super) const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
 /// After how many milliseconds runs are killed, each after the one before: early on writes follow each other, later on much is
 /// waited for.
 pub(super) const KILLS: [u64; 6] = [300, 600, 1_200, 3_000, 8_000, 13_000];

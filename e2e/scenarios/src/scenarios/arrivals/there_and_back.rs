@@ -4,21 +4,15 @@ use anyhow::Context;
 
 use super::{
     super::traffic,
-    steps::{KILLS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
+    steps::{KILLS, OURS, VERSIONS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
     theirs::{Theirs, collection, serving},
 };
 use crate::{
     request::text,
     sample,
-    steps::{MUTATING, PATIENCE, VALIDATING, check, get, until},
+    steps::{MUTATING, VALIDATING, get, gone},
     test_cluster::TestCluster,
 };
-
-/// What the bundle calls.
-const OURS: [&str; 2] = ["sample-operator-service", "sample-operator-service-green"];
-
-/// The versions that clients use.
-const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Adopts what is installed from `source`, gives it back and adopts it for good, under load: then their Service is gone, and
 /// `theirs_too`.
@@ -77,11 +71,7 @@ pub(super) async fn there_and_back(
     nothing_is_left(client).await?;
     let service = format!("{}/{}", collection("Service"), theirs.service);
     for path in [mutating, service].into_iter().chain(theirs_too) {
-        until(&format!("{path} is gone"), PATIENCE, async || {
-            let left = get(client, &path).await?;
-            Ok(check(left.is_none(), || format!("{left:?}")))
-        })
-        .await?;
+        gone(client, &path).await?;
     }
     load.at_least(100).await?;
     traffic::finish_at(load, &VERSIONS).await?;
