@@ -91,7 +91,7 @@ fn arguments(typed: &Typed, registry: &TestRegistry) -> Vec<String> {
     let line = [
         ("registry.example.com/team/my-operator-bundle:v1", &*image),
         ("quay.io/operatorhubio/catalog:latest", "./catalog"),
-        ("my-operator-service-cert", sample::CERTIFICATE),
+        ("my-operator-service", sample::CERTIFICATE),
         ("/usr/local/share/man/man1", "man"),
     ]
     .iter()

@@ -83,8 +83,8 @@ pub(super) const RUN: [Typed; 47] = [
     ),
     typed("windlass status"),
     typed("windlass doctor"),
-    typed("windlass rotate my-operator-system/my-operator-service-cert --wait"),
-    typed("windlass rotate my-operator-system/my-operator-service-cert --ca --wait"),
+    typed("windlass rotate my-operator-system/my-operator-service --wait"),
+    typed("windlass rotate my-operator-system/my-operator-service --ca --wait"),
     typed("windlass report windlass.html"),
     typed("windlass uninstall sample"),
     typed("windlass install ./argocd-operator.v0.10.1 --namespace argocd-operator-system"),
@@ -105,7 +105,12 @@ pub(super) const RUN: [Typed; 47] = [
 ];
 
 /// What runs until it is stopped, or takes what is not here.
-pub(super) const ELSEWHERE: [TypedElsewhere; 14] = [
+pub(super) const ELSEWHERE: [TypedElsewhere; 15] = [
+    TypedElsewhere {
+        line: "windlass uninstall argocd-operator",
+        file: "e2e/scenarios/src/scenarios/commands.rs",
+        mark: "\"uninstall\", \"sample\"",
+    },
     TypedElsewhere {
         line: "windlass install ./my-operator --namespace my-operator-system --adopt-from helm/my-operator",
         file: "e2e/scenarios/src/scenarios/arrivals/steps.rs",
@@ -158,7 +163,7 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 14] = [
     },
     TypedElsewhere {
         line: "windlass policy disarm",
-        file: "e2e/scenarios/src/scenarios/policies_disarming.rs",
+        file: "e2e/scenarios/src/scenarios/policy_disarm_hook.rs",
         mark: "\"disarm\"",
     },
     TypedElsewhere {
