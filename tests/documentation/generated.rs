@@ -54,7 +54,7 @@ fn the_checks_of_the_doctor_are_those_of_the_program() {
         .output()
         .unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
-    let mut made = "\n| reason | about | what should be, or what is said |\n|---|---|---|\n".to_owned();
+    let mut made = "\n| reason | group | expected state, or information |\n|---|---|---|\n".to_owned();
     for line in printed.lines() {
         let (check, says) = line.split_once("): ").unwrap();
         let (name, group) = check.split_once(" (").unwrap();
