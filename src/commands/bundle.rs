@@ -19,7 +19,7 @@ use windlass_object::Problem;
 use crate::commands::{
     arguments::namespace,
     bundle_images::RegistryArgs,
-    bundle_location::{self, BundleLocation, without_catalog},
+    bundle_location::{self, BundleLocation, needs_catalog},
 };
 
 /// A bundle and how it is to be installed.
@@ -91,7 +91,7 @@ pub(super) struct Checked {
 /// What keeps it from being read.
 pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
     sources::load(path)
-        .map_err(|error| vec![Problem::of_bundle(error.file(), rule::SOURCE, error.to_string())])
+        .map_err(|error| vec![Problem::in_bundle(error.file(), rule::SOURCE, error.to_string())])
 }
 
 // === impl InstallArgs ===
@@ -113,7 +113,7 @@ impl InstallArgs {
                 let files = self.registry.pull(&image).await?.files;
                 spawn_blocking(move || parsed(files))
             }
-            BundleLocation::Package(package) => return Err(without_catalog(&package)),
+            BundleLocation::Package(package) => return Err(needs_catalog(&package)),
             BundleLocation::Local(path) => {
                 spawn_blocking(move || load(&path).map_err(lines).and_then(parsed))
             }
@@ -176,7 +176,7 @@ impl InstallArgs {
         };
         let file = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| {
-            vec![Problem::of_bundle(
+            vec![Problem::in_bundle(
                 &file,
                 rule::SOURCE,
                 format!("cannot be read: {error}"),

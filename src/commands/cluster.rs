@@ -52,7 +52,7 @@ impl ClusterArgs {
 }
 
 /// Why a request failed and what to do about it, on one line.
-pub(super) fn explained(error: RequestError) -> anyhow::Error {
+pub(super) fn explain_error(error: RequestError) -> anyhow::Error {
     let text = match &error {
         RequestError::UnknownKind { kind } if kind.api_version == names::API_VERSION => format!(
             "the cluster does not serve {}; install the operator first: windlass manifests | kubectl apply -f -",
@@ -81,8 +81,8 @@ pub(super) async fn list<T: DeserializeOwned>(
     kind: &Kind,
     namespace: Option<&str>,
 ) -> anyhow::Result<Vec<T>> {
-    let listed = cluster.list(kind, namespace, None).await.map_err(explained)?;
-    listed.into_iter().map(typed).collect()
+    let listed = cluster.list(kind, namespace, None).await.map_err(explain_error)?;
+    listed.into_iter().map(decode).collect()
 }
 
 /// An object of ours by its type.
@@ -90,8 +90,8 @@ pub(super) async fn list<T: DeserializeOwned>(
 /// # Errors
 ///
 /// When it is not what its schema says.
-pub(super) fn typed<T: DeserializeOwned>(object: Value) -> anyhow::Result<T> {
-    let key = ObjectKey::of(&object)
+pub(super) fn decode<T: DeserializeOwned>(object: Value) -> anyhow::Result<T> {
+    let key = ObjectKey::from_object(&object)
         .map(|key| key.to_string())
         .unwrap_or_default();
     serde_json::from_value(object).with_context(|| format!("cannot read {}", OneLine(&key)))
@@ -131,7 +131,7 @@ mod tests {
             ),
             (refused(422, "a\nb\u{1b}[2J"), "list x: a\\nb\\u{1b}[2J"),
         ] {
-            assert_eq!(explained(error).to_string(), expected);
+            assert_eq!(explain_error(error).to_string(), expected);
         }
     }
 }

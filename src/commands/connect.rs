@@ -7,7 +7,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use windlass_cluster::introduced;
+use windlass_cluster::command_config;
 
 /// A client for the cluster of [`configuration`].
 ///
@@ -46,5 +46,5 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> 
             .await
             .context("no cluster configured: set --kubeconfig or $KUBECONFIG")?,
     };
-    Ok(introduced(config))
+    Ok(command_config(config))
 }

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_cluster::{
-    kinds, lasting,
+    kinds, operator_config,
     lease::Candidate,
     telemetry::{LogFormat, start_logs},
 };
@@ -147,7 +147,7 @@ impl Args {
                 config.auth_info.impersonate.is_none(),
                 "the kubeconfig acts as another user, and so would whoever Windlass acts for: remove `as` from it"
             );
-            let client = client(lasting(config))?;
+            let client = client(operator_config(config))?;
             Operator::new(client, options).run(shutdown()?).await?;
             Ok(ExitCode::SUCCESS)
         })

@@ -10,7 +10,7 @@ use webhook_transport::{
     server::{Encryption, HttpVersions, ServerOptions, ServerTls},
 };
 use windlass_cluster::{
-    Cluster, lasting,
+    Cluster, operator_config,
     telemetry::{LogFormat, start_logs},
 };
 
@@ -55,7 +55,7 @@ impl Args {
     /// When the cluster cannot be reached, the certificate not be read, or the address not be listened on.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         start_logs(self.log_format);
-        let client = client(lasting(configuration(self.kubeconfig.as_deref()).await?))?;
+        let client = client(operator_config(configuration(self.kubeconfig.as_deref()).await?))?;
         let files = CertificateFiles::in_folder(&self.cert_dir);
         let certificate = LiveCertificate::follow(files, PERIOD).context("cannot serve the certificate")?;
         let tls = ServerTls::new(certificate, HttpVersions::Http1)?;

@@ -11,9 +11,9 @@ use windlass_operator::leaving;
 
 use super::{
     arguments,
-    cluster::{ClusterArgs, OperatorArgs, explained},
-    follow::{Judgement, WaitArgs, condition, follow},
-    install::stored,
+    cluster::{ClusterArgs, OperatorArgs, explain_error},
+    wait::{Judgement, WaitArgs, condition, wait_for_object},
+    install::list_config_maps,
 };
 use crate::terminal::{Progress, ProgressFormat};
 
@@ -63,13 +63,13 @@ impl Args {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &self.name);
-        let deployment = cluster.read(&key).await.map_err(explained)?;
+        let deployment = cluster.read(&key).await.map_err(explain_error)?;
         // Those that are there now: what comes later is of another install.
-        let config_maps = stored(&cluster, &self.operator.operator_namespace, &self.name).await;
+        let config_maps = list_config_maps(&cluster, &self.operator.operator_namespace, &self.name).await;
         let Some(deployment) = deployment else {
             let left = config_maps.unwrap_or_default();
             if left.is_empty() {
-                bail!("{}", absent(&cluster, &key).await?);
+                bail!("{}", not_found_message(&cluster, &key).await?);
             }
             delete(&cluster, &left).await?;
             println!("{key} not found; removed what an interrupted install had left behind");
@@ -80,9 +80,9 @@ impl Args {
         for (path, value) in self.changes(&deployment) {
             let patch = guarded(&[("/metadata/uid", &json!(uid))], path, &value);
             let patched = cluster.patch(&key, &patch, names::COMMAND).await;
-            patched.map_err(explained)?;
+            patched.map_err(explain_error)?;
         }
-        cluster.delete(&key, Some(uid)).await.map_err(explained)?;
+        cluster.delete(&key, Some(uid)).await.map_err(explain_error)?;
         if !self.waiting.wait {
             eprintln!("{key} is being removed");
             return Ok(ExitCode::SUCCESS);
@@ -90,7 +90,7 @@ impl Args {
         let mut progress = Progress::new(self.waiting.output);
         let patience = self.waiting.timeout;
         let judge = |object: Option<&Value>, _| Ok(judge(object, uid));
-        follow::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
+        wait_for_object::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
         match config_maps {
             Ok(config_maps) => delete(&cluster, &config_maps).await?,
             // They have an owner and go with it.
@@ -98,7 +98,7 @@ impl Args {
                 "its ConfigMaps are left to the garbage collector: {error}"
             )),
         }
-        let kept = kept(&cluster, &self.name).await;
+        let kept = kept_objects(&cluster, &self.name).await;
         progress.finish(&format!("{key} removed"), json!({ "kept": kept }));
         if kept.is_empty() || self.waiting.output == ProgressFormat::Json {
             return Ok(ExitCode::SUCCESS);
@@ -161,7 +161,7 @@ impl Args {
         if self.allow_interruption || is_allowed {
             return Ok(());
         }
-        let calls = self.calls_of_others(cluster, deployment).await;
+        let calls = self.external_calls(cluster, deployment).await;
         if !calls.is_empty() {
             let calls: Vec<_> = calls.into_iter().collect();
             bail!(
@@ -174,24 +174,24 @@ impl Args {
     }
 
     /// Who else calls the Services of the bundle, as far as the user may see that.
-    async fn calls_of_others(&self, cluster: &Cluster, deployment: &Value) -> BTreeSet<String> {
+    async fn external_calls(&self, cluster: &Cluster, deployment: &Value) -> BTreeSet<String> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.name);
         let namespace = object::text(deployment, "/spec/namespace");
         let services = cluster.list(&kinds::SERVICE, namespace, Some(&selector)).await;
         let services: Vec<_> = services
             .unwrap_or_default()
             .iter()
-            .filter_map(ObjectKey::of)
+            .filter_map(ObjectKey::from_object)
             .collect();
         let mut callers = Vec::new();
         for kind in kinds::CALLERS {
             for caller in cluster.list(&kind, None, None).await.unwrap_or_default() {
-                if !self.goes_along(cluster, &caller).await {
+                if !self.is_deleted_with_bundle(cluster, &caller).await {
                     callers.push(Arc::new(caller));
                 }
             }
         }
-        leaving::calls_of_others(
+        leaving::external_calls(
             callers,
             |caller| self.is_ours(caller),
             |service| services.contains(service),
@@ -199,7 +199,7 @@ impl Args {
     }
 
     /// Whether the garbage collector deletes a caller with the bundle.
-    async fn goes_along(&self, cluster: &Cluster, caller: &Value) -> bool {
+    async fn is_deleted_with_bundle(&self, cluster: &Cluster, caller: &Value) -> bool {
         for key in leaving::owner_keys(caller) {
             if let Ok(Some(owner)) = cluster.read(&key).await
                 && self.is_ours(&owner)
@@ -229,7 +229,7 @@ fn judge(object: Option<&Value>, uid: &str) -> Judgement<()> {
 
 async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> {
     for config_map in config_maps {
-        let Some(key) = ObjectKey::of(config_map) else {
+        let Some(key) = ObjectKey::from_object(config_map) else {
             continue;
         };
         match cluster
@@ -238,7 +238,7 @@ async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> 
         {
             // Its name has been taken by another.
             Err(error) if error.is_conflict() => {}
-            deleted => deleted.map_err(explained)?,
+            deleted => deleted.map_err(explain_error)?,
         }
     }
     Ok(())
@@ -249,10 +249,10 @@ async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> 
 /// # Errors
 ///
 /// When they cannot be listed.
-pub(super) async fn absent(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<String> {
+pub(super) async fn not_found_message(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<String> {
     let listed = cluster.list(&kinds::BUNDLE_DEPLOYMENT, None, None).await;
     let names: Vec<String> = listed
-        .map_err(explained)?
+        .map_err(explain_error)?
         .iter()
         .filter_map(|deployment| object::text(deployment, "/metadata/name").map(str::to_owned))
         .collect();
@@ -264,7 +264,7 @@ pub(super) async fn absent(cluster: &Cluster, key: &ObjectKey) -> anyhow::Result
 }
 
 /// What was released and stays. A user who may not see it is not told.
-async fn kept(cluster: &Cluster, name: &str) -> Vec<String> {
+async fn kept_objects(cluster: &Cluster, name: &str) -> Vec<String> {
     let mut kept = Vec::new();
     for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
         let objects = cluster.list(&kind, None, None).await.unwrap_or_default();
@@ -272,7 +272,7 @@ async fn kept(cluster: &Cluster, name: &str) -> Vec<String> {
             objects
                 .iter()
                 .filter(|object| object::annotation(object, names::RELEASED_BY) == Some(name))
-                .filter_map(|object| Some(ObjectKey::of(object)?.to_string())),
+                .filter_map(|object| Some(ObjectKey::from_object(object)?.to_string())),
         );
     }
     kept

@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn an_object_is_the_same_in_every_version() {
         let key = |api_version: &str, name: &str| ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: api_version.to_owned(),
             kind: "Role".to_owned(),
             namespace: Some("n".to_owned()),

@@ -96,7 +96,7 @@ impl HelmRelease {
 }
 
 /// The value that the label [`OWNER`] has while the release is hidden from Helm, or not.
-pub fn hidden(is_hidden: bool) -> &'static str {
+pub fn owner_label_value(is_hidden: bool) -> &'static str {
     if is_hidden { HIDDEN } else { OWNER.1 }
 }
 

@@ -12,26 +12,28 @@
 //! What the old callers call keeps serving beside what is adopted, until that is confirmed: a [copy](keeper) of each Deployment
 //! that is taken over, to which the old Services lead meanwhile.
 
-mod callers;
 mod comparison;
-mod handing_over;
 mod helm;
-mod keeper;
+mod kept_copy;
+mod managed_fields;
 pub mod olm;
 mod record;
-mod restoring;
+mod restoration;
 mod source;
 mod step;
+mod webhook_callers;
 
-pub use callers::{CA_INJECTORS, called_services, marked, trust_of, untrusting, with_trust};
 pub use comparison::{AdoptionComparison, compare};
-pub use handing_over::handed_over;
-pub use helm::{HelmRelease, HelmReleaseError, OWNER, hidden};
-pub use keeper::{keeper, leads_to, narrowed_selector};
+pub use helm::{HelmRelease, HelmReleaseError, OWNER, owner_label_value};
+pub use kept_copy::{kept_copy, narrowed_selector, selects_pods_of};
+pub use managed_fields::taken_over_fields;
 pub use record::{AdoptionRecord, AdoptionRecordError, RecordedObject, RecordedRole, record_name};
-pub use restoring::{restored, storing_unknown_versions};
+pub use restoration::{restored_object, storing_unknown_versions};
 pub use source::{AdoptionSource, ParseAdoptionSourceError, SourceName};
 pub use step::{AdoptionStep, AdoptionWrite};
+pub use webhook_callers::{
+    CA_INJECTORS, called_services, lacks_ca_bundle, trusted_pem, with_bundle_mark, with_trusted_pem,
+};
 
 /// Annotation of what belonged to an install of somebody else, while it is taken over: whose it was, as `--adopt-from` has it.
 pub const ADOPTED_FROM: &str = "windlass.dev/adopted-from";

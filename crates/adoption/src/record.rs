@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use windlass_object::{ObjectKey, json::fields, names, object};
 
-use crate::{callers::called_services, keeper::leads_to, source::AdoptionSource};
+use crate::{kept_copy::selects_pods_of, source::AdoptionSource, webhook_callers::called_services};
 
 /// How an install was before it was adopted.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -97,7 +97,7 @@ impl RecordedObject {
 
     /// Which object it is.
     pub fn key(&self) -> Option<ObjectKey> {
-        ObjectKey::of(&self.object)
+        ObjectKey::from_object(&self.object)
     }
 
     /// Its kind.
@@ -148,7 +148,7 @@ impl AdoptionRecord {
                 && recorded.is_adopted()
                 && self
                     .called()
-                    .any(move |service| leads_to(&service.object, &recorded.object))
+                    .any(move |service| selects_pods_of(&service.object, &recorded.object))
         })
     }
 
@@ -156,7 +156,7 @@ impl AdoptionRecord {
     pub fn narrowed(&self) -> impl Iterator<Item = &RecordedObject> {
         self.called().filter(move |service| {
             self.kept()
-                .any(move |kept| leads_to(&service.object, &kept.object))
+                .any(move |kept| selects_pods_of(&service.object, &kept.object))
         })
     }
 

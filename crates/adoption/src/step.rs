@@ -48,7 +48,7 @@ impl AdoptionStep {
         annotations: &Value,
         reason: &'static str,
     ) -> Option<Self> {
-        let object = ObjectKey::of(live)?;
+        let object = ObjectKey::from_object(live)?;
         let (labels, annotations) = (
             changes(live, "/metadata/labels", labels),
             changes(live, "/metadata/annotations", annotations),
@@ -90,7 +90,7 @@ impl AdoptionStep {
     pub(crate) fn delete(live: &Value, reason: &'static str) -> Option<Self> {
         Some(Self {
             write: AdoptionWrite::Delete {
-                object: ObjectKey::of(live)?,
+                object: ObjectKey::from_object(live)?,
                 uid: object::text(live, "/metadata/uid")?.to_owned(),
                 orphan: false,
             },
@@ -105,7 +105,7 @@ impl AdoptionStep {
             AdoptionWrite::Patch { object, .. } | AdoptionWrite::Delete { object, .. } => {
                 Some(object.clone())
             }
-            AdoptionWrite::Create(object) => ObjectKey::of(object),
+            AdoptionWrite::Create(object) => ObjectKey::from_object(object),
         }
     }
 }

@@ -4,7 +4,7 @@ use http::{Request, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use crate::{
-    acting::ServiceAccount,
+    impersonation::ServiceAccount,
     requests::{Cluster, RequestError},
 };
 

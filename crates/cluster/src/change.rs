@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_object::ObjectKey;
 use windlass_trust::injection::{CaSource, TargetKinds};
 
-use crate::{IndexedObject, shelf::SeenObjects};
+use crate::{IndexedObject, watch_store::SeenObjects};
 
 /// One object that came, changed or went.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Change {
 impl ChangedObject {
     /// Of an object that is at hand. Targets are of these `kinds`.
     pub(crate) fn parsed(object: Value, kinds: &TargetKinds) -> Self {
-        let indexed = IndexedObject::of(&object, kinds);
+        let indexed = IndexedObject::new(&object, kinds);
         let object = OnceLock::from(Arc::new(object));
         Self(Arc::new(ParsedOnce { indexed, object }))
     }

@@ -35,16 +35,16 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// `config` for a process that stays, and whose clients are [`fenced`](crate::lease::fenced): these try again by themselves.
 #[must_use]
-pub fn lasting(mut config: Config) -> Config {
+pub fn operator_config(mut config: Config) -> Config {
     config.default_retry = false;
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
-    introduced(config)
+    command_config(config)
 }
 
 /// `config`, which says who asks.
 #[must_use]
-pub fn introduced(mut config: Config) -> Config {
+pub fn command_config(mut config: Config) -> Config {
     config.connect_timeout = Some(CONNECT);
     let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));
     config.headers.retain(|(name, _)| *name != USER_AGENT);

@@ -16,7 +16,7 @@ const KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE]
 
 /// Whether objects of a kind say which kinds are served.
 pub(crate) fn are_of(kind: &Kind) -> bool {
-    let own = kind.clone().in_cluster(InCluster::Own);
+    let own = kind.clone().in_cluster(InCluster::Local);
     KINDS.contains(&own)
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn are_of(kind: &Kind) -> bool {
 pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
-            Ok(change) if change.key.cluster != kind.cluster || !are_of(&Kind::of(&change.key)) => {}
+            Ok(change) if change.key.cluster != kind.cluster || !are_of(&Kind::from_key(&change.key)) => {}
             Ok(change) => {
                 let definition = change.after.or(change.before);
                 if definition.is_some_and(|definition| defines(&definition.read(), kind)) {

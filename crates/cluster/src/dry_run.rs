@@ -17,8 +17,8 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::create`].
-    pub async fn try_create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+    pub async fn dry_run_create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
+        let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
         let params = PostParams {
             dry_run: true,
@@ -34,7 +34,7 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::read`]; and whatever a webhook objects.
-    pub async fn try_update(&self, key: &ObjectKey, manager: &str) -> Result<Value, RequestError> {
+    pub async fn dry_run_update(&self, key: &ObjectKey, manager: &str) -> Result<Value, RequestError> {
         let requests = self.requests_for(key).await?;
         let params = PatchParams {
             dry_run: true,

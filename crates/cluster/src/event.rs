@@ -44,7 +44,7 @@ impl EventSubject {
         note: &str,
     ) -> Option<Self> {
         Some(Self {
-            about: ObjectKey::of(about)?,
+            about: ObjectKey::from_object(about)?,
             uid: object::text(about, "/metadata/uid")
                 .unwrap_or_default()
                 .to_owned(),
@@ -76,7 +76,7 @@ pub(crate) fn event(subject: &EventSubject, instance: &str, now: Timestamp) -> V
     // Events are of the own cluster.
     let related = subject.related.as_ref();
     let related = related
-        .filter(|related| related.cluster == InCluster::Own)
+        .filter(|related| related.cluster == InCluster::Local)
         .map(|related| {
             json!({
                 "apiVersion": related.api_version, "kind": related.kind, "name": related.name,

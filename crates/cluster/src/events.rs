@@ -89,7 +89,7 @@ impl Events {
     }
 
     /// Says that something about another object needs attention. What is said of each object is counted apart.
-    pub fn warn_of(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
+    pub fn warn_related(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
         self.say(EventSubject::new(
             "Warning",
             about,
@@ -149,7 +149,7 @@ impl EventPublisher {
     async fn publish(&mut self, subject: EventSubject, at: Timestamp) {
         let reason = subject.reason.clone();
         if let Err(error) = self.try_publish(subject, at).await
-            && !NotLeading::caused(&error)
+            && !NotLeading::is_cause_of(&error)
         {
             warn!(%error, reason, "Cannot publish an event");
         }
@@ -190,7 +190,7 @@ impl EventPublisher {
         let event = event(subject, &self.instance, at);
         self.cluster.create(&event, names::EVENTS).await?;
         Ok(Series {
-            event: ObjectKey::of(&event).ok_or(RequestError::Nameless)?,
+            event: ObjectKey::from_object(&event).ok_or(RequestError::Nameless)?,
             count: 1,
             last: at,
         })

@@ -18,14 +18,14 @@ use crate::{
     change::{ChangedObject, difference},
     kind::{Kind, kinds},
     relation::Relation,
-    shelf::{Found, SeenObjects, Shelf},
-    slim::is_whole,
+    trim::is_whole,
     watch::Watch,
+    watch_store::{Found, SeenObjects, WatchStore},
 };
 
 /// The objects that the watches have seen.
 pub struct Index {
-    shelves: RwLock<BTreeMap<Watch, Shelf>>,
+    shelves: RwLock<BTreeMap<Watch, WatchStore>>,
     changes: broadcast::Sender<Change>,
     /// Tells that a watch has seen all there is, or has ended.
     progress: watch::Sender<()>,
@@ -59,12 +59,12 @@ impl Index {
 
     /// The object, if a watch has seen it and all of it is held that is applied or said of it.
     pub fn find_whole(&self, key: &ObjectKey) -> Option<Arc<Value>> {
-        self.find(key).filter(|seen| is_whole(seen, &Kind::of(key)))
+        self.find(key).filter(|seen| is_whole(seen, &Kind::from_key(key)))
     }
 
     /// The object as the index holds it, if a watch has seen it.
     pub fn find_indexed(&self, key: &ObjectKey) -> Option<IndexedObject> {
-        let kind = Kind::of(key);
+        let kind = Kind::from_key(key);
         let shelves = self.shelves.read();
         shelves
             .iter()
@@ -109,7 +109,7 @@ impl Index {
     fn collect<T>(
         &self,
         kind: &Kind,
-        find: impl for<'s> Fn(&'s Shelf) -> Found<'s>,
+        find: impl for<'s> Fn(&'s WatchStore) -> Found<'s>,
         keep: impl Fn(&ObjectKey, &IndexedObject) -> T,
     ) -> Vec<T> {
         let shelves = self.shelves.read();
@@ -194,7 +194,7 @@ impl Index {
     /// A relist brought an object. One that was not known is at once; what is gone is known when the list is complete.
     pub fn relist(&self, watch: &Watch, object: Value) {
         let Some(key) = watch.key(&object) else { return };
-        let after = IndexedObject::of(&object, &self.target_kinds());
+        let after = IndexedObject::new(&object, &self.target_kinds());
         let is_new = self.edit(watch, |shelf| {
             shelf.relisted.insert(key.clone(), after.clone());
             let is_new = !shelf.objects().contains_key(&key);
@@ -263,7 +263,7 @@ impl Index {
         self.progress.subscribe()
     }
 
-    fn edit<T>(&self, watch: &Watch, edit: impl FnOnce(&mut Shelf) -> T) -> T {
+    fn edit<T>(&self, watch: &Watch, edit: impl FnOnce(&mut WatchStore) -> T) -> T {
         let edited = edit(self.shelves.write().entry(watch.clone()).or_default());
         self.learn_target_kinds(watch);
         edited

@@ -37,7 +37,7 @@ const MOST_TEXTS: usize = 8 << 10;
 
 impl IndexedObject {
     /// Of an object that somebody else needs, too. Targets are of these `kinds`.
-    pub(crate) fn of(object: &Value, kinds: &TargetKinds) -> Self {
+    pub(crate) fn new(object: &Value, kinds: &TargetKinds) -> Self {
         // Ours are few, and looked at with every change of others.
         let (group, _) = object::group_and_version(object::text(object, "/apiVersion").unwrap_or_default());
         let form = match group == names::GROUP {
@@ -93,7 +93,7 @@ impl IndexedObject {
 
 impl From<Value> for IndexedObject {
     fn from(object: Value) -> Self {
-        Self::of(&object, &TargetKinds::default())
+        Self::new(&object, &TargetKinds::default())
     }
 }
 

@@ -159,7 +159,7 @@ mod tests {
         let paths = injection_target("a", "example.com", "Gateway", &["/spec/a", "spec", "/status/a"]);
         assert_eq!(
             added(&paths, &[]).unwrap_err().to_string(),
-            "spec.paths[1].path: \"spec\" must be names of fields after a / each, for example /spec/caBundle or \
+            "spec.paths[1].path: \"spec\" must be field names, each after a /, for example /spec/caBundle or \
              /webhooks/*/clientConfig/caBundle; spec.paths[2].path: \"/status/a\" must not be in apiVersion, kind, metadata or \
              status"
         );

@@ -123,7 +123,7 @@ impl Kind {
     /// Names a kind of the own cluster.
     pub const fn new(api_version: &'static str, kind: &'static str) -> Self {
         Self {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: Cow::Borrowed(api_version),
             kind: Cow::Borrowed(kind),
         }
@@ -132,7 +132,7 @@ impl Kind {
     /// The same, where the names are not known beforehand.
     pub fn named(api_version: impl Into<Cow<'static, str>>, kind: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: api_version.into(),
             kind: kind.into(),
         }
@@ -145,12 +145,12 @@ impl Kind {
     }
 
     /// The kind of `key`'s object.
-    pub fn of(key: &ObjectKey) -> Self {
+    pub fn from_key(key: &ObjectKey) -> Self {
         Self::named(key.api_version.clone(), key.kind.clone()).in_cluster(key.cluster)
     }
 
     /// The kind that the CustomResourceDefinition `definition` defines, in one of its versions.
-    pub fn of_crd(crd: &Value, version: &str) -> Self {
+    pub fn from_crd(crd: &Value, version: &str) -> Self {
         let text = |pointer| object::text(crd, pointer).unwrap_or_default();
         let api_version = format!("{}/{version}", text("/spec/group"));
         Self::named(api_version, text("/spec/names/kind").to_owned())
@@ -280,7 +280,7 @@ mod tests {
     fn a_definition_defines_its_kind_in_each_version() {
         let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}}});
         for version in ["v1", "v2alpha1"] {
-            let kind = Kind::of_crd(&crd, version);
+            let kind = Kind::from_crd(&crd, version);
             assert_eq!(kind.group_version(), ("example.com", version));
             assert_eq!(kind.kind, "Widget");
         }

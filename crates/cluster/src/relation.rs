@@ -28,10 +28,10 @@ impl Relation {
         if object::text(object, "/kind") == Some(&*kind::kinds::ENDPOINT_SLICE.kind) {
             return Self::of_slice(object).into_iter().collect();
         }
-        if kinds.of(object).is_none() {
+        if kinds.kind_of(object).is_none() {
             return Vec::new();
         }
-        let requests = CaRequests::readable(object, kinds);
+        let requests = CaRequests::from_valid_annotations(object, kinds);
         let sources: BTreeSet<_> = requests.sets().into_iter().flatten().collect();
         sources.into_iter().cloned().map(Self::Target).collect()
     }

@@ -27,6 +27,6 @@ impl RequestSubject for Kind {
 /// Something that only the own API server is asked about.
 impl RequestSubject for &str {
     fn cluster(&self) -> InCluster {
-        InCluster::Own
+        InCluster::Local
     }
 }

@@ -15,12 +15,12 @@ use windlass_object::{InCluster, ObjectKey};
 
 pub use crate::request_error::RequestError;
 use crate::{
-    acting::ServiceAccount,
-    ask::ask,
+    impersonation::ServiceAccount,
     kind::{Kind, Resources, ServedKind},
     lease::NotLeading,
     remote::RemoteCluster,
     request_subject::RequestSubject,
+    retry::send_with_retry,
 };
 
 /// Speaks to the API server of the own cluster and, where there is one, to that of the remote cluster: each request goes to where
@@ -98,7 +98,7 @@ impl Cluster {
         subject: &dyn RequestSubject,
     ) -> Result<Client, RequestError> {
         let connection = match (subject.cluster(), &self.remote) {
-            (InCluster::Own, _) => return Ok(self.client.clone()),
+            (InCluster::Local, _) => return Ok(self.client.clone()),
             (InCluster::Remote, Some(remote)) => remote.connection(),
             (InCluster::Remote, None) => Err("there is none".into()),
         };
@@ -135,7 +135,7 @@ impl Cluster {
     ///
     /// As [`Cluster::read`]; a conflict when it is there already.
     pub async fn create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
         let request = requests.create(&post_params(manager), object.to_string().into_bytes());
         self.send("create", &key, request).await
@@ -147,7 +147,7 @@ impl Cluster {
     ///
     /// As [`Cluster::read`]; without `force` a conflict when another manager owns one of the fields.
     pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<Value, RequestError> {
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let mut params = PatchParams::apply(manager);
         params.force = force;
         self.send_patch("apply", &key, None, &params, &Patch::Apply(object))
@@ -173,7 +173,7 @@ impl Cluster {
     ///
     /// As [`Cluster::apply`].
     pub async fn apply_dry_run(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let mut params = PatchParams::apply(manager).force();
         params.dry_run = true;
         self.send_patch("apply (dry run)", &key, None, &params, &Patch::Apply(object))
@@ -186,7 +186,7 @@ impl Cluster {
     ///
     /// As [`Cluster::read`]; a conflict when it was written since.
     pub async fn replace(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
         let request = requests.replace(&key.name, &post_params(manager), object.to_string().into_bytes());
         self.send("replace", &key, request).await
@@ -337,7 +337,7 @@ impl Cluster {
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);
         // What is served is no secret of an account.
-        match self.acting_as(None).send("discover", kind, request).await {
+        match self.impersonating(None).send("discover", kind, request).await {
             Ok(list) => self.resources.learn(kind, &list),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
@@ -360,7 +360,8 @@ impl Cluster {
                 object: key.to_string(),
             });
         }
-        self.requests(&Kind::of(key), key.namespace.as_deref()).await
+        self.requests(&Kind::from_key(key), key.namespace.as_deref())
+            .await
     }
 
     pub(super) async fn requests(
@@ -402,7 +403,7 @@ impl Cluster {
         // Boxed, as above.
         let answer = Box::pin(async {
             let request = self.signed(subject, request)?;
-            ask(&client, request).await
+            send_with_retry(&client, request).await
         });
         self.within_limit(operation, subject, answer).await
     }

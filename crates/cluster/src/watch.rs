@@ -5,12 +5,12 @@ use std::fmt;
 use kube::runtime::watcher;
 use serde_json::Value;
 use windlass_object::{InCluster, ObjectKey};
-use windlass_trust::injection::{CaRequests, KINDS, TargetKind, TargetKinds, is_left_behind};
+use windlass_trust::injection::{CaRequests, KINDS, TargetKind, TargetKinds, has_injected_bundle};
 
 use crate::{
     kind::{Kind, kinds},
-    listing::PAGE,
-    slim::is_bare,
+    page::PAGE_SIZE,
+    trim::is_bare,
 };
 
 /// What to watch.
@@ -98,7 +98,7 @@ impl Watch {
     }
 
     /// What sees the targets of a kind, in each version that may be watched.
-    pub fn of_targets(target: &TargetKind) -> impl Iterator<Item = Self> {
+    pub fn for_target(target: &TargetKind) -> impl Iterator<Item = Self> {
         let selector = match target.is_common() {
             true => Selector::Targets,
             false => Selector::All,
@@ -107,8 +107,8 @@ impl Watch {
     }
 
     /// What sees the targets of the remote cluster: those of kinds that carry CA bundles by themselves.
-    pub fn of_remote_targets() -> impl Iterator<Item = Self> {
-        KINDS.iter().flat_map(Self::of_targets).map(|watch| Self {
+    pub fn for_remote_targets() -> impl Iterator<Item = Self> {
+        KINDS.iter().flat_map(Self::for_target).map(|watch| Self {
             kind: watch.kind.in_cluster(InCluster::Remote),
             ..watch
         })
@@ -116,7 +116,7 @@ impl Watch {
 
     /// Names an object that it has seen; `None` when that lacks an apiVersion, a kind or a name.
     pub(crate) fn key(&self, object: &Value) -> Option<ObjectKey> {
-        Some(ObjectKey::of(object)?.in_cluster(self.kind.cluster))
+        Some(ObjectKey::from_object(object)?.in_cluster(self.kind.cluster))
     }
 
     /// Whether it sees every object of its kind that matters.
@@ -132,9 +132,9 @@ impl Watch {
         ESSENTIAL_KINDS.contains(&self.kind) && self.selector != Selector::Targets && !is_of_one
     }
 
-    /// Whether an object is kept that the API server has sent, and that [`slim`](crate::slim::slim) has made smaller.
+    /// Whether an object is kept that the API server has sent, and that [`trim`](crate::trim::trim) has made smaller.
     pub(crate) fn keeps(&self, object: &Value, kinds: &TargetKinds) -> bool {
-        let is_target = || CaRequests::are_made(object, kinds) || is_left_behind(object, kinds);
+        let is_target = || CaRequests::are_present(object, kinds) || has_injected_bundle(object, kinds);
         match self.selector {
             Selector::Targets => is_target() && !is_bare(object),
             Selector::All | Selector::Label(_) | Selector::Name(_) => true,
@@ -146,7 +146,7 @@ impl Watch {
         let config = watcher::Config::default().timeout(LONGEST);
         let config = match is_streamed {
             true => config.streaming_lists(),
-            false => config.page_size(PAGE),
+            false => config.page_size(PAGE_SIZE),
         };
         match &self.selector {
             Selector::All | Selector::Targets => config,

@@ -13,11 +13,11 @@ use tracing::{Instrument, info_span};
 use windlass_object::{InCluster, ObjectKey};
 
 use crate::{
-    follow::follow,
     index::Index,
     kind::{Kind, kinds},
     requests::Cluster,
     watch::{UnlistedWatch, Watch},
+    watch_loop::run_watch,
 };
 
 /// Starts and stops watches.
@@ -149,7 +149,7 @@ impl Watches {
     }
 
     /// Waits as [`Watches::completed`] does, but only briefly for these kinds.
-    pub async fn completed_but(&self, kinds: impl Fn(&Kind) -> bool) {
+    pub async fn wait_until_complete_except(&self, kinds: impl Fn(&Kind) -> bool) {
         self.completed_as(|watch| {
             if kinds(&watch.kind) {
                 Some(BRIEFLY)
@@ -187,7 +187,7 @@ impl Watches {
         let running = self.shared.running.lock();
         let index = &self.shared.index;
         let kinds = index.target_kinds();
-        let added = kinds.added().iter().flat_map(Watch::of_targets);
+        let added = kinds.added().iter().flat_map(Watch::for_target);
         let desired = running.keys().filter(|watch| {
             watch.kind == kinds::INJECTION_TARGET || (index.is_target(&watch.kind) && watch.sees_all())
         });
@@ -231,7 +231,7 @@ impl Watches {
 /// How long everybody waits for the first list of a watch; `None`: for ever.
 fn patience(watch: &Watch) -> Option<Duration> {
     match watch.kind.cluster {
-        InCluster::Own => (!watch.is_essential()).then_some(PATIENCE),
+        InCluster::Local => (!watch.is_essential()).then_some(PATIENCE),
         // Nobody here is to wait for it.
         InCluster::Remote => Some(BRIEFLY),
     }
@@ -280,7 +280,7 @@ impl Supervisor {
                         let note = |problem| shared.note(&watch, problem);
                         tokio::select! {
                             () = stop.cancelled() => {}
-                            () = follow(&shared.cluster, &shared.index, &watch, &shared.served, &note) => {}
+                            () = run_watch(&shared.cluster, &shared.index, &watch, &shared.served, &note) => {}
                         }
                         shared.ended(&watch);
                     }.instrument(span));
@@ -338,11 +338,15 @@ mod tests {
         watches.want(Watch::all(kinds::SECRET));
         let soon = |waiting| tokio::time::timeout(PATIENCE / 2, waiting);
         assert!(
-            soon(watches.completed_but(dispensable)).await.is_err(),
+            soon(watches.wait_until_complete_except(dispensable))
+                .await
+                .is_err(),
             "Secrets are waited for"
         );
         index.finish_relist(&Watch::all(kinds::SECRET));
-        soon(watches.completed_but(dispensable)).await.unwrap();
+        soon(watches.wait_until_complete_except(dispensable))
+            .await
+            .unwrap();
         assert!(!watches.are_complete());
         assert!(watches.are_listing(dispensable));
         assert!(!watches.are_listing(|kind| *kind == kinds::SECRET));
@@ -480,10 +484,10 @@ mod tests {
         index.finish_relist(&added);
         assert_eq!(unlisted(), ["Gateway"], "nobody has asked for it yet");
         let kinds = index.target_kinds();
-        let watch = Watch::of_targets(&kinds.added()[0]).next().unwrap();
+        let watch = Watch::for_target(&kinds.added()[0]).next().unwrap();
         index.finish_relist(&watch);
         assert_eq!(unlisted(), [""; 0]);
-        let remote = Watch::of_remote_targets().next().unwrap();
+        let remote = Watch::for_remote_targets().next().unwrap();
         watches.want(remote.clone());
         assert_eq!(unlisted(), ["CustomResourceDefinition"], "in the remote cluster");
         index.finish_relist(&remote);

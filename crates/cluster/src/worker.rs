@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
 use crate::{
-    lanes::{Lane, Lanes},
     lease::NotLeading,
+    slow_lane::{Lane, Lanes},
     telemetry::{Metrics, chain},
 };
 
@@ -286,7 +286,7 @@ fn judge<K: QueueKey, E: std::error::Error + 'static>(
                 Action::Requeue(delay) => Some(*delay),
             }
         }
-        Err(error) if NotLeading::caused(error) => {
+        Err(error) if NotLeading::is_cause_of(error) => {
             debug!(controller, object = %key, "Not the leader; skipped");
             Some(pause(settings, 0))
         }

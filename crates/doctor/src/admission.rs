@@ -14,8 +14,8 @@ const VITAL: [(&str, &str, &str); 3] = [
 
 /// Webhooks of a configuration that are asked about Windlass's own Lease, pods or Secrets and refuse them while nobody answers;
 /// `labels` are those of its namespace.
-pub fn asks_about_windlass(configuration: &Value, namespace: &str, labels: &Value) -> Option<DoctorFinding> {
-    let key = ObjectKey::of(configuration)?;
+pub fn intercepts_windlass(configuration: &Value, namespace: &str, labels: &Value) -> Option<DoctorFinding> {
+    let key = ObjectKey::from_object(configuration)?;
     let mut asked: Vec<&str> = Vec::new();
     let mut webhooks: Vec<&str> = Vec::new();
     for webhook in object::items(configuration, "/webhooks") {
@@ -93,11 +93,11 @@ mod tests {
             "metadata": {"name": "policies"}, "webhooks": [webhook],
         });
         let labels = json!({"kubernetes.io/metadata.name": "windlass-system"});
-        asks_about_windlass(&configuration, "windlass-system", &labels).map(|found| found.message)
+        intercepts_windlass(&configuration, "windlass-system", &labels).map(|found| found.message)
     }
 
     #[test]
-    fn whatever_leaves_windlass_out_is_no_danger() {
+    fn exempting_windlass_avoids_the_warning() {
         let all = found(&[]).unwrap();
         assert!(
             all.contains("about leases, pods, secrets in namespace windlass-system"),

@@ -56,7 +56,7 @@ impl ServiceCall {
     }
 
     /// What becomes of requests meanwhile.
-    fn meanwhile(&self) -> &'static str {
+    fn consequence(&self) -> &'static str {
         match (&*self.caller.kind, self.is_fatal) {
             ("CustomResourceDefinition", _) => "its objects cannot be read or written in other versions",
             ("APIService", _) => "its kinds cannot be used, and no namespace can be deleted",
@@ -100,7 +100,7 @@ impl ServiceCall {
             Some(webhook) => format!("webhook {webhook} "),
             None => String::new(),
         };
-        let message = format!("{webhook}{what}; until then {}", self.meanwhile());
+        let message = format!("{webhook}{what}; until then {}", self.consequence());
         Some(check.found(self.severity(), self, message))
     }
 }
@@ -112,7 +112,7 @@ impl fmt::Display for ServiceCall {
 }
 
 /// So many calls were looked at, and somebody is there for each.
-pub fn calls_are_answered(count: usize) -> DoctorFinding {
+pub fn answered_calls(count: usize) -> DoctorFinding {
     let message = format!("{count} lead to Services with ready endpoints");
     DoctorCheck::NoReadyEndpoint.info("Calls of webhooks, conversions and APIServices", message)
 }
@@ -125,7 +125,7 @@ mod tests {
     fn call(kind: &str, is_fatal: bool) -> ServiceCall {
         ServiceCall {
             caller: ObjectKey {
-                cluster: InCluster::Own,
+                cluster: InCluster::Local,
                 api_version: "v1".to_owned(),
                 kind: kind.to_owned(),
                 namespace: None,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_nobody_answers_matters_as_much_as_what_it_stops() {
+    fn an_unanswered_call_is_as_severe_as_its_failure_policy() {
         let nobody = CallState::Endpoints { ready: 0, total: 2 };
         for (state, reason) in [
             (CallState::NoService, "ServiceNotFound"),

@@ -12,7 +12,7 @@ use windlass_object::{
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
 /// The annotations by which a target asks Windlass.
-const ASKING: [&str; 3] = [
+const REQUEST_ANNOTATIONS: [&str; 3] = [
     names::INJECT_CA_FROM,
     names::INJECT_CA_FROM_SECRET,
     names::INJECT_API_SERVER_CA,
@@ -22,33 +22,33 @@ const ASKING: [&str; 3] = [
 const OUR_MANAGERS: &str = "windlass-";
 
 /// Whether a target asks Windlass for its CA bundle.
-fn asks_windlass(target: &Value) -> bool {
-    ASKING
+fn requests_injection(target: &Value) -> bool {
+    REQUEST_ANNOTATIONS
         .iter()
         .any(|name| object::annotation(target, name).is_some_and(|value| !value.is_empty()))
 }
 
 /// Whether Windlass has installed an object, or brings it along.
-fn is_of_windlass(target: &Value) -> bool {
+fn is_installed_by_windlass(target: &Value) -> bool {
     object::text(target, "/spec/group") == Some(names::GROUP)
         || object::label(target, "app.kubernetes.io/name").is_some_and(|name| name.starts_with("windlass"))
 }
 
 /// A target that asks Windlass or is its own, and asks another injector, too; `at_work` are those that are seen to run.
 pub fn two_injectors(target: &Value, at_work: &CaInjectors) -> Option<DoctorFinding> {
-    if !asks_windlass(target) && !is_of_windlass(target) {
+    if !requests_injection(target) && !is_installed_by_windlass(target) {
         return None;
     }
     let (injector, annotation) = CaInjector::ALL
         .into_iter()
-        .find_map(|injector| Some((injector, injector.asked_by(target)?)))?;
-    let key = ObjectKey::of(target)?;
-    let whose = match asks_windlass(target) {
+        .find_map(|injector| Some((injector, injector.annotation_on(target)?)))?;
+    let key = ObjectKey::from_object(target)?;
+    let whose = match requests_injection(target) {
         true => "asks Windlass for its caBundle, and",
         false => "is of Windlass, and asks",
     };
     let check = DoctorCheck::TwoInjectors;
-    Some(match at_work.contains(&injector) && asks_windlass(target) {
+    Some(match at_work.contains(&injector) && requests_injection(target) {
         true => check.error(
             key,
             format!(
@@ -63,8 +63,8 @@ pub fn two_injectors(target: &Value, at_work: &CaInjectors) -> Option<DoctorFind
 }
 
 /// Who else owns the CA bundle of a target that asks Windlass, by its managedFields.
-pub fn other_owners(target: &Value) -> Option<DoctorFinding> {
-    if !asks_windlass(target) {
+pub fn other_ca_bundle_owners(target: &Value) -> Option<DoctorFinding> {
+    if !requests_injection(target) {
         return None;
     }
     let owners: BTreeSet<_> = object::items(target, "/metadata/managedFields")
@@ -81,7 +81,7 @@ pub fn other_owners(target: &Value) -> Option<DoctorFinding> {
         "{owners} owns its caBundle, too, and puts an old one back when it applies: leave caBundle out of what it applies \
          (Argo CD: ignoreDifferences with RespectIgnoreDifferences)"
     );
-    Some(DoctorCheck::CaBundleOwned.warning(ObjectKey::of(target)?, message))
+    Some(DoctorCheck::CaBundleOwned.warning(ObjectKey::from_object(target)?, message))
 }
 
 /// Whether a set of fields has a CA bundle, wherever.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_ours_or_asks_us_is_contested() {
+    fn only_targets_of_windlass_can_have_two_injectors() {
         let theirs = "cert-manager.io/inject-ca-from";
         let work = CaInjectors::from([CaInjector::CertManager]);
         for (annotations, group, at_work, expected) in [
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_owns_the_bundle_beside_us_is_named() {
+    fn other_owners_of_the_ca_bundle_are_named() {
         let fields =
             json!({"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}});
         let managed = json!([
@@ -148,10 +148,10 @@ mod tests {
             {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:metadata": {}}},
         ]);
         let asks = json!({names::INJECT_CA_FROM: "a/b"});
-        let found = other_owners(&target(&asks, "example.com", &managed)).unwrap();
+        let found = other_ca_bundle_owners(&target(&asks, "example.com", &managed)).unwrap();
         assert!(found.message.starts_with("argocd-controller owns"), "{found:?}");
-        assert_eq!(other_owners(&target(&json!({}), "example.com", &managed)), None);
+        assert_eq!(other_ca_bundle_owners(&target(&json!({}), "example.com", &managed)), None);
         let ours = json!([{"manager": names::CONVERSION, "fieldsV1": fields}]);
-        assert_eq!(other_owners(&target(&asks, "example.com", &ours)), None);
+        assert_eq!(other_ca_bundle_owners(&target(&asks, "example.com", &ours)), None);
     }
 }

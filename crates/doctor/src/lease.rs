@@ -7,7 +7,7 @@ use windlass_object::{ObjectKey, age::age};
 
 use crate::{
     check::DoctorCheck,
-    clocks::{SKEW, says},
+    clocks::{SKEW, seconds},
     finding::DoctorFinding,
 };
 
@@ -44,7 +44,7 @@ pub fn leader(lease: &LeaseFacts, now: Timestamp) -> DoctorFinding {
     if ahead > SKEW {
         let message = format!(
             "was renewed by {holder} {} in the future: set the clock of the node that it runs on",
-            says(ahead)
+            seconds(ahead)
         );
         return DoctorCheck::ClockSkew.warning(key, message);
     }
@@ -65,7 +65,7 @@ mod tests {
     use crate::finding::DoctorSeverity::{Error, Info, Warning};
 
     #[test]
-    fn a_leader_renews_and_is_neither_silent_nor_of_the_future() {
+    fn a_leader_renews_its_lease_in_time() {
         let now: Timestamp = "2026-11-27T03:00:00Z".parse().unwrap();
         for (holder, seconds_ago, lasts, expected) in [
             ("a", 2, 15, (Info, "NobodyLeads")),
@@ -78,7 +78,7 @@ mod tests {
         ] {
             let finding = leader(
                 &LeaseFacts {
-                    key: ObjectKey::of(&serde_json::json!({
+                    key: ObjectKey::from_object(&serde_json::json!({
                         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": "n", "name": "windlass"},
                     }))
                     .unwrap(),

@@ -11,8 +11,8 @@ use crate::{check::DoctorCheck, finding::DoctorFinding};
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What an object that calls Services trusts there; nothing is said of what is as it should be.
-pub fn trust(caller: &Value, now: Timestamp) -> Vec<DoctorFinding> {
-    let (Some(key), Some(kind)) = (ObjectKey::of(caller), TargetKind::of(caller)) else {
+pub fn caller_trust(caller: &Value, now: Timestamp) -> Vec<DoctorFinding> {
+    let (Some(key), Some(kind)) = (ObjectKey::from_object(caller), TargetKind::from_object(caller)) else {
         return Vec::new();
     };
     let holders = kind.holders(caller).into_iter();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_trusts_is_judged_by_when_the_last_ca_ends() {
+    fn trust_is_judged_by_the_expiry_of_the_last_ca() {
         let trust_bundle = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
         let good = json!(CaBundle::encode(&trust_bundle));
         let end = NOW + YEAR;
@@ -111,7 +111,7 @@ mod tests {
                 Some((Warning, "NothingTrusted")),
             ),
         ] {
-            let found = trust(&configuration(bundle, policy), now);
+            let found = caller_trust(&configuration(bundle, policy), now);
             let found: Vec<_> = found
                 .iter()
                 .map(|finding| (finding.severity, &*finding.reason))
@@ -121,15 +121,15 @@ mod tests {
     }
 
     #[test]
-    fn a_url_may_be_trusted_by_what_the_system_trusts() {
+    fn urls_and_insecure_api_services_need_no_ca_bundle() {
         let mut caller = configuration(&json!(null), "Fail");
         caller["webhooks"][0]["clientConfig"] = json!({"url": "https://example.com"});
-        assert!(trust(&caller, NOW).is_empty());
+        assert!(caller_trust(&caller, NOW).is_empty());
         let skipping = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.a"},
             "spec": {"service": {"namespace": "a", "name": "b"}, "insecureSkipTLSVerify": true},
         });
-        assert!(trust(&skipping, NOW).is_empty());
-        assert!(trust(&json!({"kind": "Secret"}), NOW).is_empty());
+        assert!(caller_trust(&skipping, NOW).is_empty());
+        assert!(caller_trust(&json!({"kind": "Secret"}), NOW).is_empty());
     }
 }

@@ -43,7 +43,7 @@ impl ResourceInterpreter {
     }
 
     /// Whether anybody answers an operation for an object.
-    pub fn is_answered(&self, operation: Operation, object: &Value) -> bool {
+    pub fn has_interpreter(&self, operation: Operation, object: &Value) -> bool {
         let mut sources = self.sources.iter();
         sources.any(|source| !source.interpreters(operation, object).is_empty())
     }
@@ -70,7 +70,7 @@ impl ResourceInterpreter {
         }
         while let Some(interpreter) = chain.pop() {
             let next = match &answer {
-                Some(Answer::Object(object)) => interpret(&*interpreter, question.about(object)).await?,
+                Some(Answer::Object(object)) => interpret(&*interpreter, question.with_object(object)).await?,
                 _ => interpret(&*interpreter, question).await?,
             };
             answer = match (answer, next) {
@@ -189,7 +189,7 @@ async fn interpret(
 ) -> Result<Option<Answer>, InterpretError> {
     match interpreter.interpret(question).await {
         Ok(answer) => Ok(Some(answer)),
-        Err(failure) if interpreter.gives_way(&failure) => Ok(None),
+        Err(failure) if interpreter.can_be_skipped(&failure) => Ok(None),
         Err(source) => Err(InterpretError {
             interpreter: interpreter.name(),
             operation: question.operation(),
@@ -225,7 +225,7 @@ fn other_answer(question: Question<'_>) -> InterpretError {
 }
 
 fn name(object: &Value) -> String {
-    ObjectKey::of(object).map_or_else(
+    ObjectKey::from_object(object).map_or_else(
         || "an object without kind or name".to_owned(),
         |key| key.to_string(),
     )
@@ -236,7 +236,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::interpreter::{InterpreterFailure, Interpreting};
+    use crate::interpreter::{InterpreterFailure, AnswerFuture};
 
     /// Says its name of an object, or fails.
     struct Says {
@@ -256,7 +256,7 @@ mod tests {
             self.mode
         }
 
-        fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+        fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {
             let answer = (self.answer)(self.name, question);
             Box::pin(async { answer.map_err(Into::into) })
         }
@@ -288,16 +288,16 @@ mod tests {
             self.0
         }
 
-        fn gives_way(&self, _: &InterpreterFailure) -> bool {
+        fn can_be_skipped(&self, _: &InterpreterFailure) -> bool {
             true
         }
 
-        fn interpret<'a>(&'a self, _: Question<'a>) -> Interpreting<'a> {
+        fn interpret<'a>(&'a self, _: Question<'a>) -> AnswerFuture<'a> {
             Box::pin(async { Err("broken".into()) })
         }
     }
 
-    fn of(sources: Vec<Vec<Arc<dyn Interpreter>>>) -> ResourceInterpreter {
+    fn interpreter_with(sources: Vec<Vec<Arc<dyn Interpreter>>>) -> ResourceInterpreter {
         let sources = sources.into_iter().map(|interpreters| {
             let source: Arc<dyn InterpreterSource> = Arc::new(Source(interpreters));
             source
@@ -349,7 +349,7 @@ mod tests {
             ),
             (vec![vec![says("a", Chain, sign)]], Some("a")),
         ] {
-            let kept = of(sources).retain(&object(), &json!({})).await.unwrap();
+            let kept = interpreter_with(sources).retain(&object(), &json!({})).await.unwrap();
             assert_eq!(kept["by"].as_str(), expected);
         }
     }
@@ -361,7 +361,7 @@ mod tests {
             vec![vec![says("a", Replace, fail)], vec![says("b", Replace, sign)]],
             vec![vec![says("b", Chain, sign)], vec![says("a", Replace, fail)]],
         ] {
-            let interpreter = of(sources);
+            let interpreter = interpreter_with(sources);
             let error = interpreter.retain(&object(), &json!({})).await.unwrap_err();
             assert_eq!(error.to_string(), "a failed at Retain of Pod n/p");
             assert_eq!(error.source.to_string(), "a is broken");
@@ -391,7 +391,7 @@ mod tests {
                     Some("ca"),
                 ),
             ] {
-                let kept = of(sources).retain(&object(), &json!({})).await.unwrap();
+                let kept = interpreter_with(sources).retain(&object(), &json!({})).await.unwrap();
                 assert_eq!(kept["by"].as_str(), expected, "{mode:?}");
             }
         }
@@ -417,7 +417,7 @@ mod tests {
             (vec![vec![says("a", Replace, fail)]], ObjectHealth::Unknown),
             (vec![vec![says("a", Replace, sign)]], ObjectHealth::Unknown),
         ] {
-            let (health, error) = of(sources).health(&object()).await;
+            let (health, error) = interpreter_with(sources).health(&object()).await;
             assert_eq!(health, expected);
             assert_eq!(error.is_some(), expected == ObjectHealth::Unknown);
         }
@@ -435,7 +435,7 @@ mod tests {
             };
             Ok(Answer::Dependency(vec![on("both"), on(name)]))
         };
-        let interpreter = of(vec![vec![says("a", Chain, depends), says("b", Replace, depends)]]);
+        let interpreter = interpreter_with(vec![vec![says("a", Chain, depends), says("b", Replace, depends)]]);
         let dependencies = interpreter.dependencies(&object()).await.unwrap();
         let names: Vec<_> = dependencies
             .into_iter()

@@ -1,18 +1,18 @@
-//! Times as people read them.
+//! Times in a readable form.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How long ago something was, in the two largest units that matter, as `kubectl` prints it.
+/// Returns how long ago `moment` was, in its two largest units, as `kubectl` prints it.
 pub fn age(moment: Timestamp, now: Timestamp) -> String {
     short(now.duration_since(moment))
 }
 
-/// When something will be, and in how long that is.
+/// Returns `moment` and the time left until then.
 pub fn until(moment: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", moment.strftime("%Y-%m-%d %H:%MZ"), left(moment, now))
 }
 
-/// In how long something will be.
+/// Returns the time left until `moment`.
 pub fn left(moment: Timestamp, now: Timestamp) -> String {
     let left = moment.duration_since(now);
     if left.is_negative() {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_says_so() {
+    fn a_time_in_the_past_is_printed_as_such() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let ended = "2026-11-20T11:00:00Z".parse().unwrap();
         assert_eq!(until(ended, now), "2026-11-20 11:00Z (25h ago)");

@@ -1,5 +1,5 @@
-//! Other programs that write a `caBundle` where an annotation asks them to. Two injectors of one target would overwrite each other
-//! without end.
+//! Other CA injectors: programs that write a `caBundle` when an annotation requests it. Two injectors of one
+//! target would overwrite each other forever.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::object;
 
-/// A program that writes CA bundles.
+/// A CA injector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaInjector {
     /// cert-manager's cainjector.
@@ -19,10 +19,10 @@ pub enum CaInjector {
     ClusterApi,
 }
 
-/// Some of them.
+/// A set of CA injectors.
 pub type CaInjectors = BTreeSet<CaInjector>;
 
-/// A name is that of no program that writes CA bundles.
+/// The name of a CA injector is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} must be cert-manager, service-ca or cluster-api")]
 pub struct UnknownCaInjector(String);
@@ -30,43 +30,44 @@ pub struct UnknownCaInjector(String);
 /// The group and version of cert-manager's Certificates.
 pub const CERT_MANAGER_VERSION: &str = "cert-manager.io/v1";
 
-/// Annotation of cert-manager on the Secret of a Certificate: its name.
+/// Annotation of cert-manager on the Secret of a Certificate: the Certificate's name.
 pub const CERT_MANAGER_CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
 
-/// Annotation of cert-manager on a Secret: `true` lets targets name it.
+/// Annotation of cert-manager on a Secret: `true` allows targets to reference it.
 pub const CERT_MANAGER_CONSENT: &str = "cert-manager.io/allow-direct-injection";
 
-/// Annotation of cert-manager: the Certificate, as `<namespace>/<name>`, in whose Secret the CA is.
+/// Annotation of cert-manager: the Certificate, as `<namespace>/<name>`, whose Secret holds the CA.
 pub const CERT_MANAGER_CERTIFICATE: &str = "cert-manager.io/inject-ca-from";
 
-/// Annotation of cert-manager: the Secret, as `<namespace>/<name>`, in which the CA is.
+/// Annotation of cert-manager: the Secret, as `<namespace>/<name>`, that holds the CA.
 pub const CERT_MANAGER_SECRET: &str = "cert-manager.io/inject-ca-from-secret";
 
-/// Annotation of cert-manager: `true` asks for the API server's CA.
+/// Annotation of cert-manager: `true` requests the CA of the API server.
 pub const CERT_MANAGER_API_SERVER: &str = "cert-manager.io/inject-apiserver-ca";
 
-/// Annotations of OpenShift, now and before: `true` asks for the CA of the Service that is called.
+/// Annotations of OpenShift, current and deprecated: `true` requests the CA of the called Service.
 pub const SERVICE_CA: [&str; 2] = [
     "service.beta.openshift.io/inject-cabundle",
     "service.alpha.openshift.io/inject-cabundle",
 ];
 
-/// Annotations of OpenShift on a Service, now and before: the Secret that is to get a serving certificate.
+/// Annotations of OpenShift on a Service, current and deprecated: the Secret to write a serving certificate
+/// to.
 pub const SERVICE_CA_SERVING_CERT: [&str; 2] = [
     "service.beta.openshift.io/serving-cert-secret-name",
     "service.alpha.openshift.io/serving-cert-secret-name",
 ];
 
-/// Annotation of Cluster API: the Secret, as `<namespace>/<name>`, in which the CA is.
+/// Annotation of Cluster API: the Secret, as `<namespace>/<name>`, that holds the CA.
 pub const CLUSTER_API_SECRET: &str = "runtime.cluster.x-k8s.io/inject-ca-from-secret";
 
 // === impl CaInjector ===
 
 impl CaInjector {
-    /// Each of them.
+    /// All injectors.
     pub const ALL: [Self; 3] = [Self::CertManager, Self::ServiceCa, Self::ClusterApi];
 
-    /// As it is given to flags.
+    /// Returns the name that command-line flags use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CertManager => "cert-manager",
@@ -75,7 +76,7 @@ impl CaInjector {
         }
     }
 
-    /// The annotations by which targets ask it.
+    /// Returns the annotations by which targets request injection.
     pub const fn annotations(self) -> &'static [&'static str] {
         match self {
             Self::CertManager => &[
@@ -88,7 +89,7 @@ impl CaInjector {
         }
     }
 
-    /// The groups whose kinds it injects into.
+    /// Returns the API groups whose kinds it injects into.
     pub const fn groups(self) -> &'static [&'static str] {
         match self {
             Self::CertManager => &[
@@ -106,8 +107,8 @@ impl CaInjector {
         }
     }
 
-    /// The namespaces and the name of the Lease by which it elects its leader, as its manifests have it. In other namespaces anybody
-    /// may hold one of that name.
+    /// Returns the namespaces and the name of its leader election Lease, as in its manifests. In other
+    /// namespaces any user may hold a Lease of that name.
     pub const fn leases(self) -> (&'static [&'static str], &'static str) {
         match self {
             Self::CertManager => (
@@ -119,7 +120,7 @@ impl CaInjector {
         }
     }
 
-    /// The field managers as which it writes, now and in earlier releases: what its user agent begins with.
+    /// Returns its field managers, of this and earlier releases: the prefixes of its user agent.
     pub const fn field_managers(self) -> &'static [&'static str] {
         match self {
             Self::CertManager => &["cert-manager-cainjector", "cainjector"],
@@ -128,8 +129,9 @@ impl CaInjector {
         }
     }
 
-    /// The annotation by which `target` asks it, if it does, and is of a kind that it injects into.
-    pub fn asked_by(self, target: &Value) -> Option<&'static str> {
+    /// Returns the annotation by which `target` requests this injector, if `target` is of a kind that it
+    /// injects into.
+    pub fn annotation_on(self, target: &Value) -> Option<&'static str> {
         let says = |name| object::annotation(target, name).filter(|value| !value.is_empty());
         let mut annotations = self.annotations().iter();
         let annotation = annotations.find(|name| says(name).is_some_and(|value| value != "false"))?;
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_read_as_it_is_printed() {
+    fn every_name_is_parsed_back() {
         for injector in CaInjector::ALL {
             assert_eq!(injector.to_string().parse(), Ok(injector));
         }

@@ -5,22 +5,22 @@ use serde_json::{Map, Value, json};
 
 use crate::object;
 
-/// Where objects of a kind are.
+/// The scope of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceScope {
-    /// Each in a namespace.
+    /// Objects have a namespace.
     Namespaced,
-    /// In the cluster as a whole.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
-/// A column of `kubectl get`.
+/// Returns a printer column of `kubectl get`.
 pub fn column(name: &str, path: &str) -> Value {
     json!({"name": name, "type": "string", "jsonPath": path})
 }
 
-/// A CustomResourceDefinition of objects that have these fields beside their metadata: the first is required, and a `status` is a
-/// subresource.
+/// Returns a CustomResourceDefinition whose objects have these fields besides their metadata. The first field
+/// is required, and a `status` is a subresource.
 pub fn crd(
     api_version: &str,
     scope: ResourceScope,
@@ -74,7 +74,7 @@ pub fn crd(
     })
 }
 
-/// The schema of a field that holds a LabelSelector (`meta/v1`), for `schema_with` of schemars.
+/// Returns the schema of a field that holds a LabelSelector (`meta/v1`), for `schema_with` of schemars.
 pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -110,7 +110,7 @@ pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The structural schema of a type.
+/// Returns the structural schema of a type.
 pub fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
@@ -121,8 +121,8 @@ pub fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes out and turns what a structural schema may not have: titles, defaults, which would be written into every object, and choices of
-/// constants. The line ends of doc comments go, too.
+/// Removes or rewrites what a structural schema may not contain: titles, choices of constants, and defaults,
+/// which the API server would write into every object. Also removes the line breaks of doc comments.
 fn make_structural(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;
@@ -148,7 +148,8 @@ fn make_structural(schema: &mut Value) {
         .for_each(make_structural);
 }
 
-/// Puts choices into the schema that has them: constants as an enumeration, else the one that is not null.
+/// Merges `oneOf` alternatives into the schema: constants as an `enum`, otherwise the alternative that is not
+/// null.
 fn merge(fields: &mut Map<String, Value>, choices: Vec<Value>) {
     let mut constants = Vec::new();
     for mut choice in choices {

@@ -1,4 +1,4 @@
-//! Durations in Go's syntax, as everywhere in Kubernetes: `2160h`, `1h30m`, `90s`.
+//! Durations in Go's syntax, as Kubernetes uses them: `2160h`, `1h30m`, `90s`.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -7,18 +7,18 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
-/// A duration that is written in Go's syntax. Days are not part of it, nor are negative values.
+/// A non-negative duration in Go's syntax, which has no days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(pub SignedDuration);
 
-/// Why a text is no duration.
+/// A text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not a duration: use for example 2160h, 90m or 45s")]
 pub struct ParseGoDurationError {
     text: String,
 }
 
-/// The units, longest spelling first where one begins another, in nanoseconds.
+/// The units in nanoseconds; a unit comes before its prefixes.
 const UNITS: [(&str, i128); 7] = [
     ("ns", 1),
     ("us", 1_000),
@@ -32,7 +32,7 @@ const UNITS: [(&str, i128); 7] = [
 // === impl GoDuration ===
 
 impl GoDuration {
-    /// So many hours.
+    /// Returns a duration of `hours`.
     pub const fn from_hours(hours: i64) -> Self {
         Self(SignedDuration::from_hours(hours))
     }
@@ -121,7 +121,7 @@ fn parse(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::new(seconds, nanoseconds))
 }
 
-/// `number`, which may have a fraction, times `size`.
+/// Multiplies `number`, which may have a fraction, by `size`.
 fn scaled(number: &str, size: i128) -> Option<i128> {
     let (whole, fraction) = match number.split_once('.') {
         Some((_, "")) => return None,
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_go_reads() {
+    fn valid_go_durations_are_parsed() {
         for (text, expected) in [
             ("2160h", SignedDuration::from_hours(2160)),
             ("1h30m", SignedDuration::from_mins(90)),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_go_refuses_and_what_makes_no_lifetime() {
+    fn invalid_and_negative_durations_are_rejected() {
         for text in [
             "",
             "5",
@@ -180,13 +180,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prints_what_it_reads(nanoseconds in 0..i64::MAX) {
+        fn printed_durations_are_parsed_back(nanoseconds in 0..i64::MAX) {
             let duration = GoDuration(SignedDuration::from_nanos(nanoseconds));
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }
 
         #[test]
-        fn never_panics(text in ".{0,40}") {
+        fn parsing_never_panics(text in ".{0,40}") {
             let _ = text.parse::<GoDuration>();
         }
     }

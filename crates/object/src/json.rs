@@ -1,8 +1,8 @@
-//! Changing JSON in place, whatever its shape: what is in the way of a field is replaced.
+//! In-place changes of JSON of any shape: a value of the wrong type is replaced.
 
 use serde_json::{Map, Value};
 
-/// The fields of the object at `path`, which is created where it is not there.
+/// Returns the fields of the object at `path`, which is created if it does not exist.
 pub fn fields<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -17,7 +17,7 @@ pub fn fields<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Va
     }
 }
 
-/// The items of the list `name`, which is created where it is not there.
+/// Returns the items of the list `name`, which is created if it does not exist.
 pub fn list<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     let value = fields.entry(name).or_insert(Value::Null);
     if !value.is_array() {
@@ -29,7 +29,7 @@ pub fn list<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<V
     items
 }
 
-/// Takes out every field that is null: Kubernetes reads it as absent.
+/// Removes every null field: Kubernetes treats it as absent.
 pub fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -41,7 +41,7 @@ pub fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Takes out what belongs to the cluster: the status, and the empty creation time that code generators write.
+/// Removes fields that the cluster sets: the status, and the empty creation time that code generators write.
 pub fn drop_live_fields(object: &mut Value) {
     let fields = fields(object, &[]);
     fields.shift_remove("status");
@@ -50,7 +50,7 @@ pub fn drop_live_fields(object: &mut Value) {
     }
 }
 
-/// Moves an object into a namespace, or, for a kind that has none, out of what is written.
+/// Sets the namespace of an object, or removes it for a cluster-scoped kind.
 pub fn set_namespace(object: &mut Value, namespace: Option<&str>) {
     let metadata = fields(object, &["metadata"]);
     match namespace {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_made_where_there_is_something_else() {
+    fn values_of_the_wrong_type_are_replaced() {
         let mut value = json!({"a": "text", "l": 3});
         fields(&mut value, &["a", "b"]).insert("c".into(), json!(1));
         list(fields(&mut value, &[]), "l").push(json!(2));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_cluster_goes() {
+    fn fields_set_by_the_cluster_are_removed() {
         let mut object =
             json!({"metadata": {"creationTimestamp": null, "name": "a"}, "status": {}, "spec": null});
         drop_live_fields(&mut object);

@@ -5,30 +5,30 @@ use thiserror::Error;
 
 use crate::{object, rfc1123};
 
-/// Why nobody can select by a selector.
+/// Why a selector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}: {problem}")]
 pub struct LabelSelectorError {
-    /// The field below the selector, with a dot before it; empty for the selector itself.
+    /// The field below the selector, with a leading dot; empty for the selector itself.
     path: String,
     problem: &'static str,
 }
 
-/// Why a text is no selector.
+/// Why a text is not a selector.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{requirement:?}: {problem}")]
 pub struct ParseSelectorError {
-    /// What between two commas it is about.
+    /// The requirement that is invalid.
     requirement: String,
     problem: &'static str,
 }
 
-/// The selector that is written as kubectl takes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` and
-/// `key notin (a,b)`, with commas between.
+/// Parses a selector in kubectl's syntax, comma-separated: `key`, `!key`, `key=value`, `key!=value`, `key in
+/// (a,b)` and `key notin (a,b)`.
 ///
 /// # Errors
 ///
-/// When there is nothing, or something else, or a name or a value that no label can have.
+/// When the text is empty or has another form, or when a key or value is not valid for a label.
 pub fn parse(text: &str) -> Result<Value, ParseSelectorError> {
     let mut labels = Map::new();
     let mut expressions = Vec::new();
@@ -40,15 +40,15 @@ pub fn parse(text: &str) -> Result<Value, ParseSelectorError> {
         };
         let (key, operator, values) = read(requirement).map_err(error)?;
         if !is_label_key(key) {
-            return Err(error("must begin with the name of a label, or ! and one"));
+            return Err(error("must begin with a label key, or with ! and a label key"));
         }
         if !values.iter().all(|value| is_label_value(value)) {
             return Err(error(
-                "values must be those of a label: at most 63 letters, digits, and inner dots, hyphens and underscores",
+                "values must be label values: at most 63 letters, digits, and inner dots, hyphens and underscores",
             ));
         }
         match values.as_slice() {
-            // One key has one value in a map; of two, both have to hold.
+            // A map has one value per key; of two requirements for a key, both must match.
             [value] if operator == "In" && !labels.contains_key(key) => {
                 labels.insert(key.to_owned(), (*value).into());
             }
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Value, ParseSelectorError> {
     Ok(selector.into())
 }
 
-/// What is between commas that are in no parentheses.
+/// Splits at the commas outside parentheses.
 fn requirements(text: &str) -> impl Iterator<Item = &str> {
     let mut is_within = false;
     text.split(move |character| {
@@ -79,7 +79,7 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The key, the operator as the API has it, and the values of a requirement.
+/// Returns the key, the operator in API notation, and the values of a requirement.
 fn read(requirement: &str) -> Result<(&str, &'static str, Vec<&str>), &'static str> {
     if let Some(key) = requirement.strip_prefix('!') {
         return Ok((key.trim(), "DoesNotExist", Vec::new()));
@@ -104,7 +104,7 @@ fn read(requirement: &str) -> Result<(&str, &'static str, Vec<&str>), &'static s
     Ok((requirement, "Exists", Vec::new()))
 }
 
-/// A name with a domain before it, if there is a slash (`IsQualifiedName`).
+/// Reports whether `key` is a label name with an optional DNS prefix (`IsQualifiedName`).
 pub fn is_label_key(key: &str) -> bool {
     match key.split_once('/') {
         Some((domain, name)) => rfc1123::is_subdomain(domain) && is_label_name(name),
@@ -112,7 +112,7 @@ pub fn is_label_key(key: &str) -> bool {
     }
 }
 
-/// Letters, digits, and inner dots, hyphens and underscores.
+/// Reports whether `name` consists of letters, digits, and inner dots, hyphens and underscores.
 pub fn is_label_name(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let ends = [name.bytes().next(), name.bytes().last()];
@@ -123,16 +123,16 @@ pub fn is_label_name(name: &str) -> bool {
         && name.bytes().all(is_inner)
 }
 
-/// What a label may have as its value: nothing, or what its name may be.
+/// Reports whether `value` is empty or has the syntax of a label name.
 fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_label_name(value)
 }
 
-/// What is wrong with a selector that the API server would not take.
+/// Validates a selector as the API server does.
 ///
 /// # Errors
 ///
-/// When an operator is not known, or has values where it takes none, or none where it takes some.
+/// When an operator is unknown, or its values are missing or not allowed.
 pub fn check(selector: &Value) -> Result<(), LabelSelectorError> {
     let error = |path: &str, problem| LabelSelectorError {
         path: path.to_owned(),
@@ -166,8 +166,8 @@ pub fn check(selector: &Value) -> Result<(), LabelSelectorError> {
     Ok(())
 }
 
-/// Whether a selector matches an object with these labels. An empty one matches everything, and an operator that the API server
-/// does not know nothing.
+/// Reports whether a selector matches an object with these labels. An empty selector matches everything; an
+/// operator that the API server does not know matches nothing.
 pub fn matches(selector: &Value, labels: &Value) -> bool {
     let label = |name: &str| labels.get(name);
     let matches_labels = selector
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_requirement_has_to_hold() {
+    fn every_requirement_must_match() {
         let labels = json!({"app": "a", "tier": "b"});
         let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
         for (selector, expected) in [
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubectl_takes_becomes_a_selector() {
+    fn kubectl_syntax_is_parsed() {
         let expressions = |list: Value| json!({"matchExpressions": list});
         for (text, expected) in [
             ("a", expressions(json!([{"key": "a", "operator": "Exists"}]))),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_told_with_its_place() {
+    fn an_invalid_selector_is_reported_with_its_position() {
         for (text, requirement) in [
             ("", ""),
             ("a,", ""),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_is_as_the_api_server_takes_it() {
+    fn invalid_selectors_are_rejected_as_by_the_api_server() {
         let expression = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
         for good in [
             json!({}),

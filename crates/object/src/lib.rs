@@ -1,8 +1,8 @@
-//! Kubernetes objects as JSON, and what everything shares that reads or writes them: keys, accessors, patches, names,
-//! paths, problems, durations.
+//! Kubernetes objects as JSON, and shared helpers for reading and writing them: keys, accessors, patches,
+//! names, paths, problems, durations.
 //!
-//! Objects of others stay [`serde_json::Value`] from the file or the API server to the API server, so that nothing is
-//! lost that Windlass does not know.
+//! Objects that Windlass does not define stay [`serde_json::Value`] from reading to writing, so that unknown
+//! fields are preserved.
 //!
 //! ```
 //! use serde_json::json;
@@ -13,9 +13,9 @@
 //!     "metadata": {"name": "hook", "namespace": "system", "resourceVersion": "7"},
 //!     "spec": {"type": "ClusterIP"},
 //! });
-//! assert_eq!(ObjectKey::of(&live).unwrap().to_string(), "Service system/hook");
+//! assert_eq!(ObjectKey::from_object(&live).unwrap().to_string(), "Service system/hook");
 //!
-//! // Written only if nobody else has written it since.
+//! // Fails if the object has been written since.
 //! let unchanged = ("/metadata/resourceVersion", &live["metadata"]["resourceVersion"]);
 //! assert_eq!(
 //!     json!(patch::guarded(&[unchanged], "/spec/type", &json!("NodePort"))),

@@ -1,7 +1,7 @@
-//! Kubernetes objects as JSON: how to name one and how to read the fields that every kind has.
+//! Kubernetes objects as JSON: keys of objects and accessors for the fields that every kind has.
 //!
-//! Objects of others stay [`serde_json::Value`] from the file or the API server to the API server, so that
-//! nothing is lost that Windlass does not know.
+//! Objects that Windlass does not define stay [`serde_json::Value`] from reading to writing, so that unknown
+//! fields are preserved.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use zeroize::Zeroize;
 
-/// Names one object in a cluster.
+/// The identity of an object in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// Where it is.
+    /// The cluster.
     pub cluster: InCluster,
     /// `group/version`, or only the version for the core group.
     pub api_version: String,
@@ -24,24 +24,24 @@ pub struct ObjectKey {
     pub name: String,
 }
 
-/// Which of the clusters that Windlass works on.
+/// One of the two clusters that Windlass works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InCluster {
-    /// The one that Windlass belongs to: Secrets, Services and everything that is installed are there.
+    /// The cluster that Windlass runs in, with Secrets, Services and all installed objects.
     #[default]
-    Own,
-    /// Another that a kubeconfig leads to, such as the API server of a control plane that runs in the own cluster. Only targets
-    /// are looked at there.
+    Local,
+    /// The second cluster, which a kubeconfig connects to, such as the API server of a control plane that
+    /// runs in the local cluster. Windlass only manages targets there.
     Remote,
 }
 
 // === impl ObjectKey ===
 
 impl ObjectKey {
-    /// Reads the key of `object` of the own cluster; `None` when it lacks an apiVersion, a kind or a name.
-    pub fn of(object: &Value) -> Option<Self> {
+    /// Returns the key of `object` in the local cluster; `None` if it lacks an apiVersion, a kind or a name.
+    pub fn from_object(object: &Value) -> Option<Self> {
         Some(Self {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: text(object, "/apiVersion")?.to_owned(),
             kind: text(object, "/kind")?.to_owned(),
             namespace: text(object, "/metadata/namespace").map(str::to_owned),
@@ -49,19 +49,19 @@ impl ObjectKey {
         })
     }
 
-    /// The same in that cluster.
+    /// Returns the same key in another cluster.
     #[must_use]
     pub fn in_cluster(self, cluster: InCluster) -> Self {
         Self { cluster, ..self }
     }
 
-    /// The API group; empty for the core group.
+    /// Returns the API group; empty for the core group.
     pub fn group(&self) -> &str {
         group_and_version(&self.api_version).0
     }
 
-    /// Whether both name the same object: a kind may be served in several versions of its group, and each of them shows
-    /// all its objects.
+    /// Reports whether both keys name the same object. A kind may be served in several versions of its group,
+    /// each of which returns all its objects.
     pub fn is_same_object(&self, other: &Self) -> bool {
         (
             self.cluster,
@@ -89,27 +89,28 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// What follows the name of an object or a kind: nothing for those of the own cluster.
+/// Printed after the name of an object or a kind; empty for the local cluster.
 impl fmt::Display for InCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Own => Ok(()),
+            Self::Local => Ok(()),
             Self::Remote => f.write_str(" in the remote cluster"),
         }
     }
 }
 
-/// The two parts of an apiVersion; the core group is empty.
+/// Splits an apiVersion into group and version; the core group is empty.
 pub fn group_and_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// The version of an object within its group.
+/// Returns the version of an object within its group.
 pub fn version(object: &Value) -> &str {
     group_and_version(text(object, "/apiVersion").unwrap_or_default()).1
 }
 
-/// The value at a JSON pointer (RFC 6901), as [`Value::pointer`] finds it, which makes two strings for each part of the pointer.
+/// Returns the value at a JSON pointer (RFC 6901), like [`Value::pointer`], which allocates two strings for
+/// each part of the pointer.
 pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.contains('~') {
         return object.pointer(pointer);
@@ -119,37 +120,37 @@ pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     };
     tokens.split('/').try_fold(object, |value, token| match value {
         Value::Object(fields) => fields.get(token),
-        // Which numbers are those of items is left to serde_json.
+        // serde_json decides which numbers are valid indices.
         Value::Array(_) => value.pointer(&format!("/{token}")),
         _ => None,
     })
 }
 
-/// The string at a JSON pointer, for example `/metadata/name`.
+/// Returns the string at a JSON pointer, for example `/metadata/name`.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     at(object, pointer).and_then(Value::as_str)
 }
 
-/// The items at a JSON pointer; empty when there is no list.
+/// Returns the items at a JSON pointer; empty if there is no list.
 pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     at(object, pointer)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-/// Whether an object is being deleted: it is still there, and no other can take its name yet.
+/// Reports whether an object is being deleted: it still exists, and its name is still taken.
 pub fn is_terminating(object: &Value) -> bool {
     text(object, "/metadata/deletionTimestamp").is_some()
 }
 
-/// The condition of that type in the status of an object.
+/// Returns the status condition of a type.
 pub fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a Value> {
     items(object, "/status/conditions")
         .iter()
         .find(|condition| text(condition, "/type") == Some(condition_type))
 }
 
-/// Who has to let an object go before it is gone.
+/// Returns the finalizers, which block the deletion of an object.
 pub fn finalizers(object: &Value) -> Vec<&str> {
     items(object, "/metadata/finalizers")
         .iter()
@@ -157,13 +158,13 @@ pub fn finalizers(object: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// What a key of a Secret holds; `None` where it is not there, or no base64.
+/// Returns the decoded value of a key of a Secret; `None` if it is missing or invalid base64.
 pub fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
     let encoded = secret.get("data")?.get(key)?.as_str()?;
     STANDARD.decode(encoded).ok()
 }
 
-/// Overwrites what a Secret holds, before its memory goes to somebody else.
+/// Overwrites the data of a Secret before its memory is reused.
 pub fn wipe_data(secret: &mut Value) {
     let Some(Value::Object(data)) = secret.get_mut("data") else {
         return;
@@ -175,12 +176,12 @@ pub fn wipe_data(secret: &mut Value) {
     }
 }
 
-/// The value of an annotation.
+/// Returns the value of an annotation.
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     at(object, "/metadata/annotations")?.get(name)?.as_str()
 }
 
-/// The value of a label.
+/// Returns the value of a label.
 pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     at(object, "/metadata/labels")?.get(name)?.as_str()
 }
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_leads_to_what_serde_json_finds() {
+    fn pointers_resolve_as_in_serde_json() {
         let object =
             json!({"a": {"b/c": 1, "d~e": 2, "": {"": 3}, "0": 4}, "items": [5, {"name": 6}], "text": "t"});
         for pointer in [
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_secret_is_left_when_it_was_wiped() {
+    fn a_wiped_secret_holds_no_data() {
         let mut secret =
             serde_json::json!({"metadata": {"name": "a"}, "data": {"tls.key": "aGlkZGVu", "odd": null}});
         wipe_data(&mut secret);
@@ -234,18 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn a_key_says_that_its_object_is_in_the_remote_cluster() {
+    fn keys_of_the_remote_cluster_name_the_cluster() {
         let hooks = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "a"}});
-        let key = ObjectKey::of(&hooks).unwrap();
+        let key = ObjectKey::from_object(&hooks).unwrap();
         assert_eq!(key.to_string(), "ConfigMap n/a");
         let remote = key.in_cluster(InCluster::Remote);
         assert_eq!(remote.to_string(), "ConfigMap n/a in the remote cluster");
     }
 
     #[test]
-    fn an_object_is_the_same_in_every_version_of_its_group() {
+    fn keys_in_different_versions_name_the_same_object() {
         let key = |api_version: &str, kind: &str, namespace: Option<&str>| ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
             namespace: namespace.map(str::to_owned),

@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::object;
 
-/// The patch that takes `manager`'s entry of plain updates away; `None` when there is none. Status is not touched.
+/// Returns the patch that removes `manager`'s entry of plain updates; `None` if there is none. Entries of
+/// subresources stay.
 ///
-/// It must be a write of its own: with one that also changes a field the API server adds the entry again.
+/// It must be a separate write: the API server adds the entry again if the same patch changes a field.
 pub fn release(object: &Value, manager: &str) -> Option<Patch> {
     let entries = object::items(object, "/metadata/managedFields");
     let index = entries
@@ -21,15 +22,15 @@ pub fn release(object: &Value, manager: &str) -> Option<Patch> {
     ]))
 }
 
-/// A patch that puts `value` at `path` if each of `guards` (a path and its value) still holds.
+/// Returns a patch that sets `value` at `path` if each of `guards` (a path and its value) still matches.
 pub fn guarded(guards: &[(&str, &Value)], path: &str, value: &Value) -> Patch {
     let mut operations: Vec<_> = guards.iter().map(|(path, value)| test(path, value)).collect();
     operations.push(put(path, value.clone()));
     Patch(operations)
 }
 
-/// A patch that changes labels and annotations, guarded by the resourceVersion of `live`; null takes one away. Others are not
-/// touched: `live` may come from an index that leaves some out.
+/// Returns a patch that changes labels and annotations, guarded by the resourceVersion of `live`; null
+/// removes an entry. Other entries are not touched: `live` may come from an index that omits some.
 pub fn relabelled(live: &Value, labels: &Value, annotations: &Value) -> Patch {
     let mut operations = vec![test(
         "/metadata/resourceVersion",
@@ -44,7 +45,8 @@ pub fn relabelled(live: &Value, labels: &Value, annotations: &Value) -> Patch {
     Patch(operations)
 }
 
-/// What changes the entries of the map at `path` of `live` to those of `change`, and no others; null takes one away.
+/// Returns the operations that set the entries of `change` in the map at `path` of `live`, and touch no
+/// others; null removes an entry.
 pub fn changed_entries(live: &Value, path: &str, change: &Value) -> Vec<PatchOperation> {
     let Some(change) = change.as_object() else {
         return Vec::new();
@@ -71,21 +73,21 @@ pub fn changed_entries(live: &Value, path: &str, change: &Value) -> Vec<PatchOpe
     removed.chain(added).collect()
 }
 
-/// Whether `manager` has applied the object.
+/// Reports whether `manager` has applied the object.
 pub fn applied_by(object: &Value, manager: &str) -> bool {
     object::items(object, "/metadata/managedFields")
         .iter()
         .any(|entry| is_entry(entry, manager, "Apply"))
 }
 
-/// Whether `manager` has applied the object, or created or changed it otherwise.
+/// Reports whether `manager` has applied, created or updated the object.
 pub fn written_by(object: &Value, manager: &str) -> bool {
     object::items(object, "/metadata/managedFields")
         .iter()
         .any(|entry| is_entry(entry, manager, "Apply") || is_entry(entry, manager, "Update"))
 }
 
-/// Only go on if the value at `path` is this one.
+/// Returns an operation that fails the patch unless `path` has this value.
 pub fn test(path: &str, value: &Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
         path: pointer(path),
@@ -93,7 +95,7 @@ pub fn test(path: &str, value: &Value) -> PatchOperation {
     })
 }
 
-/// Put `value` at `path`, in the place of what is there.
+/// Returns an operation that sets or replaces the value at `path`.
 pub fn put(path: &str, value: Value) -> PatchOperation {
     // `add` also replaces.
     PatchOperation::Add(AddOperation {
@@ -102,7 +104,7 @@ pub fn put(path: &str, value: Value) -> PatchOperation {
     })
 }
 
-/// Take the value at `path` away.
+/// Returns an operation that removes the value at `path`.
 pub fn remove(path: &str) -> PatchOperation {
     PatchOperation::Remove(RemoveOperation { path: pointer(path) })
 }
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_entry_of_plain_updates_goes() {
+    fn only_the_entry_of_plain_updates_is_removed() {
         let object = json!({"metadata": {"managedFields": [
             {"manager": "m", "operation": "Apply"},
             {"manager": "m", "operation": "Update", "subresource": "status"},
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_annotations_of_others_stay() {
+    fn other_labels_and_annotations_stay() {
         let live = json!({"metadata": {"resourceVersion": "1", "labels": {"ours": "1", "theirs": "1"}}});
         let patch = relabelled(&live, &json!({"ours": null}), &json!({"released": "yes"}));
         let mut patched = live.clone();
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_that_was_not_seen_stays() {
+    fn annotations_missing_from_the_index_stay() {
         let seen = json!({"metadata": {"resourceVersion": "1", "annotations": {"a/seen": "1"}}});
         let change = json!({"a/b": "2", "a/none": null, "a/seen": null});
         let patch = relabelled(&seen, &json!({"gone": null}), &change);

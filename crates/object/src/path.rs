@@ -1,27 +1,28 @@
-//! JSON paths, as problems print them.
+//! JSON paths in the form that problems print.
 
 use std::fmt;
 
-/// The path of a field below an object, for example `.spec.webhookdefinitions[0].rules`; empty for the object.
+/// The path of a field below an object, for example `.spec.webhookdefinitions[0].rules`; empty for the
+/// object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JsonPath(String);
 
 // === impl JsonPath ===
 
 impl JsonPath {
-    /// The object itself.
+    /// Returns the path of the object itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A path of plain field names, separated by dots.
-    pub fn of(fields: &str) -> Self {
+    /// Returns a path of plain field names, separated by dots.
+    pub fn from_fields(fields: &str) -> Self {
         fields
             .split('.')
             .fold(Self::root(), |path, field| path.field(field))
     }
 
-    /// The field `name` of what this path names.
+    /// Returns the path of the field `name` below this path.
     pub fn field(&self, name: &str) -> Self {
         let plain = !name.is_empty()
             && name
@@ -34,12 +35,12 @@ impl JsonPath {
         Self(format!("{}['{quoted}']", self.0))
     }
 
-    /// What `path` names below what this path names.
+    /// Appends `path` to this path.
     pub fn join(&self, path: &Self) -> Self {
         Self(format!("{}{}", self.0, path.0))
     }
 
-    /// The item at `index`, counted from 0.
+    /// Returns the path of the item at `index`, counted from 0.
     pub fn item(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))
     }
@@ -51,7 +52,7 @@ impl fmt::Display for JsonPath {
     }
 }
 
-/// Whether `part` is what `path` names or below it, both as they are printed.
+/// Reports whether the printed path `part` is equal to or below the printed path `path`.
 pub fn is_within(part: &str, path: &str) -> bool {
     part.strip_prefix(path)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_path_quotes_names_that_are_not_plain() {
-        let path = JsonPath::of("metadata.annotations")
+        let path = JsonPath::from_fields("metadata.annotations")
             .field("olm.properties")
             .item(2);
         assert_eq!(path.to_string(), ".metadata.annotations['olm.properties'][2]");

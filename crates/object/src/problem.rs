@@ -1,4 +1,4 @@
-//! What is wrong with a file of a bundle, and where.
+//! Problems of bundle files.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use serde::Serialize;
 
 use crate::text::OneLine;
 
-/// A rule that a file can break.
+/// A rule for bundle files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The name, in kebab case; stable across releases.
     pub name: &'static str,
-    /// What the rule asks for, in one line.
+    /// What the rule requires, in one line.
     pub explanation: &'static str,
 }
 
-/// One problem of a bundle. Prints as `FILE: JSONPATH: message`, always on one line.
+/// A problem of a bundle. Prints as `FILE: JSONPATH: message`, always on one line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// The file, relative to the bundle; `.` for the bundle as a whole.
     pub file: String,
-    /// JSON path in the file; `$` for the whole of it. In a file of several documents `$[1]` is the second.
+    /// JSON path in the file; `$` for the whole file. In a file of several documents `$[1]` is the second.
     pub path: String,
     /// The rule's name, stable across releases.
     pub rule: &'static str,
@@ -31,14 +31,14 @@ pub struct Problem {
 // === impl Problem ===
 
 impl Problem {
-    /// Sorts problems by file and path, the tenth item of a list after the second, and leaves out repetitions.
+    /// Sorts problems by file and path, indices by number, and removes duplicates.
     pub fn sort(problems: &mut Vec<Self>) {
         problems.sort_by_cached_key(|problem| (problem.file.clone(), steps(&problem.path), problem.clone()));
         problems.dedup();
     }
 
-    /// A problem of a whole file or folder of the bundle.
-    pub fn of_bundle(file: &str, rule: Rule, message: impl Into<String>) -> Self {
+    /// Creates a problem of a whole file or folder of the bundle.
+    pub fn in_bundle(file: &str, rule: Rule, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
             path: "$".to_owned(),
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The parts of a path between brackets and dots, numbers as numbers.
+/// Splits a path at brackets and dots, with numbers as numbers.
 fn steps(path: &str) -> Vec<(String, u64)> {
     path.split(['[', ']', '.'])
         .map(|step| match step.parse() {
@@ -77,10 +77,10 @@ mod tests {
     };
 
     #[test]
-    fn problems_are_sorted_as_a_reader_counts() {
+    fn indices_are_sorted_by_number() {
         let problem = |path: &str| Problem {
             path: path.to_owned(),
-            ..Problem::of_bundle("a", SYNTAX, "")
+            ..Problem::in_bundle("a", SYNTAX, "")
         };
         let mut problems = ["$.a[10]", "$.a[2]", "$", "$.a[2].b", "$.a[2]"]
             .map(problem)

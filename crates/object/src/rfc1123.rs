@@ -1,25 +1,26 @@
-//! The DNS names of RFC 1123, as Kubernetes takes them for names of objects: lower-case letters, digits and inner hyphens
-//! (`IsDNS1123Label` and `IsDNS1123Subdomain` of `k8s.io/apimachinery/pkg/util/validation`).
+//! DNS names of RFC 1123, which Kubernetes requires for names of objects: lower-case letters, digits and
+//! inner hyphens (`IsDNS1123Label` and `IsDNS1123Subdomain` of `k8s.io/apimachinery/pkg/util/validation`).
 
-/// The most characters of a label (RFC 1035 §2.3.4, RFC 1123 §2.1), and so of names of namespaces and Services.
+/// The maximum length of a label (RFC 1035 §2.3.4, RFC 1123 §2.1), and so of names of namespaces and
+/// Services.
 pub const LABEL_LENGTH: usize = 63;
 
-/// The most characters of a name with its dots, and so of names of most objects. On the wire it is 255 octets (RFC 1035
-/// §2.3.4), two of which are no characters: the length of the first label, and the root.
+/// The maximum length of a name with dots, and so of names of most objects. The limit on the wire is 255
+/// octets (RFC 1035 §2.3.4), two of which are the length of the first label and the root.
 pub const SUBDOMAIN_LENGTH: usize = 253;
 
-/// Whether `text` is a label, of at most [`LABEL_LENGTH`].
+/// Reports whether `text` is a label of at most [`LABEL_LENGTH`].
 pub fn is_label(text: &str) -> bool {
     text.len() <= LABEL_LENGTH && is_label_text(text)
 }
 
-/// Whether `text` is labels with dots between them, of at most [`SUBDOMAIN_LENGTH`]. As in Kubernetes, one of the labels
+/// Reports whether `text` is dot-separated labels, of at most [`SUBDOMAIN_LENGTH`]. As in Kubernetes, a label
 /// may be longer than [`LABEL_LENGTH`]: names of objects are not looked up in DNS.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LENGTH && is_subdomain_text(text)
 }
 
-/// Whether `text` is written as a label is, however long.
+/// Reports whether `text` has the syntax of a label, of any length.
 pub fn is_label_text(text: &str) -> bool {
     let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -28,7 +29,7 @@ pub fn is_label_text(text: &str) -> bool {
         && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-')
 }
 
-/// Whether `text` is written as a subdomain is, however long.
+/// Reports whether `text` has the syntax of a subdomain, of any length.
 pub fn is_subdomain_text(text: &str) -> bool {
     text.split('.').all(is_label_text)
 }
@@ -42,7 +43,7 @@ mod tests {
     const LABEL: &str = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?";
 
     #[test]
-    fn names_end_where_kubernetes_ends_them() {
+    fn names_have_the_length_limits_of_kubernetes() {
         let long = "a".repeat(64);
         for (text, label, subdomain) in [
             ("a", true, true),
@@ -68,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_grammar_makes_is_a_name(labels in prop::collection::vec(LABEL, 1..6)) {
+        fn every_name_of_the_grammar_is_valid(labels in prop::collection::vec(LABEL, 1..6)) {
             for label in &labels {
                 prop_assert!(is_label(label) && is_subdomain(label));
                 let (before, after) = (format!("-{label}"), format!("{label}-"));
@@ -80,7 +81,7 @@ mod tests {
         }
 
         #[test]
-        fn a_name_leads_nowhere_else(text in "[-a-cA-C0-9./%_ \u{e4}]{0,6}") {
+        fn a_valid_name_is_safe_in_a_path(text in "[-a-cA-C0-9./%_ \u{e4}]{0,6}") {
             if is_subdomain(&text) {
                 let ends = text.starts_with(['-', '.']) || text.ends_with(['-', '.']);
                 prop_assert!(!ends && !text.contains("..") && !text.contains(['/', '%', '_', ' ', 'ä']));

@@ -1,19 +1,19 @@
-//! The keys of Secrets with certificates, as Kubernetes and OLM name them.
+//! The keys of Secrets with certificates, in the names of Kubernetes and OLM.
 
-/// Type of the Secrets that hold a chain and its key: `SecretTypeTLS` of `k8s.io/api/core/v1`.
+/// Type of Secrets that hold a certificate chain and its key: `SecretTypeTLS` of `k8s.io/api/core/v1`.
 pub const TLS_TYPE: &str = "kubernetes.io/tls";
 
-/// The serving certificate, then what follows it in the handshake, in PEM: `TLSCertKey`.
+/// The serving certificate and its intermediates, in PEM: `TLSCertKey`.
 pub const TLS_CERTIFICATE: &str = "tls.crt";
 
 /// The private key of the serving certificate, in PEM: `TLSPrivateKeyKey`.
 pub const TLS_PRIVATE_KEY: &str = "tls.key";
 
-/// The trust bundle that the serving certificate verifies under, in PEM; cert-manager has it there too.
+/// The trust bundle of the serving certificate, in PEM; cert-manager uses the same key.
 pub const CA_CERTIFICATES: &str = "ca.crt";
 
-/// What a source of CA certificates gave before, as JSON.
+/// The previous certificates of a CA source, as JSON.
 pub const PREVIOUS_CAS: &str = "previous.json";
 
-/// The CA that signed the serving certificate, in PEM, where operators that OLM installed look for it.
+/// The CA that signed the serving certificate, in PEM, at the key that operators installed by OLM read.
 pub const OLM_CA_CERTIFICATE: &str = "olmCAKey";

@@ -1,25 +1,25 @@
-//! Text for people: that of strangers made harmless, lists made short.
+//! Text for people: escaping of untrusted text, and short lists.
 
 use std::fmt;
 
-/// Text with every character escaped that could forge a line of output, move the cursor, or hide or reorder what is
-/// beside it.
+/// Text that prints with every character escaped that could forge a line of output, move the cursor, or hide
+/// or reorder adjacent text.
 #[derive(Clone, Copy, Debug)]
 pub struct OneLine<'a>(pub &'a str);
 
-/// How several things are listed in one line, if not too many.
+/// The format of a short list on one line.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing {
-    /// The most that are shown.
+    /// The maximum number of items to show.
     pub most: usize,
-    /// What stands between two of them.
+    /// The text between two items.
     pub separator: &'static str,
-    /// What follows on how many there are beyond those.
+    /// The text after the number of further items.
     pub way_to_rest: &'static str,
 }
 
-/// Whether a terminal may do anything else with a character than show it: control characters, among them those of C1,
-/// and those that are invisible or change the direction of writing.
+/// Reports whether a terminal may do more with a character than show it: control characters, including C1,
+/// and characters that are invisible or change the direction of writing.
 pub fn is_hostile(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -36,18 +36,18 @@ pub fn is_hostile(character: char) -> bool {
         )
 }
 
-/// Text on one line, without characters that could be hostile.
+/// Returns text on one line, without hostile characters.
 pub fn tidied(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|character| !is_hostile(*character)).collect()
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Returns bytes as lower-case hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `text`, cut off with an ellipsis where it is longer than `longest`, in bytes.
+/// Truncates `text` to `longest` bytes and adds an ellipsis.
 pub fn shortened(mut text: String, longest: usize) -> String {
     if text.len() > longest {
         let end = (0..=longest)
@@ -77,8 +77,8 @@ impl fmt::Display for OneLine<'_> {
 // === impl Listing ===
 
 impl Listing {
-    /// Lists the first of `items`, and says how many more there are.
-    pub fn of(&self, items: &[impl fmt::Display]) -> String {
+    /// Lists the first of `items`, and the number of further ones.
+    pub fn summarize(&self, items: &[impl fmt::Display]) -> String {
         let mut shown: Vec<_> = items.iter().take(self.most).map(ToString::to_string).collect();
         let more = items.len().saturating_sub(self.most);
         if more > 0 {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tidied_text_is_one_line_that_no_terminal_acts_upon() {
+    fn single_line_text_has_no_control_characters() {
         for (text, expected) in [
             (" größer\n\tals  1 µs\r\n", "größer als 1 µs"),
             ("a\u{1b}[0mb\u{202e}c\u{2028}d", "a[0mbc d"),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_off_between_two_characters() {
+    fn long_text_is_truncated_between_characters() {
         for (text, longest, expected) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "abc…"),
@@ -129,12 +129,12 @@ mod tests {
             (&["a", "b"], "a; b"),
             (&["a", "b", "c", "d"], "a; b; and 2 more: look there"),
         ] {
-            assert_eq!(listing.of(items), expected);
+            assert_eq!(listing.summarize(items), expected);
         }
     }
 
     #[test]
-    fn what_a_terminal_would_act_upon_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         for (text, expected) in [
             ("größer als 1 µs, 你好", "größer als 1 µs, 你好"),
             ("a\nb\tc\r", "a\\nb\\tc\\r"),

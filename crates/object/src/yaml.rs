@@ -1,4 +1,4 @@
-//! YAML to JSON values, within a budget: bundles are files of strangers.
+//! YAML to JSON, within a budget: bundles are untrusted.
 
 use std::thread;
 
@@ -6,29 +6,30 @@ use serde_json::Value;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Options};
 
-/// How deep mappings and lists may be nested; deeper JSON is refused by every API server client.
+/// The maximum depth of nested mappings and lists; API server clients reject deeper JSON.
 const DEPTH: usize = 128;
 
-/// How many values one file may hold: the largest published CRDs hold about a tenth of it.
+/// The maximum number of values per file: the largest published CRDs have about a tenth of it.
 const VALUES: usize = 500_000;
 
-/// How many values all files of a bundle may hold.
+/// The maximum number of values in all files of a bundle.
 pub const BUNDLE_VALUES: usize = 10 * VALUES;
 
-/// How many parser events aliases may add to one file.
+/// The maximum number of parser events that aliases may add to a file.
 const ALIASED: usize = 100_000;
 
-/// Bytes of stack for a document of that depth: parsing recurses, and an unoptimised level takes some 16 KiB, so that
-/// the 2 MiB of an ordinary thread are not enough.
+/// Bytes of stack for a document of the maximum depth: parsing is recursive, and an unoptimised level takes
+/// some 16 KiB, so 2 MiB, the default of a thread, are not enough.
 const STACK: usize = 16 << 20;
 
-/// The documents of a file in YAML 1.2, with octal numbers of YAML 1.1 (`0400`), or JSON; empty and `null` documents are left out, as Kubernetes does.
+/// Returns the documents of a file in YAML 1.2, with octal numbers of YAML 1.1 (`0400`), or in JSON. Empty
+/// and `null` documents are omitted, as in Kubernetes.
 ///
 /// # Errors
 ///
-/// What is wrong with the first part that cannot be read, with its line and column, on one line.
+/// The first part that cannot be parsed, with its line and column, on one line.
 pub fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
-    // OLM decodes UTF-8 only; a byte order mark is allowed by YAML 1.2 §5.2.
+    // OLM decodes UTF-8 only; YAML 1.2 §5.2 allows a byte order mark.
     let text = str::from_utf8(bytes).map_err(|error| {
         format!(
             "is neither YAML nor JSON: byte {} is not UTF-8",
@@ -63,7 +64,7 @@ fn options() -> Options {
             max_total_replayed_events: ALIASED,
         },
         duplicate_keys: DuplicateKeyPolicy::Error,
-        // As OLM reads them: a mode of files is written so.
+        // As OLM does: file modes are written in octal.
         legacy_octal_numbers: true,
         strict_booleans: true,
         non_finite_float_policy: NonFiniteFloatPolicy::Reject,
@@ -71,7 +72,7 @@ fn options() -> Options {
     }
 }
 
-/// How many values are in `value`, itself counted.
+/// Returns the number of values in `value`, including itself.
 pub fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
@@ -80,13 +81,13 @@ pub fn count(value: &Value) -> usize {
     }
 }
 
-/// The error on one line, with its place.
+/// Formats an error on one line, with its position.
 fn message(error: &Error) -> String {
     let error = error.without_snippet();
     let what = match error {
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key '{key}'"),
         Error::Budget { breach, .. } => format!("is too large or nested too deep: {breach:?}"),
-        // The text of the others ends with the place.
+        // The text of other errors ends with the position.
         _ => return error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     };
     error.location().map_or(what.clone(), |location| {

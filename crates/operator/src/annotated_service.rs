@@ -73,12 +73,12 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
     let kinds = context.index.target_kinds();
     let (secret, asked) = requested_secret(&service).unzip();
     let asks_service_ca = asked == Some(Asked::ServiceCa);
-    if asks_service_ca && !kinds.answered().contains(&CaInjector::ServiceCa) {
+    if asks_service_ca && !kinds.replaced_injectors().contains(&CaInjector::ServiceCa) {
         return Ok(Action::AwaitChange);
     }
     let problem = match (secret, &live) {
         (None, _) if made.is_none() => return Ok(Action::AwaitChange),
-        (Some(_), None) if asks_service_ca && kinds.at_work().contains(&CaInjector::ServiceCa) => {
+        (Some(_), None) if asks_service_ca && kinds.running_injectors().contains(&CaInjector::ServiceCa) => {
             "service-ca is at work and answers the annotation of the Service itself: stop it, or remove the annotation".to_owned()
         }
         (None, _) => {
@@ -200,7 +200,7 @@ async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
 
 fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
     for service in index.objects(&kinds::SERVICE) {
-        let Some(key) = ObjectKey::of(&service) else {
+        let Some(key) = ObjectKey::from_object(&service) else {
             continue;
         };
         let certificate = kinds::SERVING_CERTIFICATE.object(key.namespace.as_deref(), &key.name);
@@ -213,7 +213,7 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
 /// The Service that a change concerns: its own annotation, or the ServingCertificate with its name.
 fn affected_key(change: &Change) -> Option<ObjectKey> {
     let key = &change.key;
-    let kind = Kind::of(key);
+    let kind = Kind::from_key(key);
     if kind == kinds::SERVICE {
         return change
             .versions()
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn what_is_made_for_a_service_is_known_as_such() {
         let service = service("tls");
-        let key = ObjectKey::of(&service).unwrap();
+        let key = ObjectKey::from_object(&service).unwrap();
         let certificate = made_for(&service, &key, "tls");
         assert!(is_made_for(&certificate, &service));
         let mut other = service.clone();
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn only_services_that_ask_or_asked_are_looked_at() {
         let change = |before: Value, after: Value| Change {
-            key: ObjectKey::of(&before).unwrap(),
+            key: ObjectKey::from_object(&before).unwrap(),
             before: Some(before.into()),
             after: Some(after.into()),
         };

@@ -33,7 +33,7 @@ const SEEN: Duration = Duration::from_secs(3600);
 
 /// Starts the watches by which it is seen who is at work. Whoever writes targets waits for their first lists.
 pub(crate) fn watch_everything(context: &Context) {
-    for injector in context.index.target_kinds().answered() {
+    for injector in context.index.target_kinds().replaced_injectors() {
         leases(*injector).for_each(|watch| context.watches.want(watch));
     }
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> R
     loop {
         let is_of_interest = tokio::select! {
             change = changes.recv() => match change {
-                Ok(change) => Kind::of(&change.key) == kinds::LEASE,
+                Ok(change) => Kind::from_key(&change.key) == kinds::LEASE,
                 Err(RecvError::Lagged(_)) => true,
                 Err(RecvError::Closed) => return Ok(()),
             },
@@ -69,17 +69,17 @@ pub(crate) fn look(context: &Context) {
     let is_at_work = |injector: &&CaInjector| {
         held_lease(index, **injector, now).is_some() || context.opponents.have(**injector)
     };
-    let at_work: CaInjectors = kinds.answered().iter().filter(is_at_work).copied().collect();
+    let at_work: CaInjectors = kinds.replaced_injectors().iter().filter(is_at_work).copied().collect();
     if !index.note_at_work(at_work.clone()) {
         return;
     }
-    for injector in at_work.difference(kinds.at_work()) {
+    for injector in at_work.difference(kinds.running_injectors()) {
         warn!(
             %injector,
             "Leaving its annotations to a CA injector that is at work: stop it, or start without --answer-annotations-of"
         );
     }
-    for injector in kinds.at_work().difference(&at_work) {
+    for injector in kinds.running_injectors().difference(&at_work) {
         info!(%injector, "Answering the annotations of a CA injector that is at work no more");
     }
 }
@@ -102,7 +102,7 @@ impl Opponents {
         if object::text(target, "/metadata/namespace").is_some() {
             return false;
         }
-        let Some(injector) = last_injector(target, index.target_kinds().answered()) else {
+        let Some(injector) = last_injector(target, index.target_kinds().replaced_injectors()) else {
             return false;
         };
         self.0.lock().insert(injector, Instant::now());

@@ -111,7 +111,7 @@ impl Context {
 
     /// Whether it is known how a target is: nobody is to wait for a remote cluster that does not answer.
     pub(crate) fn is_seen(&self, target: &ObjectKey) -> bool {
-        target.cluster == InCluster::Own || !self.watches.unlisted().contains(&Kind::of(target))
+        target.cluster == InCluster::Local || !self.watches.unlisted().contains(&Kind::from_key(target))
     }
 
     /// Says in an event that something has become of a target.

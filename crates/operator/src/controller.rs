@@ -40,7 +40,7 @@ where
         // Half a view of the cluster is none: what was not seen yet looks as if it were gone. Kinds that others serve may
         // never be seen; who looks for what is gone of them asks `unlisted`.
         tokio::select! {
-            () = context.watches.completed_but(&dispensable) => {}
+            () = context.watches.wait_until_complete_except(&dispensable) => {}
             () = shutdown.cancelled() => return Ok(()),
         }
         // One that stands by keeps its watches and its queue up to date, so that it can go on at once.

@@ -14,8 +14,8 @@ pub(super) const REPAIRED: Duration = Duration::from_millis(100);
 
 /// What sees the targets of each kind that carries CA bundles by itself, in each of the clusters.
 pub(super) fn watches(cluster: &Cluster) -> impl Iterator<Item = Watch> {
-    let remote = cluster.remote().map(|_| Watch::of_remote_targets());
-    let own = injection::KINDS.iter().flat_map(Watch::of_targets);
+    let remote = cluster.remote().map(|_| Watch::for_remote_targets());
+    let own = injection::KINDS.iter().flat_map(Watch::for_target);
     own.chain(remote.into_iter().flatten())
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_api::DeletionPolicy;
 use windlass_cluster::{Cluster, Kind, RequestError, kinds};
 use windlass_crd::{
-    is_converting, leaving::may_keep_stored_only, staging::may_stop_converting, storage_version,
+    is_converting, crd_release::can_serve_stored_only, stage::may_stop_converting, storage_version,
 };
 use windlass_object::{ObjectKey, names, object};
 
@@ -15,7 +15,7 @@ use crate::install::traffic::CalledPath;
 
 /// The kind that a CRD defines, in the version in which its objects are stored.
 pub(crate) fn stored_kind(crd: &Value) -> Kind {
-    Kind::of_crd(crd, storage_version(crd).unwrap_or_default())
+    Kind::from_crd(crd, storage_version(crd).unwrap_or_default())
 }
 
 /// Whether objects of a CRD are stored. They are read in the version that they are stored in, which needs no webhook.
@@ -57,7 +57,7 @@ pub async fn conversions_in_use<'a>(
 /// Whether the conversion of a CRD that stays may end.
 pub(crate) fn may_end(crd: &Value, policy: DeletionPolicy, has_objects: bool) -> bool {
     match policy {
-        DeletionPolicy::KeepStoredVersion => may_keep_stored_only(crd, has_objects),
+        DeletionPolicy::KeepStoredVersion => can_serve_stored_only(crd, has_objects),
         DeletionPolicy::KeepCRDs | DeletionPolicy::DeleteCRDs => may_stop_converting(crd, has_objects),
     }
 }
@@ -72,7 +72,7 @@ pub fn calls_of_others(
     let mut calls = BTreeSet::new();
     for caller in callers {
         let caller = caller.as_ref();
-        let Some(key) = ObjectKey::of(caller).filter(|_| !is_probe(caller) && !is_ours(caller)) else {
+        let Some(key) = ObjectKey::from_object(caller).filter(|_| !is_probe(caller) && !is_ours(caller)) else {
             continue;
         };
         for CalledPath { port, .. } in CalledPath::needed_by(caller) {

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_cluster::{
-    RequestError, client, lasting,
+    RequestError, client, operator_config,
     remote::{InvalidKubeconfig, RemoteConnection, read_kubeconfig},
     telemetry::chain,
     watch::{Selector, Watch},
@@ -144,7 +144,7 @@ impl Connector {
         let key = || self.secret.clone();
         let secret = secret.ok_or_else(|| ConnectError::Missing(key()))?;
         let config = read_kubeconfig(secret).map_err(|error| ConnectError::Kubeconfig(key(), error))?;
-        client(lasting(config)).map_err(|_| ConnectError::Client(key()))
+        client(operator_config(config)).map_err(|_| ConnectError::Client(key()))
     }
 
     fn say(&mut self) {

@@ -48,7 +48,7 @@ impl ReportedTarget {
                 continue;
             };
             is_incomplete |= !contents.is_usable() || contents.certificates.is_empty();
-            for authority in contents.certificates.iter().map(TrustedAuthority::of) {
+            for authority in contents.certificates.iter().map(TrustedAuthority::from_certificate) {
                 if !trusts.contains(&authority) {
                     trusts.push(authority);
                 }
@@ -56,7 +56,7 @@ impl ReportedTarget {
         }
         trusts.sort_by_key(|authority| authority.not_after);
         Some(Self {
-            key: ObjectKey::of(target)?,
+            key: ObjectKey::from_object(target)?,
             certificate: certificate.to_owned(),
             trusts,
             is_incomplete,
@@ -101,7 +101,7 @@ impl ReportedTarget {
 // === impl TrustedAuthority ===
 
 impl TrustedAuthority {
-    fn of(certificate: &Certificate) -> Self {
+    fn from_certificate(certificate: &Certificate) -> Self {
         let digest = certificate.fingerprint();
         Self {
             name: certificate.common_name().unwrap_or("(without a name)").to_owned(),
@@ -135,11 +135,11 @@ mod tests {
     }
 
     fn read(target: &Value) -> Option<ReportedTarget> {
-        ReportedTarget::read(target, TargetKind::of(target).unwrap())
+        ReportedTarget::read(target, TargetKind::from_object(target).unwrap())
     }
 
     #[test]
-    fn each_ca_is_named_once_and_gaps_are_seen() {
+    fn each_ca_is_listed_once_and_gaps_are_reported() {
         let authorities = [1, 2].map(|generation| sample::authority(generation).certificate().clone());
         let trust = CaBundle::encode(&TrustBundle::new(authorities.clone()).unwrap());
         let asks = json!({names::INJECT_CA_FROM: "a/hook"});
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_trusts_nothing_or_nobody_knows_is_a_problem() {
+    fn missing_and_invalid_trust_is_a_problem() {
         let now = sample::authority(1).certificate().not_after();
         let before = now - jiff::SignedDuration::from_hours(1);
         let trust =

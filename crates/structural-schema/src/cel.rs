@@ -13,10 +13,10 @@ pub(super) struct Rules {
     compiled: Option<CompiledSchema>,
 }
 
-/// A rule that an object breaks.
-pub(super) struct Broken {
+/// A rule that an object violates.
+pub(super) struct BrokenRule {
     pub(super) error: FieldError,
-    /// `false`: it could not be evaluated here.
+    /// `false`: the rule could not be evaluated.
     pub(super) decided: bool,
 }
 
@@ -29,8 +29,8 @@ impl Rules {
         }
     }
 
-    /// The rules that an object breaks.
-    pub(super) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<Broken> {
+    /// Returns the rules that an object violates.
+    pub(super) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<BrokenRule> {
         let Some(compiled) = &self.compiled else {
             return Vec::new();
         };
@@ -47,7 +47,7 @@ impl Rules {
                     Some("FieldValueDuplicate") => Violation::Duplicate(at(object, &error.field_path)),
                     _ => Violation::Invalid(shown(at(object, &error.field_path))),
                 };
-                Broken {
+                BrokenRule {
                     error: FieldError::new(error.field_path.clone(), fault, error.message.clone()),
                     decided: matches!(
                         error.kind,
@@ -59,7 +59,7 @@ impl Rules {
     }
 }
 
-/// What is wrong with the rules in a schema that lies at `field`.
+/// Returns the problems of the rules in a schema at `field`.
 pub(super) fn problems(schema: &Value, field: &str) -> Vec<FieldError> {
     let mut found = Vec::new();
     collect(schema, field, &mut found);
@@ -86,7 +86,7 @@ fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
                 problem,
             ));
         }
-        // The length of what `string()` makes is not known, and so every such expression exceeds the budget.
+        // The length of a `string()` result is unknown, so every such expression exceeds the budget.
         if rule["messageExpression"]
             .as_str()
             .is_some_and(|expression| expression.contains("string("))
@@ -111,9 +111,9 @@ fn collect(schema: &Value, field: &str, found: &mut Vec<FieldError>) {
     }
 }
 
-/// Why a rule does not compile.
+/// Returns why a rule does not compile.
 fn problem(schema: &Value, rule: &Value) -> Option<String> {
-    // One rule at a time, so that the one which fails is known.
+    // Compiles one rule at a time to find out which one fails.
     let mut single = schema.clone();
     single["x-kubernetes-validations"] = Value::Array(vec![rule.clone()]);
     if let Some(fields) = single.as_object_mut() {
@@ -127,7 +127,8 @@ fn problem(schema: &Value, rule: &Value) -> Option<String> {
     undeclared(schema, rule["rule"].as_str().unwrap_or_default())
 }
 
-/// A field of `self` that a rule names and the schema does not have: the library checks no types.
+/// Returns the error for a field of `self` that a rule names and the schema lacks: the library does not check
+/// types.
 fn undeclared(schema: &Value, rule: &str) -> Option<String> {
     #[expect(
         clippy::unwrap_used,
@@ -175,7 +176,7 @@ fn has_rules(schema: &Value) -> bool {
     }
 }
 
-/// The value at a path such as `spec.a[0].b`; null when there is none.
+/// Returns the value at a path such as `spec.a[0].b`, or null.
 fn at(object: &Value, path: &str) -> Value {
     let pointer: String = path
         .split(['.', '[', ']'])
@@ -185,7 +186,7 @@ fn at(object: &Value, path: &str) -> Value {
     object.pointer(&pointer).cloned().unwrap_or_default()
 }
 
-/// Objects and lists are named by their type, as the real server does.
+/// Shows objects and lists by their type, as kube-apiserver does.
 fn shown(value: Value) -> Value {
     match value {
         Value::Object(_) => Value::from("object"),

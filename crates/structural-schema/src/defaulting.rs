@@ -1,8 +1,8 @@
-//! Fills in the defaults of a schema.
+//! Schema defaults.
 
 use serde_json::Value;
 
-/// Defaults `value`; a null of a field that is not nullable counts as absent.
+/// Fills in defaults; null in a field that is not nullable counts as absent.
 pub(super) fn apply(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,10 +1,10 @@
-//! Errors of single fields, as `k8s.io/apimachinery` words them.
+//! Field errors in the wording of `k8s.io/apimachinery`.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What is wrong with a field.
+/// The type of a field error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Violation {
     /// `Required value`.
@@ -29,21 +29,21 @@ pub enum Violation {
     Internal,
 }
 
-/// One field of an object and what is wrong with it.
+/// A field of an object and its error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
     /// The path, for example `spec.ports[0].port`.
     pub field: String,
-    /// The sort of error, with the value.
+    /// The type of error, with the value.
     pub fault: Violation,
-    /// What follows in the message; may be empty.
+    /// The rest of the message; may be empty.
     pub detail: String,
 }
 
 // === impl Violation ===
 
 impl Violation {
-    /// The cause's reason, for example `FieldValueInvalid`.
+    /// Returns the reason of the status cause, for example `FieldValueInvalid`.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -59,7 +59,6 @@ impl Violation {
         }
     }
 
-    /// In words, without the value.
     fn name(&self) -> &'static str {
         match self {
             Self::Required => "Required value",
@@ -93,7 +92,7 @@ impl fmt::Display for Violation {
 // === impl FieldError ===
 
 impl FieldError {
-    /// An error of `field`.
+    /// Creates an error of `field`.
     pub fn new(field: impl Into<String>, fault: Violation, detail: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -102,7 +101,7 @@ impl FieldError {
         }
     }
 
-    /// The message without the field's path: what becomes the message of the cause.
+    /// Returns the message without the field's path: the message of the status cause.
     pub fn message(&self) -> String {
         match self.detail.as_str() {
             "" => self.fault.to_string(),
@@ -110,7 +109,7 @@ impl FieldError {
         }
     }
 
-    /// The error without the value that is wrong, for those who may not read the object.
+    /// Returns the error without the invalid value, for readers who may not read the object.
     pub fn without_value(&self) -> String {
         let mut words = Vec::new();
         if !self.field.is_empty() {

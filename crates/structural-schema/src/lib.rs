@@ -1,4 +1,5 @@
-//! Structural schemas of custom resources: what they keep, fill in and refuse, in kube-apiserver's words.
+//! Structural schemas of custom resources: pruning, defaulting and validation, with the messages of
+//! kube-apiserver.
 //!
 //! ```
 //! use serde_json::json;
@@ -23,7 +24,7 @@
 //!     errors[0].to_string(),
 //!     r#"spec.colour: Unsupported value: "green": supported values: "red", "blue""#
 //! );
-//! // What was wrong before and has not changed is passed over.
+//! // Unchanged values that were invalid before are ignored.
 //! assert_eq!(schema.validate(&object, Some(&object)), []);
 //!
 //! let errors = schema.validate(&json!({"spec": {"colour": "blue", "replicas": 5}}), None);
@@ -51,12 +52,12 @@ pub struct Structural {
     rules: cel::Rules,
 }
 
-/// What is wrong with an object, as far as that can be known here.
+/// The result of validating an object without an API server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validation {
-    /// What an API server refuses, in its words.
+    /// Errors for which an API server rejects the object, in its words.
     pub errors: Vec<FieldError>,
-    /// Rules that cannot be evaluated here, each at the field that it is about: the API server may know better.
+    /// Rules that cannot be evaluated here, each at its field; an API server may accept the object.
     pub undecided: Vec<FieldError>,
 }
 
@@ -69,27 +70,27 @@ impl std::fmt::Debug for Structural {
 // === impl Structural ===
 
 impl Structural {
-    /// Any schema will do. What an API server would not have taken says nothing.
+    /// Compiles a schema. Keywords that an API server would reject are ignored.
     pub fn new(schema: &Value) -> Self {
         Self {
             schema: schema.clone(),
-            patterns: Patterns::of(schema),
+            patterns: Patterns::compile(schema),
             rules: cel::Rules::compile(schema),
         }
     }
 
-    /// Removes fields that the schema does not know and tells their paths, as `spec.a`.
+    /// Removes fields that are not in the schema and returns their paths, such as `spec.a`.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         pruning::prune(&self.schema, object)
     }
 
-    /// Fills in the defaults of fields that are absent, as an API server does before it validates.
+    /// Fills in the defaults of absent fields, as an API server does before it validates.
     pub fn default(&self, object: &mut Value) {
         defaulting::apply(&self.schema, object);
     }
 
-    /// What is wrong with an object. What was wrong with `old` in the same field already, and did not change, is
-    /// passed over (KEP-4008, ratcheting). A rule that cannot be evaluated counts as broken.
+    /// Returns the errors of an object. Errors in fields that have not changed since `old` are ignored
+    /// (KEP-4008, ratcheting). A rule that cannot be evaluated counts as violated.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let errors = validation::validate(&self.schema, &self.patterns, object, old);
         if !errors.is_empty() {
@@ -99,8 +100,9 @@ impl Structural {
         broken.into_iter().map(|broken| broken.error).collect()
     }
 
-    /// [`Structural::validate`] of a new object, with what only an API server can know told apart.
-    pub fn judge(&self, object: &Value) -> Validation {
+    /// Validates a new object as [`Structural::validate`] does, and returns rules that only an API server can
+    /// evaluate separately.
+    pub fn validate_offline(&self, object: &Value) -> Validation {
         let errors = validation::validate(&self.schema, &self.patterns, object, None);
         if !errors.is_empty() {
             return Validation {
@@ -113,7 +115,7 @@ impl Structural {
             .check(object, None)
             .into_iter()
             .partition(|broken| broken.decided);
-        let errors = |broken: Vec<cel::Broken>| broken.into_iter().map(|broken| broken.error).collect();
+        let errors = |broken: Vec<cel::BrokenRule>| broken.into_iter().map(|broken| broken.error).collect();
         Validation {
             errors: errors(decided),
             undecided: errors(undecided),
@@ -121,7 +123,7 @@ impl Structural {
     }
 }
 
-/// What is wrong with the CEL rules in a schema that lies at `field`.
+/// Returns the errors of the CEL rules in a schema at `field`.
 pub fn rule_problems(schema: &Value, field: &str) -> Vec<FieldError> {
     cel::problems(schema, field)
 }

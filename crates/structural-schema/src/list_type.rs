@@ -1,4 +1,4 @@
-//! How a list merges (KEP-555).
+//! How lists merge (KEP-555).
 
 use serde_json::Value;
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 pub enum ListType {
     /// As a whole: the default.
     Atomic,
-    /// Item by item, by value.
+    /// By item, identified by value.
     Set,
-    /// Item by item, by the values of these fields.
+    /// By item, identified by the values of these fields.
     Map(Vec<String>),
 }
 
 // === impl ListType ===
 
 impl ListType {
-    /// What the schema of a list says.
-    pub fn of(schema: &Value) -> Self {
+    /// Reads the list type from the schema of a list.
+    pub fn from_schema(schema: &Value) -> Self {
         match schema["x-kubernetes-list-type"].as_str() {
             Some("set") => Self::Set,
             Some("map") => Self::Map(strings(&schema["x-kubernetes-list-map-keys"])),

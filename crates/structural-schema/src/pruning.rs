@@ -1,8 +1,8 @@
-//! Removes what a schema does not know (KEP-1111).
+//! Pruning of unknown fields (KEP-1111).
 
 use serde_json::Value;
 
-/// Metadata is known whatever the schema says.
+/// Metadata fields are known to every schema.
 const ROOT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Prunes a whole object.
@@ -42,7 +42,7 @@ fn walk(schema: &Value, value: &mut Value, root: bool, path: &str, unknown: &mut
                 keep
             });
         }
-        // Nothing is known of the items of a list that may be anything.
+        // The items of a list without an item schema are unknown.
         Value::Array(_) if preserve && !schema["items"].is_object() => {}
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {

@@ -18,7 +18,7 @@ fn probe() -> Structural {
 }
 
 #[test]
-fn violations_are_worded_as_the_real_servers() {
+fn violations_have_the_messages_of_kube_apiserver() {
     for (spec, expected) in [
         (
             json!({"n": "x"}),
@@ -57,7 +57,7 @@ fn violations_are_worded_as_the_real_servers() {
 }
 
 #[test]
-fn what_was_wrong_before_and_did_not_change_does_not_block() {
+fn unchanged_errors_are_ignored() {
     let old = json!({"spec": {"n": 10, "d": "a"}});
     assert_eq!(
         probe().validate(&json!({"spec": {"n": 10, "d": "b"}}), Some(&old)),
@@ -72,7 +72,7 @@ fn what_was_wrong_before_and_did_not_change_does_not_block() {
 }
 
 #[test]
-fn unknown_fields_go_and_are_told_unless_they_are_to_be_kept() {
+fn unknown_fields_are_pruned_unless_preserved() {
     let mut object = json!({"apiVersion": "g/v1", "spec": {"n": 1, "bogus": 1, "free": {"x": 1}, "l": [{"k": "a", "z": 1}]}, "other": 1});
     let unknown = probe().prune(&mut object);
     assert_eq!(unknown, ["spec.bogus", "spec.l[0].z", "other"]);
@@ -117,7 +117,7 @@ fn rules_are_evaluated_with_their_messages() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_here_is_told_apart() {
+fn rules_that_cannot_be_evaluated_are_reported_separately() {
     let rules = |rule: &str| {
         Structural::new(
             &json!({"type": "object", "properties": {"a": {"type": "integer"}},
@@ -131,7 +131,7 @@ fn what_cannot_be_evaluated_here_is_told_apart() {
         ("noSuchFunction(self.a)", 0, 1),
         ("self.a <", 0, 1),
     ] {
-        let verdict = rules(rule).judge(&object);
+        let verdict = rules(rule).validate_offline(&object);
         assert_eq!(
             (verdict.errors.len(), verdict.undecided.len()),
             (errors, undecided),
@@ -143,7 +143,7 @@ fn what_cannot_be_evaluated_here_is_told_apart() {
 }
 
 #[test]
-fn an_error_can_be_told_without_the_value() {
+fn an_error_can_be_printed_without_the_value() {
     let schema = Structural::new(&json!({"type": "object", "properties": {
         "when": {"type": "string", "format": "date-time"}, "name": {"type": "string", "pattern": "^a$"},
         "size": {"type": "integer"}, "color": {"enum": ["red"]}, "kept": {"type": "string", "maxLength": 1}},
@@ -184,10 +184,10 @@ fn arbitrary_json(names: &'static [&'static str]) -> impl Strategy<Value = Value
     })
 }
 
-/// The fields of what is tried against [`probe`] and other schemas.
+/// The field names of generated objects and schemas.
 const FIELDS: &[&str] = &["spec", "n", "d", "l", "set", "k", "x", "metadata", "items"];
 
-/// What a schema may say about a field, true or not.
+/// A schema keyword for a field, valid or not.
 fn keyword() -> impl Strategy<Value = (&'static str, Value)> {
     let flags = prop::sample::select(&[
         "nullable",
@@ -240,7 +240,7 @@ fn keyword() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// Schemas, good and bad.
+/// Valid and invalid schemas.
 fn arbitrary_schema() -> impl Strategy<Value = Value> {
     let keywords = || prop::collection::vec(keyword(), 0..4);
     let of = |keywords: Vec<(&'static str, Value)>| -> Value {
@@ -282,11 +282,11 @@ proptest! {
     }
 
     #[test]
-    fn no_schema_and_no_object_make_it_panic(schema in arbitrary_schema(), object in arbitrary_json(FIELDS)) {
+    fn validation_never_panics(schema in arbitrary_schema(), object in arbitrary_json(FIELDS)) {
         let structural = Structural::new(&schema);
         structural.validate(&object, None);
         structural.validate(&object, Some(&json!({"spec": {"n": 1}})));
-        let verdict = structural.judge(&object);
+        let verdict = structural.validate_offline(&object);
         let all = structural.validate(&object, None);
         prop_assert_eq!(all.len(), verdict.errors.len() + verdict.undecided.len());
         for error in &all {
@@ -300,14 +300,14 @@ proptest! {
     }
 
     #[test]
-    fn an_unchanged_object_is_never_wrong(object in arbitrary_json(FIELDS)) {
+    fn an_unchanged_object_is_always_valid(object in arbitrary_json(FIELDS)) {
         let text = Structural::new(&json!({"type": "string"}));
         prop_assert_eq!(text.validate(&object, Some(&object)), []);
     }
 }
 
 #[test]
-fn a_broken_rule_shows_what_it_is_about_in_a_list_too() {
+fn a_violated_rule_names_the_list_item() {
     let rule = json!([{"rule": "self != 'b'", "message": "no b"}]);
     let item = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": rule});
     let list = json!({"type": "array", "maxItems": 9, "items": item});
@@ -317,7 +317,7 @@ fn a_broken_rule_shows_what_it_is_about_in_a_list_too() {
 }
 
 #[test]
-fn lists_that_may_be_anything_are_kept() {
+fn lists_without_an_item_schema_are_kept() {
     let schema = Structural::new(&json!({"type": "object", "properties": {
         "free": {"x-kubernetes-preserve-unknown-fields": true},
         "strict": {"type": "array", "items": {"type": "object", "properties": {}}},

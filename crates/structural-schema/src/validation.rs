@@ -1,4 +1,4 @@
-//! Validation by a structural schema, in the real server's words (kube-openapi's validator).
+//! Validation by a structural schema, in the words of kube-apiserver (kube-openapi's validator).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{FieldError, ListType, Violation};
 
-/// The patterns of a schema, compiled. Those that are none are left out, and fit everything.
+/// The compiled patterns of a schema. Invalid patterns are left out and match everything.
 pub(super) struct Patterns(HashMap<String, Regex>);
 
 // === impl Patterns ===
 
 impl Patterns {
-    /// Everything in `schema` that may be a pattern.
-    pub(super) fn of(schema: &Value) -> Self {
+    /// Compiles every string in `schema` that may be a pattern.
+    pub(super) fn compile(schema: &Value) -> Self {
         let mut patterns = Self(HashMap::new());
         patterns.collect(schema);
         patterns
@@ -40,7 +40,7 @@ impl Patterns {
     }
 }
 
-/// What is wrong with a whole object. What did not change since `old` is passed over.
+/// Returns the errors of a whole object. Values that have not changed since `old` are ignored.
 pub(super) fn validate(
     schema: &Value,
     patterns: &Patterns,
@@ -80,7 +80,7 @@ fn check(
     check_combinations(schema, patterns, value, path, errors);
 }
 
-/// The type in a schema's words; integers that are written as `1.0` count as integers.
+/// Returns the schema type of a value; integers that are written as `1.0` count as integers.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -198,7 +198,7 @@ fn check_list(
     errors: &mut Vec<FieldError>,
 ) {
     check_item_count(schema, items, path, errors);
-    let list_type = ListType::of(schema);
+    let list_type = ListType::from_schema(schema);
     let identity_of = |item: &Value| identity(item, &list_type, &schema["items"]);
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
@@ -240,8 +240,8 @@ fn check_item_count(schema: &Value, items: &[Value], path: &str, errors: &mut Ve
     }
 }
 
-/// What tells an item from the others of its list, and is the same in the old list: the item itself in a set, its keys in
-/// a map. Items of an atomic list have nothing of that kind.
+/// Returns what identifies an item in its list and in the old list: the item itself in a set, its keys in a
+/// map. Items of an atomic list have no identity.
 fn identity(item: &Value, list_type: &ListType, schema: &Value) -> Option<Value> {
     match list_type {
         ListType::Atomic => None,
@@ -250,7 +250,7 @@ fn identity(item: &Value, list_type: &ListType, schema: &Value) -> Option<Value>
     }
 }
 
-/// The keys of an item of a map list.
+/// Returns the keys of an item of a map list.
 fn key_values(item: &Value, keys: &[String], schema: &Value) -> Value {
     keys.iter()
         .map(|key| {

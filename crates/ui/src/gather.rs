@@ -32,7 +32,7 @@ pub async fn gather(cluster: &Cluster) -> Result<Subjects, RequestError> {
 /// Objects by their type. What does not fit is named in `unread`: one object must not hide all others.
 fn typed<T: DeserializeOwned>(objects: Vec<Value>, unread: &mut Vec<String>) -> Vec<T> {
     let typed = objects.into_iter().filter_map(|object| {
-        let key = ObjectKey::of(&object)
+        let key = ObjectKey::from_object(&object)
             .map(|key| key.to_string())
             .unwrap_or_default();
         let read = serde_json::from_value(object);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_that_cannot_be_read_is_named_and_hides_no_other() {
+    fn an_unreadable_object_is_named_and_hides_no_other() {
         let certificate = |name: &str, spec: Value| {
             json!({
                 "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate",

@@ -1,22 +1,24 @@
-//! Ranges of versions as users write them: what `NewConstraint` of `Masterminds/semver` v3 reads, by which OLM v1 goes.
+//! Version ranges as users write them. The syntax is that of `NewConstraint` in `Masterminds/semver` v3,
+//! which OLM v1 uses.
 //!
 //! ```text
 //! constraint = all *( "||" all )
-//! all        = term *( ( space / "," ) term )      every one must hold
+//! all        = term *( ( space / "," ) term )      every one must match
 //! term       = [ operator ] operand / operand " - " operand
 //! operator   = "=" "!=" "<" "<=" "=<" ">" ">=" "=>" "~" "~>" "^"
 //! operand    = "*" or a version, of which parts may be missing or wild: 1.2, 1.2.x
 //! ```
 //!
-//! Prereleases hold only where a term beside them names one. A version with build metadata alone is that build (OLM v1,
-//! `spec.source.catalog.version`).
+//! Prereleases match only if another term of the same group names a prerelease. A lone version with build
+//! metadata matches only that build (OLM v1, `spec.source.catalog.version`).
 //!
-//! Where `Masterminds/semver` does not do what it documents, the documents count: `~0.0.0` is below 0.1.0, and `*` is every
-//! version whatever stands before it, so that `!=*`, `<*` and `>*` hold none.
+//! Where `Masterminds/semver` deviates from its documentation, this module follows the documentation:
+//! `~0.0.0` is below 0.1.0, and `*` is every version regardless of the operator, so that `!=*`, `<*` and `>*`
+//! match nothing.
 
 use super::Version;
 
-/// A set of versions, as users write it.
+/// A set of versions, in the notation of users.
 #[derive(Clone, Debug)]
 pub struct VersionConstraint {
     text: String,
@@ -26,25 +28,25 @@ pub struct VersionConstraint {
 /// Why a text is not a constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionConstraintError {
-    /// There is more of it than anybody writes.
+    /// The text exceeds a size limit.
     #[error("a version range has at most {LONGEST} characters and {GROUPS} parts between ||")]
     TooLong,
-    /// It begins or ends where a version should be.
+    /// A group begins or ends without a version.
     #[error("a version is missing in the version range {0:?}: write it as \">=1.2 <2\", for example")]
     Missing(String),
-    /// What stands before a version is not an operator.
+    /// The text before a version is not an operator.
     #[error("{0:?} is not an operator of version ranges: use =, !=, <, <=, >, >=, ~ or ^")]
     Operator(String),
-    /// What stands for a version is not one.
+    /// The operand is not a version.
     #[error("{0:?} is not a version, nor one with a wildcard as in 1.2.x")]
     Operand(String),
 }
 
-/// Terms that must all hold.
+/// Terms that must all match.
 #[derive(Clone, Debug)]
 struct Group {
     terms: Vec<Term>,
-    /// Whether one of them names a prerelease.
+    /// Whether a term names a prerelease.
     prereleases: bool,
 }
 
@@ -52,11 +54,11 @@ struct Group {
 enum Term {
     Within(Interval),
     Outside(Interval),
-    /// This version with this build metadata.
+    /// The version with exactly this build metadata.
     Build(Version),
 }
 
-/// The versions from `first`, or after it, up to `last`, or before it.
+/// The versions between two bounds.
 #[derive(Clone, Debug, Default)]
 struct Interval {
     first: Option<(Version, Edge)>,
@@ -69,28 +71,28 @@ enum Edge {
     Out,
 }
 
-/// A version of which only the first parts may be there.
+/// A version whose trailing parts may be missing.
 #[derive(Clone, Debug)]
 struct Operand {
-    /// With zeros for the parts that are missing.
+    /// Missing parts are zero.
     version: Version,
     parts: Vec<u64>,
 }
 
-/// The most characters, as in `Masterminds/semver`.
+/// The maximum number of characters, as in `Masterminds/semver`.
 const LONGEST: usize = 512;
 
-/// The most groups, as there.
+/// The maximum number of groups, as in `Masterminds/semver`.
 const GROUPS: usize = 32;
 
 // === impl VersionConstraint ===
 
 impl VersionConstraint {
-    /// Reads a constraint.
+    /// Parses a constraint.
     ///
     /// # Errors
     ///
-    /// The first thing in it that cannot be read.
+    /// The first part that cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, VersionConstraintError> {
         if text.len() > LONGEST {
             return Err(VersionConstraintError::TooLong);
@@ -111,12 +113,12 @@ impl VersionConstraint {
         })
     }
 
-    /// Whether it holds for `version`.
+    /// Reports whether `version` matches.
     pub fn contains(&self, version: &Version) -> bool {
         self.groups.iter().any(|group| group.contains(version))
     }
 
-    /// The constraint as it was written.
+    /// Returns the constraint as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -185,7 +187,7 @@ impl Term {
 fn term(operator: &str, operand: &Operand) -> Result<Term, VersionConstraintError> {
     let at = || operand.version.clone();
     let within = |first, last| Ok(Term::Within(Interval { first, last }));
-    // Behind all versions that begin with the parts that are there; of a whole version that is itself alone.
+    // The end of all versions that begin with the given parts; for a complete version, of that version alone.
     let behind = || match operand.parts.len() {
         0 => None,
         3 => Some((at(), Edge::In)),
@@ -248,7 +250,7 @@ impl Operand {
             count += 1;
             match part {
                 "x" | "X" | "*" => is_wild = true,
-                // Behind a wildcard nothing is looked at.
+                // Parts after a wildcard are not validated.
                 _ if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) => {
                     return Err(wrong());
                 }
@@ -265,20 +267,20 @@ impl Operand {
         Ok(Self { version, parts })
     }
 
-    /// Before the first version, prereleases included, whose part number `part` is one more; the last part that is there where that is
-    /// missing.
+    /// Returns the bound before the first version, prereleases included, whose part number `part` is one
+    /// higher. If that part is missing, the last given part counts.
     fn end(&self, part: usize) -> Option<(Version, Edge)> {
         let part = part.min(self.parts.len().checked_sub(1)?);
         let mut numbers = [0; 3];
         numbers[..=part].copy_from_slice(&self.parts[..=part]);
-        // Beyond the largest number there is no version.
+        // No version exceeds the largest number.
         numbers[part] = numbers[part].checked_add(1)?;
         let [major, minor, patch] = numbers;
         Some((Version::before(major, minor, patch), Edge::Out))
     }
 }
 
-/// What is before the first character that ends it, and the rest.
+/// Splits `text` before the first character that matches `ends`.
 fn split(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
@@ -290,12 +292,12 @@ mod tests {
 
     use super::*;
 
-    /// What `Masterminds/semver` v3.5.0 says of each constraint: the versions that it holds for, `null` where it reads none.
-    /// `tests/vectors/main.go` wrote it.
+    /// Results of `Masterminds/semver` v3.5.0 for each constraint: the matching versions, or `null` if it
+    /// rejects the constraint. `tests/vectors/main.go` wrote the file.
     const VECTORS: &str = include_str!("../tests/vectors/constraints.json");
 
     #[test]
-    fn constraints_hold_what_masterminds_says() {
+    fn constraints_match_as_in_masterminds_semver() {
         let vectors: Value = serde_json::from_str(VECTORS).unwrap();
         let versions: Vec<&str> = vectors["versions"]
             .as_array()
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_masterminds_documents_counts() {
+    fn documented_behaviour_of_masterminds_semver_wins() {
         let holds = |constraint: &str, version: &str| {
             VersionConstraint::parse(constraint)
                 .unwrap()
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_alone_is_that_build() {
+    fn a_lone_build_matches_only_that_build() {
         let constraint = VersionConstraint::parse("1.2.3+1").unwrap();
         for (version, expected) in [("1.2.3+1", true), ("1.2.3+2", false), ("1.2.3", false)] {
             assert_eq!(constraint.contains(&Version::parse(version).unwrap()), expected);
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_is_wrong() {
+    fn an_error_names_the_invalid_part() {
         for (text, message) in [
             ("", "a version is missing in the version range \"\""),
             (">=1.2 ||", "a version is missing"),
@@ -368,17 +370,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_constraint_or_refused(text in "[<>=!~^|x*., 0-9a-z+-]{0,30}") {
+        fn parsing_never_panics(text in "[<>=!~^|x*., 0-9a-z+-]{0,30}") {
             if let Ok(constraint) = VersionConstraint::parse(&text) {
-                constraint.contains(&Version::of(1, 2, 3));
+                constraint.contains(&Version::new(1, 2, 3));
             }
         }
 
         #[test]
-        fn a_constraint_and_its_complement_hold_every_release_once(
+        fn every_release_matches_a_constraint_or_its_complement(
             major in 0_u64..4, minor in 0_u64..4, patch in 0_u64..4, operand in "[0-3](\\.[0-3](\\.[0-3])?)?"
         ) {
-            let version = Version::of(major, minor, patch);
+            let version = Version::new(major, minor, patch);
             for (one, other) in [("<", ">="), (">", "<="), ("=", "!=")] {
                 let holds = |operator: &str| {
                     VersionConstraint::parse(&format!("{operator}{operand}")).unwrap().contains(&version)

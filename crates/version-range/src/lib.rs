@@ -1,7 +1,7 @@
-//! Versions of operator bundles, and ranges of them, as OLM reads them.
+//! Versions and version ranges of operator bundles, as OLM parses them.
 //!
-//! OLM has two notations. Bundles and catalogs write a [`VersionRange`] (`olm.skipRange`, constraints of dependencies), users a
-//! [`VersionConstraint`] (`spec.source.catalog.version` of a ClusterExtension).
+//! OLM has two notations. Bundles and catalogs contain a [`VersionRange`] (`olm.skipRange`, constraints of
+//! dependencies). Users write a [`VersionConstraint`] (`spec.source.catalog.version` of a ClusterExtension).
 //!
 //! ```
 //! use version_range::{Version, VersionConstraint, VersionRange};

@@ -1,14 +1,15 @@
-//! Ranges of versions, as the annotation `olm.skipRange` holds them: what `ParseRange` of `blang/semver` reads, by which
-//! OLM goes.
+//! Version ranges of the annotation `olm.skipRange`. The syntax is that of `ParseRange` in `blang/semver`,
+//! which OLM uses.
 //!
 //! ```text
 //! range     = all *( "||" all )
-//! all       = 1*condition                      every one must hold
+//! all       = 1*condition                      every one must match
 //! condition = [ "<" "<=" ">" ">=" "=" "==" "!" "!=" ] version       1.2.x stands for every 1.2
 //! ```
 //!
-//! Beyond that, `X` and `*` are wildcards too, a version is read as tolerantly as that of a bundle, and `!=1.x` holds
-//! what it says, where `ParseRange` makes it a range that holds nothing.
+//! Beyond that, `X` and `*` are wildcards too, and versions are parsed as tolerantly as the version of a
+//! bundle. `!=1.x` excludes all 1.x versions, whereas `ParseRange` turns it into a range that matches
+//! nothing.
 
 use super::Version;
 
@@ -32,7 +33,7 @@ enum Operator {
     NotEqual,
 }
 
-/// The versions from `first` on, up to `end`: one version, or all that a wildcard stands for.
+/// The versions from `first` up to `end`, exclusive: one version, or all that a wildcard covers.
 #[derive(Clone, Debug)]
 enum RangeOperand {
     One(Version),
@@ -46,12 +47,12 @@ enum RangeOperand {
 // === impl VersionRange ===
 
 impl VersionRange {
-    /// Reads a range; `None` when it is none.
+    /// Parses a range; `None` if the text is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         text.split("||").map(all).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether `version` is in the range.
+    /// Reports whether `version` is in the range.
     pub fn contains(&self, version: &Version) -> bool {
         self.0
             .iter()
@@ -95,25 +96,25 @@ impl RangeOperand {
         }
         let number = |index: usize| parts[index].parse::<u64>().ok();
         let (first, end) = match wild {
-            0 => (Version::of(0, 0, 0), None),
+            0 => (Version::new(0, 0, 0), None),
             1 => {
                 let major = number(0)?;
                 (
-                    Version::of(major, 0, 0),
-                    Some(Version::of(major.checked_add(1)?, 0, 0)),
+                    Version::new(major, 0, 0),
+                    Some(Version::new(major.checked_add(1)?, 0, 0)),
                 )
             }
             _ => {
                 let (major, minor) = (number(0)?, number(1)?);
-                let end = Version::of(major, minor.checked_add(1)?, 0);
-                (Version::of(major, minor, 0), Some(end))
+                let end = Version::new(major, minor.checked_add(1)?, 0);
+                (Version::new(major, minor, 0), Some(end))
             }
         };
         Some(Self::Many { first, end })
     }
 }
 
-/// Conditions that must all hold; at least one.
+/// Parses conditions that must all match; at least one.
 fn all(text: &str) -> Option<Vec<Condition>> {
     let mut conditions = Vec::new();
     let mut rest = text.trim_start();
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_hold_what_they_say() {
+    fn ranges_contain_the_expected_versions() {
         for (range, inside, outside) in [
             (">=1.0.0 <1.2.0", &["1.0.0", "1.1.9"][..], &["0.9.9", "1.2.0"][..]),
             (">= 1.0.0 < 1.2.0", &["1.0.0", "1.1.9"], &["0.9.9", "1.2.0"]),
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn an_invalid_range_is_rejected() {
         for wrong in [
             "",
             "||",
@@ -191,19 +192,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_range_or_none(text in "[<>=!|x. 0-9a-z]{0,30}") {
-            let version = Version::of(1, 2, 3);
+        fn parsing_never_panics(text in "[<>=!|x. 0-9a-z]{0,30}") {
+            let version = Version::new(1, 2, 3);
             if let Some(range) = VersionRange::parse(&text) {
                 range.contains(&version);
             }
         }
 
         #[test]
-        fn a_range_and_its_complement_hold_every_version_once(
+        fn every_version_is_in_a_range_or_its_complement(
             major in 0_u64..4, minor in 0_u64..4, at in 0_u64..4, wild in any::<bool>()
         ) {
             let operand = if wild { format!("{at}.x") } else { format!("{at}.2.0") };
-            let version = Version::of(major, minor, 0);
+            let version = Version::new(major, minor, 0);
             for (one, other) in [("<", ">="), (">", "<="), ("=", "!=")] {
                 let holds = |operator: &str| {
                     VersionRange::parse(&format!("{operator}{operand}")).unwrap().contains(&version)

@@ -1,16 +1,16 @@
-//! Versions of bundles, read and ordered as OLM does.
+//! Versions of bundles, parsed and ordered as OLM does.
 
 use std::{cmp::Ordering, fmt};
 
-/// A semantic version. Build metadata has no part in the order (Semantic Versioning 2.0.0, item 10).
+/// A semantic version. Build metadata does not affect the order (Semantic Versioning 2.0.0, item 10).
 #[derive(Clone, Debug)]
 pub struct Version(semver::Version);
 
 // === impl Version ===
 
 impl Version {
-    /// Reads `text` as `ParseTolerant` of `blang/semver` does: a leading `v`, leading zeros and missing parts are
-    /// allowed. `None` when it is no version.
+    /// Parses `text` as `ParseTolerant` of `blang/semver` does: a leading `v`, leading zeros and missing
+    /// parts are allowed. `None` if it is not a version.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('v').unwrap_or(text);
@@ -31,37 +31,37 @@ impl Version {
             .map(Self)
     }
 
-    /// The version of three numbers.
-    pub(crate) fn of(major: u64, minor: u64, patch: u64) -> Self {
+    /// Returns the release of three numbers.
+    pub(crate) fn new(major: u64, minor: u64, patch: u64) -> Self {
         Self(semver::Version::new(major, minor, patch))
     }
 
-    /// The first prerelease of three numbers: all others of them are behind it.
+    /// Returns the lowest prerelease of three numbers.
     pub(crate) fn before(major: u64, minor: u64, patch: u64) -> Self {
         let mut version = semver::Version::new(major, minor, patch);
-        // The least identifier (Semantic Versioning 2.0.0, item 11.4).
+        // The lowest identifier (Semantic Versioning 2.0.0, item 11.4).
         version.pre = semver::Prerelease::new("0").unwrap_or_default();
         Self(version)
     }
 
-    /// A whole version with build metadata, and nothing else; `None` when `text` is something else.
+    /// Parses a complete version with build metadata; `None` for any other text.
     pub(crate) fn pinned_build(text: &str) -> Option<Self> {
         let version = semver::Version::parse(text).ok()?;
         (!version.build.is_empty()).then_some(Self(version))
     }
 
-    /// Whether it is a prerelease.
+    /// Reports whether it is a prerelease.
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
     }
 
-    /// Whether build metadata is alike, too.
+    /// Reports whether version and build metadata are equal.
     pub fn is_same_build(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    /// The order in which a catalog's newest is found: of two builds of a version, the one whose metadata is higher is newer, since that
-    /// is where OLM v1 keeps the release of a registry+v1 bundle.
+    /// Orders versions as OLM v1 does to find the newest of a catalog. Build metadata counts, since OLM v1
+    /// stores the release of a registry+v1 bundle there.
     pub fn cmp_builds(&self, other: &Self) -> Ordering {
         self.0.cmp(&other.0)
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_tolerantly_and_ordered_by_precedence() {
+    fn versions_are_parsed_tolerantly_and_ordered_by_precedence() {
         let ascending = [
             "0.9",
             "1.0.0-alpha",
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_version_or_none(text in "\\PC{0,30}") {
+        fn parsing_never_panics(text in "\\PC{0,30}") {
             if let Some(version) = Version::parse(&text) {
                 prop_assert_eq!(Version::parse(&version.0.to_string()), Some(version));
             }

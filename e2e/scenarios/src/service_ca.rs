@@ -78,7 +78,7 @@ async fn inject(client: &Client, bundle: &str) -> anyhow::Result<()> {
             object["apiVersion"] = api_version.into();
             object["kind"] = kind.into();
             let injected = injected(object, bundle);
-            if CaInjector::ServiceCa.asked_by(object).is_none() || injected == *object {
+            if CaInjector::ServiceCa.annotation_on(object).is_none() || injected == *object {
                 continue;
             }
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -92,7 +92,7 @@ async fn inject(client: &Client, bundle: &str) -> anyhow::Result<()> {
 
 fn injected(object: &Value, bundle: &str) -> Value {
     let mut injected = object.clone();
-    let holders = TargetKind::of(object).map(|kind| kind.holders(object));
+    let holders = TargetKind::from_object(object).map(|kind| kind.holders(object));
     for holder in holders.into_iter().flatten() {
         if let Some(client) = injected
             .pointer_mut(&holder.pointer)

@@ -8,7 +8,7 @@ use windlass_object::{
     secret_keys::CA_CERTIFICATES,
 };
 
-use crate::commands::cluster::explained;
+use crate::commands::cluster::explain_error;
 
 /// cert-manager's kind.
 pub(super) const CERTIFICATE: Kind = Kind::new(CERT_MANAGER_VERSION, "Certificate");
@@ -22,14 +22,14 @@ const SIGNING_CAS: (&str, &str, &str) = ("openshift-service-ca", "signing-cabund
 /// # Errors
 ///
 /// When the cluster cannot be asked.
-pub(super) async fn asked_for(cluster: &Cluster, caller: &Value) -> anyhow::Result<String> {
+pub(super) async fn requested_certificates(cluster: &Cluster, caller: &Value) -> anyhow::Result<String> {
     let place = |annotation| object::annotation(caller, annotation)?.split_once('/');
     let secret = match (place(CERT_MANAGER_CERTIFICATE), place(CERT_MANAGER_SECRET)) {
         (Some((namespace, name)), _) => {
             let key = CERTIFICATE.object(Some(namespace), name);
             let certificate = match cluster.read(&key).await {
                 Err(RequestError::UnknownKind { .. }) => None,
-                read => read.map_err(explained)?,
+                read => read.map_err(explain_error)?,
             };
             let secret = certificate
                 .as_ref()
@@ -40,21 +40,21 @@ pub(super) async fn asked_for(cluster: &Cluster, caller: &Value) -> anyhow::Resu
         (None, None) => None,
     };
     let Some(key) = secret else {
-        return match CaInjector::ServiceCa.asked_by(caller) {
-            Some(_) => of_all_services(cluster).await,
+        return match CaInjector::ServiceCa.annotation_on(caller) {
+            Some(_) => service_ca_certificates(cluster).await,
             None => Ok(String::new()),
         };
     };
-    let secret = cluster.read(&key).await.map_err(explained)?;
+    let secret = cluster.read(&key).await.map_err(explain_error)?;
     let ca = secret.and_then(|secret| object::data(&secret, CA_CERTIFICATES));
     Ok(String::from_utf8_lossy(&ca.unwrap_or_default()).into_owned())
 }
 
-async fn of_all_services(cluster: &Cluster) -> anyhow::Result<String> {
+async fn service_ca_certificates(cluster: &Cluster) -> anyhow::Result<String> {
     let (namespace, name, entry) = SIGNING_CAS;
     let config_map = cluster
         .read(&kinds::CONFIG_MAP.object(Some(namespace), name))
         .await;
-    let config_map = config_map.map_err(explained)?.unwrap_or_default();
+    let config_map = config_map.map_err(explain_error)?.unwrap_or_default();
     Ok(config_map["data"][entry].as_str().unwrap_or_default().to_owned())
 }

@@ -10,16 +10,16 @@ use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{GoDuration, ObjectKey, names, object, text::OneLine};
 
 use super::{
-    super::writing::{delete, observed},
-    issued::serving_secret,
+    super::object_changes::{delete, wait_for_propagation},
+    issued_certificates::serving_secret,
     olm, records, servers,
     source_objects::releases,
 };
 use crate::{
     commands::{
         arguments,
-        cluster::{ClusterArgs, OperatorArgs, explained},
-        follow::condition,
+        cluster::{ClusterArgs, OperatorArgs, explain_error},
+        wait::condition,
     },
     terminal::{Progress, ProgressFormat},
 };
@@ -51,7 +51,7 @@ pub(super) struct Args {
 
 /// What becomes of what is left over.
 #[derive(Debug, Default)]
-struct Rest<'a> {
+struct Leftovers<'a> {
     /// It calls webhooks, and goes first.
     callers: Vec<&'a RecordedObject>,
     /// Everything else that goes, last to first.
@@ -83,52 +83,52 @@ impl Args {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
-        let record = records::existing(&cluster, namespace, &self.name).await?;
-        ready(&cluster, &record).await?;
-        let rest = Rest::of(&cluster, &record).await?;
+        let record = records::require(&cluster, namespace, &self.name).await?;
+        ensure_ready(&cluster, &record).await?;
+        let leftovers = Leftovers::find(&cluster, &record).await?;
         if self.dry_run {
             for removed in rest
                 .callers
                 .iter()
-                .chain(&rest.others)
+                .chain(&leftovers.others)
                 .filter_map(|recorded| recorded.key())
             {
                 println!("Would remove {}", OneLine(&removed.to_string()));
             }
-            rest.kept
+            leftovers.kept
                 .iter()
                 .for_each(|kept| println!("Would keep {}", OneLine(kept)));
             return Ok(ExitCode::SUCCESS);
         }
         let mut progress = Progress::new(ProgressFormat::Text);
         let patience = self.timeout.0.unsigned_abs();
-        rest.remove(&cluster, &record, &mut progress, patience).await?;
+        leftovers.remove(&cluster, &record, &mut progress, patience).await?;
         if let AdoptionSource::Helm(_) = record.source {
             for secret in releases(&cluster, record.source.name(), true).await? {
-                if let Some(key) = ObjectKey::of(&secret) {
+                if let Some(key) = ObjectKey::from_object(&secret) {
                     delete(&cluster, &key, object::text(&secret, "/metadata/uid")).await?;
                 }
             }
         }
         if let AdoptionSource::Olm(_) = record.source {
-            olm::end(&cluster, &record).await?;
+            olm::remove_marks(&cluster, &record).await?;
         }
         records::delete(&cluster, namespace, &self.name).await?;
         drop(progress);
         println!("{} is adopted for good", self.name);
-        if !rest.kept.is_empty() {
+        if !leftovers.kept.is_empty() {
             println!("Kept:");
         }
-        rest.kept.iter().for_each(|kept| println!("  {}", OneLine(kept)));
+        leftovers.kept.iter().for_each(|kept| println!("  {}", OneLine(kept)));
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Sees to it that nothing adopted calls the old servers.
-async fn ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
+async fn ensure_ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
     let name = &record.bundle_deployment;
     let key = kinds::BUNDLE_DEPLOYMENT.object(None, name);
-    let Some(deployment) = cluster.read(&key).await.map_err(explained)? else {
+    let Some(deployment) = cluster.read(&key).await.map_err(explain_error)? else {
         bail!("{key} not found: to go back, run windlass adoption undo {name}");
     };
     if condition(&deployment, "Ready").is_none_or(|ready| ready.status != "True") {
@@ -138,7 +138,7 @@ async fn ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()>
     }
     for caller in record.callers().filter(|caller| caller.is_adopted()) {
         let Some(key) = caller.key() else { continue };
-        let Some(live) = cluster.read(&key).await.map_err(explained)? else {
+        let Some(live) = cluster.read(&key).await.map_err(explain_error)? else {
             continue;
         };
         if object::label(&live, names::BUNDLE_DEPLOYMENT) != Some(name) {
@@ -148,18 +148,18 @@ async fn ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()>
     Ok(())
 }
 
-// === impl Rest ===
+// === impl Leftovers ===
 
-impl<'a> Rest<'a> {
-    async fn of(cluster: &Cluster, record: &'a AdoptionRecord) -> anyhow::Result<Self> {
-        let mut rest = Self::default();
+impl<'a> Leftovers<'a> {
+    async fn find(cluster: &Cluster, record: &'a AdoptionRecord) -> anyhow::Result<Self> {
+        let mut leftovers = Self::default();
         let left_over = record.objects.iter().filter(|recorded| !recorded.is_adopted());
         let mut going = BTreeSet::new();
         for recorded in left_over {
             let Some(key) = recorded.key() else { continue };
             let live = match cluster.read(&key).await {
                 Err(RequestError::UnknownKind { .. }) => None,
-                read => read.map_err(explained)?,
+                read => read.map_err(explain_error)?,
             };
             let is_same = |live: &Value| object::text(live, "/metadata/uid") == recorded.uid();
             if !live.as_ref().is_some_and(is_same) {
@@ -173,18 +173,18 @@ impl<'a> Rest<'a> {
                 );
             }
             if PRECIOUS.contains(&recorded.kind()) {
-                rest.kept.push(format!("{key}: more than that would go with it"));
+                leftovers.kept.push(format!("{key}: more than that would go with it"));
             } else if object::annotation(&recorded.object, RESOURCE_POLICY) == Some("keep") {
-                rest.kept.push(format!("{key}: {RESOURCE_POLICY} says so"));
+                leftovers.kept.push(format!("{key}: {RESOURCE_POLICY} says so"));
             } else if called_services(&recorded.object).is_empty() {
-                rest.others.push(recorded);
+                leftovers.others.push(recorded);
             } else {
                 going.insert(key);
-                rest.callers.push(recorded);
+                leftovers.callers.push(recorded);
             }
         }
         let used = used_secrets(cluster, record).await?;
-        let callers = staying_callers(cluster, &going).await?;
+        let callers = remaining_callers(cluster, &going).await?;
         let called: BTreeSet<_> = callers.iter().flat_map(called_services).collect();
         for service in record.narrowed().filter(|service| !service.is_adopted()) {
             let Some(key) = service.key() else { continue };
@@ -194,9 +194,9 @@ impl<'a> Rest<'a> {
                 );
             }
         }
-        let asked = asked_for(&callers);
-        let kept = &mut rest.kept;
-        rest.others.retain(|recorded| {
+        let asked = ca_sources(&callers);
+        let kept = &mut leftovers.kept;
+        leftovers.others.retain(|recorded| {
             let Some(key) = recorded.key() else { return false };
             let place = (key.namespace.clone().unwrap_or_default(), key.name.clone());
             let secret = object::text(&recorded.object, "/spec/secretName");
@@ -217,11 +217,11 @@ impl<'a> Rest<'a> {
             kept.push(format!("{key}: {reason}"));
             false
         });
-        rest.others
-            .sort_by_key(|recorded| std::cmp::Reverse(Phase::of(recorded.kind())));
+        leftovers.others
+            .sort_by_key(|recorded| std::cmp::Reverse(Phase::for_kind(recorded.kind())));
         // Who calls goes first, then where they called, and only then who answered.
-        rest.others.sort_by_key(|recorded| recorded.kind() != "Service");
-        Ok(rest)
+        leftovers.others.sort_by_key(|recorded| recorded.kind() != "Service");
+        Ok(leftovers)
     }
 
     async fn remove(
@@ -238,7 +238,7 @@ impl<'a> Rest<'a> {
             }
         }
         if !self.callers.is_empty() || record.kept().next().is_some() {
-            observed(progress, "that nobody calls the old Services").await;
+            wait_for_propagation(progress, "that nobody calls the old Services").await;
         }
         let (services, others): (Vec<&RecordedObject>, Vec<_>) = self
             .others
@@ -273,7 +273,7 @@ async fn used_secrets(
         let pods = cluster
             .list(&kinds::POD, Some(&namespace), None)
             .await
-            .map_err(explained)?;
+            .map_err(explain_error)?;
         let stays = |pod: &&Value| object::label(pod, names::KEPT_FOR) != Some(&record.bundle_deployment);
         for pod in pods.iter().filter(stays) {
             let mut names = BTreeSet::new();
@@ -308,7 +308,7 @@ fn secret_names(value: &Value, names: &mut BTreeSet<String>) {
 }
 
 /// What callers ask other programs for.
-fn asked_for(callers: &[Value]) -> BTreeSet<&str> {
+fn ca_sources(callers: &[Value]) -> BTreeSet<&str> {
     let injectors = |caller| {
         CA_INJECTORS
             .iter()
@@ -318,14 +318,14 @@ fn asked_for(callers: &[Value]) -> BTreeSet<&str> {
 }
 
 /// Whatever may call webhooks and stays.
-async fn staying_callers(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
+async fn remaining_callers(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
     let mut callers = Vec::new();
     for kind in kinds::CALLERS {
-        let listed = cluster.list(&kind, None, None).await.map_err(explained)?;
+        let listed = cluster.list(&kind, None, None).await.map_err(explain_error)?;
         callers.extend(
             listed
                 .into_iter()
-                .filter(|caller| ObjectKey::of(caller).is_none_or(|key| !going.contains(&key))),
+                .filter(|caller| ObjectKey::from_object(caller).is_none_or(|key| !going.contains(&key))),
         );
     }
     Ok(callers)

@@ -6,20 +6,20 @@ use anyhow::bail;
 use serde_json::Value;
 use windlass_adoption::{
     ADOPTED_FROM, AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite, RecordedObject,
-    olm::{Belongings, OlmObservation, OlmOperator, OlmState, finish, let_go},
+    olm::{CsvObjects, OlmObservation, OlmOperator, OlmState, finish, next_steps},
 };
 use windlass_cluster::{Cluster, Kind, RequestError};
 use windlass_object::{ObjectKey, names, object};
 
-use super::super::writing::{of, until};
-use crate::{commands::cluster::explained, terminal::Progress};
+use super::super::object_changes::{with_key, wait_until};
+use crate::{commands::cluster::explain_error, terminal::Progress};
 
 const CSV: Kind = Kind::new("operators.coreos.com/v1alpha1", "ClusterServiceVersion");
 const SUBSCRIPTION: Kind = Kind::new("operators.coreos.com/v1alpha1", "Subscription");
 const OPERATOR_GROUP: Kind = Kind::new("operators.coreos.com/v1", "OperatorGroup");
 
 /// What there is of an operator that OLM runs.
-struct Seen {
+struct OlmObjects {
     csv: Option<Value>,
     csvs: Vec<Value>,
     subscriptions: Vec<Value>,
@@ -32,8 +32,8 @@ struct Seen {
 /// # Errors
 ///
 /// When it is not there, cannot be read, or cannot be taken over now.
-pub(super) async fn of_csv(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Vec<Value>> {
-    let seen = Seen::of(cluster, namespace, name).await?;
+pub(super) async fn objects_of_csv(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Vec<Value>> {
+    let seen = OlmObjects::read(cluster, namespace, name).await?;
     let Some(observation) = seen.observation() else {
         bail!(
             "ClusterServiceVersion {namespace}/{name} not found: to list all, run kubectl get csv --all-namespaces"
@@ -54,10 +54,10 @@ pub(super) async fn complete(
     source: &AdoptionSource,
     deployment: &mut Value,
 ) -> anyhow::Result<()> {
-    let (namespace, name) = place(source);
-    let seen = Seen::of(cluster, namespace, name).await?;
+    let (namespace, name) = namespace_and_name(source);
+    let seen = OlmObjects::read(cluster, namespace, name).await?;
     if let Some(observation) = seen.observation() {
-        OlmOperator::of(&observation).complete(deployment);
+        OlmOperator::from_observation(&observation).complete(deployment);
     }
     Ok(())
 }
@@ -73,14 +73,14 @@ pub(super) async fn release(
     progress: &mut Progress,
     patience: Duration,
 ) -> anyhow::Result<()> {
-    let (namespace, name) = place(source);
-    until(progress, patience, async || {
-        let seen = Seen::of(cluster, namespace, name).await?;
+    let (namespace, name) = namespace_and_name(source);
+    wait_until(progress, patience, async || {
+        let seen = OlmObjects::read(cluster, namespace, name).await?;
         let Some(observation) = seen.observation() else {
             bail!("ClusterServiceVersion {namespace}/{name} is gone");
         };
         match check(&observation)? {
-            OlmState::LetGo => Ok(None),
+            OlmState::Released => Ok(None),
             OlmState::Waiting(what) => Ok(Some(what)),
             OlmState::Due(steps) => {
                 for step in &steps {
@@ -101,12 +101,12 @@ pub(super) async fn release(
 /// # Errors
 ///
 /// When the cluster does not take something.
-pub(super) async fn end(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
-    let (namespace, name) = place(&record.source);
-    let seen = Seen::of(cluster, namespace, name).await?;
+pub(super) async fn remove_marks(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
+    let (namespace, name) = namespace_and_name(&record.source);
+    let seen = OlmObjects::read(cluster, namespace, name).await?;
     let Some(csv) = &seen.csv else { return Ok(()) };
     // What is left over, and may go, is gone.
-    let kept: Vec<_> = seen.objects.iter().filter_map(ObjectKey::of).collect();
+    let kept: Vec<_> = seen.objects.iter().filter_map(ObjectKey::from_object).collect();
     for step in finish(csv, &seen.objects, &kept) {
         write(cluster, &step).await?;
     }
@@ -119,8 +119,8 @@ pub(super) async fn end(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::R
 ///
 /// When that cannot be read.
 pub(super) async fn is_untouched(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<bool> {
-    let (namespace, name) = place(&record.source);
-    let seen = Seen::of(cluster, namespace, name).await?;
+    let (namespace, name) = namespace_and_name(&record.source);
+    let seen = OlmObjects::read(cluster, namespace, name).await?;
     let is_there = |recorded: &RecordedObject| {
         let mut subscriptions = seen.subscriptions.iter();
         subscriptions.any(|live| {
@@ -135,16 +135,16 @@ pub(super) async fn is_untouched(cluster: &Cluster, record: &AdoptionRecord) -> 
     Ok(has_csv && has_subscriptions && !seen.objects.iter().any(is_marked))
 }
 
-fn place(source: &AdoptionSource) -> (&str, &str) {
+fn namespace_and_name(source: &AdoptionSource) -> (&str, &str) {
     let name = source.name();
     (name.namespace.as_deref().unwrap_or_default(), &name.name)
 }
 
 fn check(observation: &OlmObservation<'_>) -> anyhow::Result<OlmState> {
-    let key = ObjectKey::of(observation.csv)
+    let key = ObjectKey::from_object(observation.csv)
         .map(|key| key.to_string())
         .unwrap_or_default();
-    let_go(observation).map_err(|refusals| {
+    next_steps(observation).map_err(|refusals| {
         let refusals: Vec<_> = refusals.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("{key} cannot be adopted: {}", refusals.join("; "))
     })
@@ -164,19 +164,19 @@ async fn write(cluster: &Cluster, step: &AdoptionStep) -> anyhow::Result<bool> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.is_invalid() || error.is_conflict() || error.is_not_found() => Ok(false),
-        Err(error) => Err(of(&key, error)),
+        Err(error) => Err(with_key(&key, error)),
     }
 }
 
-// === impl Seen ===
+// === impl OlmObjects ===
 
-impl Seen {
-    async fn of(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Self> {
+impl OlmObjects {
+    async fn read(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Self> {
         let csvs = list(cluster, &CSV, Some(namespace)).await?;
         let is_it = |csv: &&Value| object::text(csv, "/metadata/name") == Some(name);
         let csv = csvs.iter().find(is_it).cloned();
         let mut objects = Vec::new();
-        for (api_version, kind, namespace) in Belongings::kinds(namespace) {
+        for (api_version, kind, namespace) in CsvObjects::kinds(namespace) {
             let kind = Kind::new(api_version, kind);
             objects.extend(list(cluster, &kind, namespace).await?);
         }
@@ -204,6 +204,6 @@ async fn list(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> anyhow
     match cluster.list(kind, namespace, None).await {
         // OLM is there without it, or Kubernetes is.
         Err(RequestError::UnknownKind { .. }) => Ok(Vec::new()),
-        listed => listed.map_err(explained),
+        listed => listed.map_err(explain_error),
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::bail;
 use serde_json::Value;
-use windlass_adoption::{AdoptionRecord, RecordedObject, keeper, leads_to, narrowed_selector};
+use windlass_adoption::{AdoptionRecord, RecordedObject, kept_copy, narrowed_selector, selects_pods_of};
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, label_selector, names, object};
 use windlass_operator::bundle_deployment::RolloutStatus;
 
-use super::super::writing::{change, create, delete, of, until};
-use crate::{commands::cluster::explained, terminal::Progress};
+use super::super::object_changes::{change, create, delete, with_key, wait_until};
+use crate::{commands::cluster::explain_error, terminal::Progress};
 
 /// The label by which pods of a ReplicaSet are told.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -23,25 +23,25 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// # Errors
 ///
 /// When they do not come up in time.
-pub(super) async fn keep(
+pub(super) async fn ensure_copies(
     cluster: &Cluster,
     record: &AdoptionRecord,
     progress: &mut Progress,
     patience: Duration,
 ) -> anyhow::Result<()> {
     for kept in record.kept() {
-        let copy = keeper(&kept.object, &record.bundle_deployment);
-        let Some(key) = ObjectKey::of(&copy) else { continue };
-        let live = cluster.read(&key).await.map_err(explained)?;
+        let copy = kept_copy(&kept.object, &record.bundle_deployment);
+        let Some(key) = ObjectKey::from_object(&copy) else { continue };
+        let live = cluster.read(&key).await.map_err(explain_error)?;
         if live.as_ref().is_some_and(|live| !is_copy(live, record)) {
             bail!("{key} exists: rename it, its name is needed for a copy that keeps serving");
         }
         if live.is_none() {
             let created = cluster.apply(&copy, names::COMMAND, true).await;
-            created.map_err(|error| of(&key, error))?;
+            created.map_err(|error| with_key(&key, error))?;
             progress.done(&format!("Created {key}, which keeps serving the present callers"));
         }
-        available(cluster, &key, progress, patience).await?;
+        wait_for_available(cluster, &key, progress, patience).await?;
     }
     Ok(())
 }
@@ -59,17 +59,17 @@ pub(super) async fn remove_copies(
 ) -> anyhow::Result<()> {
     let copies = record
         .kept()
-        .map(|kept| keeper(&kept.object, &record.bundle_deployment));
-    let keys: Vec<_> = copies.filter_map(|copy| ObjectKey::of(&copy)).collect();
+        .map(|kept| kept_copy(&kept.object, &record.bundle_deployment));
+    let keys: Vec<_> = copies.filter_map(|copy| ObjectKey::from_object(&copy)).collect();
     for key in &keys {
-        let live = cluster.read(key).await.map_err(explained)?;
+        let live = cluster.read(key).await.map_err(explain_error)?;
         if let Some(live) = live.filter(|live| is_copy(live, record)) {
             delete(cluster, key, object::text(&live, "/metadata/uid")).await?;
         }
     }
     for key in &keys {
-        until(progress, patience, async || {
-            let live = cluster.read(key).await.map_err(explained)?;
+        wait_until(progress, patience, async || {
+            let live = cluster.read(key).await.map_err(explain_error)?;
             let left = live.filter(|live| is_copy(live, record));
             Ok(left.map(|_| format!("{key} to be deleted")))
         })
@@ -83,7 +83,7 @@ pub(super) async fn remove_copies(
 /// # Errors
 ///
 /// When that takes too long.
-pub(super) async fn ended(
+pub(super) async fn wait_for_ended_pods(
     cluster: &Cluster,
     record: &AdoptionRecord,
     progress: &mut Progress,
@@ -92,11 +92,11 @@ pub(super) async fn ended(
     for kept in record.kept() {
         let namespace = object::text(&kept.object, "/metadata/namespace");
         let selector = &kept.object["spec"]["selector"];
-        until(progress, patience, async || {
+        wait_until(progress, patience, async || {
             let pods = cluster
                 .list(&kinds::POD, namespace, None)
                 .await
-                .map_err(explained)?;
+                .map_err(explain_error)?;
             let ending = pods.iter().find(|pod| {
                 !pod["metadata"]["deletionTimestamp"].is_null()
                     && label_selector::matches(selector, &pod["metadata"]["labels"])
@@ -118,14 +118,14 @@ fn is_copy(live: &Value, record: &AdoptionRecord) -> bool {
 /// # Errors
 ///
 /// When that takes too long.
-pub(super) async fn available(
+pub(super) async fn wait_for_available(
     cluster: &Cluster,
     key: &ObjectKey,
     progress: &mut Progress,
     patience: Duration,
 ) -> anyhow::Result<()> {
-    until(progress, patience, async || {
-        let Some(live) = cluster.read(key).await.map_err(explained)? else {
+    wait_until(progress, patience, async || {
+        let Some(live) = cluster.read(key).await.map_err(explain_error)? else {
             return Ok(Some(format!("{key} to be created")));
         };
         Ok(match RolloutStatus::of(&live) {
@@ -142,7 +142,7 @@ pub(super) async fn available(
 /// # Errors
 ///
 /// When the cluster does not take it, or no such pod is ready in time.
-pub(super) async fn narrow(
+pub(super) async fn restrict_service(
     cluster: &Cluster,
     service: &RecordedObject,
     label: (&str, &str),
@@ -159,15 +159,15 @@ pub(super) async fn narrow(
     };
     let written = change(cluster, &key, &narrowed)
         .await
-        .map_err(|error| of(&key, error))?;
+        .map_err(|error| with_key(&key, error))?;
     if written.is_none() {
         create(cluster, &narrowed(&service.object)).await?;
     }
-    leads_only_to(cluster, &key, label, progress, patience).await
+    wait_for_endpoints(cluster, &key, label, progress, patience).await
 }
 
 /// Waits until a Service has ready endpoints, all of them pods with a label.
-async fn leads_only_to(
+async fn wait_for_endpoints(
     cluster: &Cluster,
     service: &ObjectKey,
     (label, value): (&str, &str),
@@ -175,16 +175,16 @@ async fn leads_only_to(
     patience: Duration,
 ) -> anyhow::Result<()> {
     let namespace = service.namespace.as_deref();
-    let of_service = format!("kubernetes.io/service-name={}", service.name);
-    until(progress, patience, async || {
+    let objects_of_service = format!("kubernetes.io/service-name={}", service.name);
+    wait_until(progress, patience, async || {
         let slices = cluster
-            .list(&kinds::ENDPOINT_SLICE, namespace, Some(&of_service))
+            .list(&kinds::ENDPOINT_SLICE, namespace, Some(&objects_of_service))
             .await;
-        let slices = slices.map_err(explained)?;
+        let slices = slices.map_err(explain_error)?;
         let pods = cluster
             .list(&kinds::POD, namespace, Some(&format!("{label}={value}")))
             .await;
-        let pods = pods.map_err(explained)?;
+        let pods = pods.map_err(explain_error)?;
         let is_pod = |name: &str| {
             pods.iter()
                 .any(|pod| object::text(pod, "/metadata/name") == Some(name))
@@ -206,16 +206,16 @@ async fn leads_only_to(
 /// # Errors
 ///
 /// When the cluster cannot be asked.
-pub(super) async fn newest_pods(
+pub(super) async fn newest_pods_label(
     cluster: &Cluster,
     record: &AdoptionRecord,
     service: &RecordedObject,
 ) -> anyhow::Result<Option<(&'static str, String)>> {
-    let Some(kept) = record.kept().find(|kept| leads_to(&service.object, &kept.object)) else {
+    let Some(kept) = record.kept().find(|kept| selects_pods_of(&service.object, &kept.object)) else {
         return Ok(None);
     };
     let Some(key) = kept.key() else { return Ok(None) };
-    let Some(deployment) = cluster.read(&key).await.map_err(explained)? else {
+    let Some(deployment) = cluster.read(&key).await.map_err(explain_error)? else {
         return Ok(None);
     };
     let sets = cluster
@@ -223,7 +223,7 @@ pub(super) async fn newest_pods(
         .await;
     let uid = object::text(&deployment, "/metadata/uid");
     let revision = object::annotation(&deployment, REVISION);
-    let sets = sets.map_err(explained)?;
+    let sets = sets.map_err(explain_error)?;
     let newest = sets.iter().find(|set| {
         let owners = object::items(set, "/metadata/ownerReferences");
         object::annotation(set, REVISION) == revision

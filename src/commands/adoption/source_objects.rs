@@ -2,26 +2,26 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use windlass_adoption::{AdoptionSource, HelmRelease, OWNER, SourceName, hidden};
+use windlass_adoption::{AdoptionSource, HelmRelease, OWNER, SourceName, owner_label_value};
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::ObjectKey;
 
 use super::{issued, olm};
-use crate::commands::cluster::explained;
+use crate::commands::cluster::explain_error;
 
 /// The objects of `source`, which has a namespace.
 ///
 /// # Errors
 ///
 /// When there is no such source, it cannot be read, or it is about to change.
-pub(super) async fn of_source(cluster: &Cluster, source: &AdoptionSource) -> anyhow::Result<Vec<Value>> {
+pub(super) async fn objects_of_source(cluster: &Cluster, source: &AdoptionSource) -> anyhow::Result<Vec<Value>> {
     let name = source.name();
     let namespace = name.namespace.as_deref().unwrap_or_default();
     let found = match source {
-        AdoptionSource::Helm(_) => of_release(cluster, name).await,
-        AdoptionSource::CertManager(_) => issued::of_certificate(cluster, namespace, &name.name).await,
-        AdoptionSource::ServiceCa(_) => issued::of_service(cluster, namespace, &name.name).await,
-        AdoptionSource::Olm(_) => olm::of_csv(cluster, namespace, &name.name).await,
+        AdoptionSource::Helm(_) => objects_of_release(cluster, name).await,
+        AdoptionSource::CertManager(_) => issued::objects_of_certificate(cluster, namespace, &name.name).await,
+        AdoptionSource::ServiceCa(_) => issued::objects_of_service(cluster, namespace, &name.name).await,
+        AdoptionSource::Olm(_) => olm::objects_of_csv(cluster, namespace, &name.name).await,
     };
     found.with_context(|| format!("cannot adopt from {source}"))
 }
@@ -36,23 +36,23 @@ pub(super) async fn releases(
     name: &SourceName,
     is_hidden: bool,
 ) -> anyhow::Result<Vec<Value>> {
-    let selector = format!("{}={},name={}", OWNER.0, hidden(is_hidden), name.name);
+    let selector = format!("{}={},name={}", OWNER.0, owner_label_value(is_hidden), name.name);
     let secrets = cluster
         .list(&kinds::SECRET, name.namespace.as_deref(), Some(&selector))
         .await;
-    secrets.map_err(explained)
+    secrets.map_err(explain_error)
 }
 
-async fn of_release(cluster: &Cluster, name: &SourceName) -> anyhow::Result<Vec<Value>> {
+async fn objects_of_release(cluster: &Cluster, name: &SourceName) -> anyhow::Result<Vec<Value>> {
     let namespace = name.namespace.as_deref().unwrap_or_default();
     let release = HelmRelease::deployed(&releases(cluster, name, false).await?, namespace)?;
     let mut live = Vec::new();
-    for key in release.objects.iter().filter_map(ObjectKey::of) {
+    for key in release.objects.iter().filter_map(ObjectKey::from_object) {
         match cluster.read(&key).await {
             // Somebody has deleted it, or its kind.
             Ok(None) | Err(RequestError::UnknownKind { .. }) => {}
             Ok(Some(object)) => live.push(object),
-            Err(error) => return Err(explained(error)),
+            Err(error) => return Err(explain_error(error)),
         }
     }
     Ok(live)

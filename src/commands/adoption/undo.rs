@@ -5,24 +5,24 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::bail;
 use serde_json::{Value, json};
 use windlass_adoption::{
-    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, marked, restored, storing_unknown_versions,
-    trust_of, with_trust,
+    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, with_bundle_mark, restored_object, storing_unknown_versions,
+    trusted_pem, with_trusted_pem,
 };
 use windlass_bundle::Phase;
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabelled};
 
 use super::{
-    super::writing::{change, create, delete, observed, of, until},
+    super::object_changes::{change, create, delete, wait_for_propagation, with_key, wait_until},
     adopting::hide,
     ca,
-    left_over::{connect_anew, new_mark},
+    remaining_callers::{force_reconnect, new_marker},
     olm, records, servers,
 };
 use crate::{
     commands::{
         arguments,
-        cluster::{ClusterArgs, OperatorArgs, explained},
+        cluster::{ClusterArgs, OperatorArgs, explain_error},
     },
     terminal::{Progress, ProgressFormat},
 };
@@ -49,7 +49,7 @@ pub(super) struct Args {
 }
 
 /// An adoption that is undone.
-struct Undoing<'a> {
+struct AdoptionUndo<'a> {
     cluster: &'a Cluster,
     record: &'a AdoptionRecord,
     patience: Duration,
@@ -70,7 +70,7 @@ impl Args {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
-        let record = records::existing(&cluster, namespace, &self.name).await?;
+        let record = records::require(&cluster, namespace, &self.name).await?;
         let is_olms = matches!(record.source, AdoptionSource::Olm(_));
         if is_olms && !olm::is_untouched(&cluster, &record).await? {
             bail!(
@@ -78,54 +78,54 @@ impl Args {
                  delete the BundleDeployment, then apply the Subscription or the ClusterServiceVersion"
             );
         }
-        let mut undoing = Undoing {
+        let mut undo = AdoptionUndo {
             cluster: &cluster,
             record: &record,
             patience: self.timeout.0.unsigned_abs(),
             progress: Progress::new(ProgressFormat::Text),
         };
         if is_olms {
-            undoing.end_copies().await?;
+            undo.remove_copies().await?;
         } else {
-            undoing.run().await?;
+            undo.run().await?;
         }
         records::delete(&cluster, namespace, &self.name).await?;
-        drop(undoing.progress);
+        drop(undo.progress);
         println!("{} is with {} again", record.source, record.source.owner());
         Ok(ExitCode::SUCCESS)
     }
 }
 
-// === impl Undoing ===
+// === impl AdoptionUndo ===
 
-impl Undoing<'_> {
+impl AdoptionUndo<'_> {
     async fn run(&mut self) -> anyhow::Result<()> {
         self.pause().await?;
-        servers::keep(self.cluster, self.record, &mut self.progress, self.patience).await?;
-        self.serve_as_before().await?;
-        self.call(true).await?;
+        servers::ensure_copies(self.cluster, self.record, &mut self.progress, self.patience).await?;
+        self.serve_from_copies().await?;
+        self.arm_callers(true).await?;
         self.disarm().await?;
-        observed(&mut self.progress, "that webhooks call the old servers").await;
+        wait_for_propagation(&mut self.progress, "that webhooks call the old servers").await;
         self.restore().await?;
-        self.serve_by_restored().await?;
-        self.call(true).await?;
-        connect_anew(self.cluster, self.record, true).await?;
-        observed(&mut self.progress, "that webhooks call the restored servers").await;
+        self.serve_from_restored().await?;
+        self.arm_callers(true).await?;
+        force_reconnect(self.cluster, self.record, true).await?;
+        wait_for_propagation(&mut self.progress, "that webhooks call the restored servers").await;
         self.remove().await?;
-        self.end_copies().await?;
+        self.remove_copies().await?;
         for service in self.record.narrowed() {
             self.restore_object(service).await?;
         }
         // Only now: API servers have connections to the copies yet under the CA bundles of before.
-        self.call(false).await?;
-        connect_anew(self.cluster, self.record, false).await?;
+        self.arm_callers(false).await?;
+        force_reconnect(self.cluster, self.record, false).await?;
         if let AdoptionSource::Helm(_) = self.record.source {
             hide(self.cluster, self.record, false).await?;
         }
         Ok(())
     }
 
-    async fn end_copies(&mut self) -> anyhow::Result<()> {
+    async fn remove_copies(&mut self) -> anyhow::Result<()> {
         servers::remove_copies(self.cluster, self.record, &mut self.progress, self.patience).await
     }
 
@@ -137,7 +137,7 @@ impl Undoing<'_> {
             names::RETURNING: self.record.source.to_string(),
         });
         for tries in 0.. {
-            let Some(live) = self.cluster.read(&key).await.map_err(explained)? else {
+            let Some(live) = self.cluster.read(&key).await.map_err(explain_error)? else {
                 return Ok(());
             };
             if object::is_terminating(&live) {
@@ -147,14 +147,14 @@ impl Undoing<'_> {
             match self.cluster.patch(&key, &patch, names::COMMAND).await {
                 Err(error) if tries < TRIES && (error.is_invalid() || error.is_conflict()) => {}
                 written => {
-                    written.map_err(explained)?;
+                    written.map_err(explain_error)?;
                     break;
                 }
             }
         }
         let cluster = self.cluster;
-        until(&mut self.progress, self.patience, async || {
-            let live = cluster.read(&key).await.map_err(explained)?;
+        wait_until(&mut self.progress, self.patience, async || {
+            let live = cluster.read(&key).await.map_err(explain_error)?;
             let is_paused = live.is_none_or(|live| {
                 let paused = object::condition(&live, "Paused");
                 paused.is_some_and(|paused| object::text(paused, "/status") == Some("True"))
@@ -165,14 +165,14 @@ impl Undoing<'_> {
     }
 
     /// The old Services lead to the copies. One that the bundle took over is called by what trusts both until then.
-    async fn serve_as_before(&mut self) -> anyhow::Result<()> {
+    async fn serve_from_copies(&mut self) -> anyhow::Result<()> {
         for service in self.record.narrowed() {
             if service.is_adopted() {
                 self.trust_both().await?;
             }
             let label = (names::KEPT_FOR, self.record.bundle_deployment.as_str());
-            let as_before = |live: &Value| restored(live, &service.object);
-            servers::narrow(
+            let as_before = |live: &Value| restored_object(live, &service.object);
+            servers::restrict_service(
                 self.cluster,
                 service,
                 label,
@@ -188,44 +188,44 @@ impl Undoing<'_> {
     async fn trust_both(&mut self) -> anyhow::Result<()> {
         for caller in adopted_callers(self.record) {
             let Some(key) = caller.key() else { continue };
-            let theirs = self.trusted(caller).await?;
+            let theirs = self.trusted_certificates(caller).await?;
             let change_of = |live: &Value| {
                 if object::label(live, names::BUNDLE_DEPLOYMENT).is_none() {
                     return live.clone();
                 }
-                let mut trusting = with_trust(live, &theirs);
+                let mut trusting = with_trusted_pem(live, &theirs);
                 json::fields(&mut trusting, &["metadata", "annotations"]).shift_remove(names::INJECT_CA_FROM);
                 trusting
             };
             change(self.cluster, &key, change_of)
                 .await
-                .map_err(|error| of(&key, error))?;
+                .map_err(|error| with_key(&key, error))?;
         }
-        observed(&mut self.progress, "that webhooks trust both servers").await;
+        wait_for_propagation(&mut self.progress, "that webhooks trust both servers").await;
         Ok(())
     }
 
     /// What a caller trusted, and what it is to trust since, in PEM.
-    async fn trusted(&self, caller: &RecordedObject) -> anyhow::Result<String> {
-        let mut pem = trust_of(&caller.object);
+    async fn trusted_certificates(&self, caller: &RecordedObject) -> anyhow::Result<String> {
+        let mut pem = trusted_pem(&caller.object);
         pem.push('\n');
-        pem.push_str(&ca::asked_for(self.cluster, &caller.object).await?);
+        pem.push_str(&ca::requested_certificates(self.cluster, &caller.object).await?);
         Ok(pem)
     }
 
     /// What was adopted calls the old Services, and trusts them. `is_marked`: who answers there is another one than before, so API
     /// servers must connect anew, and who writes CA bundles is not to come in between.
-    async fn call(&mut self, is_marked: bool) -> anyhow::Result<()> {
-        let mark = new_mark();
+    async fn arm_callers(&mut self, is_marked: bool) -> anyhow::Result<()> {
+        let mark = new_marker();
         for caller in adopted_callers(self.record) {
             let Some(key) = caller.key() else { continue };
-            let theirs = self.trusted(caller).await?;
+            let theirs = self.trusted_certificates(caller).await?;
             let change_of = |live: &Value| {
-                let called = with_trust(&restored(live, &caller.object), &theirs);
+                let called = with_trusted_pem(&restored_object(live, &caller.object), &theirs);
                 if !is_marked {
                     return called;
                 }
-                let mut called = marked(&called, Some(&mark));
+                let mut called = with_bundle_mark(&called, Some(&mark));
                 if let Some(Value::Object(annotations)) = called.pointer_mut("/metadata/annotations") {
                     annotations.retain(|name, _| !CA_INJECTORS.contains(&name.as_str()));
                 }
@@ -233,7 +233,7 @@ impl Undoing<'_> {
             };
             let written = change(self.cluster, &key, change_of)
                 .await
-                .map_err(|error| of(&key, error))?;
+                .map_err(|error| with_key(&key, error))?;
             match written {
                 Some(live) => {
                     let versions = storing_unknown_versions(&live, &caller.object);
@@ -261,10 +261,10 @@ impl Undoing<'_> {
         ] {
             let listed = match self.cluster.list(&kind, None, Some(&selector)).await {
                 Err(RequestError::UnknownKind { .. }) => continue,
-                listed => listed.map_err(explained)?,
+                listed => listed.map_err(explain_error)?,
             };
             for caller in listed {
-                if let Some(key) = ObjectKey::of(&caller) {
+                if let Some(key) = ObjectKey::from_object(&caller) {
                     delete(self.cluster, &key, object::text(&caller, "/metadata/uid")).await?;
                 }
             }
@@ -287,11 +287,11 @@ impl Undoing<'_> {
                     .is_some_and(|key| !narrowed.contains(&key) && !callers.contains(&key))
             })
             .collect();
-        adopted.sort_by_key(|recorded| Phase::of(recorded.kind()));
+        adopted.sort_by_key(|recorded| Phase::for_kind(recorded.kind()));
         for recorded in adopted {
             self.restore_object(recorded).await?;
             if let Some(key) = recorded.key().filter(|_| recorded.kind() == "Deployment") {
-                servers::available(self.cluster, &key, &mut self.progress, self.patience).await?;
+                servers::wait_for_available(self.cluster, &key, &mut self.progress, self.patience).await?;
             }
         }
         Ok(())
@@ -299,25 +299,25 @@ impl Undoing<'_> {
 
     async fn restore_object(&self, recorded: &RecordedObject) -> anyhow::Result<()> {
         let Some(key) = recorded.key() else { return Ok(()) };
-        match change(self.cluster, &key, |live| restored(live, &recorded.object)).await {
+        match change(self.cluster, &key, |live| restored_object(live, &recorded.object)).await {
             Ok(None) => create(self.cluster, &recorded.object).await,
             // The bundle had it otherwise in what cannot change.
             Err(error) if error.is_invalid() => {
                 delete(self.cluster, &key, None).await?;
                 create(self.cluster, &recorded.object).await
             }
-            changed => changed.map(drop).map_err(|error| of(&key, error)),
+            changed => changed.map(drop).map_err(|error| with_key(&key, error)),
         }
     }
 
     /// The old Services lead to the restored Deployments, and no more to the copies.
-    async fn serve_by_restored(&mut self) -> anyhow::Result<()> {
+    async fn serve_from_restored(&mut self) -> anyhow::Result<()> {
         for service in self.record.narrowed() {
-            let Some((label, value)) = servers::newest_pods(self.cluster, self.record, service).await? else {
+            let Some((label, value)) = servers::newest_pods_label(self.cluster, self.record, service).await? else {
                 continue;
             };
-            let as_before = |live: &Value| restored(live, &service.object);
-            servers::narrow(
+            let as_before = |live: &Value| restored_object(live, &service.object);
+            servers::restrict_service(
                 self.cluster,
                 service,
                 (label, &value),
@@ -333,13 +333,13 @@ impl Undoing<'_> {
     /// The BundleDeployment goes, with what only the bundle has: nothing that was adopted is of it any more.
     async fn remove(&mut self) -> anyhow::Result<()> {
         let key = self.bundle_deployment();
-        let Some(live) = self.cluster.read(&key).await.map_err(explained)? else {
+        let Some(live) = self.cluster.read(&key).await.map_err(explain_error)? else {
             return Ok(());
         };
         let uid = object::text(&live, "/metadata/uid");
-        self.cluster.delete(&key, uid).await.map_err(explained)?;
+        self.cluster.delete(&key, uid).await.map_err(explain_error)?;
         for _ in 0..TRIES {
-            let Some(live) = self.cluster.read(&key).await.map_err(explained)? else {
+            let Some(live) = self.cluster.read(&key).await.map_err(explain_error)? else {
                 break;
             };
             let patch = relabelled(&live, &json!({}), &json!({ names::PAUSED: null }));
@@ -347,15 +347,15 @@ impl Undoing<'_> {
                 Err(error) if error.is_invalid() || error.is_conflict() => {}
                 Err(error) if error.is_not_found() => break,
                 written => {
-                    written.map_err(explained)?;
+                    written.map_err(explain_error)?;
                     break;
                 }
             }
         }
         let cluster = self.cluster;
-        until(&mut self.progress, self.patience, async || {
+        wait_until(&mut self.progress, self.patience, async || {
             let live: Result<Option<Value>, RequestError> = cluster.read(&key).await;
-            Ok(live.map_err(explained)?.map(|_| format!("{key} to be removed")))
+            Ok(live.map_err(explain_error)?.map(|_| format!("{key} to be removed")))
         })
         .await
     }

@@ -14,7 +14,7 @@ use super::{callers::Callers, examination::Examination};
 pub(super) type ReviewedResource = (String, String);
 
 /// What became of a dry run.
-enum Tried {
+enum DryRunResult {
     /// There is no object to try it with.
     Nothing,
     /// All webhooks answered, whatever they said.
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 4;
 
 impl Examination<'_> {
     /// Has the API server call the webhooks of custom resources.
-    pub(super) async fn webhooks(&mut self, callers: &Callers) {
+    pub(super) async fn check_webhooks(&mut self, callers: &Callers) {
         let check = DoctorCheck::WebhookFails;
         let cluster = self.cluster;
         let kinds: BTreeMap<_, _> = callers
@@ -38,57 +38,57 @@ impl Examination<'_> {
             .filter_map(|resource| Some((resource, callers.served.get(resource)?)))
             .collect();
         let tries =
-            stream::iter(kinds.into_values()).map(async |kind| (kind, try_update(cluster, kind).await));
+            stream::iter(kinds.into_values()).map(async |kind| (kind, dry_run_update(cluster, kind).await));
         let tried: Vec<_> = tries.buffered(AT_ONCE).collect().await;
         let mut answered = 0;
         for (kind, tried) in tried {
             let subject = format!("Webhooks of {}", kind.kind);
             match tried {
-                Tried::Nothing => {
+                DryRunResult::Nothing => {
                     let message =
                         "not looked at: whether they answer; there is no object of it to try that with";
-                    self.note([DoctorCheck::NotLookedAt.info(subject, message)]);
+                    self.add([DoctorCheck::NotLookedAt.info(subject, message)]);
                 }
-                Tried::Answered => answered += 1,
-                Tried::Failed(error) if error.is_failed_webhook() => {
+                DryRunResult::Answered => answered += 1,
+                DryRunResult::Failed(error) if error.is_failed_webhook() => {
                     let message = format!(
                         "updates of its objects are refused: {error}; look at the pods behind the webhook and at its caBundle"
                     );
-                    self.note([check.error(subject, message)]);
+                    self.add([check.error(subject, message)]);
                 }
-                Tried::Failed(error) if error.is_dry_run_unsupported() => {
+                DryRunResult::Failed(error) if error.is_dry_run_unsupported() => {
                     let message = format!("not looked at: whether they answer; {error}");
-                    self.note([DoctorCheck::NotLookedAt.info(subject, message)]);
+                    self.add([DoctorCheck::NotLookedAt.info(subject, message)]);
                 }
-                Tried::Failed(error) => self.unseen(&subject, kind, "list and patch", None, &error).await,
+                DryRunResult::Failed(error) => self.report_unchecked(&subject, kind, "list and patch", None, &error).await,
             }
         }
         if answered > 0 {
             let message = format!("have answered a dry run of an update, of {answered} kinds");
-            self.note([check.info("Webhooks of custom resources", message)]);
+            self.add([check.info("Webhooks of custom resources", message)]);
         }
     }
 }
 
-async fn try_update(cluster: &Cluster, kind: &Kind) -> Tried {
+async fn dry_run_update(cluster: &Cluster, kind: &Kind) -> DryRunResult {
     let page = match cluster.objects(kind, None, 1, None).await {
         Ok(page) => page,
-        Err(error) => return Tried::Failed(error),
+        Err(error) => return DryRunResult::Failed(error),
     };
-    let Some(key) = page.objects.first().and_then(ObjectKey::of) else {
-        return Tried::Nothing;
+    let Some(key) = page.objects.first().and_then(ObjectKey::from_object) else {
+        return DryRunResult::Nothing;
     };
-    match cluster.try_update(&key, names::COMMAND).await {
-        Ok(_) => Tried::Answered,
-        Err(error) if error.is_denied_by_webhook() => Tried::Answered,
+    match cluster.dry_run_update(&key, names::COMMAND).await {
+        Ok(_) => DryRunResult::Answered,
+        Err(error) if error.is_denied_by_webhook() => DryRunResult::Answered,
         // It has gone meanwhile.
-        Err(error) if error.is_not_found() => Tried::Nothing,
-        Err(error) => Tried::Failed(error),
+        Err(error) if error.is_not_found() => DryRunResult::Nothing,
+        Err(error) => DryRunResult::Failed(error),
     }
 }
 
 /// The resources about whose updates a webhook configuration has somebody asked, as far as it names them.
-pub(super) fn asked(configuration: &Value) -> BTreeSet<ReviewedResource> {
+pub(super) fn reviewed_resources(configuration: &Value) -> BTreeSet<ReviewedResource> {
     let webhooks = object::items(configuration, "/webhooks").iter();
     let rules = webhooks.flat_map(|webhook| object::items(webhook, "/rules"));
     let mut asked = BTreeSet::new();
@@ -105,12 +105,12 @@ pub(super) fn asked(configuration: &Value) -> BTreeSet<ReviewedResource> {
 }
 
 /// The resource that a CustomResourceDefinition defines, and its kind in the version that it stores.
-pub(super) fn served(definition: &Value) -> Option<(ReviewedResource, Kind)> {
+pub(super) fn defined_resource(definition: &Value) -> Option<(ReviewedResource, Kind)> {
     let text = |pointer| object::text(definition, pointer).map(str::to_owned);
     let mut versions = object::items(definition, "/spec/versions").iter();
     let stored = versions.find(|version| version["storage"] == Value::Bool(true))?;
     (stored["served"] == Value::Bool(true)).then_some(())?;
-    let kind = Kind::of_crd(definition, object::text(stored, "/name")?);
+    let kind = Kind::from_crd(definition, object::text(stored, "/name")?);
     Some(((text("/spec/group")?, text("/spec/names/plural")?), kind))
 }
 
@@ -127,7 +127,7 @@ mod tests {
             {"rules": [rule("widgets", "UPDATE"), rule("gadgets", "CREATE")]}, {"rules": [rule("things/status", "*")]},
         ]});
         let of = |resource: &str| ("example.com".to_owned(), resource.to_owned());
-        assert_eq!(asked(&configuration), [of("things/status"), of("widgets")].into());
+        assert_eq!(reviewed_resources(&configuration), [of("things/status"), of("widgets")].into());
         let definition = |served: bool| {
             json!({"spec": {
                 "group": "example.com", "names": {"plural": "widgets", "kind": "Widget"},
@@ -135,7 +135,7 @@ mod tests {
             }})
         };
         let kind = Kind::named("example.com/v2", "Widget");
-        assert_eq!(served(&definition(true)), Some((of("widgets"), kind)));
-        assert_eq!(served(&definition(false)), None);
+        assert_eq!(defined_resource(&definition(true)), Some((of("widgets"), kind)));
+        assert_eq!(defined_resource(&definition(false)), None);
     }
 }

@@ -8,8 +8,8 @@ use windlass_cluster::{
     Cluster, Index, Kind, RequestError, endpoints, kinds, lease::LeaderElectionRecord, watch::Watch,
 };
 use windlass_doctor::{
-    CallState, DoctorFinding, DoctorSeverity, ServiceCall, api_service, asks_about_windlass,
-    calls_are_answered, definition, leader, neighbours, other_owners, trust, two_injectors,
+    CallState, DoctorFinding, DoctorSeverity, ServiceCall, api_service, intercepts_windlass,
+    answered_calls, any_crd, leader, other_ca_bundle_owners, other_controllers, caller_trust, two_injectors,
 };
 use windlass_object::{
     ObjectKey,
@@ -21,7 +21,7 @@ use windlass_report::ReportedTarget;
 use windlass_trust::injection::{KINDS, TargetKind};
 
 use super::{
-    admission::{ReviewedResource, asked, served},
+    admission::{ReviewedResource, defined_resource, reviewed_resources},
     examination::Examination,
     versions::{Installation, facts},
 };
@@ -54,7 +54,7 @@ struct SeenCaller {
 }
 
 /// A Service and its port, by namespace and name.
-type Called = (String, String, i64);
+type CallTarget = (String, String, i64);
 
 /// How many Services are looked at at once.
 const AT_ONCE: usize = 8;
@@ -63,31 +63,31 @@ const AT_ONCE: usize = 8;
 
 impl Examination<'_> {
     /// Looks at all of them, and at the Services that they call.
-    pub(super) async fn callers(&mut self, installation: &Installation) -> Callers {
+    pub(super) async fn check_callers(&mut self, installation: &Installation) -> Callers {
         let at_work = self.injectors().await;
-        let labels = self.own_labels(installation).await;
+        let labels = self.namespace_labels(installation).await;
         let mut seen = Vec::new();
         for target in KINDS.iter().filter(|target| !target.is_common()) {
             let (now, namespace) = (self.now(), self.namespace);
             let read = |object: Value| {
-                let mut caller = SeenCaller::of(&object, target)?;
-                caller.findings.extend(trust(&object, now));
+                let mut caller = SeenCaller::from_object(&object, target)?;
+                caller.findings.extend(caller_trust(&object, now));
                 caller.findings.extend(two_injectors(&object, &at_work));
                 caller
                     .findings
-                    .extend(asks_about_windlass(&object, namespace, &labels));
+                    .extend(intercepts_windlass(&object, namespace, &labels));
                 Some(caller)
             };
             seen.extend(self.targets(target, read).await);
         }
         let crds: BTreeSet<_> = seen
             .iter()
-            .filter(|caller| Kind::of(&caller.key) == kinds::CUSTOM_RESOURCE_DEFINITION)
+            .filter(|caller| Kind::from_key(&caller.key) == kinds::CUSTOM_RESOURCE_DEFINITION)
             .map(|caller| caller.key.name.as_str())
             .collect();
-        self.note(neighbours(&crds));
+        self.add(other_controllers(&crds));
         for caller in &mut seen {
-            self.note(std::mem::take(&mut caller.findings));
+            self.add(std::mem::take(&mut caller.findings));
         }
         let states = self.states(&seen).await;
         let mut callers = Callers::default();
@@ -96,11 +96,11 @@ impl Examination<'_> {
             let mut is_answered = true;
             for call in caller.calls {
                 callers.namespaces.insert(call.namespace.clone());
-                let state = states.get(&called(&call)).copied();
+                let state = states.get(&call_target(&call)).copied();
                 let finding = state.and_then(|state| call.judge(state));
                 is_answered &= state.is_some() && finding.is_none();
                 answered += usize::from(state.is_some() && finding.is_none());
-                self.note(finding);
+                self.add(finding);
             }
             if is_answered && !caller.versions.is_empty() {
                 callers.converted.insert(caller.key, caller.versions);
@@ -109,7 +109,7 @@ impl Examination<'_> {
             callers.asked.extend(caller.asked);
             callers.served.extend(caller.served);
         }
-        self.note((answered > 0).then(|| calls_are_answered(answered)));
+        self.add((answered > 0).then(|| answered_calls(answered)));
         callers
     }
 
@@ -124,7 +124,7 @@ impl Examination<'_> {
                 Ok(listed) => return listed,
                 Err(RequestError::UnknownKind { .. }) => {}
                 Err(error) => {
-                    self.unseen(&kind.kind, &kind, "list", None, &error).await;
+                    self.report_unchecked(&kind.kind, &kind, "list", None, &error).await;
                     return Vec::new();
                 }
             }
@@ -142,7 +142,7 @@ impl Examination<'_> {
                 let Some(Some(lease)) = self.read(&key).await else {
                     continue;
                 };
-                let record = LeaderElectionRecord::of(&lease);
+                let record = LeaderElectionRecord::from_lease(&lease);
                 let leads = record.is_ok_and(|record| {
                     leader(&facts(key, record), self.now()).severity == DoctorSeverity::Info
                 });
@@ -155,7 +155,7 @@ impl Examination<'_> {
     }
 
     /// The labels of the namespace of Windlass; those that it will have, where it is not there yet or cannot be read.
-    async fn own_labels(&mut self, installation: &Installation) -> Value {
+    async fn namespace_labels(&mut self, installation: &Installation) -> Value {
         let usual = json!({"kubernetes.io/metadata.name": self.namespace});
         if !installation.is_installed {
             return usual;
@@ -167,7 +167,7 @@ impl Examination<'_> {
     }
 
     /// What is there where calls lead; nothing of what could not be read.
-    async fn states(&mut self, seen: &[SeenCaller]) -> BTreeMap<Called, CallState> {
+    async fn states(&mut self, seen: &[SeenCaller]) -> BTreeMap<CallTarget, CallState> {
         let mut services = BTreeMap::<(String, String), BTreeSet<i64>>::new();
         for call in seen.iter().flat_map(|caller| &caller.calls) {
             let service = (call.namespace.clone(), call.service.clone());
@@ -176,7 +176,7 @@ impl Examination<'_> {
         let cluster = self.cluster;
         let looks = stream::iter(services).map(async |((namespace, service), ports)| {
             let key = kinds::SERVICE.object(Some(&namespace), &service);
-            let looked = look(cluster, &key, &ports).await;
+            let looked = service_state(cluster, &key, &ports).await;
             (key, looked)
         });
         let looked: Vec<_> = looks.buffered(AT_ONCE).collect().await;
@@ -189,10 +189,10 @@ impl Examination<'_> {
                         .into_iter()
                         .map(|(port, state)| ((namespace.clone(), key.name.clone(), port), state)),
                 ),
-                Err((kind, error)) if kind == kinds::SERVICE => self.unread(&key, &error).await,
+                Err((kind, error)) if kind == kinds::SERVICE => self.report_unreadable(&key, &error).await,
                 Err((kind, error)) => {
                     let subject = format!("Endpoints of {key}");
-                    self.unseen(&subject, &kind, "list", Some(&namespace), &error)
+                    self.report_unchecked(&subject, &kind, "list", Some(&namespace), &error)
                         .await;
                 }
             }
@@ -201,12 +201,12 @@ impl Examination<'_> {
     }
 }
 
-fn called(call: &ServiceCall) -> Called {
+fn call_target(call: &ServiceCall) -> CallTarget {
     (call.namespace.clone(), call.service.clone(), call.port)
 }
 
 /// What is behind each of the ports of a Service.
-async fn look(
+async fn service_state(
     cluster: &Cluster,
     key: &ObjectKey,
     ports: &BTreeSet<i64>,
@@ -247,38 +247,38 @@ async fn look(
 // === impl SeenCaller ===
 
 impl SeenCaller {
-    fn of(object: &Value, kind: &TargetKind) -> Option<Self> {
-        let key = ObjectKey::of(object)?;
+    fn from_object(object: &Value, kind: &TargetKind) -> Option<Self> {
+        let key = ObjectKey::from_object(object)?;
         let mut findings = Vec::new();
-        findings.extend(other_owners(object));
+        findings.extend(other_ca_bundle_owners(object));
         let mut versions = Vec::new();
         match key.kind.as_str() {
             "CustomResourceDefinition" => {
-                findings.extend(definition(object));
+                findings.extend(any_crd(object));
                 if object::text(object, "/spec/conversion/strategy") == Some("Webhook") {
                     let all = object::items(object, "/spec/versions").iter();
                     let served = all.filter(|version| version["served"] == Value::Bool(true));
                     let names = served.filter_map(|version| object::text(version, "/name"));
-                    versions.extend(names.map(|name| Kind::of_crd(object, name)));
+                    versions.extend(names.map(|name| Kind::from_crd(object, name)));
                 }
             }
             "APIService" => findings.extend(api_service(object)),
             _ => {}
         }
         Some(Self {
-            calls: calls_of(object, kind, &key),
+            calls: service_calls(object, kind, &key),
             key,
             findings,
             versions,
             target: ReportedTarget::read(object, kind),
-            asked: asked(object),
-            served: served(object),
+            asked: reviewed_resources(object),
+            served: defined_resource(object),
         })
     }
 }
 
 /// The calls that an object makes of Services.
-fn calls_of(object: &Value, kind: &TargetKind, key: &ObjectKey) -> Vec<ServiceCall> {
+fn service_calls(object: &Value, kind: &TargetKind, key: &ObjectKey) -> Vec<ServiceCall> {
     let holders = kind.holders(object).into_iter();
     let calls = holders.filter_map(|holder| {
         let called = CalledPort::of(object.pointer(&format!("{}/service", holder.pointer))?)?;
@@ -311,8 +311,8 @@ mod tests {
                 {"name": "c.example.com", "clientConfig": {"url": "https://example.com"}},
             ],
         });
-        let kind = TargetKind::of(&configuration).unwrap();
-        let seen = SeenCaller::of(&configuration, kind).unwrap();
+        let kind = TargetKind::from_object(&configuration).unwrap();
+        let seen = SeenCaller::from_object(&configuration, kind).unwrap();
         let calls: Vec<_> = seen
             .calls
             .iter()
@@ -335,7 +335,7 @@ mod tests {
                 "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client("a")}},
             },
         });
-        let seen = SeenCaller::of(&definition, TargetKind::of(&definition).unwrap()).unwrap();
+        let seen = SeenCaller::from_object(&definition, TargetKind::from_object(&definition).unwrap()).unwrap();
         assert_eq!(seen.versions, [Kind::named("example.com/v1", "A")]);
         assert!(seen.calls[0].is_fatal);
     }

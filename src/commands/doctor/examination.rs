@@ -37,23 +37,23 @@ impl<'a> Examination<'a> {
     ///
     /// When what the program brings along cannot be written as JSON.
     pub(super) async fn examine(&mut self, kubernetes: &str, call_webhooks: bool) -> anyhow::Result<()> {
-        let installation = self.versions(kubernetes).await?;
-        self.rights(&installation).await?;
-        let callers = self.callers(&installation).await;
-        self.conversions(&callers).await;
-        self.nights(&callers).await;
+        let installation = self.check_versions(kubernetes).await?;
+        self.check_rights(&installation).await?;
+        let callers = self.check_callers(&installation).await;
+        self.check_conversions(&callers).await;
+        self.check_outage_risks(&callers).await;
         if !installation.has_leader {
             let message = "not looked at: what Windlass sees of endpoints and their certificates; nobody leads, so nobody has looked lately";
-            self.note([DoctorCheck::NotLookedAt.info("The operator's seat", message)]);
+            self.add([DoctorCheck::NotLookedAt.info("The operator's seat", message)]);
         }
         let clock = api_server_clock(self.clock.ahead());
-        self.note([clock]);
+        self.add([clock]);
         if call_webhooks {
-            self.webhooks(&callers).await;
+            self.check_webhooks(&callers).await;
         } else {
             let message = "not looked at: whether admission webhooks answer; --call-webhooks has the API server call those of custom \
                            resources in dry runs";
-            self.note([DoctorCheck::NotLookedAt.info("Webhooks", message)]);
+            self.add([DoctorCheck::NotLookedAt.info("Webhooks", message)]);
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl<'a> Examination<'a> {
         self.clock.now()
     }
 
-    pub(super) fn note(&mut self, findings: impl IntoIterator<Item = DoctorFinding>) {
+    pub(super) fn add(&mut self, findings: impl IntoIterator<Item = DoctorFinding>) {
         self.findings.extend(findings);
     }
 
@@ -89,7 +89,7 @@ impl<'a> Examination<'a> {
                     Some(namespace) => format!(" in namespace {namespace}"),
                     None => String::new(),
                 };
-                self.unseen(&format!("{}{place}", kind.kind), kind, "list", namespace, &error)
+                self.report_unchecked(&format!("{}{place}", kind.kind), kind, "list", namespace, &error)
                     .await;
                 None
             }
@@ -102,18 +102,18 @@ impl<'a> Examination<'a> {
             Ok(read) => Some(read),
             Err(RequestError::UnknownKind { .. }) => Some(None),
             Err(error) => {
-                self.unread(key, &error).await;
+                self.report_unreadable(key, &error).await;
                 None
             }
         }
     }
 
     /// Notes that an object could not be read.
-    pub(super) async fn unread(&mut self, key: &ObjectKey, error: &RequestError) {
+    pub(super) async fn report_unreadable(&mut self, key: &ObjectKey, error: &RequestError) {
         let namespace = key.namespace.clone();
-        self.unseen(
+        self.report_unchecked(
             &key.to_string(),
-            &Kind::of(key),
+            &Kind::from_key(key),
             "get",
             namespace.as_deref(),
             error,
@@ -122,7 +122,7 @@ impl<'a> Examination<'a> {
     }
 
     /// Notes what was not looked at, and which right that takes.
-    pub(super) async fn unseen(
+    pub(super) async fn report_unchecked(
         &mut self,
         subject: &str,
         kind: &Kind,
@@ -145,6 +145,6 @@ impl<'a> Examination<'a> {
         } else {
             format!("not looked at: {error}")
         };
-        self.note([DoctorCheck::NotLookedAt.warning(subject, message)]);
+        self.add([DoctorCheck::NotLookedAt.warning(subject, message)]);
     }
 }

@@ -47,10 +47,10 @@ impl Examination<'_> {
     /// # Errors
     ///
     /// When the manifests cannot be written as JSON.
-    pub(super) async fn rights(&mut self, installation: &Installation) -> anyhow::Result<()> {
+    pub(super) async fn check_rights(&mut self, installation: &Installation) -> anyhow::Result<()> {
         match installation.is_installed {
-            true => self.may_install_bundles().await,
-            false => self.may_install_windlass().await?,
+            true => self.check_bundle_install_rights().await,
+            false => self.check_windlass_install_rights().await?,
         }
         let manifests = manifests::objects()?;
         let optional = manifests::policies_objects()
@@ -58,13 +58,13 @@ impl Examination<'_> {
             .chain(manifests::ui_objects());
         let manifests: Vec<_> = manifests.into_iter().chain(optional).collect();
         for name in programs() {
-            self.account(name, &manifests, installation).await;
+            self.check_service_account(name, &manifests, installation).await;
         }
         Ok(())
     }
 
     /// What `windlass install BUNDLE` sends: the parts of the bundle, and the BundleDeployment.
-    async fn may_install_bundles(&mut self) {
+    async fn check_bundle_install_rights(&mut self) {
         let needed = Places::from([
             (
                 None,
@@ -84,19 +84,19 @@ impl Examination<'_> {
             ),
         ]);
         match missing(self.cluster, None, &needed).await {
-            Ok(missing) => self.caller_lacks(missing, "bundles").await,
-            Err(error) => self.unseen("Your rights", &REVIEW, "create", None, &error).await,
+            Ok(missing) => self.report_missing_caller_rights(missing, "bundles").await,
+            Err(error) => self.report_unchecked("Your rights", &REVIEW, "create", None, &error).await,
         }
     }
 
     /// What applying the manifests takes: all that they hand out, too.
-    async fn may_install_windlass(&mut self) -> anyhow::Result<()> {
+    async fn check_windlass_install_rights(&mut self) -> anyhow::Result<()> {
         let everything = Places::from([(None, vec![PermissionRule::new("*", "*", &["*"])])]);
         if missing(self.cluster, None, &everything)
             .await
             .is_ok_and(|missing| missing.is_empty())
         {
-            self.caller_lacks(Vec::new(), "Windlass").await;
+            self.report_missing_caller_rights(Vec::new(), "Windlass").await;
             return Ok(());
         }
         let objects = manifests::objects()?;
@@ -104,45 +104,45 @@ impl Examination<'_> {
         let held = match held_rights(self.cluster, &needed).await {
             Ok(held) => held,
             Err(error) => {
-                self.unseen("Your rights", &REVIEW, "create", None, &error).await;
+                self.report_unchecked("Your rights", &REVIEW, "create", None, &error).await;
                 return Ok(());
             }
         };
         if !held.incomplete.is_empty() {
             let message = "not looked at: whether they are enough to install Windlass; an authorizer of this cluster cannot list what it allows; \
                            kubectl apply --server-side --dry-run=server tells";
-            self.note([DoctorCheck::NotLookedAt.info("Your rights", message)]);
+            self.add([DoctorCheck::NotLookedAt.info("Your rights", message)]);
         }
-        self.caller_lacks(needed.missing(&held), "Windlass").await;
+        self.report_missing_caller_rights(needed.missing(&held), "Windlass").await;
         Ok(())
     }
 
     /// Says what whoever runs this lacks to install something.
-    async fn caller_lacks(&mut self, missing: Vec<MissingRights>, what: &str) {
+    async fn report_missing_caller_rights(&mut self, missing: Vec<MissingRights>, what: &str) {
         let check = DoctorCheck::CallerLacksRights;
         let user = match self.cluster.user().await {
             Ok(user) => user.to_owned(),
             Err(_) => "you".to_owned(),
         };
         if missing.is_empty() {
-            self.note([check.info(format!("User {user}"), format!("may install {what}"))]);
+            self.add([check.info(format!("User {user}"), format!("may install {what}"))]);
             return;
         }
         let message = format!(
             "may not install {what}, since that takes {}: have it granted, or use a kubeconfig of somebody who may",
-            said(&missing)
+            describe_rights(&missing)
         );
         let subject = format!("User {user}");
         // Where Windlass runs, whoever looks at it need not be who installs.
-        self.note([match what {
+        self.add([match what {
             "Windlass" => check.error(subject, message),
             _ => check.warning(subject, message),
         }]);
-        self.grants.extend(granted_to(&user, &missing, self.namespace));
+        self.grants.extend(user_grants(&user, &missing, self.namespace));
     }
 
     /// Looks at the rights of one ServiceAccount of Windlass, if it is there.
-    async fn account(&mut self, name: &str, manifests: &[Value], installation: &Installation) {
+    async fn check_service_account(&mut self, name: &str, manifests: &[Value], installation: &Installation) {
         let key = SERVICE_ACCOUNT.object(Some(self.namespace), name);
         let Some(Some(_)) = self.read(&key).await else {
             return;
@@ -153,21 +153,21 @@ impl Examination<'_> {
             Ok(missing) => missing,
             Err(error) => {
                 let subject = format!("Rights of {account}");
-                self.unseen(&subject, &REVIEW, "create", None, &error).await;
+                self.report_unchecked(&subject, &REVIEW, "create", None, &error).await;
                 return;
             }
         };
         let check = DoctorCheck::OperatorLacksRights;
         if missing.is_empty() {
-            self.note([check.info(&key, "has every right of the manifests of this version")]);
+            self.add([check.info(&key, "has every right of the manifests of this version")]);
             return;
         }
         let message = format!(
             "lacks rights of the manifests of this version: {}; apply them again (helm upgrade, or windlass manifests | kubectl apply \
              --server-side -f -)",
-            said(&missing)
+            describe_rights(&missing)
         );
-        self.note([match installation.is_of_another_version {
+        self.add([match installation.is_of_another_version {
             true => check.warning(&key, message),
             false => check.error(&key, message),
         }]);
@@ -179,7 +179,7 @@ impl Examination<'_> {
 fn rules_for(name: &str, manifests: &[Value], namespace: &str) -> Places {
     let mut places = Places::new();
     for role in manifests {
-        let Some(key) = ObjectKey::of(role).filter(|key| key.name == name && key.group() == RBAC) else {
+        let Some(key) = ObjectKey::from_object(role).filter(|key| key.name == name && key.group() == RBAC) else {
             continue;
         };
         let place = match key.kind.as_str() {
@@ -239,7 +239,7 @@ fn attributes(atom: &RightAtom, namespace: Option<&str>) -> Value {
 }
 
 /// Roles and bindings that give a user what is missing.
-fn granted_to(user: &str, missing: &[MissingRights], namespace: &str) -> Vec<Value> {
+fn user_grants(user: &str, missing: &[MissingRights], namespace: &str) -> Vec<Value> {
     let account = user
         .strip_prefix("system:serviceaccount:")
         .and_then(|account| account.split_once(':'));
@@ -256,7 +256,7 @@ fn granted_to(user: &str, missing: &[MissingRights], namespace: &str) -> Vec<Val
 }
 
 /// What is missing, in words.
-fn said(missing: &[MissingRights]) -> String {
+fn describe_rights(missing: &[MissingRights]) -> String {
     let rights = missing.iter().flat_map(|MissingRights { namespace, rules }| {
         let place = match namespace {
             Some(namespace) => format!("in namespace {namespace}"),
@@ -264,7 +264,7 @@ fn said(missing: &[MissingRights]) -> String {
         };
         rules.iter().map(move |rule| format!("{rule} {place}"))
     });
-    RIGHTS.of(&rights.collect::<Vec<_>>())
+    RIGHTS.summarize(&rights.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -305,7 +305,7 @@ mod tests {
             namespace: None,
             rules: vec![PermissionRule::new("", "pods", &["get"])],
         }];
-        let subjects = |user| granted_to(user, &missing, "n")[1]["subjects"][0].clone();
+        let subjects = |user| user_grants(user, &missing, "n")[1]["subjects"][0].clone();
         assert_eq!(
             subjects("jane"),
             json!({"kind": "User", "apiGroup": RBAC, "name": "jane"})
@@ -314,6 +314,6 @@ mod tests {
             subjects("system:serviceaccount:a:b"),
             json!({"kind": "ServiceAccount", "namespace": "a", "name": "b"})
         );
-        assert_eq!(said(&missing), "get pods in the whole cluster");
+        assert_eq!(describe_rights(&missing), "get pods in the whole cluster");
     }
 }

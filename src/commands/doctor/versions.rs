@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_cluster::{Kind, kinds, lease::LeaderElectionRecord};
 use windlass_doctor::{
-    DoctorCheck, DoctorSeverity, LeaseFacts, api_not_served, kubernetes_version, leader, own_definition,
-    program, second_windlass,
+    DoctorCheck, DoctorSeverity, LeaseFacts, api_not_served, kubernetes_version, leader, own_crd,
+    windlass_deployment, second_windlass,
 };
 use windlass_object::{ObjectKey, object};
 use windlass_operator::{
@@ -59,19 +59,19 @@ impl Examination<'_> {
     /// # Errors
     ///
     /// When the CustomResourceDefinitions of this program cannot be written as JSON.
-    pub(super) async fn versions(&mut self, kubernetes: &str) -> anyhow::Result<Installation> {
-        self.note([kubernetes_version(kubernetes)]);
+    pub(super) async fn check_versions(&mut self, kubernetes: &str) -> anyhow::Result<Installation> {
+        self.add([kubernetes_version(kubernetes)]);
         for kind in &USED {
             match self.cluster.serves(kind).await {
                 Ok(true) => {}
-                Ok(false) => self.note([api_not_served(kind)]),
-                Err(error) => self.unseen("Discovery", kind, "get", None, &error).await,
+                Ok(false) => self.add([api_not_served(kind)]),
+                Err(error) => self.report_unchecked("Discovery", kind, "get", None, &error).await,
             }
         }
         let is_installed = match self.cluster.serves(&kinds::BUNDLE_DEPLOYMENT).await {
             Ok(is_served) => is_served,
             Err(error) => {
-                self.unseen("Discovery", &kinds::BUNDLE_DEPLOYMENT, "get", None, &error)
+                self.report_unchecked("Discovery", &kinds::BUNDLE_DEPLOYMENT, "get", None, &error)
                     .await;
                 false
             }
@@ -91,24 +91,24 @@ impl Examination<'_> {
             .collect();
         let image = manifests::image();
         let tag = image.rsplit(':').next().unwrap_or_default();
-        let found: Vec<_> = here.flat_map(|deployment| program(deployment, tag)).collect();
+        let found: Vec<_> = here.flat_map(|deployment| windlass_deployment(deployment, tag)).collect();
         installation.is_of_another_version = found.iter().any(|finding| {
             finding.reason == DoctorCheck::OtherVersion.name() && finding.severity == DoctorSeverity::Warning
         });
-        self.note(found);
+        self.add(found);
         let namespace = self.namespace;
-        self.note(
+        self.add(
             deployments
                 .iter()
                 .filter_map(|deployment| second_windlass(deployment, namespace)),
         );
-        let leaders = self.leaders(&names).await;
+        let leaders = self.check_leaders(&names).await;
         installation.has_leader = leaders > 0;
         if read.is_some() || !is_installed {
-            self.installed(&installation, names.is_empty());
+            self.check_installation(&installation, names.is_empty());
         }
         if is_installed {
-            self.own_definitions(&installation).await?;
+            self.check_own_definitions(&installation).await?;
         }
         Ok(installation)
     }
@@ -125,10 +125,10 @@ impl Examination<'_> {
             .await
     }
 
-    fn installed(&mut self, installation: &Installation, runs_elsewhere: bool) {
+    fn check_installation(&mut self, installation: &Installation, runs_elsewhere: bool) {
         let check = DoctorCheck::WindlassNotInstalled;
         let namespace = self.namespace;
-        self.note([match (installation.is_installed, runs_elsewhere) {
+        self.add([match (installation.is_installed, runs_elsewhere) {
             (false, _) => check.info(
                 "Windlass",
                 "is not installed: windlass manifests | kubectl apply --server-side -f - (docs/install.md)",
@@ -149,7 +149,7 @@ impl Examination<'_> {
     }
 
     /// Looks who leads; how many do.
-    async fn leaders(&mut self, deployments: &BTreeSet<&str>) -> usize {
+    async fn check_leaders(&mut self, deployments: &BTreeSet<&str>) -> usize {
         let groups = [
             Controllers::BUNDLES,
             Controllers::CERTIFICATES,
@@ -161,7 +161,7 @@ impl Examination<'_> {
             let Some(read) = self.read(&key).await else {
                 continue;
             };
-            let record = read.map(|lease| LeaderElectionRecord::of(&lease));
+            let record = read.map(|lease| LeaderElectionRecord::from_lease(&lease));
             let finding = match record {
                 None if !deployments.contains(group.lease()) => continue,
                 None => {
@@ -169,15 +169,15 @@ impl Examination<'_> {
                     DoctorCheck::NobodyLeads.warning(&key, message)
                 }
                 Some(Err(error)) => DoctorCheck::NobodyLeads.warning(&key, error.to_string()),
-                Some(Ok(record)) => leader(&facts(key, record), self.now()),
+                Some(Ok(record)) => leader(&lease_facts(key, record), self.now()),
             };
             leaders += usize::from(finding.severity == DoctorSeverity::Info);
-            self.note([finding]);
+            self.add([finding]);
         }
         leaders
     }
 
-    async fn own_definitions(&mut self, installation: &Installation) -> anyhow::Result<()> {
+    async fn check_own_definitions(&mut self, installation: &Installation) -> anyhow::Result<()> {
         let severity = match installation.is_of_another_version {
             true => DoctorSeverity::Warning,
             false => DoctorSeverity::Error,
@@ -186,27 +186,27 @@ impl Examination<'_> {
         let definitions = windlass_api::custom_resource_definitions();
         for definition in &definitions {
             let expected = serde_json::to_value(definition)?;
-            let Some(key) = ObjectKey::of(&expected) else {
+            let Some(key) = ObjectKey::from_object(&expected) else {
                 continue;
             };
             let Some(live) = self.read(&key).await else {
                 continue;
             };
-            match own_definition(&expected, live.as_ref(), severity) {
-                Some(finding) => self.note([finding]),
+            match own_crd(&expected, live.as_ref(), severity) {
+                Some(finding) => self.add([finding]),
                 None => current += 1,
             }
         }
         if current == definitions.len() {
             let message = format!("all {current} are those of this program");
-            self.note([DoctorCheck::DefinitionStale.info("CustomResourceDefinitions of Windlass", message)]);
+            self.add([DoctorCheck::DefinitionStale.info("CustomResourceDefinitions of Windlass", message)]);
         }
         Ok(())
     }
 }
 
 /// What a Lease says.
-pub(super) fn facts(key: ObjectKey, record: LeaderElectionRecord) -> LeaseFacts {
+pub(super) fn lease_facts(key: ObjectKey, record: LeaderElectionRecord) -> LeaseFacts {
     LeaseFacts {
         key,
         holder: record.holder,

@@ -98,7 +98,7 @@ fn write_files(
 
 /// `kind_namespace_name.yaml`, or `kind_name.yaml` for a cluster-scoped object, in lower case.
 fn file_name(object: &Value) -> String {
-    let parts = ObjectKey::of(object).map_or_else(Vec::new, |key| {
+    let parts = ObjectKey::from_object(object).map_or_else(Vec::new, |key| {
         [Some(key.kind), key.namespace, Some(key.name)]
             .into_iter()
             .flatten()

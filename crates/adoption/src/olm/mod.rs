@@ -19,7 +19,7 @@
 //! Until 4 all of it can be taken back. After 4 the operator runs as before, without OLM. 5 waits for 4, since OLM would
 //! otherwise take the certificates from the pods.
 
-mod belongings;
+mod csv_objects;
 mod observation;
 mod operator;
 mod refusal;
@@ -32,7 +32,7 @@ use windlass_object::{ObjectKey, names, object, patch};
 use crate::{ADOPTED_FROM, ADOPTION_FINALIZER, AdoptionStep, AdoptionWrite, step};
 
 pub use self::{
-    belongings::{Belongings, CLUSTER_SCOPED},
+    csv_objects::{CLUSTER_SCOPED, CsvObjects},
     observation::OlmObservation,
     operator::OlmOperator,
     refusal::OlmRefusal,
@@ -55,7 +55,7 @@ pub enum OlmState {
     /// Nothing is to be written, but something is to come.
     Waiting(String),
     /// The bundle can be installed, and adopt what belonged to the ClusterServiceVersion.
-    LetGo,
+    Released,
 }
 
 /// What is next before the bundle is installed.
@@ -63,7 +63,7 @@ pub enum OlmState {
 /// # Errors
 ///
 /// What speaks against taking the operator over. Nothing is to be written then.
-pub fn let_go(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmRefusal>> {
+pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmRefusal>> {
     let csv = observation.csv;
     if object::is_terminating(csv) {
         if !object::finalizers(csv).contains(&ADOPTION_FINALIZER) {
@@ -102,11 +102,11 @@ pub fn let_go(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmRefus
 pub fn finish(csv: &Value, objects: &[Value], kept: &[ObjectKey]) -> Vec<AdoptionStep> {
     let origin = origin(csv);
     let is_kept = |live: &Value| {
-        let key = ObjectKey::of(live);
+        let key = ObjectKey::from_object(live);
         key.is_none_or(|key| kept.iter().any(|kept| kept.is_same_object(&key)))
             || object::label(live, names::BUNDLE_DEPLOYMENT).is_some()
             || object::label(live, names::SERVING_CERTIFICATE).is_some()
-            || belongings::is_definition(live)
+            || csv_objects::is_definition(live)
     };
     let marked = objects
         .iter()
@@ -141,7 +141,7 @@ fn mark(csv: &Value, live: &Value) -> Option<AdoptionStep> {
         false => json!({}),
     };
     let mut annotations = json!({ADOPTED_FROM: origin(csv)});
-    if let Some(called) = belongings::called(live) {
+    if let Some(called) = csv_objects::called(live) {
         annotations[names::INJECT_CA_FROM] = called.into();
     }
     AdoptionStep::relabel(live, &labels, &annotations, "is not OLM's to delete")
@@ -164,7 +164,7 @@ fn hold(csv: &Value) -> Option<AdoptionStep> {
 fn delete(csv: &Value) -> Option<AdoptionStep> {
     Some(AdoptionStep {
         write: AdoptionWrite::Delete {
-            object: ObjectKey::of(csv)?,
+            object: ObjectKey::from_object(csv)?,
             uid: object::text(csv, "/metadata/uid")?.to_owned(),
             orphan: true,
         },
@@ -180,7 +180,7 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
         .into_iter()
         .filter(|path| csv.pointer(path).is_some())
         .collect();
-    if let Some(object) = ObjectKey::of(csv).filter(|_| !there.is_empty()) {
+    if let Some(object) = ObjectKey::from_object(csv).filter(|_| !there.is_empty()) {
         let mut operations = vec![patch::test("/metadata/uid", &csv["metadata"]["uid"])];
         let is_deleted = object::at(csv, "/metadata/deletionTimestamp")
             .cloned()
@@ -202,13 +202,15 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
         if object::finalizers(csv).contains(&finalizer) {
             return OlmState::Waiting(format!(
                 "waiting for {whom} to see that the {} is deleted; it has to run for that",
-                ObjectKey::of(csv).map(|key| key.to_string()).unwrap_or_default()
+                ObjectKey::from_object(csv)
+                    .map(|key| key.to_string())
+                    .unwrap_or_default()
             ));
         }
     }
     let handed_over: Vec<_> = objects.iter().filter_map(|live| hand_over(csv, live)).collect();
     match handed_over.is_empty() {
-        true => OlmState::LetGo,
+        true => OlmState::Released,
         false => OlmState::Due(handed_over),
     }
 }
@@ -216,7 +218,7 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
 /// Lets Windlass write the Secret that the pods mount.
 fn hand_over(csv: &Value, live: &Value) -> Option<AdoptionStep> {
     let is_marked = object::annotation(live, ADOPTED_FROM) == Some(&origin(csv));
-    let service = belongings::serving_secret_of(live).filter(|_| is_marked)?;
+    let service = csv_objects::serving_secret_of(live).filter(|_| is_marked)?;
     let labels = json!({names::SERVING_CERTIFICATE: service});
     AdoptionStep::relabel(live, &labels, &json!({}), "may be issued again by Windlass")
 }
@@ -241,7 +243,7 @@ fn release(csv: &Value) -> Option<AdoptionStep> {
 fn finalizers_patch(csv: &Value, finalizers: &[&str]) -> Option<AdoptionWrite> {
     let version = ("/metadata/resourceVersion", &csv["metadata"]["resourceVersion"]);
     Some(AdoptionWrite::Patch {
-        object: ObjectKey::of(csv)?,
+        object: ObjectKey::from_object(csv)?,
         patch: patch::guarded(&[version], "/metadata/finalizers", &json!(finalizers)),
     })
 }

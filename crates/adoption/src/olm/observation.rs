@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_object::object;
 
-use super::belongings::Belongings;
+use super::csv_objects::CsvObjects;
 
 /// What there is of an operator that OLM has installed.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct OlmObservation<'a> {
     pub all_subscriptions: &'a [Value],
     /// The OperatorGroups of its namespace.
     pub operator_groups: &'a [Value],
-    /// The objects of all kinds that [`Belongings::kinds`] names, or those among them that may belong to it.
+    /// The objects of all kinds that [`CsvObjects::kinds`] names, or those among them that may belong to it.
     pub objects: &'a [Value],
 }
 
@@ -36,7 +36,7 @@ impl<'a> OlmObservation<'a> {
 
     /// The objects that belong to it.
     pub fn belongings(&self) -> impl Iterator<Item = &'a Value> {
-        let belongings = Belongings::of(self.csv);
-        self.objects.iter().filter(move |live| belongings.contain(live))
+        let belongings = CsvObjects::from_csv(self.csv);
+        self.objects.iter().filter(move |live| belongings.contains(live))
     }
 }

@@ -18,7 +18,7 @@ pub struct OlmOperator {
 
 impl OlmOperator {
     /// How OLM runs what is observed.
-    pub fn of(observation: &OlmObservation<'_>) -> Self {
+    pub fn from_observation(observation: &OlmObservation<'_>) -> Self {
         let targets = object::annotation(observation.csv, "olm.targetNamespaces").unwrap_or_default();
         let targets = targets.split(',').filter(|target| !target.is_empty());
         let group = observation.operator_groups.first();

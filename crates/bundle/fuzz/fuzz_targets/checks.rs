@@ -59,7 +59,7 @@ fn read_all(bundle: &Bundle) {
         name: csv.name().to_owned(),
         version: csv.version().to_owned(),
     };
-    let _ = release.may_follow(&release, &Predecessors::of(csv), false);
+    let _ = release.may_follow(&release, &Predecessors::from_csv(csv), false);
 }
 
 fn check_rendered(bundle: &Bundle, options: &InstallOptions) {
@@ -83,7 +83,7 @@ fn check_objects(rendered: &Rendered, options: &InstallOptions) {
     let manifests = rendered.manifests();
     let mut keys = BTreeSet::new();
     for object in &manifests {
-        let key = ObjectKey::of(object).unwrap_or_else(|| panic!("it has no name: {object}"));
+        let key = ObjectKey::from_object(object).unwrap_or_else(|| panic!("it has no name: {object}"));
         if let Some(namespace) = &key.namespace {
             let is_asked = *namespace == options.namespace || options.watch_namespaces.contains(namespace);
             assert!(is_asked, "{key}: nobody asked for its namespace");
@@ -116,7 +116,7 @@ fn holds(value: &Value, name: &str) -> bool {
 
 /// What is stored is read again.
 pub fn check_stored(files: &Files) {
-    let Ok(stored) = StoredBundle::of(files) else { return };
+    let Ok(stored) = StoredBundle::from_files(files) else { return };
     let config_maps = stored.config_maps("name", "windlass-system");
     let archive = config_maps::assemble(&config_maps).expect("it is what was stored");
     let read = archive::load(archive.as_slice(), "-").expect("it is a bundle");

@@ -35,8 +35,8 @@ pub(crate) struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Every one of a bundle: those that it brings along, in file order, then those that it declares.
     pub(crate) fn all(bundle: &'a Bundle) -> impl Iterator<Item = Self> {
-        let brought = bundle.others.iter().filter_map(Self::of);
-        let list = JsonPath::of("spec.apiservicedefinitions.owned");
+        let brought = bundle.others.iter().filter_map(Self::from_manifest);
+        let list = JsonPath::from_fields("spec.apiservicedefinitions.owned");
         let owned = bundle.csv().owned_api_services().enumerate();
         // Of a version of a group there may be several kinds.
         let mut seen = BTreeSet::new();
@@ -51,8 +51,8 @@ impl<'a> Caller<'a> {
         brought.chain(declared)
     }
 
-    fn of(manifest: &'a Manifest) -> Option<Self> {
-        BundledKind::named(manifest.kind()).filter(|kind| kind.phase == Phase::Callers)?;
+    fn from_manifest(manifest: &'a Manifest) -> Option<Self> {
+        BundledKind::from_kind(manifest.kind()).filter(|kind| kind.phase == Phase::Callers)?;
         let client_config = match manifest.kind() {
             "ExtensionConfig" => "/spec/clientConfig",
             _ => "/spec",
@@ -63,12 +63,12 @@ impl<'a> Caller<'a> {
             client_config,
             definition: None,
             manifest,
-            path: JsonPath::of(&path).field("service"),
+            path: JsonPath::from_fields(&path).field("service"),
         })
     }
 
     /// Its kind and name, as messages have them.
-    pub(crate) fn described(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let text = |pointer| object::text(&self.object, pointer).unwrap_or_default();
         format!("{} '{}'", text("/kind"), text("/metadata/name"))
     }
@@ -99,7 +99,7 @@ impl<'a> Caller<'a> {
 
     /// The pods that it calls.
     pub(crate) fn backend(&self, bundle: &'a Bundle) -> Result<Backend<'a>, Unserved> {
-        Backend::of(self, bundle)
+        Backend::resolve(self, bundle)
     }
 }
 

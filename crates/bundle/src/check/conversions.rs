@@ -98,7 +98,7 @@ fn check_crds(bundle: &Bundle, problems: &mut Vec<Problem>) {
                  define: define it there; or, if the operator manages its conversion itself, install the bundle with \
                  spec.conversion: External"
             );
-            let path = JsonPath::of("spec.conversion.strategy");
+            let path = JsonPath::from_fields("spec.conversion.strategy");
             problems.push(crd.problem(&path, rule::CONVERSION_UNDECLARED, message));
         }
     }

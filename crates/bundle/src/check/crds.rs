@@ -25,7 +25,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
                     "custom resource definition '{}' has apiVersion '{api_version}': it must be '{API_VERSION}'",
                     crd.name()
                 );
-                problems.push(crd.problem(&JsonPath::of("apiVersion"), rule::CRD_API_VERSION, message));
+                problems.push(crd.problem(&JsonPath::from_fields("apiVersion"), rule::CRD_API_VERSION, message));
             }
             continue;
         }
@@ -43,20 +43,20 @@ fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
         let name = crd.name();
         if !names.insert(name) {
             let message = format!("bundle contains duplicate custom resource definition '{name}'");
-            problems.push(crd.problem(&JsonPath::of("metadata.name"), rule::CRD_DUPLICATE, message));
+            problems.push(crd.problem(&JsonPath::from_fields("metadata.name"), rule::CRD_DUPLICATE, message));
             continue;
         }
         let kind = object::text(&crd.object, "/spec/names/kind").unwrap_or_default();
         let group = object::text(&crd.object, "/spec/group").unwrap_or_default();
         if let Some(other) = kinds.insert((group, kind), name) {
             let message = format!("kind '{kind}' of group '{group}' is also defined by '{other}'");
-            problems.push(crd.problem(&JsonPath::of("spec.names.kind"), rule::CRD_KIND_CLASH, message));
+            problems.push(crd.problem(&JsonPath::from_fields("spec.names.kind"), rule::CRD_KIND_CLASH, message));
         }
     }
 }
 
 fn check_owned(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let list = JsonPath::of("spec.customresourcedefinitions.owned");
+    let list = JsonPath::from_fields("spec.customresourcedefinitions.owned");
     let owned = object::items(&bundle.csv.object, "/spec/customresourcedefinitions/owned");
     for (index, owned) in owned.iter().enumerate() {
         let path = list.item(index);
@@ -100,12 +100,12 @@ fn check_name(crd: &Manifest, problems: &mut Vec<Problem>) {
     } else {
         return;
     };
-    problems.push(crd.problem(&JsonPath::of("metadata.name"), rule::CRD_NAME, message));
+    problems.push(crd.problem(&JsonPath::from_fields("metadata.name"), rule::CRD_NAME, message));
 }
 
 fn check_versions(crd: &Manifest, problems: &mut Vec<Problem>) {
     let name = crd.name();
-    let list = JsonPath::of("spec.versions");
+    let list = JsonPath::from_fields("spec.versions");
     let mut seen = BTreeSet::new();
     let mut stored = Vec::new();
     for (path, entry) in versions(crd) {
@@ -151,7 +151,7 @@ fn check_preserve_unknown_fields(bundle: &Bundle, crd: &Manifest, problems: &mut
     } else {
         format!("custom resource definition '{name}' must have .spec.preserveUnknownFields set to false")
     };
-    let path = JsonPath::of("spec.preserveUnknownFields");
+    let path = JsonPath::from_fields("spec.preserveUnknownFields");
     problems.push(crd.problem(&path, rule::CRD_PRESERVE_UNKNOWN_FIELDS, message));
 }
 
@@ -169,7 +169,7 @@ fn check_group(crd: &Manifest, problems: &mut Vec<Problem>) {
             "custom resource definition '{}' of the protected group '{group}' must have annotation '{ANNOTATION}'",
             crd.name()
         );
-        let path = JsonPath::of("metadata.annotations").field(ANNOTATION);
+        let path = JsonPath::from_fields("metadata.annotations").field(ANNOTATION);
         problems.push(crd.problem(&path, rule::CRD_PROTECTED_GROUP, message));
     }
 }

@@ -10,7 +10,7 @@ use crate::parse::{Bundle, DeploymentSpec, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut report = |path: &JsonPath, rule, message| problems.push(bundle.csv.problem(path, rule, message));
-    let list = JsonPath::of("spec.install.spec.deployments");
+    let list = JsonPath::from_fields("spec.install.spec.deployments");
     let mut seen = BTreeSet::new();
     for (index, deployment) in bundle.csv().deployments().enumerate() {
         let path = list.item(index);

@@ -35,7 +35,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
             let message =
                 format!("{kind} '{name}' has the same name as the one that is created for {source}");
             problems.push(manifest.problem(
-                &JsonPath::of("metadata.name"),
+                &JsonPath::from_fields("metadata.name"),
                 rule::GENERATED_NAME_CLASH,
                 message,
             ));
@@ -64,7 +64,7 @@ fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: 
 
 /// Whether a Service that the bundle brings along gives way to the one that is created for whom it leads to.
 fn is_replaced(bundle: &Bundle, manifest: &Manifest) -> bool {
-    called(bundle).any(|backend| {
+    called_backends(bundle).any(|backend| {
         let has_webhooks =
             webhook_definitions(bundle).any(|(_, webhook)| webhook.deployment_name() == backend.deployment);
         backend.service == Some(manifest)
@@ -74,19 +74,19 @@ fn is_replaced(bundle: &Bundle, manifest: &Manifest) -> bool {
 }
 
 /// Where what the bundle brings along leads that calls its Deployments.
-fn called(bundle: &Bundle) -> impl Iterator<Item = Backend<'_>> {
+fn called_backends(bundle: &Bundle) -> impl Iterator<Item = Backend<'_>> {
     Caller::all(bundle).filter_map(|caller| caller.backend(bundle).ok())
 }
 
 /// Adds both Services and the Secret of every Deployment that is called.
 fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
-    let list = JsonPath::of("spec.install.spec.deployments");
+    let list = JsonPath::from_fields("spec.install.spec.deployments");
     let mut seen: Vec<&str> = Vec::new();
     for (index, deployment) in bundle.csv().deployments().enumerate() {
         let name = deployment.name();
         let has_webhooks = webhook_definitions(bundle).any(|(_, webhook)| webhook.deployment_name() == name);
         // A name that is no name, or is there twice, is reported as that.
-        let is_called = has_webhooks || called(bundle).any(|backend| backend.deployment == name);
+        let is_called = has_webhooks || called_backends(bundle).any(|backend| backend.deployment == name);
         if !is_called || seen.contains(&name) || !names::subdomain(name).is_empty() {
             continue;
         }

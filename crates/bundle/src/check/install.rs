@@ -40,7 +40,7 @@ fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
         }
         if !messages.is_empty() {
             let message = format!("{field} \"{name}\" is invalid: {}", messages.join(", "));
-            problems.push(bundle.csv.problem(&JsonPath::of(field), rule::CSV_NAME, message));
+            problems.push(bundle.csv.problem(&JsonPath::from_fields(field), rule::CSV_NAME, message));
         }
     }
 }
@@ -55,7 +55,7 @@ fn check_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
             problems.push(
                 bundle
                     .csv
-                    .problem(&JsonPath::of("spec").field(field), rule::CSV_VERSION, message),
+                    .problem(&JsonPath::from_fields("spec").field(field), rule::CSV_VERSION, message),
             );
         }
     }
@@ -67,13 +67,13 @@ fn check_strategy(bundle: &Bundle, problems: &mut Vec<Problem>) {
     };
     if !matches!(strategy, "" | "deployment") {
         let message = format!("install strategy '{strategy}' is unknown: it must be 'deployment'");
-        let path = JsonPath::of("spec.install.strategy");
+        let path = JsonPath::from_fields("spec.install.strategy");
         problems.push(bundle.csv.problem(&path, rule::INSTALL_STRATEGY, message));
     }
 }
 
 fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let list = JsonPath::of("spec.installModes");
+    let list = JsonPath::from_fields("spec.installModes");
     let mut problem = |path: &JsonPath, message: String| {
         problems.push(bundle.csv.problem(path, rule::INSTALL_MODES, message));
     };
@@ -98,7 +98,7 @@ fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
 }
 
 fn check_api_services(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let list = JsonPath::of("spec.apiservicedefinitions.owned");
+    let list = JsonPath::from_fields("spec.apiservicedefinitions.owned");
     let mut seen: BTreeMap<String, (&str, i64)> = BTreeMap::new();
     for (index, definition) in bundle.csv().owned_api_services().enumerate() {
         let mut problem = |field: &str, message: String| {

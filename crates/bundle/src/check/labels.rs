@@ -9,9 +9,9 @@ use crate::parse::{Bundle, Manifest, rule};
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in bundle.manifests() {
         let labels = manifest.object.pointer("/metadata/labels");
-        check_labels(manifest, labels, &JsonPath::of("metadata.labels"), problems);
+        check_labels(manifest, labels, &JsonPath::from_fields("metadata.labels"), problems);
     }
-    let list = JsonPath::of("spec.install.spec.deployments");
+    let list = JsonPath::from_fields("spec.install.spec.deployments");
     for (index, deployment) in bundle.csv().deployments().enumerate() {
         let path = list.item(index);
         check_labels(&bundle.csv, deployment.labels(), &path.field("label"), problems);

@@ -20,9 +20,9 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 fn check_kinds(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in &bundle.others {
         let (name, kind) = (manifest.name(), manifest.kind());
-        if BundledKind::named(kind).is_none() {
+        if BundledKind::from_kind(kind).is_none() {
             let message = format!("unsupported resource \"{name}\" with kind \"{kind}\"");
-            problems.push(manifest.problem(&JsonPath::of("kind"), rule::UNSUPPORTED_KIND, message));
+            problems.push(manifest.problem(&JsonPath::from_fields("kind"), rule::UNSUPPORTED_KIND, message));
         }
     }
 }
@@ -31,7 +31,7 @@ fn check_api_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in bundle.manifests() {
         if api_version(manifest).is_empty() {
             let message = format!("{} '{}' has no apiVersion", manifest.kind(), manifest.name());
-            problems.push(manifest.problem(&JsonPath::of("apiVersion"), rule::API_VERSION_MISSING, message));
+            problems.push(manifest.problem(&JsonPath::from_fields("apiVersion"), rule::API_VERSION_MISSING, message));
         }
     }
 }
@@ -51,7 +51,7 @@ fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
                 manifest.kind(),
                 messages.join(", ")
             );
-            problems.push(manifest.problem(&JsonPath::of("metadata.name"), rule::OBJECT_NAME, message));
+            problems.push(manifest.problem(&JsonPath::from_fields("metadata.name"), rule::OBJECT_NAME, message));
         }
     }
 }
@@ -71,7 +71,7 @@ fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
             manifest.name(),
             first.file
         );
-        problems.push(manifest.problem(&JsonPath::of("metadata.name"), rule::OBJECT_DUPLICATE, message));
+        problems.push(manifest.problem(&JsonPath::from_fields("metadata.name"), rule::OBJECT_DUPLICATE, message));
     }
 }
 

@@ -18,14 +18,14 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 
 /// Each permission in the watched namespaces with its path.
 pub(super) fn permissions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Permission<'_>)> {
-    let list = JsonPath::of("spec.install.spec.permissions");
+    let list = JsonPath::from_fields("spec.install.spec.permissions");
     let permissions = bundle.csv().permissions().enumerate();
     permissions.map(move |(index, permission)| (list.item(index), permission))
 }
 
 /// Each permission in the cluster with its path.
 pub(super) fn cluster_permissions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Permission<'_>)> {
-    let list = JsonPath::of("spec.install.spec.clusterPermissions");
+    let list = JsonPath::from_fields("spec.install.spec.clusterPermissions");
     let permissions = bundle.csv().cluster_permissions().enumerate();
     permissions.map(move |(index, permission)| (list.item(index), permission))
 }

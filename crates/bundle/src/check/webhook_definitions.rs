@@ -11,7 +11,7 @@ use crate::parse::{Bundle, Manifest, WebhookDefinition, WebhookType};
 pub(super) fn webhook_definitions(
     bundle: &Bundle,
 ) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
-    let list = JsonPath::of("spec.webhookdefinitions");
+    let list = JsonPath::from_fields("spec.webhookdefinitions");
     let webhooks = bundle.csv().webhooks().enumerate();
     webhooks.map(move |(index, webhook)| (list.item(index), webhook))
 }
@@ -31,7 +31,7 @@ pub(super) fn conversion_webhooks(
 
 /// Each version of `crd` with its path.
 pub(super) fn versions(crd: &Manifest) -> impl Iterator<Item = (JsonPath, &Value)> {
-    let list = JsonPath::of("spec.versions");
+    let list = JsonPath::from_fields("spec.versions");
     let versions = object::items(&crd.object, "/spec/versions").iter().enumerate();
     versions.map(move |(index, version)| (list.item(index), version))
 }

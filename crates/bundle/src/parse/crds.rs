@@ -44,7 +44,7 @@ pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Ve
     let manifests = read_crds(file, bytes)?;
     if manifests.is_empty() {
         let message = "contains no CustomResourceDefinition";
-        return Err(vec![Problem::of_bundle(file, rule::CRD_MISSING, message)]);
+        return Err(vec![Problem::in_bundle(file, rule::CRD_MISSING, message)]);
     }
     by_name(manifests)
 }
@@ -65,7 +65,7 @@ fn by_name(manifests: Vec<Manifest>) -> Result<BTreeMap<String, Value>, Vec<Prob
         let name = manifest.name().to_owned();
         let known = crds.contains_key(&name);
         let mut report = |field: &str, rule: Rule, message: String| {
-            problems.push(manifest.problem(&JsonPath::of(field), rule, message));
+            problems.push(manifest.problem(&JsonPath::from_fields(field), rule, message));
         };
         let api_version = manifest.object.get("apiVersion").and_then(Value::as_str);
         if api_version != Some("apiextensions.k8s.io/v1") {

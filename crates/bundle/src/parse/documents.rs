@@ -21,7 +21,7 @@ pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manif
         };
         found = true;
         if let Some((folder, _)) = name.split_once('/') {
-            problems.push(Problem::of_bundle(
+            problems.push(Problem::in_bundle(
                 file,
                 rule::SUBDIRECTORY,
                 format!(
@@ -36,16 +36,16 @@ pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manif
                 values += documents.iter().map(yaml::count).sum::<usize>();
                 if values > yaml::BUNDLE_VALUES {
                     let message = "exceeds the size limit together with the files before it";
-                    problems.push(Problem::of_bundle(file, rule::SYNTAX, message));
+                    problems.push(Problem::in_bundle(file, rule::SYNTAX, message));
                     return manifests;
                 }
                 flatten_file(file, documents, &mut manifests, problems);
             }
-            Err(message) => problems.push(Problem::of_bundle(file, rule::SYNTAX, message)),
+            Err(message) => problems.push(Problem::in_bundle(file, rule::SYNTAX, message)),
         }
     }
     if !found {
-        problems.push(Problem::of_bundle(
+        problems.push(Problem::in_bundle(
             "manifests",
             rule::MANIFESTS_MISSING,
             "the bundle has no files in \"manifests\"",
@@ -59,7 +59,7 @@ pub(super) fn file(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> Vec
     let mut manifests = Vec::new();
     match yaml::documents(bytes) {
         Ok(documents) => flatten_file(file, documents, &mut manifests, problems),
-        Err(message) => problems.push(Problem::of_bundle(file, rule::SYNTAX, message)),
+        Err(message) => problems.push(Problem::in_bundle(file, rule::SYNTAX, message)),
     }
     manifests
 }

@@ -45,7 +45,7 @@ fn annotations_file(files: &Files) -> Option<&str> {
 pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotations {
     let Some(name) = annotations_file(files) else {
         let message = "the bundle has no file \"metadata/annotations.yaml\"";
-        problems.push(Problem::of_bundle(
+        problems.push(Problem::in_bundle(
             ANNOTATIONS,
             rule::ANNOTATIONS_MISSING,
             message,
@@ -55,7 +55,7 @@ pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotat
     let Some(file) = single_mapping(files, name, problems) else {
         return Annotations::default();
     };
-    let path = JsonPath::of("annotations");
+    let path = JsonPath::from_fields("annotations");
     let annotations = match file.object.get("annotations") {
         None | Some(Value::Null) => return Annotations::default(),
         Some(Value::Object(annotations)) => annotations,
@@ -88,7 +88,7 @@ pub(super) fn properties(files: &Files, problems: &mut Vec<Problem>) -> Vec<Valu
     let Some(mut file) = single_mapping(files, PROPERTIES, problems) else {
         return Vec::new();
     };
-    let path = JsonPath::of("properties");
+    let path = JsonPath::from_fields("properties");
     let properties = match file.object.get_mut("properties").map(Value::take) {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(properties)) => properties,
@@ -111,7 +111,7 @@ pub(super) fn dependencies(files: &Files, problems: &mut Vec<Problem>) -> Option
     match file.object.get("dependencies") {
         None | Some(Value::Null | Value::Array(_)) => Some(file),
         Some(_) => {
-            let path = JsonPath::of("dependencies");
+            let path = JsonPath::from_fields("dependencies");
             problems.push(file.problem(&path, rule::FIELD_TYPE, "must be a list"));
             None
         }
@@ -124,7 +124,7 @@ pub(super) fn merge_properties(csv: &mut Manifest, properties: Vec<Value>, probl
     if properties.is_empty() {
         return;
     }
-    let path = JsonPath::of("metadata.annotations").field(OLM_PROPERTIES);
+    let path = JsonPath::from_fields("metadata.annotations").field(OLM_PROPERTIES);
     let mut all: Vec<Value> =
         match object::annotation(&csv.object, OLM_PROPERTIES).filter(|text| !text.is_empty()) {
             None => Vec::new(),
@@ -183,18 +183,18 @@ fn single_mapping(files: &Files, name: &str, problems: &mut Vec<Problem>) -> Opt
     let mut documents = match yaml::documents(files.get(name)?) {
         Ok(documents) => documents,
         Err(message) => {
-            problems.push(Problem::of_bundle(name, rule::SYNTAX, message));
+            problems.push(Problem::in_bundle(name, rule::SYNTAX, message));
             return None;
         }
     };
     if documents.len() > 1 {
         let message = "must contain exactly one document";
-        problems.push(Problem::of_bundle(name, rule::NOT_AN_OBJECT, message));
+        problems.push(Problem::in_bundle(name, rule::NOT_AN_OBJECT, message));
         return None;
     }
     let object = documents.pop()?;
     if !object.is_object() {
-        problems.push(Problem::of_bundle(name, rule::NOT_AN_OBJECT, "must be a mapping"));
+        problems.push(Problem::in_bundle(name, rule::NOT_AN_OBJECT, "must be a mapping"));
         return None;
     }
     Some(Manifest {

@@ -63,7 +63,7 @@ fn objects_keep_their_order_and_their_place() {
     );
     assert_eq!(
         bundle.others[2]
-            .problem(&JsonPath::of("spec"), rule::SYNTAX, "is wrong")
+            .problem(&JsonPath::from_fields("spec"), rule::SYNTAX, "is wrong")
             .to_string(),
         "manifests/object.yaml: $[1].spec: is wrong"
     );
@@ -260,7 +260,7 @@ fn channels_and_package_come_from_the_annotations() {
 
 #[test]
 fn a_forged_line_is_escaped() {
-    let problem = Problem::of_bundle("manifests/a\nb", rule::SYNTAX, "is \u{1b}[31mred");
+    let problem = Problem::in_bundle("manifests/a\nb", rule::SYNTAX, "is \u{1b}[31mred");
     assert_eq!(problem.to_string(), "manifests/a\\nb: $: is \\u{1b}[31mred");
 }
 

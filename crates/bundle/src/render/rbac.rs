@@ -84,7 +84,7 @@ pub(super) fn roles(bundle: &Bundle, namespace: &str, targets: &TargetNamespaces
     }
     // A permission that is written twice is one role.
     let mut seen = BTreeSet::new();
-    objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
+    objects.retain(|object| ObjectKey::from_object(object).is_none_or(|key| seen.insert(key)));
     objects
 }
 
@@ -223,8 +223,8 @@ mod tests {
             "ns",
             &TargetNamespaces::These(vec!["a".into(), "b".into()]),
         );
-        let widgets = names::joined("widgets.v0.1.0-widgets", &hash);
-        let default = names::joined("widgets.v0.1.0-default", &empty);
+        let widgets = names::suffixed("widgets.v0.1.0-widgets", &hash);
+        let default = names::suffixed("widgets.v0.1.0-default", &empty);
         assert_eq!(
             keys(&objects),
             [

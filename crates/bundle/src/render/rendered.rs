@@ -13,7 +13,7 @@ use super::{
     deployments,
     error::RenderError,
     install_modes::TargetNamespaces,
-    operator_condition, others, rbac, rollout, services,
+    operator_condition, plain_objects, rbac, rollout, services,
     serving_deployments::ServingDeployment,
     webhooks,
 };
@@ -65,7 +65,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         ),
         ConversionMode::External => (Vec::new(), Some(crds::written_conversions(bundle))),
     };
-    let others = others::objects(bundle, namespace, &serving)
+    let others = plain_objects::objects(bundle, namespace, &serving)
         .map_err(&mut collect)
         .unwrap_or_default();
     let brought_callers = callers::objects(bundle, &serving, namespace, &options.certificates)
@@ -76,7 +76,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
         .filter_map(|serving| services::service(serving, namespace).map_err(&mut collect).ok())
         .collect();
     let certificates: Vec<_> = match options.certificates {
-        CertificateProvider::Windlass { .. } => serving.iter().map(WebhookCertificate::of).collect(),
+        CertificateProvider::Windlass { .. } => serving.iter().map(WebhookCertificate::new).collect(),
         CertificateProvider::None => Vec::new(),
     };
 
@@ -141,7 +141,7 @@ fn is_crd(object: &Value, name: &str) -> bool {
 pub(super) fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<RenderError> {
     let mut seen = BTreeSet::new();
     objects
-        .filter_map(ObjectKey::of)
+        .filter_map(ObjectKey::from_object)
         .filter(|key| !seen.insert(key.clone()))
         .map(|object| RenderError::Duplicate { object })
         .collect()

@@ -55,7 +55,7 @@ pub(crate) fn extension_config(service: &Value) -> Manifest {
 pub(crate) fn keys(objects: &[Value]) -> Vec<String> {
     objects
         .iter()
-        .filter_map(ObjectKey::of)
+        .filter_map(ObjectKey::from_object)
         .map(|key| key.to_string())
         .collect()
 }

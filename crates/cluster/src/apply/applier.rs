@@ -15,9 +15,9 @@ use windlass_object::{
 use windlass_trust::injection::last_writer;
 
 use super::{
-    applicant::Applicant,
-    body::{body_of, owned},
+    body::{apply_body, owned},
     difference::body_hash,
+    field_owner::FieldOwner,
     memory::Memory,
     repairs::{Interference, RepairContest, Repairs},
     retention::{RetainedGoal, Retention},
@@ -26,7 +26,7 @@ use crate::{
     index::Index,
     kind::{Kind, kinds},
     requests::{Cluster, RequestError},
-    slim::is_whole,
+    trim::is_whole,
 };
 
 /// Applies objects for their owners.
@@ -116,11 +116,11 @@ impl Applier {
     /// # Errors
     ///
     /// [`ApplyError`]; nothing has been written then.
-    pub async fn ensure(&self, desired: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
+    pub async fn ensure(&self, desired: &Value, owner: &FieldOwner) -> Result<Outcome, ApplyError> {
         if let Some(outcome) = self.ensure_existing(desired, owner).await? {
             return Ok(outcome);
         }
-        let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(desired).ok_or(RequestError::Nameless)?;
         let body = owned(desired, owner, &Value::Null);
         let create = self.create(&key, &body, owner);
         self.bounded(&key, &body, &Value::Null, owner, create).await
@@ -134,9 +134,9 @@ impl Applier {
     pub async fn ensure_existing(
         &self,
         desired: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<Option<Outcome>, ApplyError> {
-        let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(desired).ok_or(RequestError::Nameless)?;
         let by = self.answered_by(desired);
         let body = owned(desired, owner, &Value::Null);
         let Some(live) = self.live(&key, &body, by.is_some()).await? else {
@@ -174,9 +174,9 @@ impl Applier {
         &self,
         armed: &Value,
         body: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
-        let key = ObjectKey::of(body).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(body).ok_or(RequestError::Nameless)?;
         let body = owned(body, owner, &Value::Null);
         self.retained.lock().remove(&key);
         let outcome = match self.live(&key, &body, false).await? {
@@ -185,7 +185,7 @@ impl Applier {
                 let write = self.write(&key, &body, &live, owner);
                 if !patch::written_by(&live, names::INSTALL) {
                     // Taken over from somebody else: it calls others, whom alone it trusts.
-                    self.swing_callers(armed, owner).await?;
+                    self.switch_caller(armed, owner).await?;
                     write.await?
                 } else if !patch::applied_by(&live, names::INSTALL) {
                     write.await?
@@ -194,7 +194,7 @@ impl Applier {
                     self.release(&key, &live, names::INSTALL).await?;
                     return Ok(Outcome::Unchanged);
                 } else {
-                    self.swing_callers(armed, owner).await?;
+                    self.switch_caller(armed, owner).await?;
                     self.bounded(&key, &body, &live, owner, write).await?
                 }
             }
@@ -240,9 +240,9 @@ impl Applier {
     /// # Errors
     ///
     /// Why it would not, or could not be asked.
-    pub async fn try_out(&self, desired: &Value, owner: &Applicant) -> Result<Value, ApplyError> {
-        let body = self.to_try(desired, owner).await?;
-        let key = ObjectKey::of(&body).ok_or(RequestError::Nameless)?;
+    pub async fn dry_run(&self, desired: &Value, owner: &FieldOwner) -> Result<Value, ApplyError> {
+        let body = self.dry_run_body(desired, owner).await?;
+        let key = ObjectKey::from_object(&body).ok_or(RequestError::Nameless)?;
         Ok(self
             .writing(&key, owner)
             .apply_dry_run(&body, names::INSTALL)
@@ -251,8 +251,8 @@ impl Applier {
 
     /// Whether `live` holds everything that `desired` says. Of what is kept that is known which was kept when it was applied or
     /// found unchanged last.
-    pub fn is_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
-        let Some(key) = ObjectKey::of(desired) else {
+    pub fn is_applied(&self, desired: &Value, live: &Value, owner: &FieldOwner) -> bool {
+        let Some(key) = ObjectKey::from_object(desired) else {
             return false;
         };
         match self.retained_last(&key, desired, owner) {
@@ -262,13 +262,13 @@ impl Applier {
     }
 
     /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
-    pub fn was_applied(&self, desired: &Value, live: &Value, owner: &Applicant) -> bool {
+    pub fn was_applied(&self, desired: &Value, live: &Value, owner: &FieldOwner) -> bool {
         let Some(hash) = object::annotation(live, names::APPLIED_HASH) else {
             return false;
         };
         let is_of = |body: &Value| hash == body_hash(body);
         let is_asked = self.answered_by(desired).is_some();
-        is_of(&owned(desired, owner, live)) || is_asked && is_of(&body_of(desired, owner))
+        is_of(&owned(desired, owner, live)) || is_asked && is_of(&apply_body(desired, owner))
     }
 
     /// Forgets what is remembered of objects that are gone.
@@ -298,7 +298,8 @@ impl Applier {
         is_asked_about: bool,
     ) -> Result<Option<Arc<Value>>, RequestError> {
         if let Some(seen) = self.index.find(key)
-            && (is_whole(&seen, &Kind::of(key)) || !is_asked_about && self.is_verified(key, body, &seen))
+            && (is_whole(&seen, &Kind::from_key(key))
+                || !is_asked_about && self.is_verified(key, body, &seen))
         {
             return Ok(Some(seen));
         }
@@ -314,12 +315,12 @@ impl Applier {
 
     /// Writes an object of its owner, by nobody's rights but those of whom it is applied as. Reading is Windlass' own: it watches
     /// these kinds anyway, and shows nobody what is in them.
-    pub(super) fn writing(&self, key: &ObjectKey, owner: &Applicant) -> Cluster {
-        self.cluster.acting_as(owner.writes_as(&Kind::of(key)))
+    pub(super) fn writing(&self, key: &ObjectKey, owner: &FieldOwner) -> Cluster {
+        self.cluster.impersonating(owner.writes_as(&Kind::from_key(key)))
     }
 
     /// Creates an object as [`Cluster::create_by_apply`] does.
-    async fn create(&self, key: &ObjectKey, body: &Value, owner: &Applicant) -> Result<Outcome, ApplyError> {
+    async fn create(&self, key: &ObjectKey, body: &Value, owner: &FieldOwner) -> Result<Outcome, ApplyError> {
         match self
             .writing(key, owner)
             .create_by_apply(body, names::INSTALL)
@@ -339,7 +340,7 @@ impl Applier {
         key: &ObjectKey,
         armed: &Value,
         body: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
         let mut armed = owned(armed, owner, &Value::Null);
         armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
@@ -356,14 +357,14 @@ impl Applier {
     pub(super) async fn appeared(
         &self,
         key: &ObjectKey,
-        owner: &Applicant,
+        owner: &FieldOwner,
         conflict: RequestError,
     ) -> ApplyError {
         let living = self.living(owner);
         match self.cluster.read(key).await {
             Ok(Some(live)) if !owner.may_write(&live, &living) => ApplyError::Foreign {
                 object: key.clone(),
-                owner: claims::Owner::of(&live, &living),
+                owner: claims::Owner::from_object(&live, &living),
             },
             // Ours: the next try sees it as it is.
             _ => conflict.into(),
@@ -371,7 +372,7 @@ impl Applier {
     }
 
     /// Which BundleDeployments own objects: those that are there, with this one, which a watch may not show yet.
-    fn living(&self, owner: &Applicant) -> LivingDeployments {
+    fn living(&self, owner: &FieldOwner) -> LivingDeployments {
         let own = (owner.bundle_deployment.clone(), owner.uid.clone());
         let text = |object: &Value, pointer| Some(object::text(object, pointer)?.to_owned());
         let seen = self.index.objects(&kinds::BUNDLE_DEPLOYMENT);
@@ -388,7 +389,7 @@ impl Applier {
         key: &ObjectKey,
         body: &Value,
         live: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
         write: impl Future<Output = Result<Outcome, ApplyError>>,
     ) -> Result<Outcome, ApplyError> {
         let hash = body_hash(body);
@@ -423,10 +424,10 @@ impl Applier {
         &self,
         key: &ObjectKey,
         live: Arc<Value>,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<Arc<Value>, ApplyError> {
         let living = self.living(owner);
-        let belongs_to = claims::Owner::of(&live, &living);
+        let belongs_to = claims::Owner::from_object(&live, &living);
         if !owner.may_write(&live, &living) {
             return Err(ApplyError::Foreign {
                 object: key.clone(),
@@ -459,7 +460,7 @@ impl Applier {
         key: &ObjectKey,
         body: &Value,
         live: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
         // With force: the object is ours, and whoever changed a field of ours is undone. If it still is the one that was
         // seen: the API server lets no uid change (422), and creates none with a uid (409).

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_crd::claims::AppliedAs;
 use windlass_object::{ObjectKey, json, names};
 
-use super::{applicant::Applicant, difference::body_hash, replicas::leave_to_owner};
+use super::{difference::body_hash, field_owner::FieldOwner, replicas::leave_to_owner};
 
 /// The metadata that only the API server may say.
 const ONLY_OF_THE_API_SERVER: [&str; 8] = [
@@ -25,10 +25,10 @@ const MARKS: [(&str, &[&str]); 2] = [
 ];
 
 /// `desired` with the marks of its owner and the hash of itself, and without what others decide on in `live`.
-pub(super) fn owned(desired: &Value, owner: &Applicant, live: &Value) -> Value {
+pub(super) fn owned(desired: &Value, owner: &FieldOwner, live: &Value) -> Value {
     let mut body = desired.clone();
     leave_to_owner(&mut body, live);
-    let mark = ObjectKey::of(desired).map(|key| AppliedAs::new(&owner.uid, &key));
+    let mark = ObjectKey::from_object(desired).map(|key| AppliedAs::new(&owner.uid, &key));
     drop_what_only_the_api_server_says(&mut body);
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["labels", "annotations"] {
@@ -74,7 +74,7 @@ fn drop_what_only_the_api_server_says(object: &mut Value) {
 }
 
 /// What is applied of `desired` for `owner` where nothing is there yet.
-pub fn body_of(desired: &Value, owner: &Applicant) -> Value {
+pub fn apply_body(desired: &Value, owner: &FieldOwner) -> Value {
     owned(desired, owner, &Value::Null)
 }
 
@@ -83,11 +83,11 @@ mod tests {
     use super::*;
     use windlass_object::object;
 
-    fn owner() -> Applicant {
-        Applicant {
+    fn owner() -> FieldOwner {
+        FieldOwner {
             bundle_deployment: "a".into(),
             uid: "1".into(),
-            ..Applicant::default()
+            ..FieldOwner::default()
         }
     }
 

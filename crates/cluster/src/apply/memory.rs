@@ -5,9 +5,9 @@ use windlass_crd::claims::AppliedAs;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    applicant::Applicant,
     applier::Applier,
     difference::{body_hash, covers},
+    field_owner::FieldOwner,
 };
 
 /// What is known of an object beyond what the index holds.
@@ -53,8 +53,8 @@ impl Applier {
         memory.get(key).is_some_and(|remembered| {
             remembered.hash == hash
                 && object::annotation(live, names::APPLIED_HASH) == Some(&hash)
-                && Applicant::of(live) == Applicant::of(body)
-                && AppliedAs::of(live) == AppliedAs::of(body)
+                && FieldOwner::name_in_label(live) == FieldOwner::name_in_label(body)
+                && AppliedAs::from_object(live) == AppliedAs::from_object(body)
                 && remembered.verified.is_some()
                 && remembered.verified == version(live)
         })

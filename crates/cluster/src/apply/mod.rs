@@ -4,23 +4,23 @@
 //! Each function looks at what is there and does what is missing, so that any write may be the last one before a
 //! crash.
 
-mod applicant;
 mod applier;
 mod body;
 mod difference;
+mod field_owner;
 mod memory;
 mod repairs;
 pub(crate) mod replicas;
-mod retaining;
+mod retained_write;
 pub mod retention;
-mod swing;
+mod switch_caller;
 #[cfg(test)]
 mod tests;
 mod webhooks;
 
-pub use applicant::Applicant;
 pub use applier::{Applier, ApplyError, Outcome};
-pub use body::body_of;
+pub use body::apply_body;
 pub use difference::{body_hash, covers};
+pub use field_owner::FieldOwner;
 pub use repairs::RepairContest;
 pub use retention::{Retaining, Retention};

@@ -100,7 +100,7 @@ impl Repairs {
         if let Interference::Edit { by: Some(by) } = change {
             repaired.by = Some(by.to_owned());
         }
-        let costs_calls = change == Interference::Deletion || Kind::of(object) == kinds::SERVICE;
+        let costs_calls = change == Interference::Deletion || Kind::from_key(object) == kinds::SERVICE;
         repaired.last_pause = if costs_calls {
             LAST_PAUSE_OF_TRAFFIC
         } else {

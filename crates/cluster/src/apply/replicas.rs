@@ -17,7 +17,7 @@ pub(crate) fn is_scaled(kind: &Kind) -> bool {
 }
 
 /// What an index keeps of a set of fields, so that [`belong_to_another`] can be told by it.
-pub(crate) fn slimmed_fields(fields: &Value) -> Option<Value> {
+pub(crate) fn trimmed_fields(fields: &Value) -> Option<Value> {
     fields.pointer(OWNED)?;
     Some(json!({"f:spec": {"f:replicas": {}}}))
 }
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn what_an_index_keeps_tells_it_too() {
         let fields = json!({"f:metadata": {}, "f:spec": {"f:replicas": {}, "f:paused": {}}});
-        let kept = slimmed_fields(&fields).unwrap();
+        let kept = trimmed_fields(&fields).unwrap();
         assert_eq!(kept, json!({"f:spec": {"f:replicas": {}}}));
         assert!(belong_to_another(
             &json!({"metadata": {"managedFields": [{"manager": "m", "fieldsV1": kept}]}})
         ));
-        assert_eq!(slimmed_fields(&json!({"f:spec": {"f:paused": {}}})), None);
+        assert_eq!(trimmed_fields(&json!({"f:spec": {"f:paused": {}}})), None);
     }
 }

@@ -12,7 +12,7 @@ use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::TargetKinds;
 
 use super::*;
-use crate::{Cluster, Index, ServiceAccount, kinds, slim::slim, watch::Watch};
+use crate::{Cluster, Index, ServiceAccount, kinds, trim::trim, watch::Watch};
 
 /// Requests that came, each as its method with its body.
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
@@ -59,7 +59,7 @@ fn seen(service: &Value) -> Index {
     let index = Index::new();
     index.apply(
         &Watch::all(kinds::SERVICE),
-        slim(service, &kinds::SERVICE, &served, &TargetKinds::default()).unwrap(),
+        trim(service, &kinds::SERVICE, &served, &TargetKinds::default()).unwrap(),
     );
     index
 }
@@ -69,8 +69,8 @@ fn desired() -> Value {
 }
 
 /// Who applies in tests.
-pub(super) fn applicant() -> Applicant {
-    Applicant {
+pub(super) fn field_owner() -> FieldOwner {
+    FieldOwner {
         bundle_deployment: "a".to_owned(),
         uid: "1".to_owned(),
         namespace: "n".to_owned(),
@@ -90,7 +90,7 @@ fn made(body: &Value) -> Value {
 #[tokio::test]
 async fn an_object_is_created_by_one_write_that_can_adopt_nothing() {
     let (applier, requests) = applier(vec![(404, status(404)), (201, made(&desired()))]);
-    let outcome = applier.ensure(&desired(), &applicant()).await.unwrap();
+    let outcome = applier.ensure(&desired(), &field_owner()).await.unwrap();
     assert_eq!(outcome, Outcome::Written);
     let requests = requests.lock();
     let methods: Vec<_> = requests.iter().map(|(method, _)| method.as_str()).collect();
@@ -105,7 +105,7 @@ async fn what_appears_at_the_same_moment_is_foreign() {
     let mut theirs = desired();
     theirs["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update"}]);
     let (applier, _) = applier(vec![(404, status(404)), (409, status(409)), (200, theirs)]);
-    let error = applier.ensure(&desired(), &applicant()).await.unwrap_err();
+    let error = applier.ensure(&desired(), &field_owner()).await.unwrap_err();
     assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
     assert!(error.to_string().contains("field manager kubectl"), "{error}");
 }
@@ -114,7 +114,10 @@ async fn what_appears_at_the_same_moment_is_foreign() {
 async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
     let erased = made(&desired());
     let (applier_of_erased, requests) = applier(vec![(200, erased), (200, made(&desired()))]);
-    let outcome = applier_of_erased.ensure(&desired(), &applicant()).await.unwrap();
+    let outcome = applier_of_erased
+        .ensure(&desired(), &field_owner())
+        .await
+        .unwrap();
     assert_eq!((outcome, requests.lock().len()), (Outcome::Written, 2));
     assert_eq!(
         requests.lock()[1].1["metadata"]["uid"],
@@ -125,7 +128,7 @@ async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
     copy["metadata"]["labels"] = json!({names::BUNDLE_DEPLOYMENT: "a"});
     copy["metadata"]["managedFields"] = json!([{"manager": "velero", "operation": "Update"}]);
     let (applier, requests) = applier(vec![(200, copy)]);
-    let error = applier.ensure(&desired(), &applicant()).await.unwrap_err();
+    let error = applier.ensure(&desired(), &field_owner()).await.unwrap_err();
     assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
     assert_eq!(requests.lock().len(), 1);
 }
@@ -138,10 +141,10 @@ async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
             "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(length)}},
             "spec": {"selector": {"app": "a"}, "sessionAffinity": "None"},
         });
-        let as_applied = made(&body_of(&desired, &applicant()));
+        let as_applied = made(&apply_body(&desired, &field_owner()));
         let unchanged = vec![(200, as_applied.clone())];
         let (applier, requests) = applier_that_has_seen(seen(&as_applied), unchanged);
-        let outcome = applier.ensure(&desired, &applicant()).await.unwrap();
+        let outcome = applier.ensure(&desired, &field_owner()).await.unwrap();
         assert_eq!(
             (outcome, requests.lock().len()),
             (Outcome::Unchanged, asks.len() - 1)
@@ -152,7 +155,7 @@ async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
         let mut answers = vec![(200, changed.clone()), (200, as_applied.clone())];
         answers.drain(..2 - asks.len());
         let (applier, requests) = applier_that_has_seen(seen(&changed), answers);
-        let outcome = applier.ensure(&desired, &applicant()).await.unwrap();
+        let outcome = applier.ensure(&desired, &field_owner()).await.unwrap();
         assert_eq!(outcome, Outcome::Written);
         let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
         assert_eq!(asked, asks);
@@ -165,9 +168,9 @@ async fn what_a_late_watch_shows_still_is_not_created_where_only_existing_object
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(100_000)}},
     });
-    let index = seen(&made(&body_of(&desired, &applicant())));
+    let index = seen(&made(&apply_body(&desired, &field_owner())));
     let (applier, requests) = applier_that_has_seen(index, vec![(404, status(404))]);
-    let outcome = applier.ensure_existing(&desired, &applicant()).await.unwrap();
+    let outcome = applier.ensure_existing(&desired, &field_owner()).await.unwrap();
     assert_eq!(outcome, None);
     let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
     assert_eq!(asked, ["GET"]);
@@ -189,10 +192,10 @@ async fn repairs_end_in_a_contest_that_names_the_other_writer() {
     let (applier, _) = applier(answers);
     let mut outcomes = Vec::new();
     for _ in 0..21 {
-        outcomes.push(applier.ensure(&desired(), &applicant()).await.unwrap());
+        outcomes.push(applier.ensure(&desired(), &field_owner()).await.unwrap());
     }
     assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Written));
-    let last = applier.ensure(&desired(), &applicant()).await.unwrap();
+    let last = applier.ensure(&desired(), &field_owner()).await.unwrap();
     assert_eq!(last, Outcome::Contested);
     let contested = applier.contested("a");
     assert_eq!(contested.len(), 1);
@@ -212,7 +215,7 @@ async fn an_entry_that_moves_is_released_where_it_is_then() {
     };
     let live = with(json!([ours]));
     let moved = with(json!([theirs, ours]));
-    let key = ObjectKey::of(&live).unwrap();
+    let key = ObjectKey::from_object(&live).unwrap();
     for (answers, is_released, methods) in [
         (vec![(200, live.clone())], true, &["PATCH"][..]),
         (
@@ -276,12 +279,12 @@ async fn what_an_account_installs_is_read_as_windlass_and_written_as_that_accoun
     });
     let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
     let applier = Applier::new(cluster, Arc::new(Index::new()));
-    let owner = Applicant {
+    let owner = FieldOwner {
         account: Some(ServiceAccount::new("n", "tenant")),
-        ..applicant()
+        ..field_owner()
     };
     applier.ensure(&desired(), &owner).await.unwrap();
-    applier.try_out(&desired(), &owner).await.unwrap();
+    applier.dry_run(&desired(), &owner).await.unwrap();
     let tenant = || Some("system:serviceaccount:n:tenant".to_owned());
     let expected = [("GET", None), ("PATCH", tenant()), ("PATCH", tenant())];
     assert_eq!(

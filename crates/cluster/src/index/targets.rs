@@ -11,8 +11,8 @@ use crate::{
     injection_targets,
     kind::{Kind, kinds},
     relation::Relation,
-    shelf::SeenObjects,
     watch::Watch,
+    watch_store::SeenObjects,
 };
 
 // === impl Index ===
@@ -20,7 +20,7 @@ use crate::{
 impl Index {
     /// An empty index, for whoever stands in for these injectors: their annotations make targets, too.
     pub fn answering(answered: CaInjectors) -> Self {
-        let kinds = TargetKinds::default().answering(answered);
+        let kinds = TargetKinds::default().with_replaced_injectors(answered);
         Self {
             target_kinds: watch::Sender::new(Arc::new(kinds)),
             ..Self::new()
@@ -29,7 +29,7 @@ impl Index {
 
     /// These injectors are at work themselves, and no others. Whether that is news.
     pub fn note_at_work(&self, injectors: CaInjectors) -> bool {
-        self.edit_target_kinds(|known| known.beside(injectors))
+        self.edit_target_kinds(|known| known.with_running_injectors(injectors))
     }
 
     /// The kinds of targets.
@@ -47,10 +47,10 @@ impl Index {
         let (group, _) = kind.group_version();
         let kinds = self.target_kinds();
         let target = match kind.cluster {
-            InCluster::Own => kinds.find(group, &kind.kind),
+            InCluster::Local => kinds.find(group, &kind.kind),
             InCluster::Remote => KINDS.iter().find(|target| target.is(group, &kind.kind)),
         };
-        let own = kind.clone().in_cluster(InCluster::Own);
+        let own = kind.clone().in_cluster(InCluster::Local);
         target.is_some_and(|target| Kind::versions_of(target).any(|version| version == own))
     }
 
@@ -59,8 +59,8 @@ impl Index {
         let kinds = self.target_kinds();
         kinds
             .all()
-            .flat_map(Watch::of_targets)
-            .chain(Watch::of_remote_targets())
+            .flat_map(Watch::for_target)
+            .chain(Watch::for_remote_targets())
             .collect()
     }
 
@@ -88,7 +88,7 @@ impl Index {
             return;
         }
         let added = injection_targets::added_kinds(&self.objects(&kinds::INJECTION_TARGET));
-        self.edit_target_kinds(|known| known.adding(added));
+        self.edit_target_kinds(|known| known.with_added(added));
     }
 
     fn edit_target_kinds(&self, edit: impl FnOnce(TargetKinds) -> TargetKinds) -> bool {

@@ -119,6 +119,6 @@ impl Candidate {
     pub fn has_expired(&self, now: Moment) -> bool {
         self.claim
             .as_ref()
-            .is_some_and(|claim| claim.expiry.has_come(now))
+            .is_some_and(|claim| claim.expiry.has_passed(now))
     }
 }

@@ -160,7 +160,7 @@ impl Elector {
             Some(written) => Some(written),
             None => self.cluster.read(&self.lease).await?,
         };
-        let said = found.as_ref().map(LeaderElectionRecord::of).transpose()?;
+        let said = found.as_ref().map(LeaderElectionRecord::from_lease).transpose()?;
         match self.candidate.consider(said.as_ref(), Moment::now()) {
             Decision::Wait { holder, remaining } => Ok(Attempt::Waits { holder, remaining }),
             Decision::Take(record) | Decision::Renew(record) => {
@@ -228,7 +228,7 @@ impl Elector {
             None => self.cluster.read(&self.lease).await?,
         };
         let Some(lease) = found else { return Ok(()) };
-        let record = LeaderElectionRecord::of(&lease)?;
+        let record = LeaderElectionRecord::from_lease(&lease)?;
         if record.holder == self.candidate.identity() {
             self.write(Some(lease), &record.vacated(Moment::now())).await?;
             info!(lease = %self.lease, "Released the Lease");

@@ -46,7 +46,7 @@ pub struct NotLeading;
 impl LeaderTerm {
     /// Whether `identity` leads at `now`.
     pub fn is_current_for(&self, identity: &str, now: Moment) -> bool {
-        self.holder == identity && !self.expiry.has_come(now)
+        self.holder == identity && !self.expiry.has_passed(now)
     }
 }
 
@@ -108,7 +108,7 @@ impl LeaderSince {
 
 impl NotLeading {
     /// Whether this is what caused `error`.
-    pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
+    pub fn is_cause_of(error: &(dyn std::error::Error + 'static)) -> bool {
         let mut causes = std::iter::successors(Some(error), |error| error.source());
         causes.any(<dyn std::error::Error>::is::<Self>)
     }

@@ -50,7 +50,7 @@ impl Moment {
     }
 
     /// Whether this moment has come by `now`, on either clock.
-    pub fn has_come(self, now: Self) -> bool {
+    pub fn has_passed(self, now: Self) -> bool {
         now.since_boot >= self.since_boot || now.wall >= self.wall
     }
 }

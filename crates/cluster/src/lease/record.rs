@@ -37,7 +37,7 @@ impl LeaderElectionRecord {
     /// # Errors
     ///
     /// When a field is of another type than the API says.
-    pub fn of(lease: &Value) -> Result<Self, ReadLeaseError> {
+    pub fn from_lease(lease: &Value) -> Result<Self, ReadLeaseError> {
         let spec = lease.get("spec").cloned().unwrap_or_else(|| json!({}));
         let spec: LeaseSpec = serde_json::from_value(spec)?;
         let seconds = spec.lease_duration_seconds;

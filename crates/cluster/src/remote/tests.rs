@@ -12,7 +12,7 @@ use windlass_object::{InCluster, ObjectKey, names};
 use windlass_trust::injection::CaSource;
 
 use super::RemoteConnection;
-use crate::{Cluster, Index, Kind, follow::follow, kind::kinds, lease::Leadership, watch::Watch};
+use crate::{Cluster, Index, Kind, kind::kinds, lease::Leadership, watch::Watch, watch_loop::run_watch};
 
 fn service(version: &str) -> Value {
     json!({
@@ -36,7 +36,7 @@ fn objects_of_one_name_in_two_clusters_are_two() {
     let changed: Vec<_> = std::iter::from_fn(|| changes.try_recv().ok())
         .map(|change| change.key.cluster)
         .collect();
-    assert_eq!(changed, [InCluster::Own, InCluster::Remote]);
+    assert_eq!(changed, [InCluster::Local, InCluster::Remote]);
     for (kind, version) in [(kinds::API_SERVICE, "1"), (remote(), "2")] {
         let found = index.find(&kind.object(None, "a")).unwrap();
         assert_eq!(found["metadata"]["resourceVersion"], version);
@@ -77,7 +77,7 @@ fn kinds_that_were_added_are_of_the_own_cluster() {
             .filter(move |watch| watch.kind.cluster == cluster)
             .count()
     };
-    assert_eq!(of(InCluster::Own), of(InCluster::Remote) + 1);
+    assert_eq!(of(InCluster::Local), of(InCluster::Remote) + 1);
 }
 
 /// An API server of APIServices whose watches end at once with this code.
@@ -120,7 +120,7 @@ async fn follow_for(time: Duration, index: &Index, cluster: &Cluster, notes: &Mu
     let note = |problem| notes.lock().push(problem);
     let _ = tokio::time::timeout(
         time,
-        follow(cluster, index, &Watch::all(remote()), &served, &note),
+        run_watch(cluster, index, &Watch::all(remote()), &served, &note),
     )
     .await;
 }

@@ -34,7 +34,7 @@ impl AppliedAs {
     }
 
     /// Reads the mark of an object; one that cannot be read names nothing, and so no object.
-    pub fn of(object: &Value) -> Option<Self> {
+    pub fn from_object(object: &Value) -> Option<Self> {
         let mark = object::annotation(object, names::APPLIED_AS)?;
         let mut parts = mark.split('/').map(str::to_owned);
         let mut part = || parts.next().unwrap_or_default();
@@ -48,7 +48,7 @@ impl AppliedAs {
 
     /// Whether `object` is what was applied, rather than a copy of it.
     pub fn names(&self, object: &Value) -> bool {
-        ObjectKey::of(object).is_some_and(|key| Self::new(&self.uid, &key) == *self)
+        ObjectKey::from_object(object).is_some_and(|key| Self::new(&self.uid, &key) == *self)
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_mark_names_one_object_in_every_version_and_no_copy_of_it() {
         let original = object("apps/v1", "Deployment", Some("n"), "a");
-        let mark = AppliedAs::new("u", &ObjectKey::of(&original).unwrap());
+        let mark = AppliedAs::new("u", &ObjectKey::from_object(&original).unwrap());
         assert_eq!(mark.to_string(), "u/Deployment.apps/n/a");
         for (object, expected) in [
             (original, true),
@@ -99,9 +99,9 @@ mod tests {
         for mark in ["", "u", "u/ConfigMap", "u/ConfigMap/n", "/ConfigMap/n/b"] {
             let mut marked = object("v1", "ConfigMap", Some("n"), "a");
             marked["metadata"]["annotations"][names::APPLIED_AS] = mark.into();
-            assert!(!AppliedAs::of(&marked).unwrap().names(&marked), "{mark}");
+            assert!(!AppliedAs::from_object(&marked).unwrap().names(&marked), "{mark}");
         }
-        assert_eq!(AppliedAs::of(&object("v1", "ConfigMap", None, "a")), None);
+        assert_eq!(AppliedAs::from_object(&object("v1", "ConfigMap", None, "a")), None);
     }
 
     proptest! {
@@ -111,9 +111,9 @@ mod tests {
             namespace in prop::option::of("[a-z]{1,5}"), name in "[a-z][a-z.:-]{0,8}",
         ) {
             let mut marked = object(&format!("{group}v1"), &kind, namespace.as_deref(), &name);
-            let mark = AppliedAs::new(&uid, &ObjectKey::of(&marked).unwrap());
+            let mark = AppliedAs::new(&uid, &ObjectKey::from_object(&marked).unwrap());
             marked["metadata"]["annotations"][names::APPLIED_AS] = mark.to_string().into();
-            prop_assert_eq!(AppliedAs::of(&marked).unwrap(), mark.clone());
+            prop_assert_eq!(AppliedAs::from_object(&marked).unwrap(), mark.clone());
             prop_assert!(mark.names(&marked));
         }
     }

@@ -88,8 +88,8 @@ impl Trial {
     pub fn new(version: &str, old: &Value, new: &Value) -> Self {
         Self {
             version: version.to_owned(),
-            old: Side::of(old, version),
-            new: Side::of(new, version),
+            old: Side::new(old, version),
+            new: Side::new(new, version),
             tried: 0,
             harms: BTreeMap::new(),
         }
@@ -109,12 +109,12 @@ impl Trial {
     pub fn add(&mut self, object: &Value) {
         self.tried += 1;
         let (becomes, lost) = self.new.written(object);
-        let verdict = self.new.structural.judge(&becomes);
+        let verdict = self.new.structural.validate_offline(&becomes);
         if lost.is_empty() && verdict == Validation::default() {
             return;
         }
         let (was, lost_before) = self.old.written(object);
-        let before = self.old.structural.judge(&was);
+        let before = self.old.structural.validate_offline(&was);
         let mut harms: BTreeMap<Place, String> = BTreeMap::new();
         let mut note = |harm, schema: &Value, path: &str, words: String| {
             let place = (harm, field_of(schema, object, path));
@@ -208,7 +208,7 @@ impl fmt::Display for Tried {
 // === impl Side ===
 
 impl Side {
-    fn of(crd: &Value, version: &str) -> Self {
+    fn new(crd: &Value, version: &str) -> Self {
         let schema = crate::version(crd, version).map_or(&Value::Null, schema);
         Self {
             schema: schema.clone(),

@@ -39,7 +39,7 @@ enum Strictness {
 
 /// Where the result is not the expected one.
 pub(super) fn differences(expected: &Value, result: &CaseResult) -> Vec<Difference> {
-    let path = JsonPath::of(result.name);
+    let path = JsonPath::from_fields(result.name);
     let mut found = Vec::new();
     match result.name {
         "dependencies" => {

@@ -43,7 +43,7 @@ pub enum ReplicasError {
 
 impl ReplicaRule {
     /// The rule for a kind.
-    pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
+    pub(super) fn for_kind(api_version: &str, kind: &str) -> Option<Self> {
         Some(match (api_version, kind) {
             ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => Self::Replicas,
             ("batch/v1", "Job") => Self::Job,
@@ -62,7 +62,7 @@ impl ReplicaRule {
         self,
         object: &Value,
     ) -> Result<(i32, Option<ReplicaRequirements>), ReplicasError> {
-        let fields = Fields::of(object);
+        let fields = Fields::new(object);
         let replicas = match self {
             Self::Replicas => count(&fields, "spec.replicas")?.unwrap_or_default(),
             Self::Job => {
@@ -93,7 +93,7 @@ impl ReplicaRule {
             Self::Pod => return Ok(object.clone()),
         };
         let mut object = object.clone();
-        let present = Fields::of(&object)
+        let present = Fields::new(&object)
             .at("spec")?
             .map_or(Ok(None), |spec| spec.integer(name))?;
         if present.is_some() {
@@ -105,5 +105,5 @@ impl ReplicaRule {
 
 fn count(fields: &Fields<'_>, names: &str) -> Result<Option<i32>, ReplicasError> {
     let count = fields.integer(names)?.map(i32::try_from).transpose();
-    count.map_err(|_| ReplicasError::TooLarge(JsonPath::of(names)))
+    count.map_err(|_| ReplicasError::TooLarge(JsonPath::from_fields(names)))
 }

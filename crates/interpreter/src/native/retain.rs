@@ -49,16 +49,16 @@ fn retain_deployment(desired: &mut Value, observed: &Value) -> Result<(), Retain
         return Ok(());
     }
     let names = "spec.replicas";
-    let replicas = Fields::of(observed)
+    let replicas = Fields::new(observed)
         .integer(names)
         .map_err(RetainError::Observed)?;
-    let replicas = replicas.ok_or_else(|| RetainError::NotFound(JsonPath::of(names)))?;
+    let replicas = replicas.ok_or_else(|| RetainError::NotFound(JsonPath::from_fields(names)))?;
     set(desired, names, replicas.into())
 }
 
 /// What the scheduler and the admission of ServiceAccounts have added.
 fn retain_pod(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
-    let pod = Fields::of(observed);
+    let pod = Fields::new(observed);
     let text = |names| pod.text(names).map(|text| text.map(Value::from));
     for (names, kept) in [
         ("spec.nodeName", text("spec.nodeName")),
@@ -88,7 +88,7 @@ fn retain_volume_mounts(desired: &mut Value, observed: &Fields<'_>, names: &str)
         mounts.push((name, of_container));
     }
     let mut retained = Vec::new();
-    for container in Fields::of(desired).items(names).map_err(RetainError::Desired)? {
+    for container in Fields::new(desired).items(names).map_err(RetainError::Desired)? {
         let name = container.text("name").map_err(RetainError::Desired)?;
         let known = mounts.iter().find(|(observed, _)| *observed == name);
         let mut container = container.value().clone();
@@ -109,7 +109,7 @@ fn retain_volume_mounts(desired: &mut Value, observed: &Fields<'_>, names: &str)
 /// What is allocated to a Service once.
 fn retain_service(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
     let names = "spec.healthCheckNodePort";
-    let port = Fields::of(observed)
+    let port = Fields::new(observed)
         .integer(names)
         .map_err(RetainError::Observed)?;
     if let Some(port) = port.filter(|port| *port > 0) {
@@ -123,12 +123,12 @@ fn retain_service_account(desired: &mut Value, observed: &Value) -> Result<(), R
     for names in ["secrets", "imagePullSecrets"] {
         let mut known = Vec::new();
         let mut union = Vec::new();
-        let of_desired = Fields::of(desired).items(names).map_err(RetainError::Desired)?;
+        let of_desired = Fields::new(desired).items(names).map_err(RetainError::Desired)?;
         for reference in of_desired {
             known.push(reference.text("name").map_err(RetainError::Desired)?);
             union.push(reference.value().clone());
         }
-        for reference in Fields::of(observed).items(names).map_err(RetainError::Observed)? {
+        for reference in Fields::new(observed).items(names).map_err(RetainError::Observed)? {
             let name = reference.text("name").map_err(RetainError::Observed)?;
             if !known.contains(&name) {
                 known.push(name);
@@ -150,7 +150,7 @@ fn retain_job(desired: &mut Value, observed: &Value) -> Result<(), RetainError> 
 
 /// The token that the controller has issued.
 fn retain_secret(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
-    let secret_type = Fields::of(desired).text("type").map_err(RetainError::Desired)?;
+    let secret_type = Fields::new(desired).text("type").map_err(RetainError::Desired)?;
     match secret_type {
         Some(SERVICE_ACCOUNT_TOKEN) => retain_object(desired, observed, "data"),
         _ => Ok(()),
@@ -158,7 +158,7 @@ fn retain_secret(desired: &mut Value, observed: &Value) -> Result<(), RetainErro
 }
 
 fn retain_text(desired: &mut Value, observed: &Value, names: &str) -> Result<(), RetainError> {
-    let text = Fields::of(observed).text(names).map_err(RetainError::Observed)?;
+    let text = Fields::new(observed).text(names).map_err(RetainError::Observed)?;
     match text.filter(|text| !text.is_empty()) {
         Some(text) => set(desired, names, text.into()),
         None => Ok(()),
@@ -166,7 +166,7 @@ fn retain_text(desired: &mut Value, observed: &Value, names: &str) -> Result<(),
 }
 
 fn retain_object(desired: &mut Value, observed: &Value, names: &str) -> Result<(), RetainError> {
-    let fields = Fields::of(observed)
+    let fields = Fields::new(observed)
         .object(names)
         .map_err(RetainError::Observed)?;
     match fields {
@@ -182,7 +182,7 @@ fn set(desired: &mut Value, names: &str, value: Value) -> Result<(), RetainError
 }
 
 fn remove(desired: &mut Value, names: &str) -> Result<(), RetainError> {
-    if Fields::of(desired)
+    if Fields::new(desired)
         .at(names)
         .map_err(RetainError::Desired)?
         .is_some()
@@ -198,7 +198,7 @@ fn parent<'a, 'b>(
     desired: &'a mut Value,
     names: &'b str,
 ) -> Result<(&'a mut Map<String, Value>, &'b str), RetainError> {
-    Fields::of(desired).at(names).map_err(RetainError::Desired)?;
+    Fields::new(desired).at(names).map_err(RetainError::Desired)?;
     let mut path: Vec<&str> = names.split('.').collect();
     let name = path.pop().unwrap_or_default();
     Ok((json::fields(desired, &path), name))

@@ -1,5 +1,5 @@
-//! Whatever an object and what is to be changed of it, the patch can be applied, changes this and nothing else, and is refused where the
-//! object has changed meanwhile.
+//! A patch built from any object and any change can be applied, makes exactly that change, and fails if the
+//! object has changed since.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ struct Input<'a> {
     meta: Meta<'a>,
 }
 
-/// Metadata as objects have it.
+/// Object metadata.
 #[derive(arbitrary::Arbitrary, Debug)]
 struct Meta<'a> {
     labels: Option<Vec<(Name<'a>, &'a str)>>,
@@ -25,7 +25,7 @@ struct Meta<'a> {
     version: Option<u8>,
 }
 
-/// Mostly one of few, so that they meet.
+/// Few names, so that objects and changes share some.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Name<'a> {
     First,
@@ -58,7 +58,11 @@ impl Meta<'_> {
         let mut metadata = json!({"name": "a"});
         for (field, entries) in [("labels", &self.labels), ("annotations", &self.annotations)] {
             if let Some(entries) = entries {
-                metadata[field] = entries.iter().map(|(name, value)| (name.text().to_owned(), json!(value))).collect::<Map<_, _>>().into();
+                metadata[field] = entries
+                    .iter()
+                    .map(|(name, value)| (name.text().to_owned(), json!(value)))
+                    .collect::<Map<_, _>>()
+                    .into();
             }
         }
         if let Some(version) = self.version {
@@ -79,10 +83,14 @@ impl Meta<'_> {
 }
 
 fn change(entries: &[(Name<'_>, Option<&str>)]) -> Value {
-    entries.iter().map(|(name, value)| (name.text().to_owned(), json!(value))).collect::<Map<_, _>>().into()
+    entries
+        .iter()
+        .map(|(name, value)| (name.text().to_owned(), json!(value)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
-/// What a map is after a change.
+/// Returns a map after a change.
 fn expected(before: &Value, change: &Value) -> Map<String, Value> {
     let mut expected = before.as_object().cloned().unwrap_or_default();
     for (name, value) in change.as_object().into_iter().flatten() {
@@ -112,34 +120,47 @@ fuzz_target!(|input: Input<'_>| {
 
     let mut patched = object.clone();
     let patch = relabelled(&object, &labels, &annotations);
-    // Without a version there is nothing to be sure of.
+    // Without a resourceVersion there is no guard.
     if object["metadata"].get("resourceVersion").is_some() {
-        json_patch::patch(&mut patched, &patch).expect("nothing has changed meanwhile");
+        json_patch::patch(&mut patched, &patch).expect("the object has not changed");
         for (field, change) in [("labels", &labels), ("annotations", &annotations)] {
             let before = &object["metadata"][field];
-            let after = patched["metadata"][field].as_object().cloned().unwrap_or_default();
+            let after = patched["metadata"][field]
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
             assert_eq!(after, expected(before, change), "{before} {change}");
         }
-        assert_eq!(without(&without(&patched, "labels"), "annotations"), without(&without(&object, "labels"), "annotations"));
+        assert_eq!(
+            without(&without(&patched, "labels"), "annotations"),
+            without(&without(&object, "labels"), "annotations")
+        );
         let mut newer = object.clone();
         newer["metadata"]["resourceVersion"] = "newer".into();
         assert!(json_patch::patch(&mut newer, &patch).is_err());
     }
     let mut alone = object.clone();
-    json_patch::patch(&mut alone, &Patch(changed_entries(&object, "/metadata/labels", &labels))).expect("it is as it was");
+    json_patch::patch(
+        &mut alone,
+        &Patch(changed_entries(&object, "/metadata/labels", &labels)),
+    )
+    .expect("the object is unchanged");
     assert_eq!(without(&alone, "labels"), without(&object, "labels"));
 
     let name = json!(input.labels.first().map(|(name, _)| name.text()));
     let mut put = object.clone();
     let patch = guarded(&[("/metadata/name", &object["metadata"]["name"])], "/spec", &name);
-    json_patch::patch(&mut put, &patch).expect("it is as it was");
+    json_patch::patch(&mut put, &patch).expect("the object is unchanged");
     assert_eq!(put["spec"], name);
 
     let mut released = object.clone();
     let mut left = 0;
     while let Some(patch) = release(&released, "m") {
-        json_patch::patch(&mut released, &patch).expect("it is as it was");
-        assert_eq!(without(&released, "managedFields"), without(&object, "managedFields"));
+        json_patch::patch(&mut released, &patch).expect("the object is unchanged");
+        assert_eq!(
+            without(&released, "managedFields"),
+            without(&object, "managedFields")
+        );
         left += 1;
         assert!(left <= input.meta.entries.len());
     }

@@ -1,4 +1,4 @@
-//! Quantities of resources: `500m`, `1Gi`, `1e3`.
+//! Resource quantities: `500m`, `1Gi`, `1e3`.
 
 use std::{
     cmp::Ordering,
@@ -8,16 +8,16 @@ use std::{
     str::FromStr,
 };
 
-/// An amount of a resource, down to a billionth, with the notation in which it was written. `resource.Quantity` of
-/// `k8s.io/apimachinery`.
+/// An amount of a resource, in billionths, with the notation in which it was written. Corresponds to
+/// `resource.Quantity` of `k8s.io/apimachinery`.
 ///
 /// Quantities of the same amount are equal, whatever their notation.
 ///
 /// # Guarantees
 ///
-/// - What is finer than a billionth is rounded away from zero: who asks for a little gets a little.
-/// - What is written with a binary suffix is at most 2^63-1.
-/// - A sum that is too large is as large as can be.
+/// - Fractions of a billionth are rounded away from zero, so that a small request does not become zero.
+/// - Amounts with a binary suffix are at most 2^63-1.
+/// - A sum that is too large becomes the largest amount.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
     billionths: i128,
@@ -27,21 +27,21 @@ pub struct Quantity {
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It is written otherwise.
+    /// The syntax is invalid.
     #[error("{0:?} is not a quantity: use for example 500m, 2, 1Gi or 1e3")]
     Syntax(
-        /// What is written.
+        /// The text.
         String,
     ),
-    /// It is more than 10^29.
+    /// The amount exceeds 10^29.
     #[error("{0:?} is too large for a quantity")]
     TooLarge(
-        /// What is written.
+        /// The text.
         String,
     ),
 }
 
-/// How a quantity is written.
+/// The notation of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Notation {
     /// `5k`
@@ -53,7 +53,7 @@ enum Notation {
     Binary,
 }
 
-/// A number before it has a value.
+/// The digits of a number.
 struct Digits<'a> {
     is_negative: bool,
     whole: &'a str,
@@ -74,40 +74,40 @@ const DECIMAL: [(&str, i64); 10] = [
     ("E", 18),
 ];
 
-/// The binary suffixes, each 1024 times the one before.
+/// The binary suffixes, each 1024 times the previous one.
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 const ONE: i128 = 1_000_000_000;
 
-/// The most that is written with a binary suffix: 2^63-1.
+/// The largest amount with a binary suffix: 2^63-1.
 const LARGEST_BINARY: i128 = (i64::MAX as i128) * ONE;
 
 // === impl Quantity ===
 
 impl Quantity {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self {
         billionths: 0,
         notation: Notation::Decimal,
     };
 
-    /// A thousandth, the smallest part of a CPU that is counted.
+    /// A thousandth, the smallest part of a CPU that Kubernetes counts.
     pub const MILLI: Self = Self {
         billionths: ONE / 1000,
         notation: Notation::Decimal,
     };
 
-    /// One of what is only counted whole.
+    /// One, the unit of resources without fractions.
     pub const ONE: Self = Self {
         billionths: ONE,
         notation: Notation::Decimal,
     };
 
-    /// Reads a quantity.
+    /// Parses a quantity.
     ///
     /// # Errors
     ///
-    /// When the text is no quantity, or one that is too large.
+    /// When the text is not a quantity, or the amount is too large.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let syntax = || QuantityError::Syntax(text.to_owned());
         let too_large = || QuantityError::TooLarge(text.to_owned());
@@ -130,7 +130,8 @@ impl Quantity {
         })
     }
 
-    /// The amount times a factor, what is finer than a billionth rounded away from zero. What is too large is as large as can be.
+    /// Multiplies the amount by a factor. Fractions of a billionth are rounded away from zero; a result that
+    /// is too large becomes the largest amount.
     #[must_use]
     pub fn times(self, factor: Self) -> Self {
         let (whole, part) = (self.billionths / ONE, self.billionths % ONE);
@@ -143,12 +144,12 @@ impl Quantity {
         }
     }
 
-    /// Whether it is nothing.
+    /// Reports whether the amount is zero.
     pub fn is_zero(self) -> bool {
         self.billionths == 0
     }
 
-    /// The multiple of `unit` that is next to it, away from zero.
+    /// Rounds to a multiple of `unit`, away from zero.
     #[must_use]
     pub fn rounded_up(self, unit: Self) -> Self {
         let beyond = self.billionths.checked_rem(unit.billionths).unwrap_or(0);
@@ -162,7 +163,7 @@ impl Quantity {
         }
     }
 
-    /// The same amount, printed as `5k`.
+    /// Returns the same amount in the notation `5k`.
     #[must_use]
     pub fn in_decimal(self) -> Self {
         Self {
@@ -171,7 +172,7 @@ impl Quantity {
         }
     }
 
-    /// The same amount, printed as `5Ki`.
+    /// Returns the same amount in the notation `5Ki`.
     #[must_use]
     pub fn in_binary(self) -> Self {
         Self {
@@ -180,7 +181,7 @@ impl Quantity {
         }
     }
 
-    /// As close to it as a float is.
+    /// Returns the closest float.
     pub fn to_f64(self) -> f64 {
         if self.billionths % ONE == 0 {
             return (self.billionths / ONE) as f64;
@@ -188,7 +189,7 @@ impl Quantity {
         self.billionths as f64 / ONE as f64
     }
 
-    /// The whole number of a binary suffix and its place among them, where nothing is lost by that.
+    /// Returns the number and the binary suffix, if that is exact.
     fn binary_parts(self) -> Option<(i128, &'static str)> {
         let mut number = self.billionths / ONE;
         if self.billionths % ONE != 0 || number.abs() < 1024 {
@@ -205,7 +206,8 @@ impl Quantity {
         Some((number, suffix))
     }
 
-    /// The whole number and the largest power of ten, of a multiple of three, that it is without a fraction.
+    /// Returns the number and the largest power of ten, a multiple of three, that represent it without a
+    /// fraction.
     fn decimal_parts(self) -> (i128, i64) {
         let (mut number, mut power) = (self.billionths, -9);
         while number != 0 && number % 1000 == 0 {
@@ -233,7 +235,7 @@ impl FromStr for Quantity {
     }
 }
 
-/// The canonical form: no fraction, the largest suffix that allows it.
+/// Prints the canonical form: no fraction, and the largest suffix that allows it.
 impl fmt::Display for Quantity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_zero() {
@@ -257,7 +259,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// In the notation of the first that is something.
+/// Keeps the notation of the first summand that is not zero.
 impl AddAssign for Quantity {
     fn add_assign(&mut self, other: Self) {
         if self.is_zero() {
@@ -305,7 +307,8 @@ impl Hash for Quantity {
 // === impl Digits ===
 
 impl<'a> Digits<'a> {
-    /// Takes a number from the front of `text`, which may have a sign and a fraction, and has a digit.
+    /// Splits a number off the front of `text`; it may have a sign and a fraction, and has at least one
+    /// digit.
     fn split(text: &'a str) -> Option<(Self, &'a str)> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, rest) = leading_digits(unsigned);
@@ -321,7 +324,7 @@ impl<'a> Digits<'a> {
         Some((digits, suffix))
     }
 
-    /// So many billionths, times that power of ten. `None` where it is too large.
+    /// Returns the billionths times a power of ten; `None` if the result is too large.
     fn times_decimal(&self, power: i64) -> Option<i128> {
         let digits = [self.whole, self.fraction].concat();
         let places = i64::try_from(self.fraction.len()).ok()?;
@@ -338,7 +341,8 @@ impl<'a> Digits<'a> {
         kept.checked_mul(scale)?.checked_add(rounding(dropped))
     }
 
-    /// So many billionths, times that power of two, which is at most 60. What is too large is what is largest.
+    /// Returns the billionths times a power of two, which is at most 60. A result that is too large becomes
+    /// the largest amount.
     fn times_binary(&self, power: u32) -> i128 {
         let unit = ONE << power;
         let whole = number(self.whole).and_then(|whole| whole.checked_mul(unit));
@@ -360,7 +364,7 @@ fn leading_digits(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// The value of digits; `None` where it is too large.
+/// Returns the value of digits; `None` if it is too large.
 fn number(digits: &str) -> Option<i128> {
     if digits.is_empty() {
         Some(0)
@@ -369,7 +373,7 @@ fn number(digits: &str) -> Option<i128> {
     }
 }
 
-/// What is added for digits that are dropped.
+/// Returns what to add for dropped digits.
 fn rounding(dropped: &str) -> i128 {
     i128::from(dropped.bytes().any(|digit| digit != b'0'))
 }
@@ -386,7 +390,7 @@ fn binary_power(suffix: &str) -> Option<u32> {
         .map(|(place, _)| place * 10)
 }
 
-/// The power of ten that is written as `e3`. One that no number has is as far from zero as can be.
+/// Returns the power of ten of `e3`. An exponent out of range saturates.
 fn exponent(suffix: &str) -> Option<i64> {
     let power = suffix.strip_prefix(['e', 'E'])?;
     let (_, rest) = leading_digits(power.strip_prefix(['+', '-']).unwrap_or(power));

@@ -55,7 +55,7 @@ fn the_canonical_form_has_no_fraction_and_the_largest_suffix() {
 }
 
 #[test]
-fn what_is_finer_than_a_billionth_is_rounded_away_from_zero() {
+fn fractions_of_a_billionth_are_rounded_away_from_zero() {
     for (text, canonical) in [
         ("0.9n", "1n"),
         ("1.0000000001", "1000000001n"),
@@ -74,7 +74,7 @@ fn what_is_finer_than_a_billionth_is_rounded_away_from_zero() {
 }
 
 #[test]
-fn what_has_a_binary_suffix_is_capped_and_all_else_has_a_limit() {
+fn binary_amounts_are_capped_and_other_large_amounts_rejected() {
     for text in ["8Ei", "9999999999999999999999999999999999999999Ki"] {
         assert_eq!(quantity(text).to_string(), "9223372036854775807", "{text}");
     }
@@ -96,7 +96,7 @@ fn what_has_a_binary_suffix_is_capped_and_all_else_has_a_limit() {
 }
 
 #[test]
-fn what_is_written_otherwise_is_refused() {
+fn invalid_text_is_rejected() {
     for text in [
         "", ".", "-", "Ki", " 1", "1 ", "1K", "1ki", "1mi", "1e", "1e+", "1e1.5", "1.2.3", "--1", "+-1",
         "1Ee3", "1i", "0x1", "1_000", "NaN", "١",
@@ -106,7 +106,7 @@ fn what_is_written_otherwise_is_refused() {
 }
 
 #[test]
-fn a_sum_is_written_as_the_first_that_is_something() {
+fn a_sum_keeps_the_notation_of_its_first_nonzero_summand() {
     for (quantities, sum) in [
         (&["0", "1Gi", "1G"][..], "2073741824"),
         (&["1G", "1Gi"], "2073741824"),
@@ -149,7 +149,7 @@ fn amounts_are_rounded_away_from_zero() {
 }
 
 #[test]
-fn floats_are_exact_where_they_can_be() {
+fn floats_are_exact_if_possible() {
     for (text, float) in [
         ("0.1", 0.1),
         ("16123456789", 16_123_456_789.0),
@@ -162,7 +162,7 @@ fn floats_are_exact_where_they_can_be() {
 
 proptest! {
     #[test]
-    fn is_read_as_it_is_printed(
+    fn printed_quantities_are_parsed_back(
         number in any::<i64>(),
         places in 0_usize..12,
         suffix in prop::sample::select(vec!["n", "u", "m", "", "k", "M", "Ki", "Mi", "Gi", "Ei", "e3", "e-7"]),
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn never_panics(text in "[-+]?[0-9.]{0,50}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,25}") {
+    fn parsing_never_panics(text in "[-+]?[0-9.]{0,50}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,25}") {
         if let Ok(quantity) = Quantity::parse(&text) {
             prop_assert!(!(quantity + quantity).to_string().is_empty());
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::{BundleDeployment, BundleDeploymentSpec, BundleStatus, ConversionStatus, WebhookState};
 use windlass_bundle::upgrade::{self, Release};
-use windlass_cluster::{RequestError, apply::Applicant, kinds};
+use windlass_cluster::{RequestError, apply::FieldOwner, kinds};
 use windlass_crd::claims::{self, Api, Claimant};
 use windlass_object::{ObjectKey, object};
 
@@ -27,7 +27,7 @@ impl BundleReconciler {
     /// What the source holds, if nothing speaks against it.
     pub(super) async fn accept(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {
@@ -107,7 +107,7 @@ impl BundleReconciler {
         plan: &Plan,
     ) -> Result<Option<(String, Vec<String>)>, RequestError> {
         for desired in plan.phases.of(Phase::Crds) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let live = self.context.cluster.read(&key).await?.unwrap_or_default();
@@ -123,7 +123,7 @@ impl BundleReconciler {
     /// Refusals, before anything is written. The claims go into the status first: others see them there.
     async fn check(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         loaded: &Loaded,
         report: &mut InstallReport,
@@ -139,7 +139,7 @@ impl BundleReconciler {
         }
         let mut live = Vec::new();
         let greens: Vec<_> = plan.green_services().collect();
-        for key in plan.phases.all().chain(&greens).filter_map(ObjectKey::of) {
+        for key in plan.phases.all().chain(&greens).filter_map(ObjectKey::from_object) {
             live.extend(self.live(&key).await?);
         }
         let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();
@@ -187,7 +187,7 @@ impl BundleReconciler {
     /// What every BundleDeployment says that it converts; of this one, what its plan says.
     fn claimants(&self, deployment: &BundleDeployment, plan: &Plan) -> Vec<Claimant> {
         let all = self.context.index.objects(&kinds::BUNDLE_DEPLOYMENT);
-        let mut claimants: Vec<_> = all.iter().map(|other| Claimant::of(other)).collect();
+        let mut claimants: Vec<_> = all.iter().map(|other| Claimant::from_object(other)).collect();
         for own in &mut claimants {
             if Some(&own.uid) == deployment.metadata.uid.as_ref() {
                 own.claims = plan.apis();
@@ -223,11 +223,11 @@ pub(super) fn list_webhooks(plan: &Plan, report: &mut InstallReport) {
 }
 
 /// Whether every CRD that the plan converts belongs to `owner` already: then nobody else can have it.
-fn has_everything(owner: &Applicant, plan: &Plan, crds: &[&Value]) -> bool {
+fn has_everything(owner: &FieldOwner, plan: &Plan, crds: &[&Value]) -> bool {
     plan.conversions.iter().all(|conversion| {
         crds.iter()
             .filter(|there| object::text(there, "/metadata/name") == Some(&conversion.crd))
-            .any(|there| Applicant::of(there) == Some(&owner.bundle_deployment))
+            .any(|there| FieldOwner::name_in_label(there) == Some(&owner.bundle_deployment))
     })
 }
 

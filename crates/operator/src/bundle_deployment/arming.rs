@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
-    apply::{Applicant, Outcome},
+    apply::{FieldOwner, Outcome},
     kinds,
 };
 use windlass_object::{ObjectKey, names, object};
@@ -30,13 +30,13 @@ impl BundleReconciler {
     /// served or stored yet.
     pub(super) fn is_anything_unarmed(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         report: &InstallReport,
     ) -> bool {
         let callers = traffic.callers.iter().any(|caller| {
-            let live = ObjectKey::of(caller).and_then(|key| self.context.index.find(&key));
+            let live = ObjectKey::from_object(caller).and_then(|key| self.context.index.find(&key));
             !live.is_some_and(|live| self.context.applier.is_applied(caller, &live, owner))
         });
         let conversions = traffic.conversions.iter().any(|conversion| {
@@ -57,7 +57,7 @@ impl BundleReconciler {
     /// Arms everything: from then on, webhooks call whom `armament` says. What is in place already is not written again.
     pub(super) async fn arm(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         armament: &Armament<'_>,
         report: &mut InstallReport,
@@ -87,7 +87,7 @@ impl BundleReconciler {
 
     async fn arm_conversion(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         conversion: &Conversion,
         armament: &Armament<'_>,
@@ -106,14 +106,14 @@ impl BundleReconciler {
             .is_some_and(|live| conversion.is_in(live));
         if in_place {
             // A crash may have left the entry of an earlier change.
-            if let Some(key) = ObjectKey::of(&live) {
+            if let Some(key) = ObjectKey::from_object(&live) {
                 self.context
                     .applier
                     .release(&key, &live, names::CONVERSION)
                     .await?;
             }
         } else {
-            let key = ObjectKey::of(&live).ok_or_else(waiting)?;
+            let key = ObjectKey::from_object(&live).ok_or_else(waiting)?;
             // A watch that lags shows versions that have been served or dropped since.
             let live = self.context.cluster.read(&key).await?.ok_or_else(waiting)?;
             let body = plan
@@ -123,7 +123,7 @@ impl BundleReconciler {
             let stanza = armament.trust_bundles.stanza(conversion);
             self.context
                 .applier
-                .swing_conversion(&live, &stanza, &body)
+                .switch_conversion(&live, &stanza, &body)
                 .await?;
             let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
             if was_armed && report.next.is_none() {
@@ -137,12 +137,12 @@ impl BundleReconciler {
     }
 
     /// Says of a conversion that was armed and no longer was, who had changed it.
-    pub(super) fn announce_overwrite(&self, owner: &Applicant, live: &Value) {
+    pub(super) fn announce_overwrite(&self, owner: &FieldOwner, live: &Value) {
         let (Some(deployment), Some(crd)) = (
             self.context
                 .index
                 .find(&kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment)),
-            ObjectKey::of(live),
+            ObjectKey::from_object(live),
         ) else {
             return;
         };
@@ -156,6 +156,6 @@ impl BundleReconciler {
         );
         self.context
             .events
-            .warn_of(&deployment, &crd, "Arm", "ConversionOverwritten", &note);
+            .warn_related(&deployment, &crd, "Arm", "ConversionOverwritten", &note);
     }
 }

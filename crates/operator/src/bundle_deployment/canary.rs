@@ -12,7 +12,7 @@ use tracing::info;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{
     RequestError,
-    apply::Applicant,
+    apply::FieldOwner,
     endpoints::{Endpoint, Pod},
     kinds,
 };
@@ -71,7 +71,7 @@ impl BundleReconciler {
     pub(super) async fn try_out(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         report: &mut InstallReport,
@@ -128,7 +128,7 @@ impl BundleReconciler {
     }
 
     /// Deletes canaries, but for those of `revisions`.
-    pub(super) async fn dismiss_canaries(&self, owner: &Applicant, revisions: &[&str]) -> Result<(), Halt> {
+    pub(super) async fn dismiss_canaries(&self, owner: &FieldOwner, revisions: &[&str]) -> Result<(), Halt> {
         for live in self.owned(owner, &kinds::POD) {
             let revision = object::label(&live, names::CANARY);
             if revision.is_some_and(|revision| !revisions.contains(&revision)) {
@@ -163,7 +163,7 @@ impl BundleReconciler {
     /// The live Deployment, if it is of another revision than `desired`. What a watch says is not believed: one that lags
     /// shows the revision before.
     async fn other_revision(&self, desired: &Value) -> Result<Option<Value>, Halt> {
-        let Some(key) = ObjectKey::of(desired) else {
+        let Some(key) = ObjectKey::from_object(desired) else {
             return Ok(None);
         };
         let differs = |live: &Value| canary::revision(live) != canary::revision(desired);
@@ -188,13 +188,13 @@ impl BundleReconciler {
     /// without what it brings along.
     async fn ensure_harmless_crds(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         armament: &Armament<'_>,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let live = self.crd_seen(&key.name);
@@ -207,11 +207,11 @@ impl BundleReconciler {
         Ok(())
     }
 
-    async fn ensure_canary(&self, owner: &Applicant, pod: Value) -> Result<Value, Halt> {
-        let key = ObjectKey::of(&pod).ok_or(RequestError::Nameless)?;
+    async fn ensure_canary(&self, owner: &FieldOwner, pod: Value) -> Result<Value, Halt> {
+        let key = ObjectKey::from_object(&pod).ok_or(RequestError::Nameless)?;
         let gate = |reason: &str, message: String| Halt::failed(Milestone::Installed, reason, message);
         if let Some(live) = self.live(&key).await? {
-            if Applicant::of(&live) != Some(&owner.bundle_deployment) {
+            if FieldOwner::name_in_label(&live) != Some(&owner.bundle_deployment) {
                 let message = format!("{key} exists and was not created by Windlass: delete it");
                 return Err(gate("ForeignObject", message));
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tracing::info;
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Applicant, endpoints, kinds};
+use windlass_cluster::{apply::FieldOwner, endpoints, kinds};
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
@@ -38,7 +38,7 @@ impl BundleReconciler {
     pub(super) async fn carry_through(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         next: &Plan,
         report: &InstallReport,
     ) -> Result<(), Halt> {
@@ -72,7 +72,7 @@ impl BundleReconciler {
     async fn begun(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         next: &Plan,
         report: &InstallReport,
     ) -> Result<Option<Unfinished>, Halt> {
@@ -100,7 +100,7 @@ impl BundleReconciler {
     }
 
     /// Whether a Service of the plan leads to pods of a revision that are ready.
-    fn answers(&self, owner: &Applicant, plan: &Plan, revision: &str) -> bool {
+    fn answers(&self, owner: &FieldOwner, plan: &Plan, revision: &str) -> bool {
         let services = self.owned(owner, &kinds::SERVICE);
         services.iter().any(|service| {
             object::text(service, "/metadata/namespace") == Some(&plan.namespace)
@@ -114,12 +114,12 @@ impl BundleReconciler {
     }
 
     /// Whether webhooks can go to pods of a Deployment of the plan at once: they are there beside others.
-    pub(super) fn has_pods(&self, owner: &Applicant, plan: &Plan, desired: &Value) -> bool {
+    pub(super) fn has_pods(&self, owner: &FieldOwner, plan: &Plan, desired: &Value) -> bool {
         revision(desired).is_some_and(|revision| self.answers(owner, plan, revision))
     }
 
     /// Whether webhooks call the pods of a Deployment, as it is there.
-    pub(super) fn is_revision_called(&self, owner: &Applicant, plan: &Plan, live: &Value) -> bool {
+    pub(super) fn is_revision_called(&self, owner: &FieldOwner, plan: &Plan, live: &Value) -> bool {
         let Some(revision) = revision(live) else {
             return false;
         };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_api::BundleDeployment;
-use windlass_cluster::{RequestError, apply::Applicant, kinds};
+use windlass_cluster::{RequestError, apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, names, object, text::Listing};
 
 use super::{halt::Halt, reconciler::BundleReconciler, triggers::OWNED_KINDS};
@@ -27,7 +27,7 @@ const OBJECTS: Listing = Listing {
 impl BundleReconciler {
     /// Deletes the CRDs with every object of them. The operator still runs and converts: it may have finalizers on
     /// its objects, and the API server reads each before it deletes it.
-    pub(super) async fn delete_crds(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
+    pub(super) async fn delete_crds(&self, owner: &FieldOwner, namespace: &str) -> Result<(), Halt> {
         let mut left = Vec::new();
         for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
             self.delete(&live, owner).await?;
@@ -57,24 +57,24 @@ impl BundleReconciler {
             Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,
             Err(error) => return Ok(format!("{name} ({error})")),
         };
-        Ok(match ObjectKey::of(&held) {
+        Ok(match ObjectKey::from_object(&held) {
             Some(key) => format!("{name} (still has {})", held_by(&key, &held)),
             None => name.to_owned(),
         })
     }
 
     /// Deletes what was installed, last to first, each phase only when the one after it is gone.
-    pub(super) async fn delete_everything(&self, owner: &Applicant) -> Result<(), Halt> {
+    pub(super) async fn delete_everything(&self, owner: &FieldOwner) -> Result<(), Halt> {
         for phase in Phase::ALL.into_iter().rev() {
             let mut left = Vec::new();
-            for kind in OWNED_KINDS.iter().filter(|kind| Phase::of(&kind.kind) == phase) {
+            for kind in OWNED_KINDS.iter().filter(|kind| Phase::for_kind(&kind.kind) == phase) {
                 for live in self.owned(owner, kind) {
                     self.delete(&live, owner).await?;
-                    left.extend(ObjectKey::of(&live));
+                    left.extend(ObjectKey::from_object(&live));
                 }
             }
             if !left.is_empty() {
-                let message = format!("waiting for these to be deleted: {}", OBJECTS.of(&left));
+                let message = format!("waiting for these to be deleted: {}", OBJECTS.summarize(&left));
                 return Err(Halt::waiting(Milestone::Armed, "Removing", message));
             }
         }
@@ -85,23 +85,23 @@ impl BundleReconciler {
     pub(super) async fn remove_dropped(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
     ) -> Result<(), Halt> {
         let kept = plan.phases.all().chain(&traffic.services);
-        let kept: Vec<_> = kept.filter_map(ObjectKey::of).collect();
-        let is_dropped = |live: &Value| ObjectKey::of(live).is_some_and(|key| !keeps(&kept, &key));
+        let kept: Vec<_> = kept.filter_map(ObjectKey::from_object).collect();
+        let is_dropped = |live: &Value| ObjectKey::from_object(live).is_some_and(|key| !keeps(&kept, &key));
         let mut dropped: Vec<_> = OWNED_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))
             .filter(|live| is_dropped(live))
             .collect();
         dropped.sort_by_key(|live| {
-            std::cmp::Reverse(Phase::of(object::text(live, "/kind").unwrap_or_default()))
+            std::cmp::Reverse(Phase::for_kind(object::text(live, "/kind").unwrap_or_default()))
         });
         let serves = |live: &Value| {
-            let phase = Phase::of(object::text(live, "/kind").unwrap_or_default());
+            let phase = Phase::for_kind(object::text(live, "/kind").unwrap_or_default());
             let is_canary = object::label(live, names::CANARY).is_some();
             !is_canary && matches!(phase, Phase::Services | Phase::Certificates | Phase::Deployments)
         };
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn what_a_watch_shows_in_another_version_is_kept() {
         let key = |api_version: &str, name: &str| ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: api_version.to_owned(),
             kind: "ConsolePlugin".to_owned(),
             namespace: None,

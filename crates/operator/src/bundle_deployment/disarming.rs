@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_api::DeletionPolicy;
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{apply::FieldOwner, kinds};
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, names, object};
 
@@ -25,7 +25,7 @@ use crate::{
 
 impl BundleReconciler {
     /// Halts where a conversion that the plan no longer has could not end later on.
-    pub(super) async fn gate_on_dropped(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn gate_on_dropped(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {
         if plan.is_self_managed() {
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl BundleReconciler {
     /// Disarms what the plan no longer has: whatever took its place is armed.
     pub(super) async fn disarm_dropped(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         armament: &Armament<'_>,
         report: &mut InstallReport,
@@ -62,13 +62,13 @@ impl BundleReconciler {
     }
 
     /// Deletes the webhook configurations, ExtensionConfigs and APIServices that the plan no longer has.
-    pub(super) async fn delete_dropped_callers(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
-        let kept: Vec<_> = plan.phases.of(Phase::Callers).filter_map(ObjectKey::of).collect();
+    pub(super) async fn delete_dropped_callers(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {
+        let kept: Vec<_> = plan.phases.of(Phase::Callers).filter_map(ObjectKey::from_object).collect();
         let mut dropped: Vec<_> = CALLER_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))
             .collect();
-        dropped.retain(|live| ObjectKey::of(live).is_some_and(|key| !keeps(&kept, &key)));
+        dropped.retain(|live| ObjectKey::from_object(live).is_some_and(|key| !keeps(&kept, &key)));
         if dropped.is_empty() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl BundleReconciler {
     /// Ends the conversion of a CRD that the plan converts no more.
     async fn end_conversion(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         live: &Value,
         armament: &Armament<'_>,
@@ -98,7 +98,7 @@ impl BundleReconciler {
                 .await?;
         }
         // A watch that lags shows versions that are not served any more.
-        let Some(key) = ObjectKey::of(live) else {
+        let Some(key) = ObjectKey::from_object(live) else {
             return Ok(());
         };
         let Some(live) = self.context.cluster.read(&key).await? else {
@@ -121,7 +121,7 @@ impl BundleReconciler {
     pub(super) async fn stop_converting(&self, live: &Value, step: Milestone) -> Result<bool, Halt> {
         if !is_converting(live) {
             // A crash may have left the entry of an earlier change.
-            if let Some(key) = ObjectKey::of(live) {
+            if let Some(key) = ObjectKey::from_object(live) {
                 self.context
                     .applier
                     .release(&key, live, names::CONVERSION)

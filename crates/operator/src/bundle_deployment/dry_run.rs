@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracing::debug;
 use windlass_cluster::{
     RequestError,
-    apply::{Applicant, ApplyError},
+    apply::{FieldOwner, ApplyError},
 };
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, object, text::Listing};
@@ -44,11 +44,11 @@ const IMMUTABLE: &str = "this field cannot change in place: keep its value in th
 impl BundleReconciler {
     /// Halts where the API server would refuse objects of a plan. Only what an install would write is tried, and only
     /// once while nothing of that changes.
-    pub(super) async fn dry_run(&self, owner: &Applicant, loaded: &Loaded) -> Result<(), Halt> {
+    pub(super) async fn dry_run(&self, owner: &FieldOwner, loaded: &Loaded) -> Result<(), Halt> {
         let name = &owner.bundle_deployment;
         let (bodies, subject) = self.to_try(owner, loaded).await?;
         // What is deleted while the API server answers was refused over.
-        let over = bodies.iter().filter_map(ObjectKey::of);
+        let over = bodies.iter().filter_map(ObjectKey::from_object);
         let over = over
             .filter(|key| self.context.index.find(key).is_some())
             .collect();
@@ -71,13 +71,13 @@ impl BundleReconciler {
         }
         let message = format!(
             "the API server would refuse objects of the bundle, and nothing was changed: {}",
-            REFUSALS.of(&refusals)
+            REFUSALS.summarize(&refusals)
         );
         Err(Halt::failed(Milestone::Accepted, "DryRunRefused", message))
     }
 
     /// What an install would write, and what tells it, over what is there, from anything else.
-    async fn to_try(&self, owner: &Applicant, loaded: &Loaded) -> Result<(Vec<Value>, String), Halt> {
+    async fn to_try(&self, owner: &FieldOwner, loaded: &Loaded) -> Result<(Vec<Value>, String), Halt> {
         let plan = &loaded.plan;
         let mut bodies = self.crds_to_try(owner, plan).await?;
         let others = plan
@@ -85,7 +85,7 @@ impl BundleReconciler {
             .all()
             .filter(|object| !is_crd(object) && !self.is_to_be_replaced(object));
         bodies.extend(others.filter(|object| !self.is_in_place(owner, object)).cloned());
-        let states = bodies.iter().filter_map(ObjectKey::of).map(|key| {
+        let states = bodies.iter().filter_map(ObjectKey::from_object).map(|key| {
             let seen = self.context.index.find(&key);
             format!("{key} {}", seen.as_deref().map(state).unwrap_or_default())
         });
@@ -97,10 +97,10 @@ impl BundleReconciler {
     }
 
     /// The CRDs as far as an install would apply them first.
-    async fn crds_to_try(&self, owner: &Applicant, plan: &Plan) -> Result<Vec<Value>, Halt> {
+    async fn crds_to_try(&self, owner: &FieldOwner, plan: &Plan) -> Result<Vec<Value>, Halt> {
         let mut bodies = Vec::new();
         for desired in plan.phases.of(Phase::Crds) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let live = self.crd(&key, desired).await?;
@@ -120,25 +120,25 @@ impl BundleReconciler {
 
     /// Whether another Deployment takes the place of the live one, since the selector of that cannot change.
     fn is_to_be_replaced(&self, object: &Value) -> bool {
-        let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
+        let seen = ObjectKey::from_object(object).and_then(|key| self.context.index.find(&key));
         seen.is_some_and(|seen| selects_other_pods(object, &seen))
     }
 
-    fn was_applied(&self, owner: &Applicant, object: &Value) -> bool {
-        let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
+    fn was_applied(&self, owner: &FieldOwner, object: &Value) -> bool {
+        let seen = ObjectKey::from_object(object).and_then(|key| self.context.index.find(&key));
         seen.is_some_and(|seen| self.context.applier.was_applied(object, &seen, owner))
     }
 
-    fn is_in_place(&self, owner: &Applicant, object: &Value) -> bool {
-        let seen = ObjectKey::of(object).and_then(|key| self.context.index.find(&key));
+    fn is_in_place(&self, owner: &FieldOwner, object: &Value) -> bool {
+        let seen = ObjectKey::from_object(object).and_then(|key| self.context.index.find(&key));
         seen.is_some_and(|seen| self.context.applier.is_applied(object, &seen, owner))
     }
 
     /// Why the API server would refuse any of them.
-    async fn try_all(&self, owner: &Applicant, bodies: &[Value]) -> Result<Vec<String>, Halt> {
+    async fn try_all(&self, owner: &FieldOwner, bodies: &[Value]) -> Result<Vec<String>, Halt> {
         let mut refusals = Vec::new();
         for some in bodies.chunks(CONCURRENCY) {
-            let tried = some.iter().map(|body| self.context.applier.try_out(body, owner));
+            let tried = some.iter().map(|body| self.context.applier.dry_run(body, owner));
             for (body, answer) in some.iter().zip(join_all(tried).await) {
                 match answer {
                     Ok(_) => {}

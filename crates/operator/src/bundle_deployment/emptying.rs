@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_cluster::{RequestError, apply::Applicant, kinds, telemetry::chain};
+use windlass_cluster::{RequestError, apply::FieldOwner, kinds, telemetry::chain};
 use windlass_crd::grant::ObjectWork;
 use windlass_object::{ObjectKey, object, text::Listing};
 
@@ -67,7 +67,7 @@ impl BundleReconciler {
     /// Deletes the objects of a CRD in `namespaces`, which are being deleted, and halts until none is left there.
     pub(super) async fn empty_namespaces(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         crd: &Value,
         namespaces: &[TerminatingNamespace],
     ) -> Result<(), Halt> {
@@ -86,7 +86,7 @@ impl BundleReconciler {
         let plural = object::text(crd, "/spec/names/plural").unwrap_or_default();
         let message = format!(
             "waiting for these to be deleted with their namespaces; to look at them, use {plural}.{version}.{group}: {}",
-            OBJECTS.of(&left)
+            OBJECTS.summarize(&left)
         );
         let outcome = InstallOutcome::waiting(Milestone::Armed, "NamespaceTerminating", message);
         Err(Halt::Later(outcome, LOOK))
@@ -95,7 +95,7 @@ impl BundleReconciler {
     /// Deletes a page of the objects of a CRD in a namespace, and says what was there.
     async fn empty(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         crd: &Value,
         namespace: &TerminatingNamespace,
     ) -> Result<Vec<String>, Halt> {
@@ -124,7 +124,7 @@ impl BundleReconciler {
         }
         let mut left = Vec::new();
         for stored in &page.objects {
-            let Some(key) = ObjectKey::of(stored) else {
+            let Some(key) = ObjectKey::from_object(stored) else {
                 continue;
             };
             if !object::is_terminating(stored) {

@@ -21,7 +21,7 @@ pub(super) async fn ensure(context: &Context, object: &Value) -> Result<(), Requ
         finalizers.push(names::FINALIZER);
         match write(context, &live, &finalizers).await {
             Err(error) if last > 0 && (error.is_invalid() || error.is_conflict()) => {
-                let key = ObjectKey::of(&live).ok_or(RequestError::Nameless)?;
+                let key = ObjectKey::from_object(&live).ok_or(RequestError::Nameless)?;
                 let read = context.cluster.read(&key).await?;
                 let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
                 match read.filter(|read| version(read) != version(&live)) {
@@ -49,7 +49,7 @@ pub(super) async fn remove(context: &Context, object: &Value) -> Result<(), Requ
 
 /// Guarded by the resourceVersion, since others have finalizers too.
 async fn write(context: &Context, object: &Value, finalizers: &[&str]) -> Result<(), RequestError> {
-    let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+    let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
     let patch = guarded(
         &[(
             "/metadata/resourceVersion",

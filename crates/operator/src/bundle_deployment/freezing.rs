@@ -1,7 +1,7 @@
 //! Freezes a Deployment whose new pods webhooks are about to call, until old ones may end.
 
 use serde_json::Value;
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, names, object, patch};
 
 use super::{
@@ -23,7 +23,7 @@ impl BundleReconciler {
     /// a template until then has ended pods that were ready.
     pub(super) async fn freeze(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         rollouts: &[Rollout],
@@ -53,7 +53,7 @@ impl BundleReconciler {
             .iter()
             .filter(|rollout| frozen_for(&rollout.body).is_some())
         {
-            let live = ObjectKey::of(&rollout.body).and_then(|key| self.context.index.find(&key));
+            let live = ObjectKey::from_object(&rollout.body).and_then(|key| self.context.index.find(&key));
             if !live.is_some_and(|live| is_frozen(&live)) {
                 let name = object::text(&rollout.body, "/metadata/name").unwrap_or_default();
                 let message = format!("waiting until Deployment {name} is seen to begin no other rollout");
@@ -66,13 +66,13 @@ impl BundleReconciler {
     /// Takes away what others have changed in the template of a Deployment since it was frozen, before it is released.
     pub(super) async fn put_template_back(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         desired: &Value,
         live: &Value,
     ) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(live) else {
+        let Some(key) = ObjectKey::from_object(live) else {
             return Ok(());
         };
         if frozen_for(live).is_none() || revision(live) != revision(desired) {
@@ -97,7 +97,7 @@ impl BundleReconciler {
             "/spec/template",
             &template,
         );
-        let cluster = cluster.acting_as(owner.account.as_ref());
+        let cluster = cluster.impersonating(owner.account.as_ref());
         cluster.patch(&key, &patch, names::INSTALL).await?;
         let message = format!(
             "waiting to observe the template of {key} as it was: somebody has changed it, and its new pods would end at once"

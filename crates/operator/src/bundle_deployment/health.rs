@@ -6,7 +6,7 @@ use std::sync::Arc;
 use interpreter::Operation;
 use serde_json::Value;
 use windlass_api::{BundleDeployment, ObjectInterpretation};
-use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds, telemetry::chain};
+use windlass_cluster::{Kind, RequestError, apply::FieldOwner, kinds, telemetry::chain};
 use windlass_object::{ObjectKey, object};
 
 use super::{halt::Halt, reconciler::BundleReconciler, report::InstallReport};
@@ -66,7 +66,7 @@ impl BundleReconciler {
     pub(super) async fn note_health<T>(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         walked: &Result<T, Halt>,
         report: &mut InstallReport,
@@ -96,7 +96,7 @@ impl BundleReconciler {
     pub(super) async fn health(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         walked: bool,
     ) -> Result<PlanHealth, Halt> {
@@ -130,12 +130,12 @@ impl BundleReconciler {
         })
     }
 
-    async fn observe_objects(&self, owner: &Applicant, plan: &Plan, walked: bool) -> ObservedObjects {
+    async fn observe_objects(&self, owner: &FieldOwner, plan: &Plan, walked: bool) -> ObservedObjects {
         let interpretation = &self.context.interpretation;
         let has_rules = interpretation.has_rules();
         let mut observed = ObservedObjects::default();
         for desired in plan.phases.all() {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             // Without any rule most are asked about by nobody, whatever they are like.
@@ -160,7 +160,7 @@ impl BundleReconciler {
             let is_enough = |seen: &Arc<Value>| {
                 let is_whole = self.context.index.find_whole(&key).is_some();
                 // Of a definition the index lacks the schemas only, of which nothing is known natively.
-                let is_definition = Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION && !has_rule;
+                let is_definition = Kind::from_key(&key) == kinds::CUSTOM_RESOURCE_DEFINITION && !has_rule;
                 (is_whole || is_definition) && is_current(seen)
             };
             match self.read_unless(seen, is_enough, &key).await {
@@ -174,9 +174,9 @@ impl BundleReconciler {
     }
 
     /// Whether a watch shows an object as it was applied last, which others than the install do not change.
-    fn is_current(&self, owner: &Applicant, desired: &Value, seen: &Value) -> bool {
+    fn is_current(&self, owner: &FieldOwner, desired: &Value, seen: &Value) -> bool {
         let kind = object::text(desired, "/kind").unwrap_or_default();
-        let is_plain = [Phase::Identity, Phase::Configuration].contains(&Phase::of(kind));
+        let is_plain = [Phase::Identity, Phase::Configuration].contains(&Phase::for_kind(kind));
         !is_plain || self.context.applier.was_applied(desired, seen, owner)
     }
 
@@ -201,7 +201,7 @@ impl BundleReconciler {
 #[cfg(test)]
 pub(super) mod tests {
     use serde_json::json;
-    use windlass_cluster::{apply::body_of, watch::Watch, worker::Action};
+    use windlass_cluster::{apply::apply_body, watch::Watch, worker::Action};
     use windlass_object::names;
 
     use super::*;
@@ -237,7 +237,7 @@ pub(super) mod tests {
         server: Arc<Server>,
         pub(in crate::bundle_deployment) reconciler: Arc<BundleReconciler>,
         pub(in crate::bundle_deployment) deployment: BundleDeployment,
-        owner: Applicant,
+        owner: FieldOwner,
     }
 
     impl HealthBed {
@@ -262,14 +262,14 @@ pub(super) mod tests {
 
         /// Shows an object as it was applied, with this status.
         fn show(&self, desired: &Value, status: Value) {
-            let mut live = body_of(desired, &self.owner);
+            let mut live = apply_body(desired, &self.owner);
             live["metadata"]["uid"] = "2".into();
             let entry = json!({"manager": names::INSTALL, "operation": "Apply"});
             live["metadata"]["managedFields"] = json!([entry]);
             live["status"] = status;
             self.server
                 .index
-                .apply(&Watch::all(Kind::of(&ObjectKey::of(desired).unwrap())), live);
+                .apply(&Watch::all(Kind::from_key(&ObjectKey::from_object(desired).unwrap())), live);
         }
 
         async fn health_of(&self, plan: &Plan) -> BundleHealth {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Applicant, kinds, telemetry::traces::within, worker::Action};
+use windlass_cluster::{apply::FieldOwner, kinds, telemetry::traces::within, worker::Action};
 use windlass_object::ObjectKey;
 
 use super::{
@@ -54,7 +54,7 @@ impl BundleReconciler {
     async fn walk(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         loaded: &Loaded,
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
@@ -74,7 +74,7 @@ impl BundleReconciler {
     pub(super) async fn keep(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         loaded: &Loaded,
         report: &mut InstallReport,
     ) -> Result<Action, Halt> {
@@ -114,7 +114,7 @@ impl BundleReconciler {
     pub(super) async fn swing(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         report: &mut InstallReport,
@@ -182,7 +182,7 @@ impl BundleReconciler {
     /// waited for, before what the old ones use ends.
     async fn gate_on_pods_to_call(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         rollouts: &[Rollout],
         in_transition: bool,
@@ -216,7 +216,7 @@ impl BundleReconciler {
     /// Applies what pods need before they start, and nothing that takes from pods of another revision what they live on.
     pub(super) async fn prepare(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         in_transition: bool,
@@ -237,7 +237,7 @@ impl BundleReconciler {
 
     /// Everything is armed: pods of the revision before may end when every API server has observed that. What they lived on is
     /// changed by the next reconciliation.
-    fn released(&self, owner: &Applicant, rollouts: &[Rollout]) -> Halt {
+    fn released(&self, owner: &FieldOwner, rollouts: &[Rollout]) -> Halt {
         let is_held = rollouts.iter().any(Rollout::is_held);
         if let Err(halt) = self.gate_on_disarmed(owner, Milestone::Available) {
             return halt;
@@ -255,7 +255,7 @@ impl BundleReconciler {
     /// as desired.
     async fn settle(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         armament: &Armament<'_>,
         report: &mut InstallReport,
@@ -267,7 +267,7 @@ impl BundleReconciler {
             .collect();
         self.ensure_services(owner, plan, &blue, true).await?;
         let moves = plan.phases.of(Phase::Crds).any(|desired| {
-            let key = ObjectKey::of(desired);
+            let key = ObjectKey::from_object(desired);
             let live = key.and_then(|key| self.context.index.find(&key));
             live.is_some_and(|live| waits_for_proof(desired, &live))
         });
@@ -281,7 +281,7 @@ impl BundleReconciler {
     /// The bundle and its plan, if nothing speaks against it.
     async fn accepted(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<Arc<Loaded>, Halt> {

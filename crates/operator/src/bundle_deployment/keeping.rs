@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tracing::warn;
 use windlass_api::BundleDeployment;
-use windlass_cluster::{apply::Applicant, lease::NotLeading, telemetry::chain};
+use windlass_cluster::{apply::FieldOwner, lease::NotLeading, telemetry::chain};
 use windlass_crd::upgrade_safety::is_refused;
 
 use super::{
@@ -22,7 +22,7 @@ impl BundleReconciler {
     pub(super) async fn keep_installed(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         refused: Halt,
         report: &mut InstallReport,
     ) -> Halt {
@@ -71,7 +71,7 @@ impl BundleReconciler {
                 outcome
             }
             // Others write now.
-            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Halt::Error(error),
+            Err(Halt::Error(error)) if NotLeading::is_cause_of(&error) => return Halt::Error(error),
             Err(Halt::Error(error)) => {
                 warn!(bundle_deployment = owner.bundle_deployment, %error, "Cannot keep the installed revision");
                 InstallOutcome::waiting(kept.at, "Retrying", chain(&error))
@@ -86,7 +86,7 @@ impl BundleReconciler {
     async fn installed_to_keep(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         outcome: &InstallOutcome,
         after: Option<Duration>,
         kept: &InstallReport,

@@ -6,7 +6,7 @@ use tracing::warn;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{
     RequestError,
-    apply::{Applicant, ApplyError},
+    apply::{FieldOwner, ApplyError},
     lease::NotLeading,
     telemetry::chain,
 };
@@ -33,7 +33,7 @@ impl BundleReconciler {
     pub(super) async fn keep_beside(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         next: &Loaded,
         report: &InstallReport,
     ) -> Result<(), Halt> {
@@ -47,7 +47,7 @@ impl BundleReconciler {
     pub(super) async fn keep_beside_begun(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         report: &InstallReport,
     ) -> Result<(), Halt> {
         let Some(installed) = report.installed.as_ref().map(|installed| installed.revision) else {
@@ -66,7 +66,7 @@ impl BundleReconciler {
     async fn put_back_beside(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         next: &Plan,
         report: &InstallReport,
     ) -> Result<(), Halt> {
@@ -81,7 +81,7 @@ impl BundleReconciler {
             Ok(()) => return Ok(()),
             // It waits for what it has put back itself.
             Err(halt @ Halt::Later(..)) => return Err(halt),
-            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(Halt::Error(error)),
+            Err(Halt::Error(error)) if NotLeading::is_cause_of(&error) => return Err(Halt::Error(error)),
             Err(Halt::Error(error)) => self.unblock(owner, error).await,
             Err(halt) => halt,
         };
@@ -107,7 +107,7 @@ impl BundleReconciler {
     /// Why the first one could not be.
     async fn put_back(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         installed: &Plan,
         next: &Plan,
         allow_interruption: bool,
@@ -140,7 +140,7 @@ impl BundleReconciler {
 
     async fn put_back_unless_replaced(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         desired: &Value,
         next: &Plan,
         allow_interruption: bool,
@@ -161,7 +161,7 @@ impl BundleReconciler {
     }
 
     /// Whether webhooks call pods of another revision than `standing` leads to.
-    fn is_called_besides(&self, owner: &Applicant, standing: &Traffic, next: &Plan) -> bool {
+    fn is_called_besides(&self, owner: &FieldOwner, standing: &Traffic, next: &Plan) -> bool {
         let is_of_next = |service: &str| {
             let names = next.certificates.iter();
             names
@@ -178,8 +178,8 @@ impl BundleReconciler {
     }
 
     /// Applies an object of the installed revision that is not there, or that is still as that applied it.
-    async fn put_back_object(&self, owner: &Applicant, desired: &Value) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(desired) else {
+    async fn put_back_object(&self, owner: &FieldOwner, desired: &Value) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::from_object(desired) else {
             return Ok(());
         };
         let live = self.live(&key).await?;
@@ -194,7 +194,7 @@ impl BundleReconciler {
 
     async fn put_back_webhooks(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         installed: &Plan,
         standing: &Traffic,
     ) -> Result<(), Halt> {
@@ -213,11 +213,11 @@ impl BundleReconciler {
 
     async fn put_back_webhook(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         configuration: &Value,
         armament: &Armament<'_>,
     ) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(configuration) else {
+        let Some(key) = ObjectKey::from_object(configuration) else {
             return Ok(());
         };
         let live = self.live(&key).await?;

@@ -4,8 +4,8 @@ use json_patch::Patch;
 use serde_json::{Value, json};
 use tracing::info;
 use windlass_api::{BundleDeployment, DeletionPolicy};
-use windlass_cluster::{apply::Applicant, kinds};
-use windlass_crd::{is_converting, leaving::serving_stored_only};
+use windlass_cluster::{apply::FieldOwner, kinds};
+use windlass_crd::{is_converting, crd_release::changes_to_serve_stored_only};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{put, test},
@@ -13,7 +13,7 @@ use windlass_object::{
 };
 
 use super::{
-    disarming::conversion_in_use, halt::Halt, reconciler::BundleReconciler, report::InstallReport,
+    disarm_hook::conversion_in_use, halt::Halt, reconciler::BundleReconciler, report::InstallReport,
     triggers::OWNED_KINDS, unlisted::WOULD_STAY,
 };
 use crate::{
@@ -35,7 +35,7 @@ impl BundleReconciler {
     /// called as ever.
     pub(super) async fn gate_on_leaving(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
@@ -46,7 +46,7 @@ impl BundleReconciler {
         if !in_use.is_empty() {
             let message = format!(
                 "{} serve several versions and have stored objects, which would be lost without their conversion; nothing is removed yet. Set spec.deletionPolicy: KeepStoredVersion to rewrite the objects and serve only the version in which they are stored; or DeleteCRDs to delete the CustomResourceDefinitions with all their objects; or delete the objects. The removal then resumes automatically",
-                NAMES.of(&in_use)
+                NAMES.summarize(&in_use)
             );
             return Err(Halt::failed(Milestone::Migrated, "ConversionInUse", message));
         }
@@ -59,12 +59,12 @@ impl BundleReconciler {
     /// Rewrites the objects of CRDs that may be stored in several versions, while their conversion is there.
     async fn store_in_one_version(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         crds: &[Value],
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for live in crds.iter().filter(|live| is_converting(live)) {
-            let Some(key) = ObjectKey::of(live) else { continue };
+            let Some(key) = ObjectKey::from_object(live) else { continue };
             let has_objects = has_objects(&self.context.cluster, live).await?;
             if !may_end(live, DeletionPolicy::KeepStoredVersion, has_objects) {
                 self.migrate(owner, &key, None, report).await?;
@@ -76,7 +76,7 @@ impl BundleReconciler {
     /// Ends the conversion of every CRD.
     pub(super) async fn leave_crds(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
     ) -> Result<(), Halt> {
         let policy = deployment.spec.deletion_policy;
@@ -95,7 +95,7 @@ impl BundleReconciler {
         policy: DeletionPolicy,
         step: Milestone,
     ) -> Result<bool, Halt> {
-        let Some(key) = ObjectKey::of(live) else {
+        let Some(key) = ObjectKey::from_object(live) else {
             return Ok(false);
         };
         let applier = &self.context.applier;
@@ -135,7 +135,7 @@ fn ending(live: &Value, has_objects: bool) -> Patch {
         // Objects may have come to be stored in another version meanwhile.
         operations.push(test("/status/storedVersions", &live["status"]["storedVersions"]));
     }
-    for (index, _, served) in serving_stored_only(live) {
+    for (index, _, served) in changes_to_serve_stored_only(live) {
         operations.push(put(&format!("/spec/versions/{index}/served"), json!(served)));
     }
     operations.push(put("/spec/conversion", json!({"strategy": "None"})));

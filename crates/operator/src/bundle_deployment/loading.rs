@@ -250,12 +250,12 @@ fn plan(
     settings: InstallSettings,
 ) -> Result<Loaded, (&'static str, String)> {
     let bundle = check::parse_for(files, settings.tolerance())
-        .map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
+        .map_err(|problems| ("BundleInvalid", PROBLEMS.summarize(&problems)))?;
     let options = settings
         .options()
-        .map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?;
+        .map_err(|problems| ("ConfigInvalid", PROBLEMS.summarize(&problems)))?;
     let mut rendered =
-        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
+        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.summarize(&errors)))?;
     overrides::apply(&mut rendered.objects, &settings.overrides)
         .map_err(|error| ("OverrideOutdated", error.to_string()))?;
     let csv = bundle.csv();
@@ -268,9 +268,9 @@ fn plan(
     Ok(Loaded {
         bundle: status,
         plan: Plan::new(rendered, csv, name, options.config.serving),
-        predecessors: Predecessors::of(csv),
+        predecessors: Predecessors::from_csv(csv),
         requirements: Requirements::read(&bundle).0,
-        stored: StoredBundle::of(files).map_err(|error| ("SourceInvalid", error.to_string()))?,
+        stored: StoredBundle::from_files(files).map_err(|error| ("SourceInvalid", error.to_string()))?,
         settings,
     })
 }

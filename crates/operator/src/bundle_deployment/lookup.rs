@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_cluster::{Kind, RequestError, apply::Applicant, kinds};
+use windlass_cluster::{Kind, RequestError, apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, names};
 
 use super::{
@@ -56,13 +56,13 @@ impl BundleReconciler {
 
     /// The Deployments of a plan as the watches see them.
     pub(super) fn deployments_of(&self, plan: &Plan) -> Vec<Arc<Value>> {
-        let keys = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::of);
+        let keys = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::from_object);
         keys.filter_map(|key| self.context.index.find(&key)).collect()
     }
 
     /// The objects of a kind that were installed for a BundleDeployment, as the watches see them. Copies of them, which
     /// carry its label too, are nobody's.
-    pub(super) fn owned(&self, owner: &Applicant, kind: &Kind) -> Vec<Arc<Value>> {
+    pub(super) fn owned(&self, owner: &FieldOwner, kind: &Kind) -> Vec<Arc<Value>> {
         // Tenants have as many of some kinds as they like: one is parsed at a time.
         let owned = self.context.index.select(kind, |object| owner.owns(object));
         owned.into_values().map(|object| object.read()).collect()
@@ -70,7 +70,7 @@ impl BundleReconciler {
 
     /// The objects of a kind that belong to a BundleDeployment, as the API server has them: what is decided on them
     /// cannot be undone.
-    pub(super) async fn list_owned(&self, owner: &Applicant, kind: &Kind) -> Result<Vec<Value>, Halt> {
+    pub(super) async fn list_owned(&self, owner: &FieldOwner, kind: &Kind) -> Result<Vec<Value>, Halt> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
         let mut objects = self.context.cluster.list(kind, None, Some(&selector)).await?;
         objects.retain(|object| owner.owns(object));
@@ -82,19 +82,19 @@ impl BundleReconciler {
     /// has objects of it, by the watches or since they `are_planned`.
     pub(super) async fn list_callers(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         are_planned: impl Fn(&Kind) -> bool,
     ) -> Result<Vec<Value>, Halt> {
         let mut callers: Vec<Value> = Vec::new();
         for kind in CALLER_KINDS.iter() {
             match self.list_owned(owner, kind).await {
                 Ok(listed) => {
-                    let known: Vec<_> = callers.iter().filter_map(ObjectKey::of).collect();
+                    let known: Vec<_> = callers.iter().filter_map(ObjectKey::from_object).collect();
                     let is_new = |key: ObjectKey| !keeps(&known, &key);
                     callers.extend(
                         listed
                             .into_iter()
-                            .filter(|listed| ObjectKey::of(listed).is_some_and(is_new)),
+                            .filter(|listed| ObjectKey::from_object(listed).is_some_and(is_new)),
                     );
                 }
                 Err(Halt::Error(error)) if is_unserved(&error) => {}

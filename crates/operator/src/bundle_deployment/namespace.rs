@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tracing::info;
 use windlass_api::DeletionPolicy;
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{apply::FieldOwner, kinds};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{put, test},
@@ -12,7 +12,7 @@ use windlass_object::{
 
 use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{
-    plan::{Plan, unservable},
+    plan::{Plan, unservable_versions},
     status::Milestone,
 };
 
@@ -54,7 +54,7 @@ impl BundleReconciler {
     }
 
     /// An existing namespace stays whose it is.
-    pub(super) async fn ensure_namespace(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn ensure_namespace(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {
         match self.namespace(&plan.namespace).await? {
             Namespace::Present => Ok(()),
             Namespace::Absent => {
@@ -81,7 +81,7 @@ impl BundleReconciler {
     /// again once it is proven.
     pub(super) async fn let_go(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         namespace: &str,
         state: Namespace,
         afterwards: Afterwards,
@@ -91,13 +91,13 @@ impl BundleReconciler {
         unanswered.retain(|live| self.is_unanswered(live, namespace));
         // A CRD that goes takes all objects with it, wherever they are.
         let keeps_crds = afterwards != Afterwards::Removed(DeletionPolicy::DeleteCRDs);
-        let namespaces = if keeps_crds && unanswered.iter().any(|live| !unservable(live).is_empty()) {
+        let namespaces = if keeps_crds && unanswered.iter().any(|live| !unservable_versions(live).is_empty()) {
             self.terminating_namespaces().await?
         } else {
             Vec::new()
         };
         for live in unanswered {
-            if !unservable(&live).is_empty() {
+            if !unservable_versions(&live).is_empty() {
                 self.empty_namespaces(owner, &live, &namespaces).await?;
             }
             // The namespace controller would remember that it did not find a version that is served again soon.
@@ -109,10 +109,10 @@ impl BundleReconciler {
     }
 
     async fn serve_stored_only(&self, crd: &Value) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(crd) else {
+        let Some(key) = ObjectKey::from_object(crd) else {
             return Ok(());
         };
-        let dropped = unservable(crd);
+        let dropped = unservable_versions(crd);
         if dropped.is_empty() {
             // A crash may have left the entry of an earlier change.
             self.context.applier.release(&key, crd, names::CONVERSION).await?;

@@ -11,7 +11,7 @@ use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     Cluster, Kind,
-    apply::{Applicant, ApplyError, Outcome},
+    apply::{FieldOwner, ApplyError, Outcome},
     endpoints, kinds,
 };
 use windlass_crd::{grant::ObjectWork, is_converting};
@@ -46,7 +46,7 @@ const NETWORK_POLICY: Kind = Kind::new("networking.k8s.io/v1", "NetworkPolicy");
 pub(super) static CALLER_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let kinds = injection::KINDS.iter().flat_map(Kind::versions_of);
     kinds
-        .filter(|kind| Phase::of(&kind.kind) == Phase::Callers)
+        .filter(|kind| Phase::for_kind(&kind.kind) == Phase::Callers)
         .collect()
 });
 
@@ -55,10 +55,10 @@ pub(super) static CALLER_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
 impl BundleReconciler {
     /// Applies an object. One that somebody deleted so that the API server takes another revision does not come back before that
     /// is tried.
-    pub(super) async fn ensure(&self, object: &Value, owner: &Applicant) -> Result<(), Halt> {
+    pub(super) async fn ensure(&self, object: &Value, owner: &FieldOwner) -> Result<(), Halt> {
         let applier = &self.context.applier;
         let name = &owner.bundle_deployment;
-        let Some(key) = ObjectKey::of(object).filter(|key| self.dry_runs.is_refused_over(name, key)) else {
+        let Some(key) = ObjectKey::from_object(object).filter(|key| self.dry_runs.is_refused_over(name, key)) else {
             let ensured = applier.ensure(object, owner).await;
             return ensured
                 .map(drop)
@@ -80,8 +80,8 @@ impl BundleReconciler {
 
     /// What becomes of an object that was not applied: one of which it is not known what must be kept stays as it is, if it was
     /// applied before as it is to be, or if who would know comes up by this install. Only that is said of it then.
-    fn leave(&self, object: &Value, owner: &Applicant, error: ApplyError) -> Result<(), Halt> {
-        let key = ObjectKey::of(object).filter(|_| matches!(error, ApplyError::Retention { .. }));
+    fn leave(&self, object: &Value, owner: &FieldOwner, error: ApplyError) -> Result<(), Halt> {
+        let key = ObjectKey::from_object(object).filter(|_| matches!(error, ApplyError::Retention { .. }));
         let seen = key.as_ref().and_then(|key| self.context.index.find(key));
         let was_applied = seen.is_some_and(|seen| self.context.applier.was_applied(object, &seen, owner));
         let name = &owner.bundle_deployment;
@@ -98,13 +98,13 @@ impl BundleReconciler {
     /// called.
     pub(super) async fn ensure_phase(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         phase: Phase,
         in_transition: bool,
     ) -> Result<(), Halt> {
         for object in plan.phases.of(phase).filter(|object| !plan.is_called(object)) {
-            let Some(key) = ObjectKey::of(object).filter(|_| in_transition) else {
+            let Some(key) = ObjectKey::from_object(object).filter(|_| in_transition) else {
                 self.ensure(object, owner).await?;
                 continue;
             };
@@ -122,9 +122,9 @@ impl BundleReconciler {
     }
 
     /// Creates those of the Services that webhooks are to call that are not there.
-    pub(super) async fn create_services(&self, owner: &Applicant, services: &[Value]) -> Result<(), Halt> {
+    pub(super) async fn create_services(&self, owner: &FieldOwner, services: &[Value]) -> Result<(), Halt> {
         for service in services {
-            let Some(key) = ObjectKey::of(service) else {
+            let Some(key) = ObjectKey::from_object(service) else {
                 continue;
             };
             if self.live(&key).await?.is_none() {
@@ -139,13 +139,13 @@ impl BundleReconciler {
     /// Service leads to the new pods which does so no more.
     pub(super) async fn ensure_services(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         services: &[Value],
         settled: bool,
     ) -> Result<(), Halt> {
         for service in services {
-            let Some(key) = ObjectKey::of(service) else {
+            let Some(key) = ObjectKey::from_object(service) else {
                 continue;
             };
             let live = match self.context.index.find(&key).filter(|_| settled) {
@@ -175,7 +175,7 @@ impl BundleReconciler {
     /// Lets the pods of a new revision be reached, whatever NetworkPolicies of the revision before say.
     pub(super) async fn ensure_admission_of_new_pods(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
     ) -> Result<(), Halt> {
         let policies: Vec<_> = plan
@@ -202,7 +202,7 @@ impl BundleReconciler {
     /// stored in it before its webhook answers.
     pub(super) async fn ensure_crds(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         armament: &Armament<'_>,
         stage: Stage,
@@ -218,14 +218,14 @@ impl BundleReconciler {
     /// Applies one CRD as [`BundleReconciler::ensure_crds`] does.
     pub(super) async fn ensure_crd(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         desired: &Value,
         armament: &Armament<'_>,
         stage: Stage,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(desired) else {
+        let Some(key) = ObjectKey::from_object(desired) else {
             return Ok(());
         };
         let live = self.crd(&key, desired).await?;
@@ -270,7 +270,7 @@ impl BundleReconciler {
         &self,
         body: &Value,
         written: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<(), Halt> {
         let mut born = body.clone();
         born["spec"]["conversion"] = written.clone();
@@ -284,7 +284,7 @@ impl BundleReconciler {
 
     /// Grants the operator itself the right to do `work` with the objects of `crd`. What installs or removes the bundle takes it
     /// away again, as what the bundle does not have.
-    pub(super) async fn grant(&self, owner: &Applicant, crd: &Value, work: ObjectWork) -> Result<(), Halt> {
+    pub(super) async fn grant(&self, owner: &FieldOwner, crd: &Value, work: ObjectWork) -> Result<(), Halt> {
         for object in work.grant(crd, self.context.cluster.user().await?) {
             self.ensure(&object, owner).await?;
         }
@@ -292,9 +292,9 @@ impl BundleReconciler {
     }
 
     /// Deletes an object of a bundle, if it still is the one that was seen.
-    pub(super) async fn delete(&self, live: &Value, owner: &Applicant) -> Result<(), Halt> {
-        let account = ObjectKey::of(live).and_then(|key| deletes_as(owner, &Kind::of(&key)));
-        self.delete_through(&self.context.cluster.acting_as(account), live)
+    pub(super) async fn delete(&self, live: &Value, owner: &FieldOwner) -> Result<(), Halt> {
+        let account = ObjectKey::from_object(live).and_then(|key| deletes_as(owner, &Kind::from_key(&key)));
+        self.delete_through(&self.context.cluster.impersonating(account), live)
             .await
     }
 
@@ -304,14 +304,14 @@ impl BundleReconciler {
     }
 
     async fn delete_through(&self, cluster: &Cluster, live: &Value) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(live) else {
+        let Some(key) = ObjectKey::from_object(live) else {
             return Ok(());
         };
         if object::is_terminating(live) {
             return Ok(());
         }
         let uid = object::text(live, "/metadata/uid");
-        if Kind::of(&key) == kinds::DEPLOYMENT {
+        if Kind::from_key(&key) == kinds::DEPLOYMENT {
             // Pods that still end need what they may do, and what they mount.
             cluster.delete_after_dependents(&key, uid).await?;
         } else {
@@ -323,8 +323,8 @@ impl BundleReconciler {
     }
 
     /// Takes our label off and says whose it was, so that another BundleDeployment may take it over.
-    pub(super) async fn release(&self, live: &Value, owner: &Applicant) -> Result<(), Halt> {
-        let Some(key) = ObjectKey::of(live) else {
+    pub(super) async fn release(&self, live: &Value, owner: &FieldOwner) -> Result<(), Halt> {
+        let Some(key) = ObjectKey::from_object(live) else {
             return Ok(());
         };
         let patch = relabelled(
@@ -344,7 +344,7 @@ impl BundleReconciler {
     }
 
     /// Deletes the webhook configurations, ExtensionConfigs and APIServices: nobody's request depends on the bundle any more.
-    pub(super) async fn disarm_callers(&self, owner: &Applicant) -> Result<(), Halt> {
+    pub(super) async fn disarm_callers(&self, owner: &FieldOwner) -> Result<(), Halt> {
         for live in self.list_callers(owner, |_| false).await? {
             self.delete(&live, owner).await?;
         }
@@ -355,7 +355,7 @@ impl BundleReconciler {
     pub(super) fn is_unanswered(&self, crd: &Value, namespace: &str) -> bool {
         let name = object::text(crd, "/metadata/name").unwrap_or_default();
         let stanza = crd.pointer("/spec/conversion").unwrap_or(&Value::Null);
-        let Some(conversion) = Conversion::of_stanza(name, stanza) else {
+        let Some(conversion) = Conversion::from_stanza(name, stanza) else {
             return false;
         };
         let key = kinds::SERVICE.object(Some(&conversion.namespace), &conversion.service);
@@ -367,7 +367,7 @@ impl BundleReconciler {
     }
 
     /// Waits until every API server has heard of what was disarmed.
-    pub(super) fn gate_on_disarmed(&self, owner: &Applicant, step: Milestone) -> Result<(), Halt> {
+    pub(super) fn gate_on_disarmed(&self, owner: &FieldOwner, step: Milestone) -> Result<(), Halt> {
         self.disarming_left(owner).map_or(Ok(()), |left| {
             let message = "waiting for API servers to observe the changed webhooks";
             let outcome = InstallOutcome::waiting(step, "Disarming", message);
@@ -376,16 +376,16 @@ impl BundleReconciler {
     }
 
     /// Whether API servers may not have heard yet of what was disarmed.
-    pub(super) fn is_disarming(&self, owner: &Applicant) -> bool {
+    pub(super) fn is_disarming(&self, owner: &FieldOwner) -> bool {
         self.disarming_left(owner).is_some()
     }
 
-    fn disarming_left(&self, owner: &Applicant) -> Option<Duration> {
+    fn disarming_left(&self, owner: &FieldOwner) -> Option<Duration> {
         self.disarmed.left(&owner.bundle_deployment, self.timing.disarmed)
     }
 
     /// Notes that something was disarmed just now.
-    pub(super) fn note_disarmed(&self, owner: &Applicant) {
+    pub(super) fn note_disarmed(&self, owner: &FieldOwner) {
         self.disarmed.note(&owner.bundle_deployment);
     }
 }

@@ -38,7 +38,7 @@ impl BundleReconciler {
         if asked.is_empty() {
             return Ok(Cow::Borrowed(plan));
         }
-        let keys: Vec<_> = asked.iter().map(ObjectKey::of).collect();
+        let keys: Vec<_> = asked.iter().map(ObjectKey::from_object).collect();
         let name = deployment.metadata.name.as_deref().unwrap_or_default();
         let answers = interpretation.dependencies(name, asked).await?;
         let mut dependencies: HashMap<ObjectKey, Vec<DependentObjectReference>> = HashMap::new();

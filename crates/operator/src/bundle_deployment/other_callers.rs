@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use windlass_api::BundleDeployment;
-use windlass_cluster::{Kind, apply::Applicant, kinds};
+use windlass_cluster::{Kind, apply::FieldOwner, kinds};
 use windlass_object::ObjectKey;
 
 use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler, report::InstallReport};
@@ -25,7 +25,7 @@ static CONVERTED: Kind = kinds::CUSTOM_RESOURCE_DEFINITION;
 
 impl BundleReconciler {
     /// The Services of others that anything in the cluster calls, where something is to be taken over.
-    pub(super) fn called_of_others(&self, owner: &Applicant) -> Vec<Arc<Value>> {
+    pub(super) fn called_of_others(&self, owner: &FieldOwner) -> Vec<Arc<Value>> {
         if owner.adopt.is_empty() {
             return Vec::new();
         }
@@ -40,7 +40,7 @@ impl BundleReconciler {
 
     /// Leads whoever else calls a Service with OLM's name to pods of the plan, when what is ours calls them through the other
     /// one: the pods that it leads to are about to end.
-    pub(super) async fn lead_others(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn lead_others(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {
         let ours = self.called_services(owner, plan);
         let others = self.called(|caller| !owner.owns(caller));
         for certificate in &plan.certificates {
@@ -62,7 +62,7 @@ impl BundleReconciler {
     /// What others call of the bundle's Services that `plan` does not serve, and the installed revision does.
     pub(super) async fn unserved(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         plan: &Plan,
         report: &InstallReport,
@@ -95,7 +95,7 @@ impl BundleReconciler {
     pub(super) fn gate_on_other_callers(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         is_going: impl Fn(&Value) -> bool,
     ) -> Result<(), Halt> {
         if deployment.spec.upgrade.allow_interruption {
@@ -117,7 +117,7 @@ impl BundleReconciler {
         let calls: Vec<_> = calls.into_iter().collect();
         let message = format!(
             "{}, which would be removed with its pods: requests would fail. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}; the removal then resumes automatically. If it comes back, or its requests may fail, set spec.upgrade.allowInterruption: true",
-            CALLS.of(&calls),
+            CALLS.summarize(&calls),
             owner.bundle_deployment
         );
         Err(Halt::failed(Milestone::Migrated, "CalledByOthers", message))
@@ -133,7 +133,7 @@ impl BundleReconciler {
     }
 
     /// Whether a caller goes with the bundle: it is of it, or the bundle's operator has made it and the garbage collector deletes it.
-    fn goes_with(&self, owner: &Applicant, caller: &Value) -> bool {
+    fn goes_with(&self, owner: &FieldOwner, caller: &Value) -> bool {
         let is_there = |key| {
             self.context
                 .index

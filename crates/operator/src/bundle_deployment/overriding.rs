@@ -148,18 +148,18 @@ fn decision(files: &Files, inputs: &OverrideInputs) -> DecisionOutcome {
         ..
     } = inputs;
     let bundle = check::parse_for(files, settings.tolerance())
-        .map_err(|problems| ("BundleInvalid", PROBLEMS.of(&problems)))?;
+        .map_err(|problems| ("BundleInvalid", PROBLEMS.summarize(&problems)))?;
     let options = settings
         .options()
-        .map_err(|problems| ("ConfigInvalid", PROBLEMS.of(&problems)))?;
+        .map_err(|problems| ("ConfigInvalid", PROBLEMS.summarize(&problems)))?;
     let rendered =
-        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.of(&errors)))?;
+        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.summarize(&errors)))?;
     decide(&rendered, &policies.set, namespaces)
         .map(Arc::new)
         .map_err(|refusals| {
             let message = format!(
                 "{}. The install goes on by itself once the policy is corrected, is not for these objects, or has failurePolicy: Ignore",
-                PROBLEMS.of(&refusals)
+                PROBLEMS.summarize(&refusals)
             );
             ("PolicyFailed", message)
         })

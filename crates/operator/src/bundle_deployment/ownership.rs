@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_api::{BundleDeployment, WebhookState};
 use windlass_cluster::{
-    apply::{Applicant, RepairContest},
+    apply::{FieldOwner, RepairContest},
     kinds,
     worker::Action,
 };
@@ -20,7 +20,7 @@ impl BundleReconciler {
     ///
     /// Whoever replaces a CRD by one without labels does not get it: while its conversion is armed, it is taken
     /// back as if it were to be adopted, whichever marks of its own the other has left.
-    pub(super) fn owner(&self, deployment: &BundleDeployment) -> Applicant {
+    pub(super) fn owner(&self, deployment: &BundleDeployment) -> FieldOwner {
         let mut adopt = deployment.spec.adopt.clone();
         let armed = deployment
             .status
@@ -36,7 +36,7 @@ impl BundleReconciler {
                 });
             }
         }
-        Applicant {
+        FieldOwner {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
             namespace: deployment.spec.namespace.clone(),
@@ -53,7 +53,7 @@ impl BundleReconciler {
             let note = contest(object);
             self.context
                 .events
-                .warn_of(deployment, &object.object, "Repair", "ObjectContested", &note);
+                .warn_related(deployment, &object.object, "Repair", "ObjectContested", &note);
         }
         contested
             .iter()

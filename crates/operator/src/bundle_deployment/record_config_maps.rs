@@ -14,7 +14,7 @@ use crate::install::{revision::record_name, status::Milestone};
 impl BundleReconciler {
     /// Writes a ConfigMap of the BundleDeployment with this uid, unless it is somebody else's.
     pub(super) async fn write_config_map(&self, desired: &Value, uid: &str) -> Result<(), Halt> {
-        let key = ObjectKey::of(desired).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(desired).ok_or(RequestError::Nameless)?;
         let cluster = &self.context.cluster;
         // The watches show those with our labels only.
         let written = match cluster.read(&key).await? {

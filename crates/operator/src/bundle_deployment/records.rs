@@ -304,7 +304,7 @@ fn number(ledger: &Ledger, loaded: &Loaded, report: &InstallReport) -> i64 {
 
 /// The objects of a plan.
 pub(super) fn keys(plan: &Plan) -> impl Iterator<Item = ObjectKey> {
-    plan.phases.all().filter_map(ObjectKey::of)
+    plan.phases.all().filter_map(ObjectKey::from_object)
 }
 
 fn versions<'a>(config_maps: impl IntoIterator<Item = &'a Value>) -> RecordVersions {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tracing::info;
 use windlass_api::{BundleDeployment, ConversionManager, DeletionPolicy, WebhookState};
-use windlass_cluster::{apply::Applicant, kinds, worker::Action};
+use windlass_cluster::{apply::FieldOwner, kinds, worker::Action};
 use windlass_object::{ObjectKey, object};
 
 use super::{
@@ -86,12 +86,12 @@ impl BundleReconciler {
     }
 
     /// Lets go of what stays: CRDs, since their objects would go with them, and the namespace. Returns their names.
-    async fn release_everything(&self, owner: &Applicant) -> Result<Vec<String>, Halt> {
+    async fn release_everything(&self, owner: &FieldOwner) -> Result<Vec<String>, Halt> {
         let mut kept = Vec::new();
         for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
             for live in self.list_owned(owner, &kind).await? {
                 self.release(&live, owner).await?;
-                kept.extend(ObjectKey::of(&live).map(|key| key.to_string()));
+                kept.extend(ObjectKey::from_object(&live).map(|key| key.to_string()));
             }
         }
         Ok(kept)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_cluster::{
-    apply::{Applicant, covers},
+    apply::{FieldOwner, covers},
     kinds,
 };
 use windlass_object::{ObjectKey, label_selector, names, object};
@@ -26,13 +26,13 @@ impl BundleReconciler {
         plan: &Plan,
         desired: &Value,
         live: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
         allow_interruption: bool,
     ) -> Result<(), Halt> {
         if !selects_other_pods(desired, live) || !owner.owns(live) {
             return Ok(());
         }
-        let Some(key) = ObjectKey::of(live) else {
+        let Some(key) = ObjectKey::from_object(live) else {
             return Ok(());
         };
         let end_first = revision(live).is_none() || makes_way(desired, live, allow_interruption);
@@ -46,7 +46,7 @@ impl BundleReconciler {
                 return Err(Halt::failed(Milestone::Installed, "SelectorOverlaps", message));
             }
             let uid = object::text(live, "/metadata/uid");
-            let cluster = self.context.cluster.acting_as(owner.account.as_ref());
+            let cluster = self.context.cluster.impersonating(owner.account.as_ref());
             cluster.orphan(&key, uid).await?;
             self.context.applier.forget(&key);
         }
@@ -68,12 +68,12 @@ impl BundleReconciler {
     /// come back.
     pub(super) async fn gives_way(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         installed: &Value,
         next: &Plan,
         allow_interruption: bool,
     ) -> Result<bool, Halt> {
-        let Some(key) = ObjectKey::of(installed) else {
+        let Some(key) = ObjectKey::from_object(installed) else {
             return Ok(false);
         };
         if self.live(&key).await?.is_some() {
@@ -83,7 +83,7 @@ impl BundleReconciler {
             return Ok(true);
         }
         let mut others = next.phases.all();
-        let Some(successor) = others.find(|other| ObjectKey::of(other).as_ref() == Some(&key)) else {
+        let Some(successor) = others.find(|other| ObjectKey::from_object(other).as_ref() == Some(&key)) else {
             return Ok(false);
         };
         if !selects_other_pods(successor, installed) && may_become(installed, successor) {
@@ -101,7 +101,7 @@ impl BundleReconciler {
         revision(installed).is_some()
             && next.phases.of(Phase::Deployments).any(|successor| {
                 makes_way(successor, installed, allow_interruption)
-                    && ObjectKey::of(successor)
+                    && ObjectKey::from_object(successor)
                         .is_some_and(|other| other != *key && self.context.index.find(&other).is_some())
             })
     }
@@ -110,11 +110,11 @@ impl BundleReconciler {
     /// whose pods do not answer either.
     pub(super) async fn has_lost_pods(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         desired: &Value,
         next: &Plan,
     ) -> Result<bool, Halt> {
-        let (Some(key), Some(called)) = (ObjectKey::of(desired), revision(desired)) else {
+        let (Some(key), Some(called)) = (ObjectKey::from_object(desired), revision(desired)) else {
             return Ok(false);
         };
         let Some(live) = self.live(&key).await? else {
@@ -172,7 +172,7 @@ impl BundleReconciler {
 
     /// Deletes ReplicaSets that were left behind when a Deployment was replaced, with their pods, when every API server has
     /// observed that nobody calls these.
-    pub(super) async fn delete_orphans(&self, owner: &Applicant, namespace: &str) -> Result<(), Halt> {
+    pub(super) async fn delete_orphans(&self, owner: &FieldOwner, namespace: &str) -> Result<(), Halt> {
         for set in self.orphans(owner, namespace).await? {
             self.gate_on_disarmed(owner, Milestone::Available)?;
             self.delete(&set, owner).await?;
@@ -181,7 +181,7 @@ impl BundleReconciler {
     }
 
     /// ReplicaSets that were left behind when a Deployment was replaced.
-    pub(super) async fn orphans(&self, owner: &Applicant, namespace: &str) -> Result<Vec<Value>, Halt> {
+    pub(super) async fn orphans(&self, owner: &FieldOwner, namespace: &str) -> Result<Vec<Value>, Halt> {
         let mut sets = self
             .context
             .cluster
@@ -209,7 +209,7 @@ fn may_be_of(set: &Value, deployment: &Value) -> bool {
     owners.is_empty() || owners.iter().any(|owner| object::text(owner, "/uid") == uid)
 }
 
-fn is_orphan(set: &Value, owner: &Applicant) -> bool {
+fn is_orphan(set: &Value, owner: &FieldOwner) -> bool {
     let template = set.pointer("/spec/template").unwrap_or(&Value::Null);
     object::annotation(template, names::BUNDLE_DEPLOYMENT) == Some(&owner.bundle_deployment)
         && object::items(set, "/metadata/ownerReferences").is_empty()

@@ -119,7 +119,7 @@ impl InstallReport {
     ) {
         let installed = self.installed.as_ref().map(|installed| installed.revision);
         let is_other = installed != Some(number);
-        self.next = is_other.then(|| NextRevision::of(bundle, image, is_recorded.then_some(number)));
+        self.next = is_other.then(|| NextRevision::from_bundle(bundle, image, is_recorded.then_some(number)));
     }
 
     /// Notes that the wanted revision is installed: all of it is armed.
@@ -311,7 +311,7 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
         status: BundleDeploymentStatus,
     ) -> Result<bool, BundleDeploymentError> {
-        let key = ObjectKey::of(object).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         self.reported.note(&key.name, &status);
         let seen = self.context.index.find(&key);
         let seen = seen.as_deref().unwrap_or(object);
@@ -348,7 +348,7 @@ impl BundleReconciler {
         let Some(Condition { reason, message, .. }) = status.conditions.find("Ready") else {
             return;
         };
-        let Some(key) = ObjectKey::of(object) else { return };
+        let Some(key) = ObjectKey::from_object(object) else { return };
         let known = known.find("Ready").map(|known| &*known.reason);
         if !self.announced.is_news(&key, reason, known) {
             return;

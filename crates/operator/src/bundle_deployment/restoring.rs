@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tracing::info;
 use windlass_api::{BundleDeployment, WebhookState};
-use windlass_cluster::apply::Applicant;
+use windlass_cluster::apply::FieldOwner;
 use windlass_crd::claims::{AppliedAs, Owner};
 use windlass_object::{ObjectKey, names, object, patch::relabelled};
 
@@ -29,7 +29,7 @@ impl BundleReconciler {
     pub(super) async fn restore_conversions(
         &self,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Result<(), Halt> {
         let report = InstallReport::new(deployment);
         let mut crds = self.armed_crds(owner, &report);
@@ -58,7 +58,7 @@ impl BundleReconciler {
         }
         let traffic = self.standing_traffic(owner, plan);
         let trust_bundles = self.trust_bundles(plan)?;
-        for key in crds.iter().filter_map(|seen| ObjectKey::of(seen)) {
+        for key in crds.iter().filter_map(|seen| ObjectKey::from_object(seen)) {
             // A watch that lags shows what was armed before.
             let Some(live) = self.context.cluster.read(&key).await? else {
                 continue;
@@ -75,14 +75,14 @@ impl BundleReconciler {
     }
 
     /// The CRDs of a BundleDeployment whose conversion is armed, as the status says. One that was replaced may lack its label.
-    fn armed_crds(&self, owner: &Applicant, report: &InstallReport) -> Vec<Arc<Value>> {
+    fn armed_crds(&self, owner: &FieldOwner, report: &InstallReport) -> Vec<Arc<Value>> {
         let armed = report
             .conversions
             .iter()
             .filter(|conversion| conversion.state == WebhookState::Armed);
         armed
             .filter_map(|conversion| self.crd_seen(&conversion.crd))
-            .filter(|live| Applicant::of(live) == Some(&owner.bundle_deployment) || Owner::is_erased(live))
+            .filter(|live| FieldOwner::name_in_label(live) == Some(&owner.bundle_deployment) || Owner::is_erased(live))
             .collect()
     }
 
@@ -105,7 +105,7 @@ impl BundleReconciler {
 
     async fn restore_conversion(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         live: &Value,
         traffic: &Traffic,
         trust_bundles: &TrustBundles,
@@ -129,7 +129,7 @@ impl BundleReconciler {
     }
 
     /// Labels a CRD as ours again: whom it calls is not taken for called by nobody then, and it follows the rotation.
-    async fn label_again(&self, owner: &Applicant, key: &ObjectKey, arming: &Arming<'_>) -> Result<(), Halt> {
+    async fn label_again(&self, owner: &FieldOwner, key: &ObjectKey, arming: &Arming<'_>) -> Result<(), Halt> {
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(());
         };
@@ -154,7 +154,7 @@ impl BundleReconciler {
 
     /// The traffic of an installed revision, at those of its Services that lead to its pods; without the others. One that
     /// webhooks call and that somebody took away led there.
-    pub(super) fn standing_traffic(&self, owner: &Applicant, plan: &Plan) -> Traffic {
+    pub(super) fn standing_traffic(&self, owner: &FieldOwner, plan: &Plan) -> Traffic {
         let called = self.called_services(owner, plan);
         let mut colors = BTreeMap::new();
         for certificate in &plan.certificates {
@@ -163,7 +163,7 @@ impl BundleReconciler {
                     return false;
                 };
                 let is_gone =
-                    ObjectKey::of(&service).is_some_and(|key| self.context.index.find(&key).is_none());
+                    ObjectKey::from_object(&service).is_some_and(|key| self.context.index.find(&key).is_none());
                 (is_gone && is_called(&called, &service)) || self.leads_to_revision(owner, plan, &service)
             };
             let calls = |color: &Color| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_cluster::{apply::Applicant, kinds};
+use windlass_cluster::{apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, object};
 
 use super::{
@@ -32,7 +32,7 @@ impl BundleReconciler {
     /// their pods, and what these read stays as it was.
     pub(super) async fn roll_out(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         called_elsewhere: bool,
@@ -41,7 +41,7 @@ impl BundleReconciler {
     ) -> Result<Vec<Rollout>, Halt> {
         let mut rollouts = Vec::new();
         for desired in plan.phases.of(Phase::Deployments) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let live = self.live(&key).await?;
@@ -92,12 +92,12 @@ impl BundleReconciler {
     /// template of a revision that is neither.
     async fn stays(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         desired: &Value,
         live: Option<&Value>,
     ) -> Result<bool, Halt> {
-        let Some(key) = ObjectKey::of(desired) else {
+        let Some(key) = ObjectKey::from_object(desired) else {
             return Ok(false);
         };
         if !leaves_as_is(desired, live, self.has_pods(owner, plan, desired)) {
@@ -116,7 +116,7 @@ impl BundleReconciler {
     /// lags shows that nobody calls them yet.
     async fn keeps_old_pods(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         desired: &Value,
@@ -134,7 +134,7 @@ impl BundleReconciler {
     /// serve.
     async fn end_rivals(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         desired: &Value,
         allow_interruption: bool,
@@ -142,10 +142,10 @@ impl BundleReconciler {
         let kept: Vec<_> = plan
             .phases
             .of(Phase::Deployments)
-            .filter_map(ObjectKey::of)
+            .filter_map(ObjectKey::from_object)
             .collect();
         for live in self.owned(owner, &kinds::DEPLOYMENT) {
-            let is_dropped = ObjectKey::of(&live).is_some_and(|key| !kept.contains(&key));
+            let is_dropped = ObjectKey::from_object(&live).is_some_and(|key| !kept.contains(&key));
             if allow_interruption && is_dropped && makes_way(desired, &live, true) {
                 self.delete(&live, owner).await?;
             }
@@ -155,9 +155,9 @@ impl BundleReconciler {
 
     /// Waits until the pods of another revision that webhooks call have come up, as after somebody has deleted them: another
     /// template would end them before (`cleanupUnhealthyReplicas`). A watch that lags shows what is gone.
-    pub(super) async fn gate_on_called_pods(&self, owner: &Applicant, plan: &Plan) -> Result<(), Halt> {
+    pub(super) async fn gate_on_called_pods(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Deployments) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let seen = self.context.index.find(&key);
@@ -194,14 +194,14 @@ impl BundleReconciler {
     /// Waits until the pods of every new revision are there: of a held Deployment beside the old ones, else in their place.
     pub(super) async fn gate_on_new_pods(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         rollouts: &[&Rollout],
     ) -> Result<(), Halt> {
         let mut waiting = Vec::new();
         let mut rolling = Vec::new();
         for rollout in rollouts {
-            let Some(key) = ObjectKey::of(&rollout.body) else {
+            let Some(key) = ObjectKey::from_object(&rollout.body) else {
                 continue;
             };
             // A watch that lags shows the revision before, which is complete and says nothing of this one.

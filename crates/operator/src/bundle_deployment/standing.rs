@@ -32,7 +32,7 @@ impl BundleReconciler {
         };
         let deployments = installed.plan.phases.of(Phase::Deployments);
         let live = |desired: &Value| {
-            let key = ObjectKey::of(desired)?;
+            let key = ObjectKey::from_object(desired)?;
             Some((self.context.index.find(&key), key))
         };
         let down: Vec<_> = deployments
@@ -61,7 +61,7 @@ impl BundleReconciler {
             listed.is_none_or(|listed| listed.state == WebhookState::Armed)
         });
         let webhooks = plan.phases.of(Phase::Callers).all(|configuration| {
-            ObjectKey::of(configuration).is_some_and(|key| self.context.index.find(&key).is_some())
+            ObjectKey::from_object(configuration).is_some_and(|key| self.context.index.find(&key).is_some())
         });
         conversions && webhooks
     }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use windlass_api::{BundleDeployment, DeletionPolicy, MissingRights};
-use windlass_cluster::{Cluster, Kind, RequestError, ServiceAccount, apply::Applicant, kinds};
+use windlass_cluster::{Cluster, Kind, RequestError, ServiceAccount, apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, object, text::Listing};
 
 use super::{
@@ -31,7 +31,7 @@ impl BundleReconciler {
     /// Halts where the account of a BundleDeployment is not there, or may not do what a plan needs.
     pub(super) async fn gate_on_rights(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
@@ -47,18 +47,18 @@ impl BundleReconciler {
                 message,
             ));
         }
-        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::from_object).collect();
         let mut dropped = self.written_as(owner);
-        dropped.retain(|live| ObjectKey::of(live).is_some_and(|key| !keeps(&kept, &key)));
+        dropped.retain(|live| ObjectKey::from_object(live).is_some_and(|key| !keeps(&kept, &key)));
         let roles = self.roles_elsewhere(plan, &kept).await?;
         let role = |key: &ObjectKey| {
             let mut roles = roles.iter();
-            roles.find(|role| ObjectKey::of(role).is_some_and(|role| role.is_same_object(key)))
+            roles.find(|role| ObjectKey::from_object(role).is_some_and(|role| role.is_same_object(key)))
         };
         // What could never be removed again is not installed.
         let removable = plan.phases.all().filter(|object| {
-            let key = ObjectKey::of(object).filter(|key| Kind::of(key) != kinds::CUSTOM_RESOURCE_DEFINITION);
-            key.is_some_and(|key| deletes_as(owner, &Kind::of(&key)).is_some())
+            let key = ObjectKey::from_object(object).filter(|key| Kind::from_key(key) != kinds::CUSTOM_RESOURCE_DEFINITION);
+            key.is_some_and(|key| deletes_as(owner, &Kind::from_key(&key)).is_some())
         });
         let needed = NeededRights::to_apply(plan.phases.all(), role)
             .and_to_delete(&dropped)
@@ -70,7 +70,7 @@ impl BundleReconciler {
     /// Halts where the account of a BundleDeployment may not delete what a removal deletes.
     pub(super) async fn gate_on_rights_to_remove(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
@@ -90,7 +90,7 @@ impl BundleReconciler {
     async fn gate_on(
         &self,
         account: &ServiceAccount,
-        owner: &Applicant,
+        owner: &FieldOwner,
         needed: &NeededRights,
         at: Milestone,
         report: &mut InstallReport,
@@ -103,7 +103,7 @@ impl BundleReconciler {
         {
             return Ok(());
         }
-        let held = held_rights(&self.context.cluster.acting_as(Some(account)), needed).await;
+        let held = held_rights(&self.context.cluster.impersonating(Some(account)), needed).await;
         let held = held.map_err(|error| not_impersonated(error, account, at))?;
         let missing = needed.missing(&held);
         if missing.is_empty() {
@@ -113,14 +113,14 @@ impl BundleReconciler {
         let rights: Vec<_> = missing.iter().flat_map(said).collect();
         let message = format!(
             "{account} lacks rights that the bundle takes: {}; windlass status {name} --missing-rights prints what gives them",
-            RIGHTS.of(&rights)
+            RIGHTS.summarize(&rights)
         );
         report.missing_rights = missing;
         Err(Halt::failed(at, "ServiceAccountLacksRights", message))
     }
 
     /// The objects that the account has written and is to delete some day. CRDs stay unless that is asked for.
-    fn written_as(&self, owner: &Applicant) -> Vec<Value> {
+    fn written_as(&self, owner: &FieldOwner) -> Vec<Value> {
         let kinds = OWNED_KINDS
             .iter()
             .filter(|kind| deletes_as(owner, kind).is_some());
@@ -132,7 +132,7 @@ impl BundleReconciler {
     async fn roles_elsewhere(&self, plan: &Plan, planned: &[ObjectKey]) -> Result<Vec<Value>, RequestError> {
         let mut roles = Vec::new();
         for binding in plan.phases.all() {
-            let named = ObjectKey::of(binding).filter(|key| key.kind.ends_with("RoleBinding"));
+            let named = ObjectKey::from_object(binding).filter(|key| key.kind.ends_with("RoleBinding"));
             let (Some(key), Some(kind), Some(name)) = (
                 named,
                 object::text(binding, "/roleRef/kind"),
@@ -155,7 +155,7 @@ impl BundleReconciler {
 }
 
 /// As whom an object is deleted. What sends API traffic to a bundle is disarmed whatever rights are left: requests would fail.
-pub(super) fn deletes_as<'a>(owner: &'a Applicant, kind: &Kind) -> Option<&'a ServiceAccount> {
+pub(super) fn deletes_as<'a>(owner: &'a FieldOwner, kind: &Kind) -> Option<&'a ServiceAccount> {
     owner.writes_as(kind).filter(|_| !CALLER_KINDS.contains(kind))
 }
 
@@ -173,7 +173,7 @@ pub(super) fn account(deployment: &BundleDeployment) -> Option<ServiceAccount> {
 pub async fn held_rights(cluster: &Cluster, needed: &NeededRights) -> Result<HeldRights, RequestError> {
     let mut held = HeldRights::default();
     for place in needed.places() {
-        let answer = cluster.held_rules(place).await?;
+        let answer = cluster.granted_rules(place).await?;
         let rules = answer.rules.into_iter();
         let rules = rules.filter_map(|rule| serde_json::from_value(rule).ok());
         let place = place.map(str::to_owned);

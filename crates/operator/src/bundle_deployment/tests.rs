@@ -16,7 +16,7 @@ use windlass_api::{BundleDeployment, BundleDeploymentStatus, BundleStatus, Sourc
 use windlass_bundle::render::ServingDefaults;
 use windlass_cluster::{
     Cluster, Index, Kind, SystemClock,
-    apply::{Applicant, body_of},
+    apply::{FieldOwner, apply_body},
     kinds,
     lease::Leadership,
     watch::Watch,
@@ -274,7 +274,7 @@ async fn a_deployment_is_there_until_its_pods_are_gone() {
             "apiVersion": kind.api_version, "kind": kind.kind,
             "metadata": {"namespace": "a", "name": "a", "uid": "2"},
         });
-        assert!(reconciler.delete(&live, &Applicant::default()).await.is_ok());
+        assert!(reconciler.delete(&live, &FieldOwner::default()).await.is_ok());
     }
     let deletions = server.deletions.lock();
     let policies: Vec<_> = deletions
@@ -294,7 +294,7 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
         let configuration = json!({
             "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "uid": name},
         });
-        let mut live = body_of(&configuration, &owner);
+        let mut live = apply_body(&configuration, &owner);
         live["metadata"]["uid"] = name.into();
         live["metadata"]["managedFields"] = json!([{"manager": names::INSTALL, "operation": "Apply"}]);
         server.index.apply(&Watch::all(kind), live);
@@ -418,7 +418,7 @@ async fn what_cannot_be_listed_is_not_taken_for_gone_after_an_upgrade() {
     let budget = json!({
         "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"namespace": "a", "name": "dropped"},
     });
-    let mut live = body_of(&budget, &owner);
+    let mut live = apply_body(&budget, &owner);
     live["metadata"]["uid"] = "2".into();
     live["metadata"]["managedFields"] = json!([{"manager": names::INSTALL, "operation": "Apply"}]);
     let served = json!({"name": "poddisruptionbudgets", "kind": kind.kind, "namespaced": true});

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_cluster::{Kind, apply::Applicant, kinds};
+use windlass_cluster::{Kind, apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, names, object};
 
 use super::{halt::Halt, objects::CALLER_KINDS, reconciler::BundleReconciler};
@@ -18,7 +18,7 @@ use crate::install::{
 
 impl BundleReconciler {
     /// Which of its two Services the webhooks of each Deployment are to call.
-    pub(super) fn traffic(&self, owner: &Applicant, plan: &Plan) -> Result<Traffic, Halt> {
+    pub(super) fn traffic(&self, owner: &FieldOwner, plan: &Plan) -> Result<Traffic, Halt> {
         let called = self.called_services(owner, plan);
         let mut colors = BTreeMap::new();
         for certificate in &plan.certificates {
@@ -40,15 +40,15 @@ impl BundleReconciler {
     }
 
     /// Whether webhooks still call a Service that they are not to call.
-    pub(super) fn is_called_elsewhere(&self, owner: &Applicant, plan: &Plan, traffic: &Traffic) -> bool {
+    pub(super) fn is_called_elsewhere(&self, owner: &FieldOwner, plan: &Plan, traffic: &Traffic) -> bool {
         traffic.leaves(&self.calls(owner, plan))
     }
 
     /// Whether pods of another revision may be called: what they live on stays.
-    pub(super) fn is_in_transition(&self, owner: &Applicant, plan: &Plan, called_elsewhere: bool) -> bool {
+    pub(super) fn is_in_transition(&self, owner: &FieldOwner, plan: &Plan, called_elsewhere: bool) -> bool {
         let unobserved = self.is_disarming(owner);
         let may_be_called = plan.phases.of(Phase::Deployments).any(|desired| {
-            let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+            let live = ObjectKey::from_object(desired).and_then(|key| self.context.index.find(&key));
             live.is_some_and(|live| {
                 if plan.is_serving(desired) {
                     is_rolling(desired, &live)
@@ -63,7 +63,7 @@ impl BundleReconciler {
     /// Whether webhooks call the Service, as the API server has them.
     pub(super) async fn is_called(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         service: &Value,
     ) -> Result<bool, Halt> {
@@ -78,7 +78,7 @@ impl BundleReconciler {
     /// Whom webhooks call, as the API server has them: what is decided on it cannot be undone.
     pub(super) async fn list_calls(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
     ) -> Result<BTreeSet<CalledPort>, Halt> {
         let is_planned = |kind: &Kind| {
@@ -94,15 +94,15 @@ impl BundleReconciler {
     }
 
     /// Whether a Service, as the watches see it, leads to the pods of the plan.
-    pub(super) fn leads_to_revision(&self, owner: &Applicant, plan: &Plan, desired: &Value) -> bool {
-        let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+    pub(super) fn leads_to_revision(&self, owner: &FieldOwner, plan: &Plan, desired: &Value) -> bool {
+        let live = ObjectKey::from_object(desired).and_then(|key| self.context.index.find(&key));
         self.leads_as_desired(owner, plan, desired, live.as_deref())
     }
 
     /// Whether `live` leads to the pods of the plan, or did before somebody changed it.
     pub(super) fn leads_as_desired(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         desired: &Value,
         live: Option<&Value>,
@@ -122,7 +122,7 @@ impl BundleReconciler {
     fn is_frozen_for(&self, plan: &Plan, service: &Value) -> bool {
         let name = object::text(service, "/metadata/name");
         plan.phases.of(Phase::Deployments).any(|desired| {
-            let live = ObjectKey::of(desired).and_then(|key| self.context.index.find(&key));
+            let live = ObjectKey::from_object(desired).and_then(|key| self.context.index.find(&key));
             live.is_some_and(|live| {
                 name.is_some() && frozen_for(&live) == name && revision(&live) == revision(desired)
             })
@@ -130,7 +130,7 @@ impl BundleReconciler {
     }
 
     /// The Services in the namespace of the plan that webhooks call.
-    pub(super) fn called_services(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<String> {
+    pub(super) fn called_services(&self, owner: &FieldOwner, plan: &Plan) -> BTreeSet<String> {
         self.calls(owner, plan)
             .into_iter()
             .filter(|call| call.namespace == plan.namespace)
@@ -139,7 +139,7 @@ impl BundleReconciler {
     }
 
     /// Whom webhooks call, as the watches see them.
-    fn calls(&self, owner: &Applicant, plan: &Plan) -> BTreeSet<CalledPort> {
+    fn calls(&self, owner: &FieldOwner, plan: &Plan) -> BTreeSet<CalledPort> {
         CALLER_KINDS
             .iter()
             .chain(&[kinds::CUSTOM_RESOURCE_DEFINITION])
@@ -154,7 +154,7 @@ impl BundleReconciler {
     }
 
     /// What of others sends traffic to webhooks, and is to be taken over: it is pointed elsewhere as what is ours.
-    fn adopted_callers(&self, owner: &Applicant, plan: &Plan) -> Vec<ObjectKey> {
+    fn adopted_callers(&self, owner: &FieldOwner, plan: &Plan) -> Vec<ObjectKey> {
         if owner.adopt.is_empty() {
             return Vec::new();
         }
@@ -163,7 +163,7 @@ impl BundleReconciler {
             .phases
             .of(Phase::Callers)
             .chain(crds)
-            .filter_map(ObjectKey::of);
+            .filter_map(ObjectKey::from_object);
         keys.filter(|key| {
             let live = self.context.index.find(key);
             live.is_some_and(|live| is_to_be_adopted(owner, &live))
@@ -173,6 +173,6 @@ impl BundleReconciler {
 }
 
 /// Whether `live` is somebody else's and is to be taken over.
-fn is_to_be_adopted(owner: &Applicant, live: &Value) -> bool {
+fn is_to_be_adopted(owner: &FieldOwner, live: &Value) -> bool {
     !owner.owns(live) && owner.adopt.iter().any(|adoption| adoption.names(live))
 }

@@ -32,7 +32,7 @@ use crate::{
 /// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
 /// what is rendered from the ClusterServiceVersion, and canaries.
 pub(super) static OWNED_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let installed = BundledKind::installed().map(|kind| Kind::new(kind.api_version, kind.kind));
+    let installed = BundledKind::installable().map(|kind| Kind::new(kind.api_version, kind.kind));
     let rendered = [kinds::DEPLOYMENT, kinds::POD, kinds::SERVING_CERTIFICATE];
     installed.chain(rendered).chain(OTHER_VERSIONS).collect()
 });
@@ -121,10 +121,10 @@ pub(super) async fn enqueue(
             Ok(change) if change.key.cluster == InCluster::Remote => {}
             Ok(change) => {
                 histories.see(&change);
-                if Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT {
+                if Kind::from_key(&change.key) == kinds::BUNDLE_DEPLOYMENT {
                     watch_sources(&context);
                 }
-                if Kind::of(&change.key) == kinds::CUSTOM_RESOURCE_DEFINITION {
+                if Kind::from_key(&change.key) == kinds::CUSTOM_RESOURCE_DEFINITION {
                     for name in incomplete(&context.index) {
                         queue.add_after(name, DISCOVERED);
                     }
@@ -153,7 +153,7 @@ pub(super) async fn enqueue(
 
 /// Whether a change is of a BundleDeployment, and only what was said of it last.
 fn is_own_report(change: &Change, reported: &Reported) -> bool {
-    Kind::of(&change.key) == kinds::BUNDLE_DEPLOYMENT && reported.explains(change)
+    Kind::from_key(&change.key) == kinds::BUNDLE_DEPLOYMENT && reported.explains(change)
 }
 
 /// The objects of a kind that were installed for BundleDeployments.
@@ -215,7 +215,7 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
     for version in change.before.iter().chain(&change.after) {
         names.extend(version.indexed().bundle_deployment().map(str::to_owned));
     }
-    let kind = Kind::of(&change.key);
+    let kind = Kind::from_key(&change.key);
     // One that appears is not needed for ever; that it goes is no news.
     if kind == kinds::VALIDATING_WEBHOOK_CONFIGURATION
         && let Some(after) = &change.after
@@ -226,8 +226,8 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.insert(change.key.name.clone());
         // Others may wait for a claim that it made, or for it to say what it claims.
         let says = |version: &ChangedObject| {
-            let claimant = Claimant::of(&version.read());
-            (claimant.heard, claimant.claims)
+            let claimant = Claimant::from_object(&version.read());
+            (claimant.is_observed, claimant.claims)
         };
         if change.before.as_ref().map(says) != change.after.as_ref().map(says) {
             names.extend(named(index, |_| true));
@@ -264,9 +264,9 @@ fn affected_keys(index: &Index, own_namespace: &str, change: &Change) -> HashSet
         names.extend(named(index, |_| true));
     }
     if kind == kinds::CUSTOM_RESOURCE_DEFINITION {
-        let apis: Vec<_> = change.versions().filter_map(|crd| Api::of(&crd)).collect();
+        let apis: Vec<_> = change.versions().filter_map(|crd| Api::from_crd(&crd)).collect();
         names.extend(named(index, |deployment| {
-            let claimant = Claimant::of(deployment);
+            let claimant = Claimant::from_object(deployment);
             apis.iter().any(|api| claimant.claims(api))
         }));
     }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     fn change(before: Option<Value>, after: Option<Value>) -> Change {
-        let key = object::ObjectKey::of(before.as_ref().or(after.as_ref()).unwrap()).unwrap();
+        let key = object::ObjectKey::from_object(before.as_ref().or(after.as_ref()).unwrap()).unwrap();
         Change {
             key,
             before: before.map(Into::into),

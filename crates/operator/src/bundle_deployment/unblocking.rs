@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tracing::warn;
-use windlass_cluster::{apply::Applicant, endpoints, kinds, telemetry::chain};
+use windlass_cluster::{apply::FieldOwner, endpoints, kinds, telemetry::chain};
 use windlass_object::object;
 
 use super::{
@@ -24,7 +24,7 @@ const FAILED: &str = "failed calling webhook \"";
 impl BundleReconciler {
     /// What to do about an error that kept an install from going on. Where a webhook of the BundleDeployment itself is the cause,
     /// and its Service has no ready endpoint, that is disarmed; it is armed again as after any install.
-    pub(super) async fn unblock(&self, owner: &Applicant, error: BundleDeploymentError) -> Halt {
+    pub(super) async fn unblock(&self, owner: &FieldOwner, error: BundleDeploymentError) -> Halt {
         let message = chain(&error);
         let Some(webhook) = failed_webhook(&message) else {
             return Halt::Error(error);

@@ -26,7 +26,7 @@ pub(super) struct Unfinished {
 impl Unfinished {
     pub(super) fn of(live: &Value) -> Option<Self> {
         Some(Self {
-            key: ObjectKey::of(live)?,
+            key: ObjectKey::from_object(live)?,
             revision: revision(live)?.to_owned(),
             released: (!is_held(live)).then(|| RolloutStatus::of(live)),
         })
@@ -35,7 +35,7 @@ impl Unfinished {
     /// Whether webhooks can go from its pods to those of `next` at once. Where old pods are let go already, they cannot.
     pub(super) fn gives_way_to(&self, next: &Plan, has_pods: impl Fn(&Value) -> bool) -> bool {
         let mut deployments = next.phases.of(Phase::Deployments);
-        let same = deployments.find(|desired| ObjectKey::of(desired).as_ref() == Some(&self.key));
+        let same = deployments.find(|desired| ObjectKey::from_object(desired).as_ref() == Some(&self.key));
         self.released.is_none()
             && match same {
                 Some(desired) => has_pods(desired),

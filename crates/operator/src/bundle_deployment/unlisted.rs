@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use windlass_api::BundleDeployment;
-use windlass_cluster::{Kind, apply::Applicant, kinds};
+use windlass_cluster::{Kind, apply::FieldOwner, kinds};
 use windlass_object::{ObjectKey, text::Listing};
 
 use super::{deletion::keeps, halt::Halt, reconciler::BundleReconciler};
@@ -39,7 +39,7 @@ impl BundleReconciler {
     /// where that is not answered either.
     pub(super) async fn unlisted_rest(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         kept: &[ObjectKey],
     ) -> Result<Vec<Arc<Value>>, Halt> {
@@ -64,7 +64,7 @@ impl BundleReconciler {
             match self.live(&key).await {
                 Ok(live) => found.extend(live.filter(|live| owner.owns(live))),
                 Err(_) => {
-                    unknown.insert(Kind::of(&key));
+                    unknown.insert(Kind::from_key(&key));
                 }
             }
         }
@@ -88,7 +88,7 @@ fn gate_on_none(unlisted: &BTreeSet<Kind>, otherwise: &str, step: Milestone) -> 
     let unlisted: Vec<_> = unlisted.iter().collect();
     let message = format!(
         "waiting until these kinds can be listed, or {otherwise}: {}; see what keeps the API server from listing them",
-        KINDS.of(&unlisted)
+        KINDS.summarize(&unlisted)
     );
     Err(Halt::waiting(step, "KindUnlisted", message))
 }

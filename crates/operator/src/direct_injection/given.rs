@@ -40,7 +40,7 @@ pub(super) fn read_given(
     now: Timestamp,
 ) -> Result<TrustBundle, ReadGivenError> {
     let source = source.ok_or_else(|| ReadGivenError::Missing(key.clone()))?;
-    let pem = if Kind::of(key) == kinds::SECRET {
+    let pem = if Kind::from_key(key) == kinds::SECRET {
         object::data(source, CA_CERTIFICATES)
     } else {
         let text = source

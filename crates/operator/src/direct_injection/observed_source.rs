@@ -55,7 +55,7 @@ pub(super) fn source_object(source: &CaSource, own_namespace: &str) -> Option<Ob
 /// The Secret that a Certificate names; `None` for any other object, which is not read: most sources are Secrets, and there may be
 /// many.
 pub(super) fn named_secret(key: &ObjectKey, read: impl FnOnce() -> Option<Arc<Value>>) -> Option<ObjectKey> {
-    if Kind::of(key) != kinds::CERTIFICATE {
+    if Kind::from_key(key) != kinds::CERTIFICATE {
         return None;
     }
     let certificate = read()?;
@@ -71,7 +71,7 @@ pub(super) fn watches_of(key: &ObjectKey, index: &Index) -> impl Iterator<Item =
 
 /// The watch that sees one object.
 pub(super) fn watch_of(object: &ObjectKey) -> Watch {
-    Watch::all(Kind::of(object))
+    Watch::all(Kind::from_key(object))
         .within(object.namespace.as_deref().unwrap_or_default())
         .selected(Selector::Name(object.name.clone()))
 }
@@ -86,7 +86,7 @@ impl ObservedSource {
         record: Option<&Value>,
         now: Timestamp,
     ) -> Self {
-        let given = match Kind::of(key) == kinds::CERTIFICATE {
+        let given = match Kind::from_key(key) == kinds::CERTIFICATE {
             true => {
                 let secret = objects.secret.as_ref();
                 let secret = secret.map(|(key, secret)| (key, secret.as_deref()));
@@ -131,16 +131,16 @@ impl ObservedSource {
         now: Timestamp,
     ) -> Option<SourceRecord> {
         let next = match (&self.given, &self.record) {
-            (Ok(given), Some(record)) => record.after(given, now),
-            (Ok(given), None) => SourceRecord::succeeding(handed_over(), given.clone(), now),
+            (Ok(given), Some(record)) => record.updated(given, now),
+            (Ok(given), None) => SourceRecord::with_trusted(handed_over(), given.clone(), now),
             // What was good last stays.
-            (Err(_), Some(record)) => record.after(record.given(), now),
+            (Err(_), Some(record)) => record.updated(record.current(), now),
             (Err(_), None) => return None,
         };
         let object = self.objects.object.as_deref();
         let keeps = object.and_then(|object| object::annotation(object, names::KEEP_PREVIOUS_CA));
         Some(if keeps == Some("false") {
-            next.settled()
+            next.without_previous()
         } else {
             next
         })
@@ -148,7 +148,7 @@ impl ObservedSource {
 
     /// Until when it is as it is, if nobody changes it.
     pub(super) fn until(&self, now: Timestamp) -> Timestamp {
-        let until = self.record.as_ref().and_then(|record| record.until(now));
+        let until = self.record.as_ref().and_then(|record| record.next_expiry(now));
         until.unwrap_or(Timestamp::MAX)
     }
 }

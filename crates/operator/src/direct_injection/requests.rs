@@ -105,7 +105,7 @@ impl InjectionRequests {
     }
 
     fn asked_by(&self, key: &ObjectKey, target: &Value, kinds: &TargetKinds) -> BTreeSet<ObjectKey> {
-        let requests = CaRequests::readable(target, kinds);
+        let requests = CaRequests::from_valid_annotations(target, kinds);
         let sets = requests.sets().into_iter();
         let sources = sets.filter(|set| is_given(set, key)).flatten();
         sources
@@ -120,7 +120,7 @@ pub(super) const NOT_GIVEN: &str = "annotation windlass.dev/inject-apiserver-ca:
 
 /// Whether a target can get what a set of sources gives: the API server that Windlass knows the CA of is that of the own cluster.
 pub(super) fn is_given(set: &CaSources, target: &ObjectKey) -> bool {
-    target.cluster == InCluster::Own || !set.contains(&CaSource::ApiServer)
+    target.cluster == InCluster::Local || !set.contains(&CaSource::ApiServer)
 }
 
 /// The sets of sources of which Windlass issues none.
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(requests.asks(&key), asks, "{key}");
             let secret = requests.all_sources().next();
             assert_eq!(
-                secret.is_some_and(|source| source.cluster == InCluster::Own),
+                secret.is_some_and(|source| source.cluster == InCluster::Local),
                 asks
             );
         }

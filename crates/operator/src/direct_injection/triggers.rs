@@ -12,7 +12,7 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
-    injection::{CaRequests, is_left_behind},
+    injection::{CaRequests, has_injected_bundle},
     objects::SourceRecord,
 };
 
@@ -82,7 +82,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
             Ok(change) => {
                 let affected = affected(&mut requests.lock(), &change, &context.index);
                 let names_anew =
-                    Kind::of(&change.key) == kinds::CERTIFICATE && change.differs_in(&["/spec/secretName"]);
+                    Kind::from_key(&change.key) == kinds::CERTIFICATE && change.differs_in(&["/spec/secretName"]);
                 if !affected.asked_anew.is_empty() || names_anew {
                     watch_sources(&context, &requests.lock());
                 }
@@ -128,12 +128,12 @@ fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &
 /// Whether there is something to do or to say for a target that asks for no source.
 fn is_of_interest(target: &Value, index: &Index) -> bool {
     let kinds = index.target_kinds();
-    is_left_behind(target, &kinds) || CaRequests::of(target, &kinds).is_err()
+    has_injected_bundle(target, &kinds) || CaRequests::from_object(target, &kinds).is_err()
 }
 
 fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) -> Affected {
     let key = &change.key;
-    let kind = Kind::of(key);
+    let kind = Kind::from_key(key);
     if kind == kinds::SECRET {
         let noted = change.versions().find_map(|record| SourceRecord::source(&record));
         let sources = noted
@@ -233,7 +233,7 @@ mod tests {
     fn change(before: Option<Value>, after: Option<Value>) -> Change {
         let object = after.as_ref().or(before.as_ref());
         Change {
-            key: ObjectKey::of(object.unwrap()).unwrap(),
+            key: ObjectKey::from_object(object.unwrap()).unwrap(),
             before: before.map(Into::into),
             after: after.map(Into::into),
         }

@@ -24,7 +24,7 @@ fn extension_configs() -> impl Iterator<Item = Kind> {
 /// Whether it is that of the own cluster: in another, its manager is there, too.
 fn is_extension_config(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
-    kind.cluster == InCluster::Own
+    kind.cluster == InCluster::Local
         && kind.kind == EXTENSION_CONFIG.kind
         && group == EXTENSION_CONFIG.group_version().0
 }
@@ -51,7 +51,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
     loop {
         match changes.recv().await {
             Ok(change) => {
-                let kind = Kind::of(&change.key);
+                let kind = Kind::from_key(&change.key);
                 if is_extension_config(&kind) {
                     manager_leases().for_each(|watch| context.watches.want(watch));
                 }
@@ -72,7 +72,7 @@ fn all(index: &Index) -> Vec<ObjectKey> {
 
 fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
     let key = &change.key;
-    let kind = Kind::of(key);
+    let kind = Kind::from_key(key);
     if is_extension_config(&kind) {
         return vec![key.clone()];
     }

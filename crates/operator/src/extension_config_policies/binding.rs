@@ -89,7 +89,7 @@ impl PolicyBinding {
     }
 
     pub(super) fn is_concerned(&self, change: &Change) -> bool {
-        Kind::of(&change.key) == self.webhooks
+        Kind::from_key(&change.key) == self.webhooks
             && change
                 .versions()
                 .any(|configuration| names_extension_configs(&configuration))

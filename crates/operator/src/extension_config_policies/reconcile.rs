@@ -163,7 +163,7 @@ mod tests {
         theirs["apiVersion"] = webhooks.kind.api_version.as_ref().into();
         theirs["kind"] = webhooks.kind.kind.as_ref().into();
         theirs["metadata"] = json!({"name": "capi"});
-        let key = ObjectKey::of(&theirs).unwrap();
+        let key = ObjectKey::from_object(&theirs).unwrap();
         index.apply(&webhooks, theirs);
         assert_eq!(server.reconcile(&index).await, [Method::GET, Method::PATCH]);
         assert_eq!(server.reconcile(&index).await, [Method::GET], "it is off");

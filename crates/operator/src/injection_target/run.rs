@@ -85,13 +85,13 @@ async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
         };
         match change {
             // What one adds, another may add when that has gone.
-            Ok(change) if Kind::of(&change.key) == kinds::INJECTION_TARGET => {
+            Ok(change) if Kind::from_key(&change.key) == kinds::INJECTION_TARGET => {
                 if asks_for_something_else(&change) {
                     look_at_all();
                 }
             }
             Ok(change) => {
-                let kind = Kind::of(&change.key);
+                let kind = Kind::from_key(&change.key);
                 let (group, _) = kind.group_version();
                 let kinds = context.index.target_kinds();
                 if kinds.added().iter().any(|added| added.is(group, &kind.kind)) {
@@ -113,7 +113,7 @@ fn asks_for_something_else(change: &Change) -> bool {
 
 fn watch_added(context: &Context) {
     let kinds = context.index.target_kinds();
-    let watches = kinds.added().iter().flat_map(Watch::of_targets);
+    let watches = kinds.added().iter().flat_map(Watch::for_target);
     context.watches.want_only(WATCHER, watches.collect());
 }
 
@@ -150,7 +150,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Repo
 
 /// What is seen of the objects of a kind that was added.
 fn look(context: &Context, kind: &TargetKind) -> Listed {
-    let watch = Watch::of_targets(kind).next();
+    let watch = Watch::for_target(kind).next();
     let Some(watch) = watch else {
         return Listed::Pending;
     };

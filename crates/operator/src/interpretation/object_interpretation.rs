@@ -346,7 +346,7 @@ mod tests {
     }
 
     async fn ailments(interpretation: &Arc<Interpretation>, object: Value) -> Vec<(bool, String)> {
-        let key = ObjectKey::of(&object).unwrap();
+        let key = ObjectKey::from_object(&object).unwrap();
         let ailments = interpretation.ailments("a", vec![(key, Arc::new(object))]).await;
         let ailments = ailments.unwrap().into_iter();
         ailments.map(|ailment| (ailment.is_known, ailment.why)).collect()

@@ -56,7 +56,7 @@ impl Bed {
         self.interpretation.begin_look(deployment);
         let asked = objects
             .iter()
-            .map(|object| (ObjectKey::of(object).unwrap(), Arc::new(object.clone())));
+            .map(|object| (ObjectKey::from_object(object).unwrap(), Arc::new(object.clone())));
         let ailments = self.interpretation.ailments(deployment, asked.collect());
         let ailments = ailments.await.unwrap().into_iter();
         ailments.map(|ailment| (ailment.is_known, ailment.why)).collect()

@@ -181,7 +181,7 @@ impl WebhookQuestion {
             webhook: webhook.uid().to_owned(),
             revision: webhook.revision(),
             operation: question.operation(),
-            object: ObjectKey::of(question.object())?,
+            object: ObjectKey::from_object(question.object())?,
         };
         Some(Self {
             subject,
@@ -234,7 +234,7 @@ mod tests {
             webhook: "c/w".to_owned(),
             revision: 0,
             operation,
-            object: ObjectKey::of(&object).unwrap(),
+            object: ObjectKey::from_object(&object).unwrap(),
         };
         WebhookQuestion {
             subject,

@@ -1,4 +1,5 @@
-//! Keeps the webhook configurations: armed on proof, and disarmed without it. Only the leader does.
+//! Keeps the webhook configurations: adds to them on proof, and prunes them without it. Only the leader
+//! writes them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -27,35 +28,34 @@ use super::{
 };
 use crate::{context::Context, controller};
 
-/// Why the configurations have to be looked at again.
+/// Why the reconciliation of the configurations is retried.
 #[derive(Debug, Error)]
 #[error(transparent)]
 struct ArmPoliciesError(#[from] RequestError);
 
-/// Keeps the webhook configurations.
 struct PolicyArmer {
     context: Arc<Context>,
     store: Arc<PolicyStore>,
     called: Called,
-    /// The Secret with the certificate that is served.
+    /// The Secret with the serving certificate.
     secret: ObjectKey,
     report: ArmedReport,
 }
 
-/// What a configuration is to be.
+/// The desired content of one configuration.
 struct Desired {
     kind: ConfigurationKind,
     entries: Vec<WebhookEntry>,
     resources: KnownResources,
 }
 
-/// How the worker of this controller works: on both configurations in one go.
+/// Worker settings of this controller: one reconciliation covers both configurations.
 const WORKER: worker::Settings = worker::Settings::new("policy-configuration", 1);
 
-/// After what time endpoints are asked again that could not answer.
+/// How long to wait before endpoints that failed the proof are probed again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often kinds are looked for that are not served yet.
+/// How often discovery is repeated for kinds that are not served yet.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The field manager of the configurations.
@@ -74,7 +74,7 @@ pub(super) fn run(
     report: ArmedReport,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed so that the body is compiled once, not in every program that runs it.
     Box::pin(async move {
         watches(&called, &secret).for_each(|watch| context.watches.want(watch));
         let queue = Arc::new(Queue::new());
@@ -103,10 +103,10 @@ pub(super) fn run(
     })
 }
 
-/// What is looked at: no more than may be read with few rights.
+/// Returns the watches of the controller, which need only narrow rights.
 fn watches(called: &Called, secret: &ObjectKey) -> impl Iterator<Item = Watch> {
     let named = |key: &ObjectKey| Watch {
-        kind: Kind::of(key),
+        kind: Kind::from_key(key),
         namespace: key.namespace.clone(),
         selector: Selector::Name(key.name.clone()),
     };
@@ -119,7 +119,8 @@ fn watches(called: &Called, secret: &ObjectKey) -> impl Iterator<Item = Watch> {
         .chain([slices])
 }
 
-/// Looks at the configurations whenever something has changed that they are made from, for ever.
+/// Requests a reconciliation whenever something changes that the configurations depend on. Never returns
+/// while the index lives.
 async fn enqueue(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
@@ -139,7 +140,7 @@ async fn enqueue(
                 changed = snapshots.changed() => if changed.is_err() { return } else { break },
                 change = changes.recv() => match change {
                     Ok(change) if keys.contains(&change.key) || change.key == service => break,
-                    Ok(change) if Kind::of(&change.key) == cluster_kinds::ENDPOINT_SLICE => break,
+                    Ok(change) if Kind::from_key(&change.key) == cluster_kinds::ENDPOINT_SLICE => break,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => return,
@@ -154,14 +155,14 @@ async fn enqueue(
 impl PolicyArmer {
     async fn reconcile(self: Arc<Self>) -> Result<Action, ArmPoliciesError> {
         let snapshot = self.store.current();
-        // It comes again when it is known.
+        // A change of the snapshot triggers the next reconciliation.
         if !snapshot.is_complete {
             return Ok(Action::AwaitChange);
         }
         if self.is_disarmed() {
             self.disarm().await?;
             let word = format!(
-                "disarmed by the annotation {} of {}",
+                "disarmed by the annotation {} of {}; remove the annotation to send requests to policies again",
                 names::DISARMED,
                 self.called.key()
             );
@@ -196,7 +197,7 @@ impl PolicyArmer {
                 for desired in differing {
                     self.write(desired, &trust).await?;
                 }
-                // The watch brings what was written, and this says so then.
+                // The watch reports the written configuration, and the next reconciliation publishes it.
                 Ok(settled)
             }
             Err(problem) => {
@@ -216,7 +217,7 @@ impl PolicyArmer {
         Ok(trust)
     }
 
-    /// Whether somebody has asked for no configurations.
+    /// Reports whether the annotation on the Service disarms all policies.
     fn is_disarmed(&self) -> bool {
         let service = self.context.index.find(&self.called.key());
         service.is_some_and(|service| object::annotation(&service, names::DISARMED) == Some("true"))
@@ -233,7 +234,8 @@ impl PolicyArmer {
         Ok(())
     }
 
-    /// Under which name each kind is served. One of which that cannot be said holds up no other.
+    /// Returns the plural name under which each kind is served. A kind whose discovery fails is logged and
+    /// does not delay the others.
     async fn resources(&self, entries: &[WebhookEntry]) -> KnownResources {
         let mut resources = KnownResources::new();
         for kind in configuration::named_kinds(entries) {
@@ -288,7 +290,7 @@ impl PolicyArmer {
         Ok(())
     }
 
-    /// Takes away what is not needed any more.
+    /// Removes webhooks and rules that are no longer needed.
     async fn reduce(&self, desired: &Desired) -> Result<(), RequestError> {
         let key = desired.kind.key();
         let Some(live) = self.context.index.find(&key) else {
@@ -300,11 +302,11 @@ impl PolicyArmer {
             return Ok(());
         }
         self.put(&key, &live, reduced.into()).await?;
-        info!(object = %key, "Disarmed what is not needed any more");
+        info!(object = %key, "Removed webhooks that are no longer needed");
         Ok(())
     }
 
-    /// Puts webhooks into a configuration, unless somebody else has written it since.
+    /// Replaces the webhooks of a configuration, unless another client has changed it since `live` was read.
     async fn put(&self, key: &ObjectKey, live: &Value, webhooks: Value) -> Result<(), RequestError> {
         let mut change = patch::guarded(
             &[("/metadata/resourceVersion", &live["metadata"]["resourceVersion"])],
@@ -325,7 +327,6 @@ impl PolicyArmer {
 // === impl Called ===
 
 impl Called {
-    /// The Service.
     pub(super) fn key(&self) -> ObjectKey {
         cluster_kinds::SERVICE.object(Some(&self.namespace), self.service)
     }

@@ -1,4 +1,5 @@
-//! Which policies are asked about one request, how long that takes, and what it says of them.
+//! Which policies evaluate one request, how long each takes, and whether its result suspends the policy or
+//! ends a suspension.
 
 use std::{
     collections::HashMap,
@@ -13,37 +14,37 @@ use tracing::{info, warn};
 
 use super::{breaker::SuspensionCause, snapshot::PolicySnapshot};
 
-/// Lets the policies be asked about one request that are not taken out, and times them.
+/// Skips suspended policies, and measures the time of the others.
 pub(super) struct RequestGate<'a> {
     policies: &'a PolicySnapshot,
-    /// Whether there is no time left. It may wait for others.
+    /// Reports whether the time for the request has run out. May block until another request frees a permit.
     is_over: &'a (dyn Fn() -> bool + Sync),
     asked: &'a AskedPolicies,
-    /// Since when the policy is asked that is asked now.
+    /// When the evaluation of the current policy started.
     since: Mutex<Option<Instant>>,
-    /// Whether the time has ended, which others may have used up.
+    /// Whether the time has run out. An earlier policy may have used it up.
     has_ended: AtomicBool,
 }
 
-/// How the policies fare that are asked about one request, however often that is evaluated.
+/// The policies that evaluate one request, over all evaluations of that request.
 #[derive(Default)]
 pub(super) struct AskedPolicies(Mutex<HashMap<PolicyKey, AskedPolicy>>);
 
 struct AskedPolicy {
-    /// It stays so for the request.
+    /// Decided once per request.
     is_asked: bool,
     took: Duration,
-    /// Whether others had left it no time.
+    /// Whether earlier policies left it no time.
     is_late: bool,
 }
 
-/// How long a policy may take of the time for a request: the others get the rest, and none fails for the one.
+/// The longest evaluation of one policy, so that others have time left and do not fail because of it.
 const LONGEST: Duration = Duration::from_secs(2);
 
 // === impl RequestGate ===
 
 impl<'a> RequestGate<'a> {
-    /// For a request about which `policies` are asked until `is_over`.
+    /// Evaluates one request with `policies` until `is_over`.
     pub(super) fn new(
         policies: &'a PolicySnapshot,
         is_over: &'a (dyn Fn() -> bool + Sync),
@@ -58,7 +59,8 @@ impl<'a> RequestGate<'a> {
         }
     }
 
-    /// Whether there is no time left for the policy that is asked now. What it waits for others is no time of the policy.
+    /// Reports whether the current policy has no time left. Waiting for a permit does not count against the
+    /// policy.
     pub(super) fn is_over(&self) -> bool {
         let before = Instant::now();
         let is_over = (self.is_over)();
@@ -71,7 +73,7 @@ impl<'a> RequestGate<'a> {
         is_over || since.elapsed() >= LONGEST
     }
 
-    /// How long each policy took that was asked.
+    /// Calls `record` with how long each evaluated policy took.
     pub(super) fn durations(&self, mut told: impl FnMut(&PolicyKey, Duration)) {
         for (key, asked) in &*self.asked.0.lock() {
             if asked.is_asked {
@@ -80,13 +82,14 @@ impl<'a> RequestGate<'a> {
         }
     }
 
-    /// Whether a policy is asked about the request if it is for it: it is not while it is taken out.
+    /// Reports whether a policy is evaluated for the request; a suspended one is not.
     pub(super) fn asks(&self, policy: &PolicyKey) -> bool {
         let asked = self.asked.0.lock();
         asked.get(policy).is_none_or(|asked| asked.is_asked)
     }
 
-    /// Notes how policies have fared that may be taken out, of which `ignored` failed. Whether one went or came back.
+    /// Records the results of the policies that can be suspended; `ignored` are the failures. Returns whether
+    /// a suspension began or ended.
     pub(super) fn conclude(&self, ignored: &[PolicyFailure]) -> bool {
         let now = Instant::now();
         let mut is_news = false;
@@ -96,18 +99,18 @@ impl<'a> RequestGate<'a> {
                 continue;
             };
             match ignored.iter().find(|failure| failure.policy == *key) {
-                // It is no fault of a policy that others have used up the time.
+                // An earlier policy used up the time.
                 Some(_) if asked.is_late => {}
                 Some(failure) => {
                     let cause = SuspensionCause::from(failure);
                     if state.breaker.lock().failed(cause, now) {
-                        warn!(policy = %key, "Took a policy out: {cause}");
+                        warn!(policy = %key, "Suspended a policy: {cause}");
                         is_news = true;
                     }
                 }
                 None => {
                     if state.breaker.lock().succeeded() {
-                        info!(policy = %key, "A policy that was taken out is asked again");
+                        info!(policy = %key, "A suspended policy is evaluated again");
                         is_news = true;
                     }
                 }
@@ -138,7 +141,7 @@ impl EvaluationGate for RequestGate<'_> {
         let took = self.since.lock().take().map(|since| since.elapsed());
         if let (Some(asked), Some(took)) = (self.asked.0.lock().get_mut(policy.key()), took) {
             asked.took += took;
-            // It was ended, whatever it failed with.
+            // The time limit may have caused the failure, whatever the policy reports.
             asked.is_late |= self.has_ended.load(Ordering::Relaxed) && asked.took < LONGEST;
         }
     }
@@ -164,7 +167,7 @@ mod tests {
         *,
     };
 
-    /// One that fails at objects without `spec.a`.
+    /// A policy that fails for objects without `spec.a`.
     fn policies(failure_policy: &str) -> PolicySnapshot {
         let policy = json!({
             "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy",
@@ -174,7 +177,7 @@ mod tests {
             ]},
         });
         let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).map(Arc::new);
-        let key = ObjectKey::of(&policy).unwrap();
+        let key = ObjectKey::from_object(&policy).unwrap();
         let state = PolicyState::new(PolicyVersion::of(&policy), compiled);
         PolicySnapshot::new(BTreeMap::from([(key, Arc::new(state))]), true)
     }
@@ -184,7 +187,7 @@ mod tests {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     }
 
-    /// How many policies were asked, and whether the request may go on.
+    /// Returns how many policies were evaluated, and whether the request is allowed.
     fn ask(policies: &PolicySnapshot, fails: bool, is_over: bool) -> (usize, bool) {
         let is_over = || is_over;
         let asked = AskedPolicies::default();
@@ -214,13 +217,13 @@ mod tests {
         let mut count = 0;
         while ask(&known, true, false) == (1, true) {
             count += 1;
-            assert!(count < 1_000, "never taken out");
+            assert!(count < 1_000, "never suspended");
         }
         assert!(count > 1);
         assert_eq!(
             ask(&known, false, false),
             (0, true),
-            "also where it would not fail"
+            "skipped even where it would not fail"
         );
         assert_eq!(ask(&policies("Ignore"), false, false), (1, true));
     }
@@ -243,7 +246,7 @@ mod tests {
         gate.leave(policy);
         while ask(&known, true, false).0 == 1 {}
         let again = RequestGate::new(&known, &|| false, &asked);
-        assert!(again.enter(policy), "it was let in before");
+        assert!(again.enter(policy), "decided at the first evaluation");
         let another = AskedPolicies::default();
         assert!(!RequestGate::new(&known, &|| false, &another).enter(policy));
     }
@@ -258,7 +261,7 @@ mod tests {
         *gate.since.lock() = Instant::now().checked_sub(LONGEST);
         assert!(gate.is_over());
         gate.leave(policy);
-        assert!(!gate.is_over(), "nobody is asked now");
+        assert!(!gate.is_over(), "no policy is running");
         assert!(gate.enter(policy) && !gate.is_over());
     }
 
@@ -276,10 +279,10 @@ mod tests {
         for number in 0..100 {
             let asked = AskedPolicies::default();
             let calls = AtomicUsize::new(0);
-            // In time when it is let in, and not any more then.
+            // The time runs out after the policy has started.
             let ends = || calls.fetch_add(1, Ordering::Relaxed) > 0;
             let gate = RequestGate::new(&known, &ends, &asked);
-            assert!(gate.enter(policy), "taken out after {number}");
+            assert!(gate.enter(policy), "suspended after {number}");
             assert!(gate.is_over());
             gate.leave(policy);
             gate.conclude(&[failure(FailureReason::Step(RuleStep::Cue))]);
@@ -295,7 +298,7 @@ mod tests {
             gate.leave(policy);
             gate.conclude(&[failure(FailureReason::Deadline)]);
             count += 1;
-            assert!(count < 1_000, "one that takes all its time is never taken out");
+            assert!(count < 1_000, "a policy that uses all its time is never suspended");
         }
     }
 

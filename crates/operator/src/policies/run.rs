@@ -1,4 +1,4 @@
-//! The controller of policies: their status, and events about them. Only the leader runs it.
+//! The controller of policies, which writes their status and events. Only the leader runs it.
 
 use std::sync::Arc;
 
@@ -32,18 +32,16 @@ use crate::{
     reporting::{Announced, merge_patch},
 };
 
-/// Why a policy has to be looked at again.
+/// Why the status of a policy is written again later.
 #[derive(Debug, Error)]
 enum ReportPolicyError {
-    /// A request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The status cannot be written as JSON.
     #[error("cannot encode the status of a policy")]
     Encode(#[from] serde_json::Error),
 }
 
-/// Keeps the status of policies.
+/// Writes the status of policies.
 struct PolicyReporter {
     context: Arc<Context>,
     store: Arc<PolicyStore>,
@@ -52,11 +50,10 @@ struct PolicyReporter {
     announced: Announced,
 }
 
-/// How the worker of this controller works.
 const WORKER: worker::Settings = worker::Settings::new("policy", 4);
 
-/// Runs the controllers until `shutdown`: this one, and that of the webhook configurations, which lead to `service` with
-/// what is asked about `objects`, a LabelSelector.
+/// Runs the controllers of policies and of the webhook configurations until `shutdown`. The webhooks call
+/// `service` for objects that `objects`, a LabelSelector, selects.
 ///
 /// # Errors
 ///
@@ -69,7 +66,7 @@ pub(crate) fn run(
     objects: Value,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed so that the body is compiled once, not in every program that runs it.
     Box::pin(async move {
         for watch in kinds::watches().chain([Watch::all(NAMESPACE)]) {
             context.watches.want(watch);
@@ -121,7 +118,8 @@ pub(crate) fn run(
     })
 }
 
-/// Puts every policy into the queue that has changed, was compiled, or may have been armed or taken out, for ever.
+/// Enqueues every policy that was changed or compiled, and all policies when an arming, suspension or
+/// readable kind changes.
 async fn enqueue(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
@@ -161,7 +159,7 @@ async fn enqueue(
                 Err(_) => return,
             },
             change = changes.recv() => match change {
-                Ok(change) if kinds::is_policy(&Kind::of(&change.key)) => queue.add(change.key),
+                Ok(change) if kinds::is_policy(&Kind::from_key(&change.key)) => queue.add(change.key),
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => known = Arc::default(),
                 Err(RecvError::Closed) => return,
@@ -179,11 +177,11 @@ impl PolicyReporter {
             return Ok(Action::AwaitChange);
         };
         let snapshot = self.store.current();
-        // One that is not compiled yet comes again when it is.
+        // The compiled policy enqueues it again.
         let Some(state) = snapshot.state_of(&key, &object) else {
             return Ok(Action::AwaitChange);
         };
-        // So does every one when it is known what requests are sent to.
+        // The first report of the armed policies enqueues it again.
         let Some(armed) = self.report.last() else {
             return Ok(Action::AwaitChange);
         };
@@ -197,7 +195,7 @@ impl PolicyReporter {
         };
         let problems = state.problems();
         let word = match problems.as_slice() {
-            [] => "all rules can be asked".to_owned(),
+            [] => "all rules can be evaluated".to_owned(),
             [problem] => problem.to_string(),
             [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
         };
@@ -228,7 +226,7 @@ impl PolicyReporter {
             .await
         {
             Ok(_) => Ok(Action::AwaitChange),
-            // It was deleted meanwhile.
+            // The policy was deleted.
             Err(error) if error.is_not_found() => Ok(Action::AwaitChange),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! Keeps policies compiled, as the index has them. Every replica does.
+//! Keeps policies compiled. Every replica has such a store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,18 +27,19 @@ pub(crate) struct PolicyStore {
     engines: Engines,
     metrics: PolicyMetrics,
     current: watch::Sender<Arc<PolicySnapshot>>,
-    /// As they were seen last. Whoever looks later must not be overtaken by whoever looked before.
+    /// The policies at the last refresh. A lock over the whole refresh keeps an older one from replacing a
+    /// newer one.
     seen: AsyncMutex<BTreeMap<ObjectKey, (IndexedObject, Arc<PolicyState>)>>,
-    /// Is sent whenever a policy was taken out, or came back.
+    /// Notifies when a suspension begins or ends.
     suspensions: watch::Sender<()>,
-    /// Held while these are counted.
+    /// Serializes updates of the suspension metric.
     counting: Mutex<()>,
 }
 
 // === impl PolicyStore ===
 
 impl PolicyStore {
-    /// Those that `index` knows. None are before [`PolicyStore::run`] has looked.
+    /// Creates the store of the policies in `index`, which is empty until [`PolicyStore::run`] fills it.
     pub(crate) fn new(index: Arc<Index>, engines: Engines, metrics: PolicyMetrics) -> Self {
         Self {
             index,
@@ -51,43 +52,42 @@ impl PolicyStore {
         }
     }
 
-    /// The same, and nothing is counted of them.
+    /// Creates a store without metrics.
     pub(crate) fn untold(index: Arc<Index>) -> Self {
         let metrics = PolicyMetrics::register(&mut Registry::default());
         Self::new(index, Engines::built_in(), metrics)
     }
 
-    /// What they are compiled with.
+    /// Returns the engines that compile policies.
     pub(super) fn engines(&self) -> &Engines {
         &self.engines
     }
 
-    /// What is counted of them.
     pub(super) fn metrics(&self) -> &PolicyMetrics {
         &self.metrics
     }
 
-    /// Counts requests whose audit is missing in reports.
+    /// Returns the counter of requests whose audit results are missing in reports.
     pub(crate) fn unreported(&self) -> Counter {
         self.metrics.unreported()
     }
 
-    /// All policies as they are known now.
+    /// Returns the current policies.
     pub(crate) fn current(&self) -> Arc<PolicySnapshot> {
         self.current.borrow().clone()
     }
 
-    /// All policies, each time that one is known to have changed.
+    /// Subscribes to changes of the policies.
     pub(crate) fn changes(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.current.subscribe()
     }
 
-    /// Says whenever a policy is taken out here, or comes back.
+    /// Subscribes to suspensions in this process.
     pub(super) fn suspensions(&self) -> watch::Receiver<()> {
         self.suspensions.subscribe()
     }
 
-    /// A policy was taken out, or came back.
+    /// Publishes that a suspension began or ended.
     pub(super) fn note_suspensions(&self) {
         self.count_suspensions();
         self.suspensions.send_replace(());
@@ -98,11 +98,11 @@ impl PolicyStore {
         self.metrics.suspended(self.current().suspensions());
     }
 
-    /// Compiles policies as they come, until `shutdown`.
+    /// Compiles policies as they change, until `shutdown`.
     ///
     /// # Errors
     ///
-    /// When the runtime ends.
+    /// When the runtime shuts down.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), JoinError> {
         let mut changes = self.index.subscribe();
         let mut lists = self.index.progress();
@@ -116,11 +116,11 @@ impl PolicyStore {
         }
     }
 
-    /// All policies, as the index has them by now if not all were known.
+    /// Returns all policies, after a refresh if some were not loaded yet.
     ///
     /// # Errors
     ///
-    /// When the runtime ends.
+    /// When the runtime shuts down.
     pub(crate) async fn known(&self) -> Result<Arc<PolicySnapshot>, JoinError> {
         if !self.current().is_complete {
             self.refresh().await?;
@@ -128,12 +128,12 @@ impl PolicyStore {
         Ok(self.current())
     }
 
-    /// Compiles what is new. What was known is left as it is, and of what is as it was seen last nothing is read. How many had to
-    /// be read.
+    /// Compiles new and changed policies, and returns how many objects it had to read. Objects that are
+    /// unchanged since the last refresh are not read.
     pub(super) async fn refresh(&self) -> Result<usize, JoinError> {
         let mut seen = self.seen.lock().await;
         let known = self.current();
-        // Before the objects: what is complete now has them.
+        // Checked before reading the objects, so that a complete kind has all of them.
         let is_complete =
             kinds::watches().all(|watch| self.index.is_complete(&watch) || self.index.is_absent(&watch));
         let mut read = 0;
@@ -174,7 +174,7 @@ impl PolicyStore {
         Ok(read)
     }
 
-    /// Compiles a policy away from the threads that answer. One that the compiler fails at is in nobody else's way.
+    /// Compiles a policy on a blocking thread. A panic of the compiler affects only this policy.
     async fn compile(&self, key: &ObjectKey, object: Arc<Value>) -> Result<PolicyState, JoinError> {
         let version = PolicyVersion::of(&object);
         let engines = self.engines.clone();
@@ -183,7 +183,7 @@ impl PolicyStore {
             Ok(compiled) => compiled.map(Arc::new),
             Err(failed) if failed.is_panic() => {
                 error!(policy = %key, error = chain(&failed), "Compiling a policy failed");
-                let message = "the compiler failed at it; report this as a bug of Windlass";
+                let message = "the compiler panicked; report this as a bug of Windlass";
                 Err(vec![PolicyProblem::new("spec", message)])
             }
             Err(stopped) => return Err(stopped),
@@ -196,10 +196,10 @@ impl PolicyStore {
 async fn policy_change(changes: &mut tokio::sync::broadcast::Receiver<windlass_cluster::Change>) {
     loop {
         match changes.recv().await {
-            Ok(change) if kinds::is_policy(&Kind::of(&change.key)) => return,
+            Ok(change) if kinds::is_policy(&Kind::from_key(&change.key)) => return,
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => return,
-            // The index lives as long as whoever reads it.
+            // The index outlives its readers.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
@@ -224,7 +224,7 @@ mod tests {
         PolicyStore::untold(index.clone())
     }
 
-    /// What is known once everything was listed but `unlisted` kinds.
+    /// Marks all kinds as listed except the first `unlisted` ones.
     fn listed(index: &Index, unlisted: usize) {
         for watch in kinds::watches().skip(unlisted) {
             index.begin_relist(&watch);
@@ -247,7 +247,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &store.current()), "nothing has changed");
 
         index.apply(&watch, policy("a", 2, "remove"));
-        assert_eq!(store.refresh().await.unwrap(), 1, "one has changed");
+        assert_eq!(store.refresh().await.unwrap(), 1, "one policy has changed");
         let second = store.current();
         let state = |snapshot: &PolicySnapshot, name| {
             snapshot.policies[&CLUSTER_OVERRIDE_POLICY.object(None, name)].clone()

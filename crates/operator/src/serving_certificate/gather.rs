@@ -1,4 +1,4 @@
-//! Looking at everything that a plan is made from.
+//! Gathers everything that a plan is made from.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use windlass_api::ReloadStrategy;
 use windlass_cluster::{Kind, SeenObjects, kinds, remote::RemoteCluster, telemetry::chain};
 use windlass_object::{InCluster, ObjectKey, object};
 use windlass_trust::{
-    injection::{Reach, release},
+    injection::{InjectionScope, release},
     objects::{CaSecret, CertificateStore, ServingSecret, limit_adoption, read_target, read_workload},
     pki::DnsNames,
     rotation::{CertificateId, ClockReading, Mark, Observation, ObservedEndpoint, Timing, TrustSet},
@@ -26,39 +26,37 @@ use super::{
     reconciler::CertificateReconciler,
     secrets::Secrets,
     service_pods::{self, ServicePod},
-    targets::{is_requesting, reach, requesting_targets},
+    targets::{is_requesting, scope, requesting_targets},
     workloads::{self, Workload},
 };
 use crate::servers::CalledPorts;
 
-/// What was seen, and what is needed to act on a plan.
+/// What was observed, and what is needed to execute a plan.
 pub(super) struct Gathered {
-    /// What the plan is made from.
+    /// Input of the plan.
     pub(super) observation: Observation,
-    /// The names that are served.
+    /// DNS names of the certificate.
     pub(super) names: DnsNames,
-    /// The places of targets that the trust bundle is for.
-    pub(super) reach: Reach,
-    /// Every certificate that was seen.
+    /// Fields of targets that get the trust bundle.
+    pub(super) scope: InjectionScope,
+    /// Every observed certificate.
     pub(super) certificates: CertificateStore,
-    /// The CA Secret.
     pub(super) authority: Option<CaSecret>,
-    /// The serving Secret.
     pub(super) serving: Option<ServingSecret>,
-    /// The targets as they were seen.
+    /// The targets as observed.
     pub(super) targets: SeenObjects,
-    /// What they call.
+    /// Services and ports that the targets call.
     pub(super) called: CalledPorts,
-    /// Those in which an injection has left an ownership that is to be given up.
+    /// Targets with leftover field ownership of an injection.
     pub(super) unreleased: Vec<ObjectKey>,
-    /// Those that may be restarted.
+    /// Workloads that may be restarted.
     pub(super) workloads: BTreeMap<ObjectKey, Workload>,
 }
 
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
-    /// Looks at everything.
+    /// Gathers everything, including endpoints.
     pub(super) async fn gather(
         &self,
         desired: &DesiredCertificate,
@@ -123,20 +121,20 @@ impl CertificateReconciler {
         self.secrets.keep(&desired.key, secrets.clone());
         let named = desired.secret_to_ask(&secrets);
         let targets = requesting_targets(&self.context.index, &desired.key, named);
-        let reach = self.reach(desired, named, &names);
+        let scope = self.scope(desired, named, &names);
         let mut called = CalledPorts::new();
         let mut unreleased = Vec::new();
         let kinds = self.context.index.target_kinds();
-        // One after the other: parsed, all of them take a lot of memory.
+        // One at a time, since all parsed targets together take a lot of memory.
         let seen = targets.iter().map(|(key, target)| {
             let target = target.read();
-            called.extend(endpoints::called_ports(&reach, &target));
+            called.extend(endpoints::called_ports(&scope, &target));
             if release(&target, &kinds).is_some() {
                 unreleased.push(key.clone());
             }
             (key, target)
         });
-        let mut observation = self.observe(desired, &reach, secrets, seen, &mut certificates);
+        let mut observation = self.observe(desired, &scope, secrets, seen, &mut certificates);
         observation.unlisted = self.unlisted();
         let trust = trust(&observation);
         self.histories
@@ -144,7 +142,7 @@ impl CertificateReconciler {
         Ok(Ok(Gathered {
             observation,
             names,
-            reach,
+            scope,
             certificates,
             authority,
             serving,
@@ -155,9 +153,10 @@ impl CertificateReconciler {
         }))
     }
 
-    /// Looks at one target, and at nothing else. Its Secrets are read only if the watch has seen them change since they were
-    /// read last: a target is written only where it still carries what was seen, and a plan that knows more
-    /// puts right what an older one wrote. Nothing, where something is in the way, or the target asks for nothing.
+    /// Gathers one target only. Reads the Secrets only if the watch has seen a change since the last read. A
+    /// plan from slightly old Secrets does no harm: a target is written only if it still contains what was
+    /// observed, and a later plan corrects it. Returns `None` if there is an obstacle or the target does not
+    /// request the trust bundle.
     pub(super) async fn gather_target(
         &self,
         desired: &DesiredCertificate,
@@ -191,16 +190,16 @@ impl CertificateReconciler {
         if !is_requesting(&object, &desired.key, named, &self.context.index.target_kinds()) {
             return Ok(None);
         }
-        let reach = self.reach(desired, named, &names);
+        let scope = self.scope(desired, named, &names);
         let mut certificates = secrets.certificates.clone();
-        let mut observation = self.observe(desired, &reach, secrets, [(target, object)], &mut certificates);
+        let mut observation = self.observe(desired, &scope, secrets, [(target, object)], &mut certificates);
         let trust = trust(&observation);
         self.histories
             .complete_some(&desired.key, &mut observation, &trust, timing);
         Ok(Some(Gathered {
             observation,
             names,
-            reach,
+            scope,
             certificates,
             authority: None,
             serving: None,
@@ -211,14 +210,15 @@ impl CertificateReconciler {
         }))
     }
 
-    /// Where targets may be that are not known: kinds of the own cluster, and the remote cluster as one.
+    /// Returns where targets may exist that are not listed yet: kinds of the local cluster, and the remote
+    /// cluster as a whole.
     fn unlisted(&self) -> Vec<String> {
         let unlisted = self.context.watches.unlisted_targets();
         let (own, remote): (Vec<_>, Vec<_>) =
-            unlisted.iter().partition(|kind| kind.cluster == InCluster::Own);
+            unlisted.iter().partition(|kind| kind.cluster == InCluster::Local);
         let mut unlisted: Vec<_> = own.into_iter().map(ToString::to_string).collect();
         if !remote.is_empty() {
-            // Some are watched in several versions.
+            // Some kinds are watched in several versions.
             let kinds: BTreeSet<_> = remote.iter().map(|kind| &*kind.kind).collect();
             let kinds = || kinds.into_iter().collect::<Vec<_>>().join(", ");
             let problem = self.context.cluster.remote().and_then(RemoteCluster::problem);
@@ -228,16 +228,16 @@ impl CertificateReconciler {
         unlisted
     }
 
-    /// The places of targets that the trust bundle is for.
-    fn reach(&self, desired: &DesiredCertificate, named: Option<&str>, names: &DnsNames) -> Reach {
-        reach(&desired.key, named, names).within(self.context.index.target_kinds())
+    /// Returns the fields of targets that get the trust bundle.
+    fn scope(&self, desired: &DesiredCertificate, named: Option<&str>, names: &DnsNames) -> InjectionScope {
+        scope(&desired.key, named, names).with_kinds(self.context.index.target_kinds())
     }
 
-    /// What Secrets and targets show; nothing else was looked at.
+    /// Creates an observation of Secrets and targets only.
     fn observe<'t>(
         &self,
         desired: &DesiredCertificate,
-        reach: &Reach,
+        scope: &InjectionScope,
         secrets: Secrets,
         targets: impl IntoIterator<Item = (&'t ObjectKey, Arc<Value>)>,
         certificates: &mut CertificateStore,
@@ -251,12 +251,12 @@ impl CertificateReconciler {
         let trust = trust(&observation);
         observation.targets = targets
             .into_iter()
-            .filter_map(|(key, target)| read_target(key, &target, reach, &trust, certificates))
+            .filter_map(|(key, target)| read_target(key, &target, scope, &trust, certificates))
             .collect();
         observation
     }
 
-    /// The CA Secret and the serving Secret, as far as they exist.
+    /// Reads the CA Secret and the serving Secret, if they exist.
     async fn read_secrets(
         &self,
         desired: &DesiredCertificate,
@@ -294,7 +294,6 @@ impl CertificateReconciler {
         Ok(Ok((authority, serving)))
     }
 
-    /// What the clocks say.
     fn clock(&self) -> ClockReading {
         let uptime = SignedDuration::try_from(self.since.elapsed()).unwrap_or(SignedDuration::MAX);
         ClockReading {
@@ -306,7 +305,8 @@ impl CertificateReconciler {
         }
     }
 
-    /// Looks at the pods of the Services where endpoints alone do not tell what is or will be served; none, where they do.
+    /// Lists the pods of the Services if the endpoints alone do not show what is or will be served. Otherwise
+    /// returns none.
     async fn look_at_pods(
         &self,
         desired: &DesiredCertificate,
@@ -335,7 +335,7 @@ impl CertificateReconciler {
         }
     }
 
-    /// Looks at what keeps the pods running that get requests and may not serve the certificate in the Secret.
+    /// Reads the workloads whose ready pods do not serve the certificate in the Secret.
     async fn look_at_workloads(
         &self,
         desired: &DesiredCertificate,
@@ -353,18 +353,18 @@ impl CertificateReconciler {
         let pods = pods.iter().filter(|pod| late.contains(&pod.name));
         let mut workloads = workloads::read(&self.context.cluster, pods).await;
         if let Some(name) = &reload.deployment_name {
-            workloads.retain(|workload, _| Kind::of(workload) == kinds::DEPLOYMENT && workload.name == *name);
+            workloads.retain(|workload, _| Kind::from_key(workload) == kinds::DEPLOYMENT && workload.name == *name);
         }
         workloads
     }
 }
 
-/// The serving certificate in the Secret.
+/// Returns the serving certificate in the Secret.
 fn published(observation: &Observation) -> Option<&CertificateId> {
     observation.serving.as_ref()?.content.leaf.as_ref()
 }
 
-/// What targets are to carry.
+/// Returns the trust bundle that targets should contain.
 fn trust(observation: &Observation) -> TrustSet {
     let authorities = observation.authorities.as_ref();
     authorities

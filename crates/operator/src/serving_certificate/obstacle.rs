@@ -1,4 +1,4 @@
-//! What keeps a ServingCertificate from being looked at.
+//! Obstacles that prevent the observation of a ServingCertificate.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -11,29 +11,29 @@ use windlass_trust::{
 use super::{conflict::EXCLUSIVE, desired::DesiredCertificate};
 use crate::install::status::ConditionUpdate;
 
-/// The condition that sums up the others.
+/// The summary condition.
 pub(super) const READY: &str = "Ready";
 
-/// The condition of targets.
+/// The condition about targets.
 pub(super) const TRUSTED: &str = "Trusted";
 
-/// The condition of endpoints.
+/// The condition about endpoints.
 pub(super) const SERVED: &str = "Served";
 
-/// Why there is nothing to plan.
+/// Why a rotation cannot be planned.
 pub(super) struct Unobservable {
-    /// The condition that does not hold.
+    /// The condition that is `False`.
     pub(super) condition: &'static str,
-    /// In CamelCase, as the reason of a condition.
+    /// Reason of the condition, in CamelCase.
     pub(super) reason: &'static str,
-    /// What is in the way, and what to do.
+    /// The obstacle, and what to do about it.
     pub(super) message: String,
 }
 
 // === impl Unobservable ===
 
 impl Unobservable {
-    /// It cannot be ready.
+    /// Creates an obstacle that makes the condition Ready `False`.
     pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             condition: READY,
@@ -42,19 +42,19 @@ impl Unobservable {
         }
     }
 
-    /// Another install keeps it, and says whether it is ready.
+    /// Creates the obstacle that another installation manages the certificate, which also reports Ready.
     pub(super) fn conflict(own_namespace: &str, keeper: &str) -> Self {
         Self {
             condition: EXCLUSIVE,
             reason: "OperatorConflict",
             message: format!(
-                "the Windlass in namespace {keeper} keeps this certificate, and the one in {own_namespace} leaves it alone: remove one of them"
+                "the Windlass in namespace {keeper} already manages this certificate, so the one in {own_namespace} does not: remove one of them"
             ),
         }
     }
 
-    /// What it does to conditions. Nobody looks at targets and endpoints while it is in the way, unless another install
-    /// does; a server that was about to fail still is, and the alarm for it stays.
+    /// Returns the conditions to set. Targets and endpoints are not observed while there is an obstacle,
+    /// unless another installation does it. If Ready already reports an expiring server, that alarm stays.
     pub(super) fn verdicts(&self, known: &[Condition]) -> Vec<(&'static str, ConditionUpdate)> {
         let fails = (self.condition, ConditionUpdate::fails(self.reason, &self.message));
         if self.condition != READY {
@@ -74,9 +74,9 @@ impl Unobservable {
     }
 }
 
-/// Why the CA Secret must not be read.
+/// Returns why the CA Secret must not be read.
 pub(super) fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate) -> Option<Unobservable> {
-    let key = ObjectKey::of(secret)?;
+    let key = ObjectKey::from_object(secret)?;
     if object::is_terminating(secret) {
         return Some(Unobservable::terminating(&key));
     }
@@ -88,13 +88,13 @@ pub(super) fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate
         .map(|objection| Unobservable::new("NewerVersion", format!("{key}: {objection}")))
 }
 
-/// Why the serving Secret must not be read.
+/// Returns why the serving Secret must not be read.
 pub(super) fn in_way_of_serving(
     secret: &Value,
     requirements: &CertificateRequirements<'_>,
 ) -> Option<Unobservable> {
     if object::is_terminating(secret) {
-        return ObjectKey::of(secret).map(|key| Unobservable::terminating(&key));
+        return ObjectKey::from_object(secret).map(|key| Unobservable::terminating(&key));
     }
     ServingSecret::objection(secret, requirements).map(|message| Unobservable::new("ForeignSecret", message))
 }

@@ -1,4 +1,4 @@
-//! What a reconciliation found, as status and events.
+//! Reports the result of a reconciliation as status and events.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -24,13 +24,13 @@ use crate::{
     reporting::merge_patch,
 };
 
-/// The most targets of a sort that a status lists.
+/// Maximum length of each list of targets in a status.
 const MOST_LISTED: usize = 20;
 
 // === impl Reconciler ===
 
 impl CertificateReconciler {
-    /// Writes what a plan says about the rotation.
+    /// Writes the status of a planned rotation.
     pub(super) async fn report(
         &self,
         desired: &DesiredCertificate,
@@ -72,7 +72,7 @@ impl CertificateReconciler {
         self.write_status(desired, &status).await
     }
 
-    /// Writes why there is nothing to plan. What was counted of endpoints and targets stays.
+    /// Writes the status for an obstacle. The counts of endpoints and targets stay.
     pub(super) async fn report_obstacle(
         &self,
         desired: &DesiredCertificate,
@@ -90,7 +90,7 @@ impl CertificateReconciler {
         let is_told = verdicts
             .iter()
             .any(|(condition_type, _)| *condition_type == READY);
-        // Of whether it is ready the events tell that come with its status.
+        // A change of Ready already gets an event when its status is written.
         if !is_told && !is_known {
             let events = &self.context.events;
             events.warn(&desired.object, "Rotate", obstacle.reason, &obstacle.message);
@@ -102,7 +102,7 @@ impl CertificateReconciler {
         self.write_status(desired, &status).await
     }
 
-    /// Says in an event what was done, where that is of interest.
+    /// Publishes an event for a step that users care about.
     pub(super) fn announce_step(&self, desired: &DesiredCertificate, step: &Step) {
         let (action, reason, is_warning) = match step {
             Step::ChangeAuthorities { change, .. } => match change {
@@ -112,7 +112,7 @@ impl CertificateReconciler {
                 CaChange::StartRotation { distrusted, .. } => {
                     ("Rotate", "RotationStarted", !distrusted.is_empty())
                 }
-                CaChange::Found { .. } | CaChange::IssueNext(_) => ("Rotate", "CACreated", false),
+                CaChange::Create { .. } | CaChange::IssueNext(_) => ("Rotate", "CACreated", false),
                 CaChange::Adopt { .. } => ("Rotate", "AuthorityTrusted", false),
                 CaChange::Promote { .. } => ("Rotate", "AuthorityPromoted", false),
                 CaChange::Retire { .. } => ("Rotate", "AuthorityRetired", false),
@@ -130,7 +130,7 @@ impl CertificateReconciler {
         }
     }
 
-    /// Counts a repair, and says in an event from time to time whose writes are repaired.
+    /// Counts a repair, and now and then publishes an event that names the client whose write was repaired.
     pub(super) fn announce_repair(
         &self,
         desired: &DesiredCertificate,
@@ -144,7 +144,7 @@ impl CertificateReconciler {
         let note = format!("{target}: {limiter}");
         tracing::warn!(certificate = %desired.key, "{note}");
         let events = &self.context.events;
-        events.warn_of(&desired.object, target, "Inject", "TargetContested", &note);
+        events.warn_related(&desired.object, target, "Inject", "TargetContested", &note);
     }
 
     fn record_clock(&self, conditions: &mut Vec<Condition>, desired: &DesiredCertificate) {
@@ -185,7 +185,7 @@ impl CertificateReconciler {
             .await;
         match written {
             Ok(_) => {}
-            // It was deleted meanwhile.
+            // It was deleted in the meantime.
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -193,7 +193,7 @@ impl CertificateReconciler {
         Ok(())
     }
 
-    /// An event where it became ready, or not ready for another reason.
+    /// Publishes an event if Ready has become `True`, or `False` for a new reason.
     fn announce(&self, desired: &DesiredCertificate, status: &ServingCertificateStatus) {
         let Some(condition) = status.conditions.find(READY) else {
             return;
@@ -207,7 +207,7 @@ impl CertificateReconciler {
             return;
         }
         let (reason, message) = (&condition.reason, &condition.message);
-        // A certificate comes before the pods that mount it.
+        // Not a warning: a certificate is created before the pods that mount it.
         let is_new = before.is_none() && *reason == Reason::NoReadyEndpoints.to_string();
         tracing::info!(certificate = %desired.key, ready = holds, reason, message, "Ready condition changed");
         let events = &self.context.events;
@@ -221,7 +221,7 @@ impl CertificateReconciler {
     }
 }
 
-/// What a condition says, in one word: why it holds makes no difference.
+/// Returns the reason of a condition, which is always the same for `True`.
 fn reason(condition: &Condition) -> &str {
     match &*condition.status {
         "True" => READY,
@@ -277,7 +277,7 @@ fn targets(plan: &RotationPlan) -> TargetsStatus {
     }
 }
 
-/// The request that was acted upon last, if nothing is left to do for it.
+/// Returns the last handled rotation request, if it is completely carried out.
 fn rotated(observation: &Observation, plan: &RotationPlan) -> Option<String> {
     let authorities = &observation.authorities.as_ref()?.content;
     let leaf = observation.serving.as_ref()?.content.leaf?;
@@ -290,7 +290,7 @@ fn rotated(observation: &Observation, plan: &RotationPlan) -> Option<String> {
         .flatten()
 }
 
-/// In whole seconds, as the API server gives it back.
+/// Converts to whole seconds, as the API server stores them.
 fn time(moment: Timestamp) -> Time {
     Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
 }

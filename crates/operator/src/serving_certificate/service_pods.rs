@@ -1,4 +1,4 @@
-//! The pods that Services select, whether they are endpoints yet or not.
+//! The pods that Services select, including those that are not endpoints yet.
 
 use std::sync::Arc;
 
@@ -7,19 +7,17 @@ use serde_json::Value;
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{InCluster, ObjectKey, object};
 
-/// A pod that may serve, now or later.
+/// A pod that serves now or may serve later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServicePod {
-    /// Its name.
     pub(super) name: String,
-    /// When it was created.
     pub(super) created: Option<Timestamp>,
-    /// What keeps it running, if anything does.
+    /// Its controller, if it has one.
     pub(super) controller: Option<ObjectKey>,
 }
 
-/// Lists the pods that Services of a namespace select, each once. It is the API server that is asked: no watch may be
-/// late where a CA goes by what it shows.
+/// Lists the pods that Services of a namespace select, without duplicates. Reads from the API server instead
+/// of a watch, which may be too far behind to decide about removing a CA.
 pub(super) async fn list(
     cluster: &Cluster,
     namespace: &str,
@@ -39,7 +37,7 @@ pub(super) async fn list(
     Ok(pods)
 }
 
-/// The label selector of a Service; nothing, if its endpoints come from elsewhere.
+/// Returns the label selector of a Service, or `None` if it has none.
 fn selector(service: &Value) -> Option<String> {
     let labels = service.pointer("/spec/selector")?.as_object()?;
     let terms: Vec<_> = labels
@@ -52,7 +50,7 @@ fn selector(service: &Value) -> Option<String> {
 // === impl ServicePod ===
 
 impl ServicePod {
-    /// Nothing of a pod that has ended or is about to.
+    /// Reads a pod. Returns `None` if it has ended or is being deleted.
     fn of(pod: &Value) -> Option<Self> {
         let has_ended = matches!(object::text(pod, "/status/phase"), Some("Succeeded" | "Failed"));
         if has_ended || object::is_terminating(pod) {
@@ -67,13 +65,13 @@ impl ServicePod {
     }
 }
 
-/// The owner that controls an object, in the namespace of this.
+/// Returns the controlling owner of an object, in the object's namespace.
 pub(super) fn controller(object: &Value) -> Option<ObjectKey> {
     let owners = object::items(object, "/metadata/ownerReferences");
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     let text = |field: &str| object::text(owner, field).map(str::to_owned);
     Some(ObjectKey {
-        cluster: InCluster::Own,
+        cluster: InCluster::Local,
         api_version: text("/apiVersion")?,
         kind: text("/kind")?,
         namespace: object::text(object, "/metadata/namespace").map(str::to_owned),

@@ -1,15 +1,15 @@
-//! The objects that ask for the trust bundle of a ServingCertificate.
+//! The targets of a ServingCertificate.
 
 use serde_json::Value;
 use windlass_cluster::{Index, SeenObjects};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{CaRequests, CaSource, CaSources, Consent, Reach, TargetKinds},
+    injection::{CaRequests, CaSource, CaSources, Consent, InjectionScope, TargetKinds},
     pki::DnsNames,
 };
 
-/// The objects that ask for the trust bundle of a ServingCertificate, or for `ca.crt` of its Secret by the Secret's
-/// name.
+/// Returns the objects that request the trust bundle of a ServingCertificate, or `ca.crt` of its Secret by
+/// the Secret's name.
 pub(super) fn requesting_targets(
     index: &Index,
     certificate: &ObjectKey,
@@ -20,22 +20,23 @@ pub(super) fn requesting_targets(
         .collect()
 }
 
-/// Whether `target` is one of [`requesting_targets`].
+/// Reports whether `target` is one of [`requesting_targets`].
 pub(super) fn is_requesting(
     target: &Value,
     certificate: &ObjectKey,
     secret: Option<&str>,
     kinds: &TargetKinds,
 ) -> bool {
-    let requests = CaRequests::readable(target, kinds);
+    let requests = CaRequests::from_valid_annotations(target, kinds);
     let sets = requests.sets();
     sources(certificate, secret).any(|source| sets.contains(&CaSources::from([source])))
 }
 
-/// The places of targets that the trust bundle is for: those that ask for it, and call a server of these names.
-pub(super) fn reach(certificate: &ObjectKey, secret: Option<&str>, names: &DnsNames) -> Reach {
+/// Returns the fields that get the trust bundle: fields of targets that request it, for servers with these
+/// names.
+pub(super) fn scope(certificate: &ObjectKey, secret: Option<&str>, names: &DnsNames) -> InjectionScope {
     let asked = sources(certificate, secret).map(|source| CaSources::from([source]));
-    Reach::asking(asked).calling(names.clone())
+    InjectionScope::requesting(asked).with_servers(names.clone())
 }
 
 fn sources(certificate: &ObjectKey, secret: Option<&str>) -> impl Iterator<Item = CaSource> {
@@ -44,7 +45,7 @@ fn sources(certificate: &ObjectKey, secret: Option<&str>) -> impl Iterator<Item 
         namespace: namespace(),
         name: certificate.name.clone(),
     };
-    // Ours let everybody have their trust bundle.
+    // Secrets of Windlass allow every form of request for their trust bundle.
     let by_secret = secret.into_iter().flat_map(move |name| {
         Consent::ALL.map(|consent| CaSource::Secret {
             namespace: namespace(),
@@ -94,7 +95,7 @@ mod tests {
             let names: Vec<_> = found.keys().map(|key| key.name.as_str()).collect();
             assert_eq!(names, expected);
             for target in index.objects(&kind) {
-                let is_found = ObjectKey::of(&target).is_some_and(|key| found.contains_key(&key));
+                let is_found = ObjectKey::from_object(&target).is_some_and(|key| found.contains_key(&key));
                 let is_requesting = is_requesting(&target, &certificate, secret, &TargetKinds::default());
                 assert_eq!(is_requesting, is_found, "{target}");
             }

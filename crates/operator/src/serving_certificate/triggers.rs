@@ -1,4 +1,4 @@
-//! Which watches there are, and which ServingCertificates a change concerns.
+//! Watches of the controller, and which ServingCertificates a change affects.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::{
     standby::StandbyRepairs,
 };
 
-/// After what time endpoints are looked at that have changed: the others of a rollout follow.
+/// How long to wait after a change of endpoints, since further changes of the same rollout follow.
 const ENDPOINTS_SETTLE: Duration = Duration::from_millis(500);
 
-/// Starts the watches that are needed.
+/// Starts the required watches.
 pub(super) fn watch_everything(context: &Context) {
     ca_injectors::watch_everything(context);
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
@@ -42,8 +42,8 @@ pub(super) fn watch_everything(context: &Context) {
     context.watches.want(Watch::all(kinds::SECRET).selected(ours));
 }
 
-/// Puts every ServingCertificate into the queue that a change concerns, for ever; one of a target into that for repairs,
-/// too, and into that for repairs of a process that stands by.
+/// Forever adds the ServingCertificates that a change affects to the queue. A changed target is also added to
+/// the queues for repairs and for standby repairs.
 pub(super) async fn enqueue(
     context: Arc<Context>,
     queue: Arc<Queue<ObjectKey>>,
@@ -59,14 +59,14 @@ pub(super) async fn enqueue(
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
-            // What was to be done by the calendar may be due now.
+            // Scheduled steps may be due now.
             () = &mut jump => {
                 info!("The clock jumped or the machine was suspended; reconciling everything");
                 add_all(&context.index, &queue);
                 jump.set(clock::jump(&*context.clock));
                 continue;
             }
-            // The index lives as long as this, so neither can have been dropped.
+            // The index lives as long as this function, so the sender cannot have been dropped.
             _ = kinds.changed() => {
                 add_all(&context.index, &queue);
                 continue;
@@ -74,7 +74,7 @@ pub(super) async fn enqueue(
             _ = lists.changed() => {
                 let before = std::mem::replace(&mut unlisted, context.watches.unlisted_targets());
                 if !before.is_subset(&unlisted) {
-                    // What waited for targets that were not known waits no longer.
+                    // ServingCertificates that wait for unlisted targets can continue.
                     add_all(&context.index, &queue);
                 }
                 continue;
@@ -93,8 +93,9 @@ pub(super) async fn enqueue(
                         repairs.add(repair);
                         queue.add_after(certificate, REPAIRED);
                     } else {
-                        // Endpoints come and go by the dozen, and whoever writes them is not to have a look at each.
-                        let pause = if Kind::of(&change.key) == kinds::ENDPOINT_SLICE {
+                        // Endpoints change in bursts. Coalesce them, so that their writer cannot trigger a
+                        // reconciliation per change.
+                        let pause = if Kind::from_key(&change.key) == kinds::ENDPOINT_SLICE {
                             ENDPOINTS_SETTLE
                         } else {
                             Duration::ZERO
@@ -112,7 +113,8 @@ pub(super) async fn enqueue(
     }
 }
 
-/// CAs whose ServingCertificate may have gone while nobody watched.
+/// Queues the owners of CA Secrets, since a ServingCertificate may have been deleted while no watch was
+/// running.
 pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
     let secrets = context
         .index
@@ -124,8 +126,8 @@ pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
     }
 }
 
-/// The ServingCertificate that a Secret with CAs belongs to; `None` for any other object. In other namespaces than the
-/// operator's own anybody may write such labels.
+/// Returns the ServingCertificate that owns a Secret with CAs. Ignores other namespaces than the operator's
+/// own, where other users may write such labels.
 fn owner_of_cas(secret: &Value, own_namespace: &str) -> Option<ObjectKey> {
     if object::text(secret, "/metadata/namespace") != Some(own_namespace) {
         return None;
@@ -136,18 +138,19 @@ fn owner_of_cas(secret: &Value, own_namespace: &str) -> Option<ObjectKey> {
 
 fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
     for certificate in index.objects(&kinds::SERVING_CERTIFICATE) {
-        if let Some(key) = ObjectKey::of(&certificate) {
+        if let Some(key) = ObjectKey::from_object(&certificate) {
             queue.add(key);
         }
     }
 }
 
-/// The ServingCertificates that a change concerns.
+/// Returns the ServingCertificates that a change affects.
 fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet<ObjectKey> {
     let key = &change.key;
-    let kind = Kind::of(key);
+    let kind = Kind::from_key(key);
     if kind == kinds::SERVING_CERTIFICATE {
-        // Its status is our own writing, and would bring us back for as long as what is seen alternates.
+        // Ignore status changes: Windlass writes them, and alternating observations would cause an endless
+        // loop.
         return HashSet::from_iter(asks_for_something_else(change).then(|| key.clone()));
     }
     if kind == kinds::SECRET {
@@ -186,7 +189,7 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             }),
             CaSource::Certificate { .. } | CaSource::ApiServer => Vec::new(),
         });
-        // A target may name one that does not exist.
+        // A target may name a ServingCertificate that does not exist.
         let asked: HashSet<_> = asked
             .filter(|certificate| index.find(certificate).is_some())
             .collect();
@@ -196,7 +199,7 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
     HashSet::new()
 }
 
-/// Whether more of a ServingCertificate changed than its status.
+/// Reports whether a ServingCertificate changed outside its status.
 fn asks_for_something_else(change: &Change) -> bool {
     change.differs_in(&[
         "/spec",
@@ -207,7 +210,7 @@ fn asks_for_something_else(change: &Change) -> bool {
     ])
 }
 
-/// Whether more of a target changed than its status.
+/// Reports whether a target changed outside its status.
 fn is_of_interest(change: &Change) -> bool {
     change.differs_in(&[
         "/spec",
@@ -258,7 +261,7 @@ mod tests {
             );
         }
         let change = Change {
-            key: ObjectKey::of(&gone).unwrap(),
+            key: ObjectKey::from_object(&gone).unwrap(),
             before: Some(gone.into()),
             after: None,
         };
@@ -294,7 +297,7 @@ mod tests {
                 object(kinds::SECRET, Some("windlass-system"), "m.a", authority.clone()),
                 vec!["m/a"],
             ),
-            // Whoever copies the labels has nobody else's certificate looked at.
+            // A copy of the labels in another namespace must not affect the certificate of another user.
             (object(kinds::SECRET, Some("n"), "copy", authority), vec!["n/a"]),
             (
                 object(kinds::SERVICE, Some("m"), "a-service", json!({})),
@@ -351,7 +354,7 @@ mod tests {
             (object(with("deletionTimestamp", "now".into()), "s", "Stable"), 1),
         ] {
             let change = Change {
-                key: ObjectKey::of(&after).unwrap(),
+                key: ObjectKey::from_object(&after).unwrap(),
                 before: Some(object(plain("1"), "s", "Stable").into()),
                 after: Some(after.clone().into()),
             };

@@ -1,4 +1,4 @@
-//! The Deployments, StatefulSets and DaemonSets that keep pods running, as the owners of the pods name them.
+//! The Deployments, StatefulSets and DaemonSets that own pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,14 @@ use windlass_object::ObjectKey;
 
 use super::service_pods::{ServicePod, controller};
 
-/// The kinds of which another pod template restarts pods.
+/// Kinds that restart their pods when the pod template changes.
 const KINDS: [Kind; 3] = [kinds::DEPLOYMENT, kinds::STATEFUL_SET, kinds::DAEMON_SET];
 
-/// A workload as it was read, and the names of its pods.
+/// A workload, and the names of its pods.
 pub(super) type Workload = (Value, BTreeSet<String>);
 
-/// Reads who keeps `pods` running. What cannot be read is left out: it is not restarted, and an alarm names its pods.
+/// Reads the workloads that own `pods`. A workload that cannot be read is omitted: it is not restarted, and
+/// an alarm names its pods.
 pub(super) async fn read<'a>(
     cluster: &Cluster,
     pods: impl Iterator<Item = &'a ServicePod>,
@@ -28,14 +29,14 @@ pub(super) async fn read<'a>(
     }
     let mut workloads: BTreeMap<ObjectKey, Workload> = BTreeMap::new();
     for (mut owner, pods) in owners {
-        if Kind::of(&owner) == kinds::REPLICA_SET {
+        if Kind::from_key(&owner) == kinds::REPLICA_SET {
             let set = find(cluster, &owner).await;
             match set.as_ref().and_then(controller) {
                 Some(deployment) => owner = deployment,
                 None => continue,
             }
         }
-        if !KINDS.contains(&Kind::of(&owner)) {
+        if !KINDS.contains(&Kind::from_key(&owner)) {
             continue;
         }
         if let Some((_, known)) = workloads.get_mut(&owner) {
@@ -51,7 +52,7 @@ async fn find(cluster: &Cluster, key: &ObjectKey) -> Option<Value> {
     match cluster.read(key).await {
         Ok(found) => found,
         Err(error) => {
-            warn!(object = %key, error = chain(&error), "Cannot read who keeps a pod running");
+            warn!(object = %key, error = chain(&error), "Cannot read the owner of a pod");
             None
         }
     }
@@ -80,8 +81,8 @@ mod tests {
         json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": true})
     }
 
-    /// An API server with a ReplicaSet `a` of a Deployment, one that nobody owns, and every other object that is asked for
-    /// but `gone`.
+    /// An API server with a ReplicaSet `a` of a Deployment, one without owner, and every other requested
+    /// object except `gone`.
     async fn answer(request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let path = request.uri().path().to_owned();
         let name = path.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is written into a target.
+//! The patch that writes a trust bundle into a target.
 
 use json_patch::{Patch, PatchOperation};
 use parking_lot::Mutex;
@@ -14,82 +14,84 @@ use super::{
     kinds::{TargetKind, TargetKinds},
     managed_elsewhere::ManagedElsewhere,
     place::Encoding,
-    reach::Reach,
+    injection_scope::InjectionScope,
 };
 use crate::trust_bundle::TrustBundle;
 
-/// Why a target is left alone.
+/// Why a target is not written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InjectionError {
-    /// It is not known where the kind keeps a CA bundle.
+    /// The fields of this kind that hold a CA bundle are unknown.
     #[error("{0}: this kind has no caBundle field")]
     UnknownKind(
-        /// Its kind, namespace and name.
+        /// Kind, namespace and name of the object.
         String,
     ),
-    /// Somebody else writes the CA bundle.
+    /// Another controller writes the CA bundle.
     #[error(transparent)]
     ManagedElsewhere(#[from] ManagedElsewhere),
 }
 
-/// What is to be injected: made once, and planned for as many targets as there are.
+/// A trust bundle and the places to write it to. One value serves any number of targets.
 #[derive(Debug)]
 pub struct Injection {
     trust: TrustBundle,
-    /// The value of a field of text.
+    /// The value for text fields.
     pem: String,
-    /// The value of a field of bytes.
+    /// The value for base64 fields.
     base64: String,
-    reach: Reach,
-    /// What was found last that differs from it, and whether clients find the trust bundle in it: most targets carry the same.
+    scope: InjectionScope,
+    /// The last differing value and whether clients read the trust bundle from it. Most targets have the same
+    /// value.
     differing: Mutex<Option<(String, bool)>>,
 }
 
 // === impl Injection ===
 
 impl Injection {
-    /// Of a trust bundle without what has expired, for the places in its reach.
-    pub fn new(trust: TrustBundle, reach: Reach) -> Self {
+    /// Creates an injection of `trust`, which must have no expired certificates, into the places in `scope`.
+    pub fn new(trust: TrustBundle, scope: InjectionScope) -> Self {
         Self {
             pem: trust.to_pem(),
             base64: CaBundle::encode(&trust),
             trust,
-            reach,
+            scope,
             differing: Mutex::default(),
         }
     }
 
-    /// The patch that brings `target` to carry the trust bundle; `None` where it does already, or calls nothing that could
-    /// use it. A bundle of the same certificates in other bytes is left as it is: every change makes the API server rebuild
-    /// what depends on it. The patch is guarded: the API server answers 422 where the target has changed in between.
+    /// Returns the patch that writes the trust bundle into `target`. Returns `None` if `target` has it
+    /// already, or calls no server that the bundle verifies. A bundle with the same certificates in another
+    /// encoding is not rewritten: each change makes the API server rebuild what depends on it. The patch is
+    /// guarded: the API server answers 422 if the target has changed.
     ///
     /// # Errors
     ///
-    /// When the target must be left alone.
+    /// If the target must not be written.
     pub fn plan(&self, target: &Value) -> Result<Option<Patch>, InjectionError> {
         let lacking = self.lacking(target)?;
         let operations: Vec<_> = lacking.iter().flat_map(|holder| self.replace(holder)).collect();
         Ok((!operations.is_empty()).then_some(Patch(operations)))
     }
 
-    /// Whether there is something to [plan](Self::plan) for `target`.
+    /// Reports whether [`plan`](Self::plan) would return a patch for `target`.
     ///
     /// # Errors
     ///
-    /// When the target must be left alone.
+    /// If the target must not be written.
     pub fn is_needed(&self, target: &Value) -> Result<bool, InjectionError> {
         Ok(!self.lacking(target)?.is_empty())
     }
 
-    /// The places of `target` that lack the trust bundle.
+    /// Returns the places of `target` without the trust bundle.
     fn lacking<'t>(&'t self, target: &'t Value) -> Result<Vec<Holder<'t>>, InjectionError> {
-        if self.reach.kinds().of(target).is_none() {
-            let key = ObjectKey::of(target).map(|key| key.to_string());
+        if self.scope.kinds().kind_of(target).is_none() {
+            let key = ObjectKey::from_object(target).map(|key| key.to_string());
             return Err(InjectionError::UnknownKind(
                 key.unwrap_or_else(|| "unnamed object".into()),
             ));
         }
-        ManagedElsewhere::check(target, self.reach.kinds())?;
+        ManagedElsewhere::check(target, self.scope.kinds())?;
         let holders = self.holders(target);
         Ok(holders.filter(|holder| !self.is_in(holder)).collect())
     }
@@ -110,7 +112,7 @@ impl Injection {
         }
     }
 
-    /// What is written into a place.
+    /// Returns the encoded trust bundle for a place.
     fn value(&self, holder: &Holder<'_>) -> &str {
         match holder.place.encoding {
             Encoding::Base64 => &self.base64,
@@ -118,7 +120,8 @@ impl Injection {
         }
     }
 
-    /// Puts the trust bundle into one place, if that is still as it was: its name, what it calls, and what it trusts.
+    /// Writes the trust bundle to one place, provided that its name, its server and its CA bundle are
+    /// unchanged.
     fn replace(&self, holder: &Holder<'_>) -> Vec<PatchOperation> {
         let guards = holder.guards.iter();
         let mut operations: Vec<_> = guards.map(|(path, value)| test(path, value)).collect();
@@ -130,12 +133,12 @@ impl Injection {
         operations
     }
 
-    /// Whether both are for the same places.
+    /// Reports whether both have the same scope.
     pub fn is_for_the_same_as(&self, other: &Self) -> bool {
-        self.reach == other.reach
+        self.scope == other.scope
     }
 
-    /// Whether what a target carries is the same in both of its states, in the same places.
+    /// Reports whether both states of a target have the same CA bundles in the same places.
     pub fn is_as_before(&self, before: &Value, after: &Value) -> bool {
         let is_same = |(before, after): (Holder<'_>, Holder<'_>)| {
             before.pointer == after.pointer && before.carries_the_same_as(&after)
@@ -145,9 +148,9 @@ impl Injection {
         before.len() == after.len() && before.into_iter().zip(after).all(is_same)
     }
 
-    /// The places of `target` that this injection is for, as they are.
+    /// Returns the places of `target` in the scope of this injection.
     pub fn holders<'t>(&'t self, target: &'t Value) -> impl Iterator<Item = Holder<'t>> {
-        self.reach.holders(target)
+        self.scope.holders(target)
     }
 }
 
@@ -155,13 +158,13 @@ impl Eq for Injection {}
 
 impl PartialEq for Injection {
     fn eq(&self, other: &Self) -> bool {
-        (&self.base64, &self.reach) == (&other.base64, &other.reach)
+        (&self.base64, &self.scope) == (&other.base64, &other.scope)
     }
 }
 
-/// Whether two states of an object differ in nothing but the trust bundles that it carries, and in who wrote it when.
+/// Reports whether two states of an object differ only in their CA bundles and in the metadata of the write.
 pub fn differs_in_trust_only(before: &Value, after: &Value, kinds: &TargetKinds) -> bool {
-    let kind = kinds.of(after);
+    let kind = kinds.kind_of(after);
     kind.is_some_and(|kind| without_trust(kind, before) == without_trust(kind, after))
 }
 

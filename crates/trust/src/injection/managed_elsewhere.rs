@@ -1,4 +1,4 @@
-//! Targets whose CA bundle somebody else writes: two writers would take turns forever.
+//! Targets whose CA bundle another controller writes: two writers would overwrite each other forever.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -6,27 +6,27 @@ use windlass_object::ca_injectors::CaInjector;
 
 use super::kinds::TargetKinds;
 
-/// Somebody else writes a target's CA bundle.
+/// Another controller writes the CA bundle of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ManagedElsewhere {
-    /// The target asks both.
+    /// The target requests injection from both.
     #[error(
         "{injector} is also requested to inject the CA bundle: remove the annotation {annotation} or that of Windlass"
     )]
     Both {
-        /// The program that answers the annotation.
+        /// The other controller.
         injector: CaInjector,
-        /// The annotation that asks for it.
+        /// Its annotation.
         annotation: &'static str,
     },
-    /// The target asks one that we stand in for, and that is at work nevertheless.
+    /// The target requests injection from a CA injector that Windlass replaces, but that is running.
     #[error(
-        "{injector} is at work and answers the annotation {annotation} itself: stop it, or remove the annotation"
+        "{injector} is running and handles the annotation {annotation} itself: stop it, or remove the annotation"
     )]
     AtWork {
-        /// The program that answers the annotation.
+        /// The other controller.
         injector: CaInjector,
-        /// The annotation that asks for it.
+        /// Its annotation.
         annotation: &'static str,
     },
 }
@@ -34,20 +34,20 @@ pub enum ManagedElsewhere {
 // === impl ManagedElsewhere ===
 
 impl ManagedElsewhere {
-    /// Looks whether `target` asks somebody else.
+    /// Checks whether another controller writes the CA bundle of `target`.
     ///
     /// # Errors
     ///
-    /// When it does.
+    /// If one does.
     pub fn check(target: &Value, kinds: &TargetKinds) -> Result<(), Self> {
         for injector in CaInjector::ALL {
-            let Some(annotation) = injector.asked_by(target) else {
+            let Some(annotation) = injector.annotation_on(target) else {
                 continue;
             };
-            if !kinds.answered().contains(&injector) {
+            if !kinds.replaced_injectors().contains(&injector) {
                 return Err(Self::Both { injector, annotation });
             }
-            if kinds.at_work().contains(&injector) {
+            if kinds.running_injectors().contains(&injector) {
                 return Err(Self::AtWork { injector, annotation });
             }
         }

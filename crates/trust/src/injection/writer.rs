@@ -1,4 +1,4 @@
-//! Who wrote a target, and owns what of it.
+//! Who wrote a target, and who owns its fields.
 
 use json_patch::Patch;
 use serde_json::{Map, Value, json};
@@ -9,11 +9,11 @@ use windlass_object::{
 
 use super::{ManagedElsewhere, TargetKind, TargetKinds};
 
-/// Our own field managers, which write targets: never the ones that take a trust bundle away.
+/// Field managers of Windlass. None of them removes a trust bundle.
 const OURS: [&str; 3] = [names::INSTALL, names::INJECT, names::CONVERSION];
 
-/// The field manager that wrote the CA bundle of `target` last and is not ours, or that wrote anything of its spec last
-/// where nobody owns a CA bundle: who takes a field away is not told by `metadata.managedFields`.
+/// Returns the last foreign field manager that wrote the CA bundle of `target`. If none owns it, returns the
+/// last one that wrote the spec, because `metadata.managedFields` does not show who removed a field.
 pub fn last_writer(target: &Value) -> Option<&str> {
     let entries = object::items(target, "/metadata/managedFields").iter();
     let others = entries.filter(|entry| {
@@ -24,27 +24,27 @@ pub fn last_writer(target: &Value) -> Option<&str> {
         let owns_it = entry
             .get("fieldsV1")
             .is_some_and(|fields| owns_ca_bundle(fields, None));
-        // In RFC 3339 with the same offset, later is greater.
+        // RFC 3339 times with the same offset sort as text.
         (owns_it, object::text(entry, "/time"))
     })?;
     object::text(last, "/manager")
 }
 
-/// The one of `injectors` that wrote the CA bundle of `target` last, as that asks it to.
+/// Returns which of `injectors` wrote the CA bundle of `target` last, at the request of the target.
 pub fn last_injector(target: &Value, injectors: &CaInjectors) -> Option<CaInjector> {
     let by = last_writer(target)?;
     let is_it = |injector: &&CaInjector| {
-        injector.field_managers().contains(&by) && injector.asked_by(target).is_some()
+        injector.field_managers().contains(&by) && injector.annotation_on(target).is_some()
     };
     injectors.iter().find(is_it).copied()
 }
 
-/// The patch that gives up the ownership that an injection has brought; `None` where there is none, or where it is in nobody's
-/// way. It touches metadata only, so nothing is rebuilt.
+/// Returns the patch that gives up the ownership from an injection, or `None` if there is none or it blocks
+/// no one. The patch changes only metadata, so nothing is rebuilt.
 ///
-/// In the way it is of an owner that applies the target: while anybody else owns a field of a CRD's webhook, the API server
-/// refuses an apply with `strategy: None`. That the CA bundle is ours is told by an annotation from then on; that of an install is
-/// its own.
+/// The ownership blocks an owner that applies the target: the API server rejects an apply with `strategy:
+/// None` while another field manager owns a field of a CRD's webhook. An annotation then marks the CA bundle
+/// as injected, except on objects of a BundleDeployment.
 pub fn release(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
     let is_ours = needs_release(target) && owns_what_was_injected(target, kinds);
     if !is_ours || ManagedElsewhere::check(target, kinds).is_err() {
@@ -60,20 +60,20 @@ pub fn release(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
     Some(patch)
 }
 
-/// Whether the ownership that an injection brings is to be given up.
+/// Reports whether the ownership from an injection must be given up.
 pub fn needs_release(target: &Value) -> bool {
-    let Some(owned) = TargetKind::of(target).and_then(|kind| kind.dropped_as_a_whole) else {
+    let Some(owned) = TargetKind::from_object(target).and_then(|kind| kind.dropped_as_a_whole) else {
         return false;
     };
     let mut entries = object::items(target, "/metadata/managedFields").iter();
     entries.any(|entry| is_applied(entry) && owns(entry, owned))
 }
 
-/// What is to be kept of the set of fields of an entry in the `metadata.managedFields` of `target`, for [`last_writer`] and
-/// [`release`] to find; the others are large. A CA bundle is `caBundle` in it, whatever its field is called.
+/// Returns the part of an entry's `fieldsV1` that [`last_writer`] and [`release`] need; complete field sets
+/// are large. A CA bundle is always called `caBundle` in the result.
 pub fn relevant_fields(target: &Value, entry: &Value, kinds: &TargetKinds) -> Option<Value> {
     let mut relevant = json!({});
-    if let Some(owned) = TargetKind::of(target).and_then(|kind| kind.dropped_as_a_whole)
+    if let Some(owned) = TargetKind::from_object(target).and_then(|kind| kind.dropped_as_a_whole)
         && is_applied(entry)
         && owns(entry, owned)
     {
@@ -83,7 +83,7 @@ pub fn relevant_fields(target: &Value, entry: &Value, kinds: &TargetKinds) -> Op
             &mut fields[name]
         });
     }
-    let kind = kinds.of(target);
+    let kind = kinds.kind_of(target);
     if entry
         .get("fieldsV1")
         .is_some_and(|fields| owns_ca_bundle(fields, kind))
@@ -96,15 +96,15 @@ pub fn relevant_fields(target: &Value, entry: &Value, kinds: &TargetKinds) -> Op
         .then_some(relevant)
 }
 
-/// Whether we own a CA bundle of `target`.
+/// Reports whether the injection owns a CA bundle of `target`.
 pub(super) fn owns_what_was_injected(target: &Value, kinds: &TargetKinds) -> bool {
-    let kind = kinds.of(target);
+    let kind = kinds.kind_of(target);
     let mut entries = object::items(target, "/metadata/managedFields").iter();
     let owns = |fields| owns_ca_bundle(fields, kind);
     entries.any(|entry| is_of_injections(entry) && entry.get("fieldsV1").is_some_and(owns))
 }
 
-/// Whether an entry of the managed fields is that of injections.
+/// Reports whether an entry of `managedFields` is from injections.
 pub(super) fn is_of_injections(entry: &Value) -> bool {
     object::text(entry, "/manager") == Some(names::INJECT)
         && object::text(entry, "/operation") == Some("Update")
@@ -114,7 +114,7 @@ fn is_applied(entry: &Value) -> bool {
     is_of_spec(entry) && object::text(entry, "/operation") == Some("Apply")
 }
 
-/// Whether an entry of the managed fields is not of a subresource.
+/// Reports whether an entry of `managedFields` is not for a subresource.
 pub(super) fn is_of_spec(entry: &Value) -> bool {
     object::text(entry, "/subresource").unwrap_or_default().is_empty()
 }
@@ -124,8 +124,8 @@ fn owns(entry: &Value, fields: &str) -> bool {
     owned.is_some_and(|owned| owned.pointer(fields).is_some())
 }
 
-/// Whether a set of fields (`fieldsV1` of an entry in `metadata.managedFields`) holds a CA bundle: `caBundle`, or what else it is
-/// called in objects of a kind, or an atomic list whose items have one.
+/// Reports whether a field set (`fieldsV1`) contains a CA bundle: `caBundle`, the kind's own field for it, or
+/// an atomic list whose items have one.
 pub(super) fn owns_ca_bundle(fields: &Value, kind: Option<&TargetKind>) -> bool {
     let places = kind.into_iter().flat_map(|kind| &kind.places);
     let mut lists = places.filter_map(|place| field(fields, place.list.as_deref()?));
@@ -145,7 +145,7 @@ fn owns_field(fields: &Value, kind: Option<&TargetKind>) -> bool {
         .any(|(name, inner)| name.strip_prefix("f:").is_some_and(is_ca_bundle) || owns_field(inner, kind))
 }
 
-/// The set of fields at a path of names.
+/// Returns the field set at a path of names.
 pub(super) fn field<'a>(fields: &'a Value, path: &str) -> Option<&'a Value> {
     let mut names = path.split('/').skip(1);
     names.try_fold(fields, |fields, name| fields.get(format!("f:{name}")))
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_the_ca_bundle_comes_before_whoever_wrote_later() {
+    fn the_ca_bundle_owner_wins_over_later_writers() {
         let owned = json!({"f:webhooks": {"k:{\"name\":\"a\"}": {"f:clientConfig": {"f:caBundle": {}}}}});
         let other = json!({"f:webhooks": {"k:{\"name\":\"a\"}": {"f:rules": {}}}});
         let mut status = entry("kube-controller-manager", "2026-01-01T00:00:09Z", json!({}));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ownership_is_given_up_where_it_is_in_the_way_of_who_applies() {
+    fn ownership_is_released_if_it_would_block_an_apply() {
         let ours = entry(
             names::INJECT,
             "2026-01-01T00:00:00Z",
@@ -234,7 +234,7 @@ mod tests {
         let mut managed = definition(&[applied(&conversion), ours.clone()]);
         managed["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
         assert_eq!(release(&managed, &TargetKinds::default()), None);
-        // An owner may drop an entry of a webhook configuration whoever patched it.
+        // An owner may remove a webhook regardless of who patched it.
         let mut configuration = definition(&[applied(&conversion), ours]);
         configuration["apiVersion"] = "admissionregistration.k8s.io/v1".into();
         configuration["kind"] = "ValidatingWebhookConfiguration".into();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_relevant_of_a_field_set_tells_the_same() {
+    fn trimmed_field_sets_give_the_same_answers() {
         let kinds = TargetKinds::default();
         let conversion =
             json!({"f:spec": {"f:conversion": {"f:webhook": {"f:caBundle": {}}}, "f:group": {}}});

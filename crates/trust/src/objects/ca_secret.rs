@@ -1,4 +1,4 @@
-//! The Secret with the CAs of one ServingCertificate: what is known of them as JSON, beside the PEM of each.
+//! The Secret with the CAs of one ServingCertificate: their state as JSON, and the PEM of each.
 
 use serde_json::{Value, json};
 use windlass_object::{InCluster, ObjectKey, names, object};
@@ -14,28 +14,28 @@ use crate::{
     rotation::{Ca, CaState, CertificateId},
 };
 
-/// What the Secret holds.
+/// The contents of the Secret.
 #[derive(Debug)]
 pub struct CaSecret {
-    /// `metadata.resourceVersion`, which a write has to find unchanged.
+    /// `metadata.resourceVersion`, which must be unchanged on a write.
     pub version: String,
-    /// What is known of the CAs. Those whose certificate is lost or damaged are not part of it.
+    /// State of the CAs. CAs whose certificate is lost or damaged are left out.
     pub authorities: CaState,
 }
 
-/// [`CaState`] as JSON, and the version of that.
+/// Key of [`CaState`] as JSON, with a format version.
 const STATE: &str = "state.json";
 
-/// The certificates that are trusted but sign no more.
+/// Key of the certificates that are still trusted but no longer sign.
 const RETIRING: &str = "retiring.crt";
 
-/// The certificate of the current CA's key that the CA before signed.
+/// Key of the cross certificate: the current CA's key, signed by the previous CA.
 const CROSS: &str = "cross.crt";
 
-/// The longest name of a Secret, in characters.
+/// Length limit of a Secret name, in characters.
 const LONGEST_NAME: usize = 253;
 
-/// Where the CA that signs, or the next one, is kept.
+/// The keys of the current or of the next CA in the Secret.
 struct Place {
     certificate: &'static str,
     key: &'static str,
@@ -54,13 +54,13 @@ const NEXT: Place = Place {
 // === impl CaSecret ===
 
 impl CaSecret {
-    /// The name of the Secret, in the operator's own namespace.
+    /// Returns the key of the Secret, which is in the operator's namespace.
     pub fn key(own_namespace: &str, certificate: &ObjectKey) -> ObjectKey {
         let namespace = certificate.namespace.as_deref().unwrap_or_default();
-        // A namespace has no dot in its name, so that no two ServingCertificates share a Secret.
+        // A namespace name has no dot, so two ServingCertificates never share a Secret.
         let name = format!("{namespace}.{}", certificate.name);
         ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some(own_namespace.to_owned()),
@@ -68,7 +68,7 @@ impl CaSecret {
         }
     }
 
-    /// The namespace and the name of the ServingCertificate that a Secret with CAs belongs to; `None` for any other
+    /// Returns namespace and name of the ServingCertificate that a CA Secret belongs to; `None` for any other
     /// object.
     pub fn owner(secret: &Value) -> Option<(&str, &str)> {
         let namespace = object::label(secret, names::SERVING_CERTIFICATE_NAMESPACE)?;
@@ -76,26 +76,26 @@ impl CaSecret {
         Some((namespace, name))
     }
 
-    /// Whether `secret` was made for this ServingCertificate.
+    /// Reports whether `secret` was created for this ServingCertificate.
     pub fn is_ours(secret: &Value, certificate: &ObjectKey) -> bool {
         Self::owner(secret).is_some_and(|(namespace, name)| {
             certificate.namespace.as_deref() == Some(namespace) && certificate.name == name
         })
     }
 
-    /// Why the Secret must be left alone; `None` where it may be read and replaced.
+    /// Returns why the Secret must not be replaced, or `None` if it may be read and replaced.
     pub fn objection(secret: &Value) -> Option<String> {
         let state = object::data(secret, STATE);
         let StoredState::Newer(version) = StoredState::read(state.as_deref()) else {
             return None;
         };
         Some(format!(
-            "a newer version of Windlass has written its {STATE} (version {version}): upgrade Windlass"
+            "a newer version of Windlass wrote its {STATE} (version {version}): upgrade Windlass"
         ))
     }
 
-    /// Reads what can be read. What is damaged is as if it were lost: a rotation replaces it. Where nothing is noted of the
-    /// CAs that can be read, their certificates and keys tell of them.
+    /// Reads the Secret. Damaged entries count as lost, so a rotation replaces them. CAs that the state does
+    /// not mention are restored from their certificates and keys.
     pub fn read(
         secret: &Value,
         requirements: &CertificateRequirements<'_>,
@@ -123,7 +123,7 @@ impl CaSecret {
                     .is_none_or(|signer| signer.key().algorithm() == requirements.algorithm);
                 let observed = Ca {
                     has_key: signer.is_some(),
-                    as_asked: certificate.permits(requirements.names) && is_of_kind,
+                    matches_spec: certificate.permits(requirements.names) && is_of_kind,
                     ..stored
                 };
                 Some(observed)
@@ -143,7 +143,7 @@ impl CaSecret {
         }
     }
 
-    /// The CAs whose keys are in the Secret. To be kept only while they sign.
+    /// Returns the CAs whose keys are in the Secret. Keep them in memory only while signing.
     pub fn signers(secret: &Value) -> Vec<CertificateAuthority> {
         let of = |place: Place| {
             let certificates = read_pem(secret, place.certificate);
@@ -152,12 +152,12 @@ impl CaSecret {
         [CURRENT, NEXT].into_iter().filter_map(of).collect()
     }
 
-    /// The Secret `key` that holds `authorities`, at the resourceVersion that it replaces. Keys of CAs that sign no more are
-    /// not part of it.
+    /// Returns the Secret `key` with `authorities`, at the resourceVersion that it replaces. It leaves out
+    /// the keys of CAs that no longer sign.
     ///
     /// # Errors
     ///
-    /// When a certificate that `authorities` names was not read.
+    /// If a certificate in `authorities` was not loaded.
     pub fn write(
         key: &ObjectKey,
         certificate: &ObjectKey,
@@ -209,13 +209,13 @@ impl CaSecret {
     }
 }
 
-/// Why CAs cannot be stored.
+/// Why the CAs cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteAuthoritiesError {
     /// A certificate is missing.
     #[error(transparent)]
     Unknown(#[from] UnknownCertificate),
-    /// What is known of the CAs cannot be written as JSON.
+    /// The state cannot be encoded as JSON.
     #[error("cannot encode the state of the CAs")]
     Encode(#[from] serde_json::Error),
 }
@@ -226,7 +226,7 @@ fn read_pem(secret: &Value, key: &str) -> Vec<pki::Certificate> {
         .unwrap_or_default()
 }
 
-/// The certificate itself, if it is what was noted of it.
+/// Returns the loaded certificate, if it matches the state.
 fn intact<'a>(stored: &CertificateId, certificates: &'a CertificateStore) -> Option<&'a pki::Certificate> {
     let certificate = certificates.find(stored).ok()?;
     (summary(certificate) == *stored).then_some(certificate)
@@ -249,7 +249,7 @@ mod tests {
 
     fn certificate() -> ObjectKey {
         ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: names::API_VERSION.to_owned(),
             kind: "ServingCertificate".to_owned(),
             namespace: Some("system".to_owned()),
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// A Secret with a current and a next CA, and what it was made from.
+    /// A Secret with a current and a next CA, and the state in it.
     fn secret() -> (Value, CaState) {
         let mut certificates = CertificateStore::default();
         let names = sample::names();
@@ -283,13 +283,13 @@ mod tests {
             generation,
             validity: Timing::default().authority_validity(sample::NOW),
         };
-        let found = CaChange::Found {
+        let found = CaChange::Create {
             current: Some((template(1), sample::NOW)),
             next: template(2),
             retiring: Vec::new(),
             request: None,
         };
-        let authorities = CaState::default().after(&found, &mut mint).unwrap();
+        let authorities = CaState::default().with_change(&found, &mut mint).unwrap();
         let signers = mint.signers;
         let key = CaSecret::key("windlass-system", &certificate());
         let secret = CaSecret::write(&key, &certificate(), None, &authorities, &signers, &certificates);
@@ -305,13 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn long_names_stay_different_and_fit() {
+    fn long_names_stay_unique_and_fit() {
         let key = |end: &str| {
             let name = format!("{}{end}", "a".repeat(240));
             CaSecret::key(
                 "w",
                 &ObjectKey {
-                    cluster: InCluster::Own,
+                    cluster: InCluster::Local,
                     name,
                     ..certificate()
                 },
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_ca_secret_round_trips() {
         let (secret, authorities) = secret();
         assert!(CaSecret::is_ours(&secret, &certificate()));
         let back = read(&secret);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_and_keys_outlive_what_is_noted_of_them() {
+    fn certificates_and_keys_are_read_without_the_state() {
         for broken in [encoded("{"), encoded(""), Value::Null] {
             let (mut secret, before) = secret();
             secret["data"]["state.json"] = broken;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_version_wrote_is_left_alone() {
+    fn state_of_a_newer_version_is_not_overwritten() {
         let (mut secret, _) = secret();
         assert_eq!(CaSecret::objection(&secret), None);
         secret["data"]["state.json"] = encoded(r#"{"version": 2}"#);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_as_if_it_were_lost() {
+    fn damaged_entries_are_treated_as_missing() {
         let lose = |key: &str, value: Value| {
             let (mut secret, _) = secret();
             secret["data"][key] = value;

@@ -16,35 +16,35 @@ use crate::{
     trust_bundle::TrustBundle,
 };
 
-/// What the Secret holds. Cannot be printed: a key is in it.
+/// The contents of the Secret. Not `Debug`, because it holds a key.
 pub struct ServingSecret {
-    /// `metadata.resourceVersion`, which a write has to find unchanged.
+    /// `metadata.resourceVersion`, which must be unchanged on a write.
     pub version: String,
-    /// What a rotation needs to know of it.
+    /// What a rotation observes.
     pub content: PublishedSecret,
-    /// The leaf and its key; nothing, if they are damaged.
+    /// The leaf and its key; `None` if they are damaged.
     pub credentials: Option<Credentials>,
-    /// Whether targets may ask for its `ca.crt` by its name.
+    /// Whether targets may request its `ca.crt` by the name of the Secret.
     pub allows_direct_injection: bool,
     live: Value,
 }
 
-/// What is to be in the Secret.
+/// The desired contents of the Secret.
 pub struct SecretContents<'a> {
-    /// The leaf, what follows it in the handshake, and the leaf's key.
+    /// The leaf, its intermediates and its key.
     pub credentials: &'a Credentials,
-    /// What goes into `ca.crt`.
+    /// The trust bundle for `ca.crt`.
     pub trust: &'a TrustBundle,
     /// The CA that signed the leaf.
     pub authority: Option<&'a Certificate>,
-    /// The namespace of the operator that writes it.
+    /// The namespace of the operator.
     pub operator_namespace: &'a str,
 }
 
 // === impl ServingSecret ===
 
 impl ServingSecret {
-    /// Why the Secret must not be written; `None` where it may.
+    /// Returns why the Secret must not be written, or `None` if it may be.
     pub fn objection(secret: &Value, requirements: &CertificateRequirements<'_>) -> Option<String> {
         let name = requirements.secret_name;
         if !is_ours(secret, requirements) {
@@ -68,7 +68,7 @@ impl ServingSecret {
         }
     }
 
-    /// Reads what can be read. What is damaged is as if it were not there.
+    /// Reads the Secret. Damaged parts count as missing.
     pub fn read(
         secret: Value,
         requirements: &CertificateRequirements<'_>,
@@ -93,7 +93,7 @@ impl ServingSecret {
             let cross = credentials.intermediates().first();
             content.cross = cross.map(|cross| certificates.learn_presented(cross));
             content.leaf = Some(certificates.learn_presented(credentials.leaf()));
-            content.as_asked = credentials.leaf().is_for(requirements.names)
+            content.matches_spec = credentials.leaf().is_for(requirements.names)
                 && credentials.key().algorithm() == requirements.algorithm;
         }
         Self {
@@ -108,7 +108,7 @@ impl ServingSecret {
         }
     }
 
-    /// The Secret that holds `contents`; what others added to the one that is there stays.
+    /// Returns the Secret with `contents`; additions by others are kept.
     pub fn write(
         live: Option<&Self>,
         requirements: &CertificateRequirements<'_>,
@@ -146,10 +146,10 @@ impl ServingSecret {
         secret
     }
 
-    /// The name of the Secret.
+    /// Returns the key of the Secret.
     pub fn key(requirements: &CertificateRequirements<'_>) -> ObjectKey {
         ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: requirements.certificate.namespace.clone(),
@@ -158,7 +158,7 @@ impl ServingSecret {
     }
 }
 
-/// The owners of a Secret that has `owners`, with the ServingCertificate.
+/// Returns `owners` with the ServingCertificate.
 fn owned(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Value> {
     let mut owners = owners.to_vec();
     owners.retain(|owner| object::text(owner, "/kind") != Some(requirements.certificate.kind.as_str()));
@@ -168,7 +168,7 @@ fn owned(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Va
         "name": requirements.certificate.name,
         "uid": requirements.uid,
     });
-    // The API server refuses a second controller, and garbage is collected without one, too.
+    // The API server rejects a second controller, and garbage collection works without one.
     if owners.iter().all(|owner| owner["controller"] != true) {
         owner["controller"] = true.into();
     }
@@ -176,7 +176,7 @@ fn owned(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Va
     owners
 }
 
-/// By its label, or by its owner where somebody has taken the label away.
+/// Checks the label, or the owner if the label was removed.
 fn is_ours(secret: &Value, requirements: &CertificateRequirements<'_>) -> bool {
     let owned = object::items(secret, "/metadata/ownerReferences")
         .iter()
@@ -192,9 +192,9 @@ mod tests {
     use crate::pki::{KeyAlgorithm, sample};
 
     #[test]
-    fn a_secret_that_another_controls_has_no_second_controller() {
+    fn a_secret_with_a_controller_gets_no_second_one() {
         let certificate = ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: names::API_VERSION.to_owned(),
             kind: "ServingCertificate".to_owned(),
             namespace: Some("system".to_owned()),

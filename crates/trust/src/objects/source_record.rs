@@ -1,7 +1,7 @@
-//! The Secret in which is noted what a source of CA certificates gives that somebody else writes.
+//! The Secret that records the CA certificates of a source that Windlass does not write.
 //!
-//! Such a source is swapped in one step, and servers present certificates of the CA before until they have read what is new. So
-//! targets go on trusting what the source gave before, until no server is seen to need it, or a day is over.
+//! Such a source changes in one step, while servers present certificates of the previous CA until they
+//! reload. So targets keep trusting the previous CA until no server is seen to need it, or for a day.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -21,28 +21,28 @@ use crate::{
     trust_bundle::{TrustBundle, TrustBundleError},
 };
 
-/// How long what a source gave before is trusted at the longest.
+/// How long a previous CA stays trusted at most.
 pub const LONGEST_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 
-/// How many certificates that a source gave before are trusted at the most: the latest.
+/// How many previous CAs stay trusted at most: the latest ones.
 const MOST_PREVIOUS: usize = 8;
 
-/// What a source gives, and what it gave before that is trusted still.
+/// The current certificates of a source, and previous ones that are still trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRecord {
-    given: TrustBundle,
+    current: TrustBundle,
     /// The earliest first.
     previous: Vec<PreviousCa>,
 }
 
-/// A certificate that a source gives no more.
+/// A certificate that the source no longer contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PreviousCa {
     certificate: Certificate,
     replaced: Timestamp,
 }
 
-/// The same as JSON.
+/// A [`PreviousCa`] as JSON.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     certificate: String,
@@ -52,41 +52,42 @@ struct Stored {
 // === impl SourceRecord ===
 
 impl SourceRecord {
-    /// Of a source that is looked at for the first time.
-    pub fn new(given: TrustBundle) -> Self {
+    /// Creates the record of a source that was not recorded before.
+    pub fn new(current: TrustBundle) -> Self {
         Self {
-            given,
+            current,
             previous: Vec::new(),
         }
     }
 
-    /// The same where targets trust these already, by somebody else's doing: servers may present what they have issued.
-    pub fn succeeding(
+    /// Creates the record of a source whose targets trust other CAs already, because servers may present
+    /// certificates of these.
+    pub fn with_trusted(
         before: impl IntoIterator<Item = Certificate>,
-        given: TrustBundle,
+        current: TrustBundle,
         now: Timestamp,
     ) -> Self {
         match TrustBundle::new(before) {
-            Ok(before) => Self::new(before).after(&given, now),
-            Err(_) => Self::new(given),
+            Ok(before) => Self::new(before).updated(&current, now),
+            Err(_) => Self::new(current),
         }
     }
 
-    /// What is to be noted when the source gives this now.
+    /// Returns the record for the certificates that the source contains now.
     #[must_use]
-    pub fn after(&self, given: &TrustBundle, now: Timestamp) -> Self {
-        let certificates = self.given.certificates().iter().cloned();
+    pub fn updated(&self, current: &TrustBundle, now: Timestamp) -> Self {
+        let certificates = self.current.certificates().iter().cloned();
         let replaced = certificates.map(|certificate| PreviousCa {
             certificate,
             replaced: now,
         });
         let mut previous: Vec<_> = self.previous.iter().cloned().chain(replaced).collect();
         previous.retain(|previous| {
-            !given.certificates().contains(&previous.certificate) && !previous.is_over(now)
+            !current.certificates().contains(&previous.certificate) && !previous.is_over(now)
         });
         previous.drain(..previous.len().saturating_sub(MOST_PREVIOUS));
         let mut record = Self {
-            given: given.clone(),
+            current: current.clone(),
             previous,
         };
         while !record.previous.is_empty() && record.all().is_err() {
@@ -95,49 +96,50 @@ impl SourceRecord {
         record
     }
 
-    /// What is to be noted when no server needs what the source gave before.
+    /// Returns the record without previous CAs, for when no server needs them.
     #[must_use]
-    pub fn settled(&self) -> Self {
-        Self::new(self.given.clone())
+    pub fn without_previous(&self) -> Self {
+        Self::new(self.current.clone())
     }
 
-    /// What the source gave when it could be read last.
-    pub fn given(&self) -> &TrustBundle {
-        &self.given
+    /// Returns the certificates that the source contained when it was last read.
+    pub fn current(&self) -> &TrustBundle {
+        &self.current
     }
 
-    /// When something was taken out of the source last, of which a part is trusted still; `None` where nothing is.
-    pub fn replaced(&self) -> Option<Timestamp> {
+    /// Returns when a still trusted certificate was last removed from the source; `None` if there is none.
+    pub fn last_replaced(&self) -> Option<Timestamp> {
         self.previous.iter().map(|previous| previous.replaced).max()
     }
 
-    /// When something is trusted no more, if nothing happens before.
-    pub fn until(&self, now: Timestamp) -> Option<Timestamp> {
+    /// Returns when a certificate next stops being trusted, if nothing else changes.
+    pub fn next_expiry(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = self.previous.iter().map(PreviousCa::until);
-        ends.chain(self.given.certificates().iter().map(Certificate::not_after))
+        ends.chain(self.current.certificates().iter().map(Certificate::not_after))
             .filter(|end| *end > now)
             .min()
     }
 
-    /// What targets are to trust.
+    /// Returns the certificates that targets must trust.
     ///
     /// # Errors
     ///
-    /// When nothing of it is valid any more.
+    /// If all of them have expired.
     pub fn trust(&self, now: Timestamp) -> Result<TrustBundle, TrustBundleError> {
         self.all()?.without_expired(now)
     }
 
     fn all(&self) -> Result<TrustBundle, TrustBundleError> {
         let previous = self.previous.iter().map(|previous| &previous.certificate);
-        TrustBundle::new(previous.chain(self.given.certificates()).cloned())
+        TrustBundle::new(previous.chain(self.current.certificates()).cloned())
     }
 
-    /// The Secret, in the operator's own namespace. Those with the CAs of ServingCertificates have a dot in their names.
+    /// Returns the key of the Secret, which is in the operator's namespace. CA Secrets of ServingCertificates
+    /// have a dot in their names, these have not.
     pub fn key(own_namespace: &str, source: &ObjectKey) -> ObjectKey {
         let hash = Sha256::digest(source.to_string());
         ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some(own_namespace.to_owned()),
@@ -145,7 +147,7 @@ impl SourceRecord {
         }
     }
 
-    /// Of which source a Secret notes something; `None` for any other Secret.
+    /// Returns the source that a Secret records; `None` for any other Secret.
     pub fn source(secret: &Value) -> Option<ObjectKey> {
         let source = object::annotation(secret, names::CA_SOURCE)?;
         let mut parts = source.split('/').map(str::to_owned);
@@ -155,7 +157,7 @@ impl SourceRecord {
             _ => "v1",
         };
         Some(ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: api_version.to_owned(),
             kind,
             namespace: Some(namespace),
@@ -163,11 +165,11 @@ impl SourceRecord {
         })
     }
 
-    /// What a Secret notes of which source; `None` for any other Secret, and for one that is damaged.
+    /// Parses a Secret; `None` for any other Secret or a damaged one.
     pub fn read(secret: &Value) -> Option<(ObjectKey, Self)> {
         let source = Self::source(secret)?;
-        let given = object::data(secret, CA_CERTIFICATES)?;
-        let (given, _) = TrustBundle::from_foreign_pem(&given).ok()?;
+        let current = object::data(secret, CA_CERTIFICATES)?;
+        let (current, _) = TrustBundle::from_foreign_pem(&current).ok()?;
         let stored: Vec<Stored> = serde_json::from_slice(&object::data(secret, PREVIOUS_CAS)?).ok()?;
         let previous = stored.into_iter().map(|stored| {
             let certificate = pem::read(stored.certificate.as_bytes())
@@ -180,14 +182,14 @@ impl SourceRecord {
             })
         });
         let previous = previous.collect::<Option<_>>()?;
-        Some((source, Self { given, previous }))
+        Some((source, Self { current, previous }))
     }
 
-    /// The Secret `key`, at the resourceVersion that it replaces.
+    /// Returns the Secret `key`, at the resourceVersion that it replaces.
     ///
     /// # Errors
     ///
-    /// When the certificates cannot be written as JSON.
+    /// If the certificates cannot be encoded as JSON.
     pub fn write(
         &self,
         key: &ObjectKey,
@@ -211,7 +213,7 @@ impl SourceRecord {
                 "annotations": { names::CA_SOURCE: whole },
             },
             "type": "Opaque",
-            "data": { CA_CERTIFICATES: encoded(self.given.to_pem()), PREVIOUS_CAS: encoded(previous) },
+            "data": { CA_CERTIFICATES: encoded(self.current.to_pem()), PREVIOUS_CAS: encoded(previous) },
         });
         if let Some(version) = replacing {
             secret["metadata"]["resourceVersion"] = version.into();
@@ -223,7 +225,7 @@ impl SourceRecord {
 // === impl PreviousCa ===
 
 impl PreviousCa {
-    /// Until when it is trusted.
+    /// Returns until when it is trusted.
     fn until(&self) -> Timestamp {
         let end = self
             .replaced
@@ -263,7 +265,7 @@ mod tests {
 
     fn source() -> ObjectKey {
         ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some("system".to_owned()),
@@ -272,51 +274,51 @@ mod tests {
     }
 
     #[test]
-    fn what_a_source_gave_before_is_trusted_until_it_is_settled_or_a_day_is_over() {
+    fn a_previous_ca_stays_trusted_until_it_is_unused_or_for_a_day() {
         let first = SourceRecord::new(bundle(&[1]));
         assert_eq!(first.trust(NOW).unwrap(), bundle(&[1]));
-        assert_eq!(first.replaced(), None);
-        assert_eq!(first.after(&bundle(&[1]), NOW), first, "nothing to write");
-        let swapped = first.after(&bundle(&[2]), NOW);
+        assert_eq!(first.last_replaced(), None);
+        assert_eq!(first.updated(&bundle(&[1]), NOW), first, "nothing to write");
+        let swapped = first.updated(&bundle(&[2]), NOW);
         assert_eq!(swapped.trust(NOW).unwrap(), bundle(&[1, 2]));
-        assert_eq!((swapped.given(), swapped.replaced()), (&bundle(&[2]), Some(NOW)));
+        assert_eq!((swapped.current(), swapped.last_replaced()), (&bundle(&[2]), Some(NOW)));
         let later = |hours| NOW + SignedDuration::from_hours(hours);
-        assert_eq!(swapped.after(&bundle(&[2]), later(23)), swapped);
-        assert_eq!(swapped.until(NOW), Some(later(24)));
+        assert_eq!(swapped.updated(&bundle(&[2]), later(23)), swapped);
+        assert_eq!(swapped.next_expiry(NOW), Some(later(24)));
         assert_eq!(
-            swapped.after(&bundle(&[2]), later(24)),
+            swapped.updated(&bundle(&[2]), later(24)),
             SourceRecord::new(bundle(&[2]))
         );
-        let back = swapped.after(&bundle(&[1]), later(1));
+        let back = swapped.updated(&bundle(&[1]), later(1));
         assert_eq!(back.trust(NOW).unwrap(), bundle(&[1, 2]));
         assert_eq!(
-            back.after(&bundle(&[1]), later(24)),
+            back.updated(&bundle(&[1]), later(24)),
             back,
-            "2 was given for an hour longer"
+            "2 was the current CA for one more hour"
         );
-        assert_eq!(swapped.settled(), SourceRecord::new(bundle(&[2])));
-        let third = swapped.after(&bundle(&[3]), later(1));
+        assert_eq!(swapped.without_previous(), SourceRecord::new(bundle(&[2])));
+        let third = swapped.updated(&bundle(&[3]), later(1));
         assert_eq!(third.trust(NOW).unwrap(), bundle(&[1, 2, 3]));
         assert_eq!(
-            third.after(&bundle(&[3]), later(24)).trust(NOW).unwrap(),
+            third.updated(&bundle(&[3]), later(24)).trust(NOW).unwrap(),
             bundle(&[2, 3])
         );
     }
 
     #[test]
-    fn what_has_expired_is_trusted_no_more() {
-        let swapped = SourceRecord::new(bundle(&[1])).after(&bundle(&[2]), NOW);
+    fn expired_cas_are_not_trusted() {
+        let swapped = SourceRecord::new(bundle(&[1])).updated(&bundle(&[2]), NOW);
         let end = certificate(1).not_after();
         let over = end + DAY * 365 * 100;
         assert!(swapped.trust(over).is_err());
-        assert_eq!(SourceRecord::new(bundle(&[1])).until(NOW), Some(end));
-        assert_eq!(SourceRecord::new(bundle(&[1])).until(end), None);
+        assert_eq!(SourceRecord::new(bundle(&[1])).next_expiry(NOW), Some(end));
+        assert_eq!(SourceRecord::new(bundle(&[1])).next_expiry(end), None);
     }
 
     #[test]
-    fn a_damaged_secret_tells_nothing() {
+    fn a_damaged_secret_is_ignored() {
         let key = SourceRecord::key("windlass-system", &source());
-        let record = SourceRecord::new(bundle(&[1])).after(&bundle(&[2]), NOW);
+        let record = SourceRecord::new(bundle(&[1])).updated(&bundle(&[2]), NOW);
         let secret = record.write(&key, &source(), None).unwrap();
         for pointer in [
             "/metadata/annotations",
@@ -332,24 +334,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_given_is_trusted_and_read_back_as_it_was_written(
-            given in prop::collection::vec((prop::collection::vec(1..6_u32, 1..4), 0..40_i64), 1..20),
+        fn every_record_trusts_its_source_and_round_trips(
+            current in prop::collection::vec((prop::collection::vec(1..6_u32, 1..4), 0..40_i64), 1..20),
         ) {
             let key = SourceRecord::key("windlass-system", &source());
             let mut now = NOW;
-            let mut record = SourceRecord::new(bundle(&given[0].0));
-            for (generations, hours) in given {
+            let mut record = SourceRecord::new(bundle(&current[0].0));
+            for (generations, hours) in current {
                 now += SignedDuration::from_hours(hours);
                 let before = record.clone();
-                record = record.after(&bundle(&generations), now);
+                record = record.updated(&bundle(&generations), now);
                 let trust = record.trust(now).unwrap();
-                prop_assert!(generations.iter().all(|given| trust.certificates().contains(&certificate(*given))));
-                let until_now = before.given().certificates();
-                prop_assert!(until_now.iter().all(|given| trust.certificates().contains(given)), "a step at a time");
+                prop_assert!(generations.iter().all(|current| trust.certificates().contains(&certificate(*current))));
+                let until_now = before.current().certificates();
+                prop_assert!(until_now.iter().all(|current| trust.certificates().contains(current)), "each step keeps the previous certificates trusted");
                 prop_assert!(record.previous.len() <= MOST_PREVIOUS);
                 let secret = record.write(&key, &source(), Some("7")).unwrap();
                 prop_assert_eq!(SourceRecord::read(&secret), Some((source(), record.clone())));
-                prop_assert_eq!(record.after(&bundle(&generations), now), record.clone());
+                prop_assert_eq!(record.updated(&bundle(&generations), now), record.clone());
             }
         }
     }

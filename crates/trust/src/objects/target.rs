@@ -1,25 +1,25 @@
-//! What the objects carry that ask for the trust bundle of a ServingCertificate.
+//! Reads the objects that request the trust bundle of a ServingCertificate.
 
 use serde_json::Value;
 use windlass_object::ObjectKey;
 
 use super::certificate_store::CertificateStore;
 use crate::{
-    injection::{BundleReader, CaBundle, CaRequests, Holder, Reach},
+    injection::{BundleReader, CaBundle, CaRequests, Holder, InjectionScope},
     rotation,
 };
 
-/// What a rotation needs to know of a target; `None` where it calls nothing that could use the trust bundle.
+/// Reads a target, or returns `None` if it calls no server that the trust bundle verifies.
 ///
-/// `id` names it, and `trust` is what it is to carry.
+/// `id` names the target, and `trust` is the desired trust bundle.
 pub fn read_target(
     id: &ObjectKey,
     target: &Value,
-    reach: &Reach,
+    scope: &InjectionScope,
     trust: &rotation::TrustSet,
     certificates: &mut CertificateStore,
 ) -> Option<rotation::Target> {
-    let carried: Vec<_> = reach
+    let carried: Vec<_> = scope
         .holders(target)
         .map(|holder| carried(&holder, certificates))
         .collect();
@@ -29,17 +29,17 @@ pub fn read_target(
     Some(rotation::Target {
         id: id.clone(),
         bundle: common(&carried, trust),
-        given: None,
-        refused: CaRequests::of(target, reach.kinds())
+        last_written: None,
+        refused: CaRequests::from_object(target, scope.kinds())
             .err()
             .map(|error| error.to_string()),
         contested: None,
-        is_file: reach.reader(target) == BundleReader::Files,
+        is_file: scope.reader(target) == BundleReader::Files,
     })
 }
 
 fn carried(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<rotation::TrustSet> {
-    // Almost all targets carry the same.
+    // Almost all targets have the same bundle.
     certificates.learn_bundle(holder.text()?, |certificates| {
         let CaBundle::Read(reading) = holder.ca_bundle() else {
             return None;
@@ -50,8 +50,8 @@ fn carried(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<r
     })
 }
 
-/// What all places of a target carry. Where that is all that it should be but one of them carries more, it is what
-/// that one carries, so that the difference is seen.
+/// Returns the certificates that all places of a target have. If these equal the desired ones but one place
+/// has more, returns that place's certificates, so that the difference is repaired.
 fn common(carried: &[Option<rotation::TrustSet>], trust: &rotation::TrustSet) -> Option<rotation::TrustSet> {
     let bundles: Vec<_> = carried.iter().map(Option::as_ref).collect::<Option<_>>()?;
     let (first, others) = bundles.split_first()?;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_carries_what_all_of_its_webhooks_do() {
+    fn a_target_carries_what_all_its_webhooks_carry() {
         let mut certificates = CertificateStore::default();
         let roots = [1, 2, 3].map(|generation| sample::authority(generation).certificate().clone());
         let bundle = |count: usize| TrustBundle::new(roots[..count].iter().cloned()).unwrap();
@@ -116,9 +116,9 @@ mod tests {
         ] {
             let target = target(&bundles);
             let read = read_target(
-                &ObjectKey::of(&target).unwrap(),
+                &ObjectKey::from_object(&target).unwrap(),
                 &target,
-                &Reach::everything().calling(sample::names()),
+                &InjectionScope::everything().with_servers(sample::names()),
                 &both_seen,
                 &mut CertificateStore::default(),
             );
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_many_targets_carry_is_read_once() {
+    fn a_bundle_shared_by_targets_is_parsed_once() {
         let mut certificates = CertificateStore::default();
         let bundles = [1, 2].map(|generation| {
             let root = sample::authority(generation).certificate().clone();
@@ -137,9 +137,9 @@ mod tests {
         for bundle in bundles.iter().cycle().take(100) {
             let target = target(&[Some(bundle), Some(bundle)]);
             let read = read_target(
-                &ObjectKey::of(&target).unwrap(),
+                &ObjectKey::from_object(&target).unwrap(),
                 &target,
-                &Reach::everything().calling(sample::names()),
+                &InjectionScope::everything().with_servers(sample::names()),
                 &trust,
                 &mut certificates,
             );
@@ -150,15 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_other_servers_is_no_target() {
+    fn objects_that_call_other_servers_are_not_targets() {
         let mut target = target(&[None]);
         target["webhooks"][0]["clientConfig"]["service"]["name"] = "other".into();
         let trust = rotation::TrustSet::default();
         assert_eq!(
             read_target(
-                &ObjectKey::of(&target).unwrap(),
+                &ObjectKey::from_object(&target).unwrap(),
                 &target,
-                &Reach::everything().calling(sample::names()),
+                &InjectionScope::everything().with_servers(sample::names()),
                 &trust,
                 &mut CertificateStore::default()
             ),

@@ -1,4 +1,5 @@
-//! Deployments, StatefulSets and DaemonSets behind a Service: what a restart of one costs, and restarting it.
+//! Deployments, StatefulSets and DaemonSets behind a Service: whether a restart costs requests, and the patch
+//! that restarts one.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +9,13 @@ use windlass_object::{ObjectKey, names, object, patch};
 
 use crate::rotation::{self, ObservedWorkload};
 
-/// What a rotation needs to know of a Deployment, StatefulSet or DaemonSet that keeps `pods` running. Nothing, if another
-/// pod template would not replace all of them.
+/// Reads a Deployment, StatefulSet or DaemonSet that runs `pods`. Returns `None` if a new pod template would
+/// not replace all pods.
 pub fn read_workload(workload: &Value, pods: BTreeSet<String>) -> Option<ObservedWorkload> {
     let restarted_for = workload
         .pointer("/spec/template/metadata/annotations")
         .and_then(|annotations| annotations.get(names::RESTARTED_FOR)?.as_str()?.parse().ok());
-    let id = ObjectKey::of(workload)?;
+    let id = ObjectKey::from_object(workload)?;
     let (costs_requests, progressing) = match id.kind.as_str() {
         "Deployment" => (
             deployment_costs_requests(workload),
@@ -39,7 +40,7 @@ pub fn read_workload(workload: &Value, pods: BTreeSet<String>) -> Option<Observe
     })
 }
 
-/// The patch that restarts the pods of a workload which is still as it was read.
+/// Returns the patch that restarts the pods of a workload, provided that it is unchanged.
 pub fn restart_patch(workload: &Value, leaf: &rotation::Fingerprint) -> Patch {
     let path = "/spec/template/metadata/annotations";
     let mut annotations = workload.pointer(path).cloned().unwrap_or_else(|| json!({}));
@@ -55,7 +56,7 @@ pub fn restart_patch(workload: &Value, leaf: &rotation::Fingerprint) -> Patch {
     Patch(operations)
 }
 
-/// The counts in a status that all are the number of pods that there are to be once a rollout is complete.
+/// The status fields that all equal the number of pods once a rollout is complete.
 struct Counts {
     desired: &'static str,
     done: &'static [&'static str],
@@ -84,7 +85,7 @@ const DAEMON_SET: Counts = Counts {
     done: &["/status/updatedNumberScheduled", "/status/numberAvailable"],
 };
 
-/// Whether pods are being replaced, or are missing.
+/// Reports whether pods are being replaced or are missing.
 fn is_rolling_out(workload: &Value, counts: &Counts) -> bool {
     let count = |pointer: &str| workload.pointer(pointer).and_then(Value::as_i64);
     let desired = count(counts.desired).unwrap_or(1);
@@ -93,7 +94,8 @@ fn is_rolling_out(workload: &Value, counts: &Counts) -> bool {
     !(is_seen && counts.done.iter().all(is_done))
 }
 
-/// Whether another pod template replaces every pod of a StatefulSet or DaemonSet, without somebody who deletes them.
+/// Reports whether a new pod template replaces every pod of a StatefulSet or DaemonSet without manual
+/// deletion.
 fn replaces_every_pod(workload: &Value) -> bool {
     let strategy = |field: &str| workload.pointer(&format!("/spec/updateStrategy/{field}"));
     let partition = strategy("rollingUpdate/partition").and_then(Value::as_i64);
@@ -101,7 +103,7 @@ fn replaces_every_pod(workload: &Value) -> bool {
     is_rolling && partition.unwrap_or(0) == 0
 }
 
-/// Whether a moment may come without a ready pod: all of them may be taken away before new ones are ready.
+/// Reports whether all pods may be deleted before new ones are ready.
 fn deployment_costs_requests(deployment: &Value) -> bool {
     if object::text(deployment, "/spec/strategy/type") == Some("Recreate") {
         return true;
@@ -111,7 +113,7 @@ fn deployment_costs_requests(deployment: &Value) -> bool {
     let quarter = json!("25%");
     let surge = share(limit("maxSurge").unwrap_or(&quarter), replicas, true);
     let unavailable = share(limit("maxUnavailable").unwrap_or(&quarter), replicas, false);
-    // With neither allowed, the Deployment controller takes one pod away.
+    // If both are 0, the Deployment controller uses 1.
     let unavailable = if surge == 0 {
         unavailable.max(1)
     } else {
@@ -120,14 +122,14 @@ fn deployment_costs_requests(deployment: &Value) -> bool {
     unavailable >= replicas
 }
 
-/// A pod of a StatefulSet goes before the one in its place comes.
+/// A StatefulSet deletes a pod before it creates the replacement.
 fn stateful_set_costs_requests(stateful_set: &Value) -> bool {
     let replicas = replicas(stateful_set);
     let limit = stateful_set.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable");
     share(limit.unwrap_or(&json!(1)), replicas, true).max(1) >= replicas
 }
 
-/// As many pods of a DaemonSet may be missing at a time, unless new ones come beside them.
+/// maxUnavailable pods of a DaemonSet may be missing at a time, unless it surges.
 fn daemon_set_costs_requests(daemon_set: &Value) -> bool {
     let nodes = daemon_set.pointer(DAEMON_SET.desired).and_then(Value::as_i64);
     let nodes = nodes.unwrap_or(1);
@@ -142,7 +144,7 @@ fn replicas(workload: &Value) -> i64 {
     replicas.unwrap_or(1)
 }
 
-/// A number of pods, or a percentage of `replicas`.
+/// Resolves a number of pods or a percentage of `replicas`.
 fn share(limit: &Value, replicas: i64, round_up: bool) -> i64 {
     let percentage = match limit {
         Value::String(text) => text.trim_end_matches('%').parse().unwrap_or(0),
@@ -162,7 +164,7 @@ mod tests {
     use crate::rotation::Digest;
 
     #[test]
-    fn a_restart_costs_requests_where_no_pod_may_be_left() {
+    fn a_restart_costs_requests_if_no_pod_must_stay_available() {
         let rolling = |replicas: i64, surge: Value, unavailable: Value| {
             json!({"spec": {"replicas": replicas, "strategy": {
                 "type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stateful_set_or_daemon_set_of_one_pod_cannot_be_restarted_for_nothing() {
+    fn restarting_a_single_pod_stateful_set_or_daemon_set_costs_requests() {
         let read = |kind: &str, count: i64, strategy: Value| {
             let workload = json!({
                 "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w"},
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_goes_on_until_every_pod_is_new_and_ready() {
+    fn a_rollout_lasts_until_every_pod_is_updated_and_ready() {
         let stateful_set = |observed: i64, updated: i64, ready: i64| {
             let workload = json!({
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "w", "generation": 2},
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_is_noted_and_keeps_what_is_there() {
+    fn a_restart_patch_only_adds_an_annotation() {
         for metadata in [
             json!({"annotations": {"theirs": "1"}}),
             json!({"labels": {}}),

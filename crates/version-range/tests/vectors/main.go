@@ -1,4 +1,4 @@
-// Writes constraints.json: what Masterminds/semver says of constraints.
+// Writes constraints.json: the results of Masterminds/semver for each constraint.
 // In a module that requires github.com/Masterminds/semver/v3 v3.5.0: go run main.go > constraints.json
 package main
 

@@ -34,7 +34,7 @@ impl TypeSchema {
         match &self.0 {
             _ if path.first() == Some(&"metadata") => builtin::metadata_list(path),
             Source::BuiltIn(kind) => builtin::list(kind, path),
-            Source::Custom(schema) => ListType::of(at(schema, path)),
+            Source::Custom(schema) => ListType::from_schema(at(schema, path)),
         }
     }
 

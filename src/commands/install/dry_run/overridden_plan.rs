@@ -18,7 +18,7 @@ use windlass_operator::install::{
     revision::InstallSettings,
 };
 
-use crate::commands::cluster::{explained, typed};
+use crate::commands::cluster::{explain_error, decode};
 
 /// A plan, and what policies have done to it.
 pub(super) struct Overridden {
@@ -47,13 +47,13 @@ pub(super) async fn overridden_plan(
         .map_err(|problems| anyhow!("{}", problems[0]))?;
     let mut rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
     let mut notices = Vec::new();
-    let of_cluster = policies_of(cluster, &mut notices).await?;
+    let of_cluster = list_policies(cluster, &mut notices).await?;
     // Of several with one key the last counts.
     let policies = PolicySet::new(of_cluster.into_iter().chain(others.iter().cloned()));
     let mut refusals = Vec::new();
     let mut decision = OverrideDecision::default();
     if policies.policies().next().is_some() {
-        let namespaces = namespaces_of(cluster, &rendered.objects).await?;
+        let namespaces = read_namespaces(cluster, &rendered.objects).await?;
         match decide(&rendered, &policies, &namespaces) {
             Ok(decided) => decision = decided,
             Err(problems) => refusals.extend(problems.iter().map(ToString::to_string)),
@@ -77,23 +77,23 @@ pub(in super::super) async fn planned_objects(
     bundle: &Bundle,
     deployment: &Value,
 ) -> anyhow::Result<Vec<ObjectKey>> {
-    let deployment: BundleDeployment = typed(deployment.clone())?;
+    let deployment: BundleDeployment = decode(deployment.clone())?;
     let plan = overridden_plan(cluster, bundle, &deployment, &[]).await?.plan;
     let greens: Vec<_> = plan.green_services().collect();
     let objects = plan.phases.all().chain(&greens);
-    Ok(objects.filter_map(ObjectKey::of).collect())
+    Ok(objects.filter_map(ObjectKey::from_object).collect())
 }
 
 /// The override policies of the cluster. Of those that cannot be read none is asked, as by the operator; those that may not be listed
 /// are noted.
-async fn policies_of(
+async fn list_policies(
     cluster: &Cluster,
     notices: &mut Vec<String>,
 ) -> anyhow::Result<Vec<Arc<CompiledPolicy>>> {
     let engines = Engines::built_in();
     let mut policies = Vec::new();
     for kind in [kinds::CLUSTER_OVERRIDE_POLICY, kinds::OVERRIDE_POLICY] {
-        if !cluster.serves(&kind).await.map_err(explained)? {
+        if !cluster.serves(&kind).await.map_err(explain_error)? {
             continue;
         }
         let listed = match cluster.list(&kind, None, None).await {
@@ -102,7 +102,7 @@ async fn policies_of(
                 notices.push(format!("{error}: what {} would override is not shown", kind.kind));
                 continue;
             }
-            Err(error) => return Err(explained(error)),
+            Err(error) => return Err(explain_error(error)),
         };
         let compiled = listed
             .iter()
@@ -113,7 +113,7 @@ async fn policies_of(
 }
 
 /// The Namespaces that objects are in, by name.
-async fn namespaces_of(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<BTreeMap<String, Value>> {
+async fn read_namespaces(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<BTreeMap<String, Value>> {
     let names: BTreeSet<_> = objects
         .iter()
         .filter_map(|object| object::text(object, "/metadata/namespace"))
@@ -121,7 +121,7 @@ async fn namespaces_of(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<B
     let mut namespaces = BTreeMap::new();
     for name in names {
         let live = cluster.read(&kinds::NAMESPACE.object(None, name)).await;
-        let live = live.map_err(explained)?;
+        let live = live.map_err(explain_error)?;
         namespaces.insert(name.to_owned(), namespace_as_seen(name, live.as_ref()));
     }
     Ok(namespaces)

@@ -8,7 +8,7 @@ use windlass_api::BundleDeployment;
 use windlass_bundle::{Bundle, BundledKind, crds::with_conversion};
 use windlass_cluster::{
     Cluster, Kind, RequestError,
-    apply::{Applicant, body_of},
+    apply::{FieldOwner, apply_body},
     kinds,
 };
 use windlass_crd::{
@@ -26,7 +26,7 @@ use super::{
     overridden_plan::{Overridden, overridden_plan},
     rights::{Grant, grants},
 };
-use crate::commands::cluster::{explained, list, typed};
+use crate::commands::cluster::{explain_error, list, decode};
 
 /// What an install would do.
 #[derive(Debug, Default)]
@@ -62,22 +62,22 @@ impl Preview {
     /// # Errors
     ///
     /// When the cluster cannot be asked, or the bundle cannot be installed so.
-    pub(in super::super) async fn of(
+    pub(in super::super) async fn new(
         cluster: &Cluster,
         deployment: Value,
         bundle: &Bundle,
         policies: &[Arc<CompiledPolicy>],
     ) -> anyhow::Result<Self> {
-        let deployment: BundleDeployment = typed(deployment)?;
+        let deployment: BundleDeployment = decode(deployment)?;
         let Overridden {
             plan,
             notices: overridden,
             refusals,
         } = overridden_plan(cluster, bundle, &deployment, policies).await?;
-        let absences = absences(cluster, &plan).await?;
+        let absences = find_absences(cluster, &plan).await?;
         let (plan, left_out) = without(&plan, &absences).unwrap_or((plan, Vec::new()));
         let plan = &plan;
-        let owner = Applicant {
+        let owner = FieldOwner {
             bundle_deployment: deployment.metadata.name.clone().unwrap_or_default(),
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
             namespace: deployment.spec.namespace.clone(),
@@ -95,15 +95,15 @@ impl Preview {
         for desired in plan.phases.all() {
             there.extend(
                 preview
-                    .try_out(cluster, desired, plan, &owner, &deployment)
+                    .dry_run(cluster, desired, plan, &owner, &deployment)
                     .await?,
             );
         }
         for key in plan
             .green_services()
-            .filter_map(|service| ObjectKey::of(&service))
+            .filter_map(|service| ObjectKey::from_object(&service))
         {
-            there.extend(cluster.read(&key).await.map_err(explained)?);
+            there.extend(cluster.read(&key).await.map_err(explain_error)?);
         }
         preview.check(cluster, plan, &deployment, &owner, &there).await?;
         preview.find_dropped(cluster, plan, &owner).await?;
@@ -116,15 +116,15 @@ impl Preview {
     }
 
     /// Tries one object. Returns what is there of it.
-    async fn try_out(
+    async fn dry_run(
         &mut self,
         cluster: &Cluster,
         desired: &Value,
         plan: &Plan,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
     ) -> anyhow::Result<Option<Value>> {
-        let Some(key) = ObjectKey::of(desired) else {
+        let Some(key) = ObjectKey::from_object(desired) else {
             return Ok(None);
         };
         let live = match cluster.read(&key).await {
@@ -133,10 +133,10 @@ impl Preview {
                 self.refusals.push(error.to_string());
                 return Ok(None);
             }
-            Err(error) => return Err(explained(error)),
+            Err(error) => return Err(explain_error(error)),
         };
         let mut body = desired.clone();
-        if Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION {
+        if Kind::from_key(&key) == kinds::CUSTOM_RESOURCE_DEFINITION {
             body = staged(desired, live.as_ref(), Stage::Settled, true);
             if let Some(live) = &live {
                 let converts = plan.conversion(&key.name).is_some();
@@ -146,13 +146,13 @@ impl Preview {
             }
         }
         let answer = cluster
-            .apply_dry_run(&body_of(&body, owner), names::INSTALL)
+            .apply_dry_run(&apply_body(&body, owner), names::INSTALL)
             .await;
-        self.note(key, live.as_ref(), answer)?;
+        self.record(key, live.as_ref(), answer)?;
         Ok(live)
     }
 
-    fn note(
+    fn record(
         &mut self,
         key: ObjectKey,
         live: Option<&Value>,
@@ -173,7 +173,7 @@ impl Preview {
                 self.untried.push(key);
             }
             (Err(error), _) if error.is_rejection() => self.refusals.push(error.to_string()),
-            (Err(error), _) => return Err(explained(error)),
+            (Err(error), _) => return Err(explain_error(error)),
         }
         Ok(())
     }
@@ -184,14 +184,14 @@ impl Preview {
         cluster: &Cluster,
         plan: &Plan,
         deployment: &BundleDeployment,
-        owner: &Applicant,
+        owner: &FieldOwner,
         there: &[Value],
     ) -> anyhow::Result<()> {
         let name = &owner.bundle_deployment;
         let crd = kinds::CUSTOM_RESOURCE_DEFINITION;
-        let crds = cluster.list(&crd, None, None).await.map_err(explained)?;
+        let crds = cluster.list(&crd, None, None).await.map_err(explain_error)?;
         let deployments: Vec<Value> = list(cluster, &kinds::BUNDLE_DEPLOYMENT, None).await?;
-        let mut claimants: Vec<_> = deployments.iter().map(Claimant::of).collect();
+        let mut claimants: Vec<_> = deployments.iter().map(Claimant::from_object).collect();
         let claims = plan.apis();
         match claimants.iter_mut().find(|claimant| claimant.name == *name) {
             Some(own) => own.claims = claims,
@@ -200,7 +200,7 @@ impl Preview {
                 // The youngest of all.
                 created: "9999".to_owned(),
                 uid: String::new(),
-                heard: true,
+                is_observed: true,
                 claims,
             }),
         }
@@ -208,9 +208,9 @@ impl Preview {
         let installed = cluster
             .list(&kinds::DEPLOYMENT, None, Some(&selector))
             .await
-            .map_err(explained)?;
+            .map_err(explain_error)?;
         let installed: Vec<_> = installed.iter().filter(|live| owner.owns(live)).collect();
-        let unserved = self::unserved(cluster, plan, owner, there).await?;
+        let unserved = self::find_unserved_calls(cluster, plan, owner, there).await?;
         let (live, crds): (Vec<_>, Vec<_>) = (there.iter().collect(), crds.iter().collect());
         let refusals = preflight(&PreflightObservation {
             claimant: name,
@@ -234,22 +234,22 @@ impl Preview {
         &mut self,
         cluster: &Cluster,
         plan: &Plan,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> anyhow::Result<()> {
-        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::of).collect();
+        let kept: Vec<_> = plan.phases.all().filter_map(ObjectKey::from_object).collect();
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, owner.bundle_deployment);
         for kind in installed_kinds() {
             let listed = match cluster.list(&kind, None, Some(&selector)).await {
                 Ok(listed) => listed,
                 // What is not served is not there.
                 Err(RequestError::UnknownKind { .. }) => continue,
-                Err(error) => return Err(explained(error)),
+                Err(error) => return Err(explain_error(error)),
             };
             let is_canary = |live: &&Value| object::label(live, names::CANARY).is_some();
             let dropped = listed
                 .iter()
                 .filter(|live| !is_canary(live))
-                .filter_map(ObjectKey::of);
+                .filter_map(ObjectKey::from_object);
             for key in dropped {
                 let is_same = |known: &ObjectKey| known.is_same_object(&key);
                 if kept.iter().chain(&self.removed).any(is_same) {
@@ -268,10 +268,10 @@ impl Preview {
 
 /// What others call of Services that are to be taken over and that the bundle does not serve. Of what is installed already, the
 /// operator knows what it has served.
-async fn unserved(
+async fn find_unserved_calls(
     cluster: &Cluster,
     plan: &Plan,
-    owner: &Applicant,
+    owner: &FieldOwner,
     there: &[Value],
 ) -> anyhow::Result<Vec<String>> {
     let taken: BTreeSet<_> = there
@@ -284,7 +284,7 @@ async fn unserved(
     }
     let mut others = Vec::new();
     for kind in kinds::CALLERS {
-        let listed = cluster.list(&kind, None, None).await.map_err(explained)?;
+        let listed = cluster.list(&kind, None, None).await.map_err(explain_error)?;
         others.extend(
             listed
                 .into_iter()
@@ -293,13 +293,13 @@ async fn unserved(
         );
     }
     let is_taken = |service: &str| taken.contains(service);
-    Ok(windlass_operator::install::plan::unserved(
+    Ok(windlass_operator::install::plan::find_unserved_calls(
         plan, None, is_taken, others,
     ))
 }
 
 /// What is not there of what a plan asks for.
-async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
+async fn find_absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
     let mut absences = Absences::default();
     for (api_version, kind) in optional_kinds(plan) {
         match served_version(cluster, &api_version, &kind).await? {
@@ -312,7 +312,7 @@ async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
     }
     for name in watched_namespaces(plan) {
         let key = kinds::NAMESPACE.object(None, &name);
-        let live = cluster.read(&key).await.map_err(explained)?;
+        let live = cluster.read(&key).await.map_err(explain_error)?;
         if live.is_none_or(|live| object::is_terminating(&live)) {
             absences.namespaces.insert(name);
         }
@@ -324,7 +324,7 @@ async fn absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
 async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> anyhow::Result<Option<String>> {
     for version in versions_of(api_version, kind) {
         let asked = Kind::named(version.clone(), kind.to_owned());
-        if cluster.serves(&asked).await.map_err(explained)? {
+        if cluster.serves(&asked).await.map_err(explain_error)? {
             return Ok(Some(version));
         }
     }
@@ -333,7 +333,7 @@ async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> any
 
 /// The kinds of what an install brings along, in each version in which that may be served.
 fn installed_kinds() -> impl Iterator<Item = Kind> {
-    let installed = BundledKind::installed().flat_map(|kind| {
+    let installed = BundledKind::installable().flat_map(|kind| {
         let versions = versions_of(kind.api_version, kind.kind).into_iter();
         versions.map(move |version| Kind::named(version, kind.kind))
     });

@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_preview_says_what_comes_changes_and_goes_and_what_is_granted() {
         let key = |kind: &str, name: &str| {
-            ObjectKey::of(
+            ObjectKey::from_object(
                 &json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "n", "name": name}}),
             )
             .unwrap()

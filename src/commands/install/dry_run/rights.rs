@@ -33,7 +33,7 @@ pub(super) fn grants<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<Gr
     let objects: Vec<_> = objects.into_iter().collect();
     let mut grants = Vec::new();
     for role in &objects {
-        let Some(key) = ObjectKey::of(role) else { continue };
+        let Some(key) = ObjectKey::from_object(role) else { continue };
         if !matches!(key.kind.as_str(), "Role" | "ClusterRole") {
             continue;
         }
@@ -53,7 +53,7 @@ pub(super) fn grants<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<Gr
         for (namespace, subjects) in places {
             let mut rules: Vec<_> = object::items(role, "/rules")
                 .iter()
-                .map(|rule| granted(rule, namespace.is_none()))
+                .map(|rule| describe_rule(rule, namespace.is_none()))
                 .collect();
             rules.sort_by_key(|rule| rule.danger.is_none());
             grants.push(Grant {
@@ -85,7 +85,7 @@ fn subject(subject: &Value) -> String {
     }
 }
 
-fn granted(rule: &Value, cluster_wide: bool) -> GrantedRule {
+fn describe_rule(rule: &Value, cluster_wide: bool) -> GrantedRule {
     let list = |field: &str| -> Vec<&str> {
         let items = object::items(rule, &format!("/{field}")).iter();
         items.filter_map(Value::as_str).collect()
@@ -211,7 +211,7 @@ mod tests {
             (rule(&["apps"], &["deployments"], &["create"]), false, None),
             (rule(&["example.com"], &["secrets"], &["get"]), true, None),
         ] {
-            assert_eq!(granted(&rule, cluster_wide).danger, expected, "{rule}");
+            assert_eq!(describe_rule(&rule, cluster_wide).danger, expected, "{rule}");
         }
     }
 

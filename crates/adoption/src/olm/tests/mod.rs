@@ -1,5 +1,5 @@
 //! Each write is tried as the last one, with whatever OLM and the garbage collector do then.
 
-mod letting_go;
+mod release;
 mod tables;
 mod world;

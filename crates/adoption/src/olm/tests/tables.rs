@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::world::{World, csv, labels};
-use crate::olm::{Belongings, OlmObservation, OlmOperator, let_go};
+use crate::olm::{CsvObjects, OlmObservation, OlmOperator, next_steps};
 
 #[test]
 fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
     let csv = csv();
-    let belongings = Belongings::of(&csv);
+    let belongings = CsvObjects::from_csv(&csv);
     let owners = json!([{"uid": "csv"}]);
     let alongside = |csv: &str| json!({"operatorframework.io/installed-alongside-1": csv});
     for (kind, metadata, expected) in [
@@ -76,7 +76,7 @@ fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
         ),
     ] {
         let object = json!({"kind": kind, "metadata": metadata});
-        assert_eq!(belongings.contain(&object), expected, "{object}");
+        assert_eq!(belongings.contains(&object), expected, "{object}");
     }
 }
 
@@ -87,7 +87,11 @@ fn a_role_binding_of_an_operator_of_the_same_name_elsewhere_stays() {
         "name": "widgets-service-auth-reader", "labels": {"olm.managed": "true"}}});
     for (namespace, expected) in [("n", true), ("m", false)] {
         binding["subjects"] = json!([{"kind": "ServiceAccount", "name": "widgets", "namespace": namespace}]);
-        assert_eq!(Belongings::of(&csv).contain(&binding), expected, "{namespace}");
+        assert_eq!(
+            CsvObjects::from_csv(&csv).contains(&binding),
+            expected,
+            "{namespace}"
+        );
     }
 }
 
@@ -125,12 +129,12 @@ fn the_settings_of_olm_are_those_of_the_bundle_deployment() {
             objects: &[],
         };
         let mut deployment = json!({ "spec": said });
-        OlmOperator::of(&observation).complete(&mut deployment);
+        OlmOperator::from_observation(&observation).complete(&mut deployment);
         assert_eq!(deployment, json!({ "spec": expected }));
     }
 }
 
-/// What `let_go` refuses of the world after `change`, in words.
+/// What `next_steps` refuses of the world after `change`, in words.
 fn refused(change: impl FnOnce(&mut Vec<Value>)) -> String {
     let mut world = World::new();
     change(&mut world.objects);
@@ -188,6 +192,6 @@ fn an_upgrade_of_olm_is_not_disturbed() {
             operator_groups: &[json!({})],
             objects: &[],
         };
-        assert_eq!(let_go(&observation).is_err(), is_refused, "{observation:?}");
+        assert_eq!(next_steps(&observation).is_err(), is_refused, "{observation:?}");
     }
 }

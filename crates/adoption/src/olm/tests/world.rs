@@ -5,7 +5,7 @@ use windlass_object::{ObjectKey, object};
 
 use crate::{
     AdoptionStep, AdoptionWrite,
-    olm::{CLUSTER_SCOPED, OLM_FINALIZER, ORPHAN, OlmObservation, OlmRefusal, OlmState, let_go},
+    olm::{CLUSTER_SCOPED, OLM_FINALIZER, ORPHAN, OlmObservation, OlmRefusal, OlmState, next_steps},
 };
 
 /// What is in the cluster.
@@ -106,7 +106,7 @@ impl World {
     /// What is next, as it is seen now.
     pub(super) fn next(&self) -> Result<OlmState, Vec<OlmRefusal>> {
         let csvs = self.of_kind("ClusterServiceVersion");
-        let_go(&OlmObservation {
+        next_steps(&OlmObservation {
             csv: &csvs[0],
             csvs: &csvs,
             all_subscriptions: &self.of_kind("Subscription"),
@@ -141,7 +141,8 @@ impl World {
     }
 
     fn find(&mut self, key: &ObjectKey) -> &mut Value {
-        let is_it = |object: &&mut Value| ObjectKey::of(object).is_some_and(|of| of.is_same_object(key));
+        let is_it =
+            |object: &&mut Value| ObjectKey::from_object(object).is_some_and(|of| of.is_same_object(key));
         self.objects.iter_mut().find(is_it).unwrap()
     }
 

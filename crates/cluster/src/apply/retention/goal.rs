@@ -6,13 +6,13 @@ use serde_json::Value;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    kept::{AnswerError, KeptValues},
-    sent::{SentBody, what_is_sent},
+    kept_values::{AnswerError, KeptValues},
+    sent_body::{SentBody, what_is_sent},
 };
 use crate::apply::{
-    applicant::Applicant,
     body::{marked_like, owned},
     difference::body_hash,
+    field_owner::FieldOwner,
     replicas::{are_left_to_owner, are_ours, leave_to_owner},
 };
 
@@ -43,7 +43,7 @@ pub(in crate::apply) struct RetainedGoal {
 
 impl ApplyGoal {
     /// Where nobody answers.
-    pub(in crate::apply) fn plain(desired: &Value, owner: &Applicant, live: &Value) -> Self {
+    pub(in crate::apply) fn plain(desired: &Value, owner: &FieldOwner, live: &Value) -> Self {
         Self {
             body: owned(desired, owner, live),
             retained: None,
@@ -59,10 +59,10 @@ impl ApplyGoal {
         body: Value,
         answer: Value,
         desired: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
         live: &Value,
     ) -> Result<Self, AnswerError> {
-        let (asked, answered) = (ObjectKey::of(&body), ObjectKey::of(&answer));
+        let (asked, answered) = (ObjectKey::from_object(&body), ObjectKey::from_object(&answer));
         if answered != asked {
             let answered = answered.map_or_else(|| "one without a name".to_owned(), |key| key.to_string());
             return Err(AnswerError::AnotherObject(answered));

@@ -41,10 +41,10 @@
 //!
 //! [`names::APPLIED_HASH`]: windlass_object::names::APPLIED_HASH
 
+mod field_managers;
 mod goal;
-mod kept;
-mod owners;
-mod sent;
+mod kept_values;
+mod sent_body;
 #[cfg(test)]
 mod tests;
 

@@ -136,7 +136,7 @@ fn a_lease_is_read_as_it_was_written_and_keeps_what_others_added() {
     let mut record = held("me", Some(15));
     record.acquired = Some("2026-11-21T10:00:00.000001Z".parse::<Timestamp>().unwrap());
     record.write_to(&mut lease);
-    assert_eq!(LeaderElectionRecord::of(&lease).unwrap(), record);
+    assert_eq!(LeaderElectionRecord::from_lease(&lease).unwrap(), record);
     assert_eq!(lease["metadata"]["labels"]["theirs"], "1");
     assert_eq!(lease["spec"]["preferredHolder"], "theirs");
     // The API server's MicroTime takes exactly six digits.
@@ -152,7 +152,7 @@ fn a_lease_that_says_nothing_is_held_by_nobody_and_nonsense_is_an_error() {
         json!({"spec": {"holderIdentity": null}}),
     ] {
         assert_eq!(
-            LeaderElectionRecord::of(&lease).unwrap(),
+            LeaderElectionRecord::from_lease(&lease).unwrap(),
             LeaderElectionRecord::default()
         );
     }
@@ -162,7 +162,7 @@ fn a_lease_that_says_nothing_is_held_by_nobody_and_nonsense_is_an_error() {
         json!([]),
     ] {
         assert!(
-            LeaderElectionRecord::of(&json!({"spec": spec})).is_err(),
+            LeaderElectionRecord::from_lease(&json!({"spec": spec})).is_err(),
             "{spec}"
         );
     }
@@ -172,5 +172,5 @@ fn a_lease_that_says_nothing_is_held_by_nobody_and_nonsense_is_an_error() {
 fn this_machine_has_a_steady_clock() {
     let before = Moment::now();
     let later = before.after(Duration::from_secs(3600));
-    assert!(before.has_come(Moment::now()) && !later.has_come(Moment::now()));
+    assert!(before.has_passed(Moment::now()) && !later.has_passed(Moment::now()));
 }

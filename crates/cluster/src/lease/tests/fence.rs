@@ -93,9 +93,9 @@ async fn writes_pass_only_while_the_claim_is_current_and_reads_always() {
     let key = kinds::CONFIG_MAP.object(Some("n"), "c");
     let error = server.write().await.unwrap_err();
     assert!(matches!(error, RequestError::NotLeading { .. }), "{error}");
-    assert!(NotLeading::caused(&error));
+    assert!(NotLeading::is_cause_of(&error));
     server.lead(Duration::ZERO);
-    assert!(NotLeading::caused(&server.write().await.unwrap_err()));
+    assert!(NotLeading::is_cause_of(&server.write().await.unwrap_err()));
     assert!(server.cluster.read(&key).await.unwrap().is_some());
     assert_eq!(server.asked(), ["GET"]);
     server.lead(Duration::from_secs(60));
@@ -111,7 +111,7 @@ async fn a_write_that_is_tried_again_asks_again() {
     });
     server.lead(Duration::from_secs(60));
     let error = server.write().await.unwrap_err();
-    assert!(NotLeading::caused(&error), "{error}");
+    assert!(NotLeading::is_cause_of(&error), "{error}");
     assert_eq!(server.asked(), ["PATCH"]);
 }
 

@@ -110,11 +110,11 @@ impl SpanQueue {
             .with_http_client(CollectorClient::new(options.ca.as_deref())?)
             .build()?;
         exporter.set_resource(&resource());
-        Ok((Self::of(exporter), sampler))
+        Ok((Self::with_exporter(exporter), sampler))
     }
 
     /// A queue of what this sends.
-    pub(super) fn of(exporter: impl SpanExporter + 'static) -> Self {
+    pub(super) fn with_exporter(exporter: impl SpanExporter + 'static) -> Self {
         let fate = SpanFate::default();
         let exporter = WatchedExporter {
             exporter,

@@ -8,11 +8,11 @@
 //! Which trace a span is of, and below which other one, follows from what is stored: spans of a process and of the next one, or of
 //! two leaders, come together.
 
-mod asked_resource;
 mod collector_client;
 mod ended_span;
 mod exporter;
 mod phase_trace;
+mod requested_resource;
 mod sampling;
 mod scope;
 mod sink;

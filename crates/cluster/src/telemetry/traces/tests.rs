@@ -46,7 +46,7 @@ impl SpanExporter for Stuck {
 }
 
 fn traces(exporter: impl SpanExporter + 'static, sampler: Sampler) -> Traces {
-    Traces::into_queue(SpanQueue::of(exporter), sampler, Arc::new(SystemClock))
+    Traces::into_queue(SpanQueue::with_exporter(exporter), sampler, Arc::new(SystemClock))
 }
 
 fn trace() -> PhaseTrace {

@@ -5,7 +5,7 @@ use kube::{Client, client::Body};
 use opentelemetry::KeyValue;
 use tower::{BoxError, service_fn};
 
-use super::{asked_resource::AskedResource, scope::OpenSpan};
+use super::{requested_resource::RequestedResource, scope::OpenSpan};
 
 /// What tells a server in which trace it is asked.
 const TRACEPARENT: &str = "traceparent";
@@ -27,7 +27,7 @@ pub(super) fn telling(client: Client) -> Client {
 
 fn begin(request: &Request<Body>) -> Option<OpenSpan> {
     let path = request.uri().path();
-    let target = AskedResource::of(path);
+    let target = RequestedResource::from_path(path);
     let method = request.method().as_str();
     let mut span = OpenSpan::client(format!("{method} {}", target.resource))?;
     span.note(KeyValue::new("http.request.method", method.to_owned()));

@@ -69,13 +69,13 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
         ("autoscaling/v2", "HorizontalPodAutoscaler") => {
             |aggregation| aggregation.summed(counts::HORIZONTAL_POD_AUTOSCALER).map(Some)
         }
-        ("v1", "Service") => address::of_service,
-        ("networking.k8s.io/v1", "Ingress") => |aggregation| address::of_load_balancer(aggregation).map(Some),
-        ("batch/v1", "Job") => job::of_job,
-        ("batch/v1", "CronJob") => job::of_cron_job,
-        ("v1", "Pod") => phase::of_pod,
-        ("v1", "PersistentVolume") => phase::of_volume,
-        ("v1", "PersistentVolumeClaim") => phase::of_claim,
+        ("v1", "Service") => address::service_status,
+        ("networking.k8s.io/v1", "Ingress") => |aggregation| address::load_balancer_status(aggregation).map(Some),
+        ("batch/v1", "Job") => job::job_status,
+        ("batch/v1", "CronJob") => job::cron_job_status,
+        ("v1", "Pod") => phase::pod_status,
+        ("v1", "PersistentVolume") => phase::volume_status,
+        ("v1", "PersistentVolumeClaim") => phase::claim_status,
         _ => return None,
     })
 }
@@ -152,10 +152,10 @@ impl<'a> Aggregation<'a> {
                 .status
                 .as_ref()
                 .filter(|status| !status.is_null())
-                .map(|status| Fields::below(JsonPath::of("status"), status)),
+                .map(|status| Fields::below(JsonPath::from_fields("status"), status)),
         });
         Self {
-            object: Fields::of(object),
+            object: Fields::new(object),
             clusters: clusters.collect(),
             is_collected: items.is_some(),
             now,

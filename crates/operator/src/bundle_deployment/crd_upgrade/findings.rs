@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_api::BundleDeployment;
 use windlass_bundle::crds::with_conversion;
-use windlass_cluster::apply::Applicant;
+use windlass_cluster::apply::FieldOwner;
 use windlass_crd::{
     is_converting,
     upgrade_safety::{Finding, Policy, compare, compare_back, is_refused},
@@ -27,7 +27,7 @@ impl BundleReconciler {
     /// not wanted any more.
     pub(in crate::bundle_deployment) async fn crd_upgrade_findings(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         deployment: &BundleDeployment,
         loaded: &Loaded,
         report: &InstallReport,
@@ -56,13 +56,13 @@ impl BundleReconciler {
     /// The CRDs that are there, and that an install would change for the first time.
     pub(in crate::bundle_deployment) async fn crd_changes(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         loaded: &Loaded,
     ) -> Result<Vec<Arc<CrdChange>>, Halt> {
         let plan = &loaded.plan;
         let mut changes = Vec::new();
         for desired in plan.phases.of(Phase::Crds) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let Some(live) = self.crd(&key, desired).await? else {

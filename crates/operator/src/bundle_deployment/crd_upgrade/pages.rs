@@ -1,6 +1,6 @@
 //! Reading the objects that are tried.
 
-use windlass_cluster::{Cluster, Kind, RequestError, listing::PAGE};
+use windlass_cluster::{Cluster, Kind, RequestError, page::PAGE_SIZE};
 use windlass_crd::upgrade_safety::{Extent, Trial, Tried};
 
 use crate::bundle_deployment::halt::BundleDeploymentError;
@@ -16,7 +16,7 @@ pub(super) async fn try_objects(
 ) -> Result<Tried, BundleDeploymentError> {
     let mut from = None;
     loop {
-        let page = match cluster.objects(kind, None, PAGE, from.as_deref()).await {
+        let page = match cluster.objects(kind, None, PAGE_SIZE, from.as_deref()).await {
             Ok(page) => page,
             Err(error) => {
                 from = Some(resumed(error)?);

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_cluster::{Kind, apply::Applicant, lease::NotLeading, telemetry::chain};
+use windlass_cluster::{Kind, apply::FieldOwner, lease::NotLeading, telemetry::chain};
 use windlass_crd::upgrade_safety::{Finding, Policy, Tried, UpgradeRule};
 
 use super::pages::try_objects;
@@ -28,7 +28,7 @@ impl BundleReconciler {
     /// What the changes do to objects that are stored; halts where these cannot be read.
     pub(super) async fn object_findings(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         changes: &[Arc<CrdChange>],
         policy: &Policy,
     ) -> Result<Vec<Finding>, Halt> {
@@ -61,7 +61,7 @@ impl BundleReconciler {
     }
 
     /// The latest trial of the objects of a CRD; another one when it is time for that.
-    async fn latest_trial(&self, owner: &Applicant, change: &Arc<CrdChange>) -> Result<LatestTrial, Halt> {
+    async fn latest_trial(&self, owner: &FieldOwner, change: &Arc<CrdChange>) -> Result<LatestTrial, Halt> {
         let (deployment, crd) = (&owner.bundle_deployment, &change.crd);
         let subject = change.subject();
         let known = self.trials.find(deployment, crd, &subject);
@@ -76,7 +76,7 @@ impl BundleReconciler {
         };
         let outcome = match self.try_versions(change).await {
             Ok(tried) => Ok(tried.into()),
-            Err(BundleDeploymentError::Request(error)) if !NotLeading::caused(&error) => Err(chain(&error)),
+            Err(BundleDeploymentError::Request(error)) if !NotLeading::is_cause_of(&error) => Err(chain(&error)),
             // No news about the objects.
             Err(error) => return Err(error.into()),
         };
@@ -100,7 +100,7 @@ impl BundleReconciler {
         let trials = tokio::task::spawn_blocking(move || begun.trials()).await?;
         let mut tried = Vec::new();
         for trial in trials {
-            let kind = Kind::of_crd(&change.live, trial.version());
+            let kind = Kind::from_crd(&change.live, trial.version());
             tried.push(try_objects(&self.context.cluster, &kind, trial).await?);
         }
         Ok(tried)

@@ -106,7 +106,7 @@ mod tests {
     fn an_object_that_is_deleted_after_a_refusal_does_not_come_back_before_it_is_asked_again() {
         let dry_runs = DryRuns::default();
         let config = ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "v1".to_owned(),
             kind: "ConfigMap".to_owned(),
             namespace: Some("n".to_owned()),

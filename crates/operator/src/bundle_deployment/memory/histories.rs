@@ -21,7 +21,7 @@ pub(in crate::bundle_deployment) struct StorageVersionHistories(
 impl StorageVersionHistories {
     /// Takes note of a change. Each has to come here, in order.
     pub(in crate::bundle_deployment) fn see(&self, change: &Change) {
-        if Kind::of(&change.key) != kinds::CUSTOM_RESOURCE_DEFINITION {
+        if Kind::from_key(&change.key) != kinds::CUSTOM_RESOURCE_DEFINITION {
             return;
         }
         match &change.after {
@@ -46,8 +46,8 @@ impl StorageVersionHistories {
 
     fn observe_crd(&self, name: &str, crd: &Value) {
         let mut histories = self.0.lock();
-        match (StorageVersionHistory::of(crd), histories.get_mut(name)) {
-            (Some(seen), Some(known)) => known.see(seen),
+        match (StorageVersionHistory::from_crd(crd), histories.get_mut(name)) {
+            (Some(seen), Some(known)) => known.record(seen),
             (Some(seen), None) => drop(histories.insert(name.to_owned(), seen)),
             (None, _) => drop(histories.remove(name)),
         }
@@ -72,7 +72,7 @@ mod tests {
 
     fn change(after: Value) -> Change {
         Change {
-            key: ObjectKey::of(&after).unwrap(),
+            key: ObjectKey::from_object(&after).unwrap(),
             before: None,
             after: Some(after.into()),
         }
@@ -88,14 +88,14 @@ mod tests {
             histories.see(&change(crd(generation, "v2")));
         }
         let known = histories.find("widgets.example.com").unwrap();
-        let mut from_the_start = StorageVersionHistory::of(&crd(3, "v2")).unwrap();
-        from_the_start.see(StorageVersionHistory::of(&crd(4, "v2")).unwrap());
-        from_the_start.see(StorageVersionHistory::of(&crd(5, "v2")).unwrap());
+        let mut from_the_start = StorageVersionHistory::from_crd(&crd(3, "v2")).unwrap();
+        from_the_start.record(StorageVersionHistory::from_crd(&crd(4, "v2")).unwrap());
+        from_the_start.record(StorageVersionHistory::from_crd(&crd(5, "v2")).unwrap());
         assert_eq!(known, from_the_start);
 
         index.apply(&watch, crd(8, "v2"));
         histories.see_all(&index);
-        let anew = StorageVersionHistory::of(&crd(8, "v2"));
+        let anew = StorageVersionHistory::from_crd(&crd(8, "v2"));
         assert_eq!(histories.find("widgets.example.com"), anew);
         let gone = Change {
             after: None,

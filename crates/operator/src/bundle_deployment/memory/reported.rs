@@ -89,7 +89,7 @@ mod tests {
 
     fn change(before: Value, after: Value) -> Change {
         Change {
-            key: ObjectKey::of(&after).unwrap(),
+            key: ObjectKey::from_object(&after).unwrap(),
             before: Some(before.into()),
             after: Some(after.into()),
         }

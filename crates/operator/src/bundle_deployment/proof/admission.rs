@@ -153,7 +153,7 @@ impl BundleReconciler {
         match self
             .context
             .cluster
-            .any(&Kind::of_crd(&crd, &target.version))
+            .any(&Kind::from_crd(&crd, &target.version))
             .await
         {
             // One that cannot be read, since its conversion fails, cannot be asked about.
@@ -171,7 +171,7 @@ fn described(request: &AdmissionRequest) -> String {
         provenance,
     } = request;
     match provenance {
-        Provenance::Stored => ObjectKey::of(object).map_or_else(String::new, |key| key.to_string()),
+        Provenance::Stored => ObjectKey::from_object(object).map_or_else(String::new, |key| key.to_string()),
         Provenance::Example => format!("the {} of the bundle's alm-examples", target.kind),
         Provenance::Invented => format!(
             "an invented {} of {}: one in the bundle's alm-examples is asked about instead",

@@ -176,7 +176,7 @@ impl BundleReconciler {
             endpoint.address,
             interview.described(object),
             object::version(object),
-            LOSSES.of(&news)
+            LOSSES.summarize(&news)
         )))
     }
 
@@ -251,7 +251,7 @@ impl BundleReconciler {
         let live = self.crd_seen(&conversion.crd);
         let kind = live
             .as_deref()
-            .and_then(|live| Some(Kind::of_crd(live, reachable_version(live)?)));
+            .and_then(|live| Some(Kind::from_crd(live, reachable_version(live)?)));
         let stored = match kind {
             Some(kind) => self.context.cluster.any(&kind).await?,
             None => None,
@@ -275,7 +275,7 @@ impl<'a> Interview<'a> {
 
     /// The object, for a message.
     fn described(&self, object: &Value) -> String {
-        match ObjectKey::of(object) {
+        match ObjectKey::from_object(object) {
             Some(key) if !self.is_sample(&key) => key.to_string(),
             _ => "an example object".to_owned(),
         }

@@ -87,7 +87,7 @@ impl BundleReconciler {
             .index
             .objects(&kinds::VALIDATING_WEBHOOK_CONFIGURATION)
         {
-            let Some(key) = ObjectKey::of(&live).filter(|_| object::label(&live, names::PROBE) == Some(name))
+            let Some(key) = ObjectKey::from_object(&live).filter(|_| object::label(&live, names::PROBE) == Some(name))
             else {
                 continue;
             };
@@ -126,7 +126,7 @@ impl BundleReconciler {
                 .crd_seen(&conversion.crd)
                 .filter(|_| self.was_proven(name, &conversion.crd));
             let stanza = live.as_deref().and_then(|live| live.pointer("/spec/conversion"));
-            let called = stanza.and_then(|stanza| Conversion::of_stanza(&conversion.crd, stanza));
+            let called = stanza.and_then(|stanza| Conversion::from_stanza(&conversion.crd, stanza));
             called.is_some_and(|called| {
                 (called.namespace.as_str(), called.service.as_str(), called.port)
                     == (plan.namespace.as_str(), server.service.as_str(), server.port)
@@ -179,7 +179,7 @@ impl BundleReconciler {
     /// Sees to it that the configuration is there by which the API server is asked; why it cannot be, if that is so.
     async fn ensure_probe(&self, probe: &SeatProbe) -> Result<Option<SeatFinding>, Halt> {
         let configuration = probe.configuration();
-        let key = ObjectKey::of(&configuration).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(&configuration).ok_or(RequestError::Nameless)?;
         if self.context.index.find(&key).is_some() {
             return Ok(None);
         }
@@ -222,7 +222,7 @@ impl BundleReconciler {
 
     async fn try_object(&self, probe: &SeatProbe, part: ProbePart) -> Result<SeatAnswer, Halt> {
         let object = probe.object(part);
-        match self.context.cluster.try_create(&object, names::INSTALL).await {
+        match self.context.cluster.dry_run_create(&object, names::INSTALL).await {
             Ok(_) => Ok(SeatAnswer::Passed),
             // Somebody has stored it: that is found out after all webhooks are called.
             Err(error) if error.is_conflict() => Ok(SeatAnswer::Passed),

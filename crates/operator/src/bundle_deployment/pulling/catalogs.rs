@@ -186,7 +186,7 @@ fn findings(mut read: ReadCatalog, packages: BTreeSet<String>) -> BTreeMap<Strin
         let problems: Vec<_> = problems.map(ToString::to_string).collect();
         if !problems.is_empty() {
             // Names in it are those of strangers.
-            return PackageFinding::Invalid(shortened(tidied(&PROBLEMS.of(&problems)), LONGEST));
+            return PackageFinding::Invalid(shortened(tidied(&PROBLEMS.summarize(&problems)), LONGEST));
         }
         match read.catalog.packages.remove(package) {
             Some(package) => PackageFinding::Sound(Arc::new(package)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{Kind, apply::Applicant, kinds};
+use windlass_cluster::{Kind, apply::FieldOwner, kinds};
 use windlass_crd::{
     grant::ObjectWork,
     reachable_version,
@@ -41,13 +41,13 @@ impl BundleReconciler {
     /// time it goes a step on and halts: from the start, old versions are taken out of the CRD that it let go of.
     pub(in crate::bundle_deployment) async fn migrate_storage(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         plan: &Plan,
         traffic: &Traffic,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for desired in plan.phases.of(Phase::Crds) {
-            let Some(key) = ObjectKey::of(desired) else {
+            let Some(key) = ObjectKey::from_object(desired) else {
                 continue;
             };
             let seen = self.context.index.find(&key);
@@ -68,12 +68,12 @@ impl BundleReconciler {
     /// `outcome`: it may be refused for nothing else but that.
     pub(in crate::bundle_deployment) async fn migrate_meanwhile(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         outcome: InstallOutcome,
         report: &mut InstallReport,
     ) -> Halt {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            let Some(key) = ObjectKey::of(&live) else { continue };
+            let Some(key) = ObjectKey::from_object(&live) else { continue };
             if is_stored_in_one_version(&live) {
                 report.forget_migration(&key.name);
                 continue;
@@ -96,7 +96,7 @@ impl BundleReconciler {
     /// there is nothing to do.
     pub(in crate::bundle_deployment) async fn migrate(
         &self,
-        owner: &Applicant,
+        owner: &FieldOwner,
         key: &ObjectKey,
         converter: Option<&str>,
         report: &mut InstallReport,
@@ -109,7 +109,7 @@ impl BundleReconciler {
         let live = &live;
         let mut known = self.known_migration(owner, &key.name).await?;
         if let Some(known) = &mut known {
-            known.follow(seen.iter().chain(&StorageVersionHistory::of(live)));
+            known.follow(seen.iter().chain(&StorageVersionHistory::from_crd(live)));
             report.set_migration(known.clone());
         }
         let now = self.context.clock.now();
@@ -166,7 +166,7 @@ impl BundleReconciler {
     }
 
     /// How far the objects of one CRD are, as the API server has it: a watch that lags shows how far they were.
-    async fn known_migration(&self, owner: &Applicant, crd: &str) -> Result<Option<Migration>, Halt> {
+    async fn known_migration(&self, owner: &FieldOwner, crd: &str) -> Result<Option<Migration>, Halt> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &owner.bundle_deployment);
         let mut live = self.context.cluster.read(&key).await?.unwrap_or_default();
         let told = live.pointer_mut("/status/storageMigrations").map(Value::take);
@@ -208,7 +208,7 @@ impl BundleReconciler {
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(false);
         };
-        migration.follow(seen.iter().chain(&StorageVersionHistory::of(&live)));
+        migration.follow(seen.iter().chain(&StorageVersionHistory::from_crd(&live)));
         if !migration.is_about(&live) {
             return Ok(false);
         }
@@ -252,7 +252,7 @@ impl InstallReport {
 
 /// The kind in which the objects of `live` are rewritten.
 fn objects(live: &Value) -> Kind {
-    Kind::of_crd(live, reachable_version(live).unwrap_or_default())
+    Kind::from_crd(live, reachable_version(live).unwrap_or_default())
 }
 
 fn nothing_served(crd: &str) -> Halt {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
-use windlass_cluster::{Kind, listing::Page, rewriting::Reference, telemetry::chain};
+use windlass_cluster::{Kind, page::Page, storage_rewrite::Reference, telemetry::chain};
 use windlass_crd::storage_migration::Migration;
 use windlass_object::{ObjectKey, names};
 

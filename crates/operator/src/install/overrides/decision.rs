@@ -110,7 +110,7 @@ pub fn decide(
     }
     let overriding = overridden
         .iter()
-        .map(|(policy, objects)| format!("{policy} overrides {}", OBJECTS.of(objects)));
+        .map(|(policy, objects)| format!("{policy} overrides {}", OBJECTS.summarize(objects)));
     decision.notices = overriding.chain(ignored).collect();
     Ok(decision)
 }

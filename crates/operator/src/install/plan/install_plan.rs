@@ -82,7 +82,7 @@ impl Plan {
         }
         let mut seen = BTreeSet::new();
         // Two Deployments may read the same copy.
-        objects.retain(|object| ObjectKey::of(object).is_none_or(|key| seen.insert(key)));
+        objects.retain(|object| ObjectKey::from_object(object).is_none_or(|key| seen.insert(key)));
         let is_crd = |object: &&Value| object::text(object, "/kind") == Some("CustomResourceDefinition");
         let crds: Vec<_> = objects.iter().filter(is_crd).collect();
         notices.extend(
@@ -192,7 +192,7 @@ impl Plan {
     pub fn apis(&self) -> Vec<Api> {
         self.phases
             .of(Phase::Crds)
-            .filter_map(Api::of)
+            .filter_map(Api::from_crd)
             .filter(|api| self.conversion(&api.crd).is_some())
             .collect()
     }

@@ -31,7 +31,7 @@ pub(super) fn interruptions(plan: &Plan, installed: &[&Value]) -> Vec<Interrupti
         .filter(|desired| plan.is_serving(desired))
         .filter_map(|desired| {
             Some(Interruption {
-                deployment: ObjectKey::of(desired)?,
+                deployment: ObjectKey::from_object(desired)?,
                 cause: installed.iter().find_map(|live| cause(plan, desired, live))?,
                 needing: callers(plan),
             })
@@ -41,7 +41,7 @@ pub(super) fn interruptions(plan: &Plan, installed: &[&Value]) -> Vec<Interrupti
 
 /// Why new pods of `desired` cannot come up beside those of `live`; `None` where they can, or need not, since these stay.
 fn cause(plan: &Plan, desired: &Value, live: &Value) -> Option<String> {
-    let (key, other) = (ObjectKey::of(desired)?, ObjectKey::of(live)?);
+    let (key, other) = (ObjectKey::from_object(desired)?, ObjectKey::from_object(live)?);
     canary::revision(live)?;
     if canary::revision(live) == canary::revision(desired) || is_kept(plan, live) {
         return None;
@@ -56,21 +56,21 @@ fn cause(plan: &Plan, desired: &Value, live: &Value) -> Option<String> {
 
 /// Whether a Deployment stays as it is.
 fn is_kept(plan: &Plan, live: &Value) -> bool {
-    let (key, revision) = (ObjectKey::of(live), canary::revision(live));
+    let (key, revision) = (ObjectKey::from_object(live), canary::revision(live));
     plan.phases
         .of(Phase::Deployments)
-        .any(|desired| ObjectKey::of(desired) == key && canary::revision(desired) == revision)
+        .any(|desired| ObjectKey::from_object(desired) == key && canary::revision(desired) == revision)
 }
 
 /// What sends requests to what a bundle serves.
 fn callers(plan: &Plan) -> String {
-    let callers = plan.phases.of(Phase::Callers).filter_map(ObjectKey::of);
+    let callers = plan.phases.of(Phase::Callers).filter_map(ObjectKey::from_object);
     let conversions = plan
         .conversions
         .iter()
         .map(|conversion| format!("the conversion of {}", conversion.crd));
     let callers: Vec<_> = callers.map(|key| key.to_string()).chain(conversions).collect();
-    CALLERS.of(&callers)
+    CALLERS.summarize(&callers)
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn in_served_version(object: &Value, absences: &Absences) -> Value {
 
 fn is_optional(object: &Value) -> bool {
     let kind = object::text(object, "/kind").unwrap_or_default();
-    BundledKind::installed().any(|installed| installed.optional && installed.kind == kind)
+    BundledKind::installable().any(|installed| installed.optional && installed.kind == kind)
 }
 
 fn is_operator_condition(object: &Value) -> bool {
@@ -141,7 +141,7 @@ fn kind(object: &Value) -> (String, String) {
 
 fn namespace(object: &Value) -> Option<&str> {
     // Of cluster-scoped objects none is written.
-    ObjectKey::of(object)?;
+    ObjectKey::from_object(object)?;
     object::text(object, "/metadata/namespace")
 }
 
@@ -209,7 +209,7 @@ mod tests {
             ..Absences::default()
         };
         let (left, notices) = without(&plan, &absences).unwrap();
-        let left: Vec<_> = left.phases.all().filter_map(ObjectKey::of).collect();
+        let left: Vec<_> = left.phases.all().filter_map(ObjectKey::from_object).collect();
         let left: Vec<_> = left.iter().map(ToString::to_string).collect();
         assert_eq!(
             left,
@@ -284,7 +284,7 @@ mod tests {
         let kept: Vec<_> = pruned
             .phases
             .all()
-            .filter_map(ObjectKey::of)
+            .filter_map(ObjectKey::from_object)
             .map(|key| key.to_string())
             .collect();
         assert_eq!(

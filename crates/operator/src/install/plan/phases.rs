@@ -22,7 +22,7 @@ impl Phases {
     pub fn new(objects: impl IntoIterator<Item = Value>) -> Self {
         let mut objects: Vec<_> = objects
             .into_iter()
-            .map(|object| (Phase::of(kind(&object)), object))
+            .map(|object| (Phase::for_kind(kind(&object)), object))
             .collect();
         objects.sort_by_key(|(phase, object)| (*phase, kind(object).ends_with("RoleBinding")));
         Self { objects }
@@ -38,7 +38,7 @@ impl Phases {
         for of_phase in self.objects.chunk_by(|(one, _), (other, _)| one == other) {
             let values: Vec<_> = of_phase.iter().map(|(_, object)| object).collect();
             let needs = |object: &&Value| {
-                let known = ObjectKey::of(object).and_then(|key| dependencies.get(&key));
+                let known = ObjectKey::from_object(object).and_then(|key| dependencies.get(&key));
                 known.map_or(&[][..], Vec::as_slice)
             };
             let needs: Vec<_> = values.iter().map(needs).collect();
@@ -136,7 +136,7 @@ mod tests {
             name: Some(name.to_owned()),
             label_selector: None,
         };
-        let key = |kind: &str, name: &str| ObjectKey::of(&object(kind, name)).unwrap();
+        let key = |kind: &str, name: &str| ObjectKey::from_object(&object(kind, name)).unwrap();
         let needs = HashMap::from([
             (key("ConfigMap", "a"), vec![on("b")]),
             (key("Service", "s"), vec![on("b")]),

@@ -149,19 +149,19 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
         .map(|deployment| (deployment.name.clone(), deployment.uid.clone()))
         .collect();
     for crd in scene.plan.phases.of(Phase::Crds) {
-        let Some(api) = Api::of(crd) else { continue };
+        let Some(api) = Api::from_crd(crd) else { continue };
         let converts = scene.plan.conversion(&api.crd).is_some();
         let claimed = converts.then(|| conversion_claimed(scene, &api)).flatten();
         refusals.extend(claimed.or_else(|| kind_taken(scene, &api, &living)));
     }
     for object in scene.live {
-        let Some(key) = ObjectKey::of(object) else {
+        let Some(key) = ObjectKey::from_object(object) else {
             continue;
         };
         let named_already = refusals.iter().any(|refusal| {
             matches!(refusal, Refusal::ConversionClaimed { crd, .. } if key.kind == CRD_KIND && *crd == key.name)
         });
-        match Owner::of(object, &living) {
+        match Owner::from_object(object, &living) {
             Owner::BundleDeployment(owner) if owner == scene.claimant => {}
             Owner::BundleDeployment(_) if named_already => {}
             Owner::BundleDeployment(owner) if key.kind == CRD_KIND => {
@@ -174,7 +174,7 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
             Owner::Other(_) if scene.adopt.iter().any(|adoption| adoption.names(object)) => {
                 refusals.extend(interrupted(scene, object, &key));
             }
-            nobody if nobody.is_nobody() => {}
+            nobody if nobody.is_unowned() => {}
             owner => refusals.push(Refusal::Foreign { object: key, owner }),
         }
     }
@@ -192,7 +192,7 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
 /// Why a Deployment of others may not be taken over: a Service that webhooks call selects its new pods, too.
 fn interrupted(scene: &PreflightObservation<'_>, live: &Value, key: &ObjectKey) -> Option<Refusal> {
     let mut deployments = scene.plan.phases.of(Phase::Deployments);
-    let desired = deployments.find(|desired| ObjectKey::of(desired).as_ref() == Some(key))?;
+    let desired = deployments.find(|desired| ObjectKey::from_object(desired).as_ref() == Some(key))?;
     if scene.allow_interruption || !scene.plan.is_serving(desired) {
         return None;
     }
@@ -210,7 +210,7 @@ fn interrupted(scene: &PreflightObservation<'_>, live: &Value, key: &ObjectKey) 
     })?;
     Some(Refusal::AdoptionInterrupts {
         deployment: key.clone(),
-        service: ObjectKey::of(service)?,
+        service: ObjectKey::from_object(service)?,
     })
 }
 
@@ -233,12 +233,12 @@ fn kind_taken(scene: &PreflightObservation<'_>, api: &Api, living: &LivingDeploy
     let mut others = scene
         .crds
         .iter()
-        .filter_map(|there| Some((Api::of(there)?, there)));
+        .filter_map(|there| Some((Api::from_crd(there)?, there)));
     let (there, crd) = others.find(|(there, _)| there.crd != api.crd && there.clashes_with(api))?;
     Some(Refusal::KindTaken {
         desired: api.crd.clone(),
         there,
-        owner: Owner::of(crd, living),
+        owner: Owner::from_object(crd, living),
     })
 }
 
@@ -256,7 +256,7 @@ fn way_out(findings: &[Finding]) -> &'static str {
 
 /// The first findings as one text.
 pub fn listed(findings: &[Finding]) -> String {
-    FINDINGS.of(findings)
+    FINDINGS.summarize(findings)
 }
 
 #[cfg(test)]
@@ -306,7 +306,7 @@ mod tests {
             name: name.into(),
             created: format!("2026-01-0{day}T00:00:00Z"),
             uid: name.into(),
-            heard: true,
+            is_observed: true,
             claims: plan(true).apis(),
         }
     }

@@ -11,7 +11,7 @@ use crate::install::traffic::{CalledPath, CalledPort};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{}, which the bundle does not serve: requests would fail. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {claimant}; to let them fail, set spec.upgrade.allowInterruption: true",
-    CALLS.of(calls)
+    CALLS.summarize(calls)
 )]
 pub struct UnservedCalls {
     /// Who calls what.
@@ -48,7 +48,7 @@ pub fn unserved(
             let other = other.as_ref();
             let called = CalledPath::needed_by(other).into_iter().filter(is_called);
             let called: Vec<_> = called.collect();
-            Some((ObjectKey::of(other)?, called)).filter(|(_, called)| !called.is_empty())
+            Some((ObjectKey::from_object(other)?, called)).filter(|(_, called)| !called.is_empty())
         })
         .collect();
     if calls.is_empty() {
@@ -63,7 +63,7 @@ pub fn unserved(
     let planned: Vec<_> = [Phase::Callers, Phase::Crds]
         .into_iter()
         .flat_map(|phase| plan.phases.of(phase))
-        .filter_map(ObjectKey::of)
+        .filter_map(ObjectKey::from_object)
         .collect();
     let mut missing = Vec::new();
     for (key, called) in calls {

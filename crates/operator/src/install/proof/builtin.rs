@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn each_kind_has_an_object_in_its_scope() {
         for kind in BuiltinKind::ALL {
-            let key = ObjectKey::of(&kind.minimal()).unwrap();
+            let key = ObjectKey::from_object(&kind.minimal()).unwrap();
             assert_eq!((key.group(), key.kind.as_str()), (kind.group, kind.kind));
             assert_eq!(key.namespace.is_some(), kind.namespaced, "{key}");
         }

@@ -89,7 +89,7 @@ impl From<Vec<Line>> for RevisionInventory {
             .into_iter()
             .map(|line| InventoryItem {
                 key: ObjectKey {
-                    cluster: InCluster::Own,
+                    cluster: InCluster::Local,
                     api_version: line.api_version,
                     kind: line.kind,
                     namespace: line.namespace,
@@ -123,7 +123,7 @@ mod tests {
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "v1".to_owned(),
             kind: "Service".to_owned(),
             namespace: Some("a".to_owned()),

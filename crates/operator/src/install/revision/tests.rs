@@ -71,7 +71,7 @@ fn encoded(record: &RevisionRecord) -> Value {
 fn items(count: usize) -> RevisionInventory {
     let item = |index: usize| InventoryItem {
         key: ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "rbac.authorization.k8s.io/v1".to_owned(),
             kind: "ClusterRoleBinding".to_owned(),
             namespace: Some("some-operator-system".to_owned()),
@@ -228,7 +228,7 @@ fn inventory() -> impl Strategy<Value = RevisionInventory> {
     );
     let item = item.prop_map(|(api_version, kind, namespace, name, uid)| InventoryItem {
         key: ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version,
             kind,
             namespace,

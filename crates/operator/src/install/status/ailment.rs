@@ -142,7 +142,7 @@ mod tests {
 
     fn why(observed: Value, says: Option<&str>) -> String {
         let key =
-            ObjectKey::of(&json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}})).unwrap();
+            ObjectKey::from_object(&json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}})).unwrap();
         Ailment::of(key, &observed, says).why
     }
 

@@ -43,7 +43,7 @@ impl BundleHealth {
             let of: Vec<_> = of
                 .map(|ailment| format!("{}: {}", ailment.key, ailment.why))
                 .collect();
-            (!of.is_empty()).then(|| AILMENTS.of(&of))
+            (!of.is_empty()).then(|| AILMENTS.summarize(&of))
         };
         let waiting = listed(true).map(|listed| format!("waiting for {listed}"));
         let unknown = listed(false).map(|listed| format!("cannot say of {listed}; {WAY_OUT}"));
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> ObjectKey {
-        ObjectKey::of(&json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name}})).unwrap()
+        ObjectKey::from_object(&json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name}})).unwrap()
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl NeededRights {
             needed.write(object, &["patch"], true);
             let planned = |key: &ObjectKey| {
                 let is_it =
-                    |other: &&&Value| ObjectKey::of(other).is_some_and(|other| other.is_same_object(key));
+                    |other: &&&Value| ObjectKey::from_object(other).is_some_and(|other| other.is_same_object(key));
                 objects.iter().find(is_it).copied()
             };
             needed
@@ -152,7 +152,7 @@ impl NeededRights {
     /// What is in a namespace is not told apart by name: its names change with each version of a bundle. In the whole cluster,
     /// `named` verbs are for the object alone.
     fn write(&mut self, object: &Value, verbs: &[&str], named: bool) {
-        let Some((key, resource)) = ObjectKey::of(object).and_then(|key| {
+        let Some((key, resource)) = ObjectKey::from_object(object).and_then(|key| {
             let resource = RbacResource::of(&key)?;
             Some((key, resource))
         }) else {
@@ -177,9 +177,9 @@ impl HandedOut {
     /// What `object` hands out, if it is a role or a binding. What a role allows that cannot be read is not known: then only the
     /// right to bind it helps.
     fn by<'a>(object: &Value, role: impl Fn(&ObjectKey) -> Option<&'a Value>) -> Option<Self> {
-        let key = ObjectKey::of(object).filter(|key| key.group() == RBAC)?;
+        let key = ObjectKey::from_object(object).filter(|key| key.group() == RBAC)?;
         let allowing = |verb: &str, kind: &str, name: &str| {
-            let plural = BundledKind::named(kind).map(|kind| kind.plural)?;
+            let plural = BundledKind::from_kind(kind).map(|kind| kind.plural)?;
             Some(PermissionRule::new(RBAC, plural, &[verb]).named(name))
         };
         let (unless, rules) = match key.kind.as_str() {
@@ -222,7 +222,7 @@ impl RbacResource {
                 namespaced,
             });
         }
-        let bundled = BundledKind::installed().find(|bundled| key.kind == bundled.kind)?;
+        let bundled = BundledKind::installable().find(|bundled| key.kind == bundled.kind)?;
         Some(Self {
             group: key.group().to_owned(),
             plural: bundled.plural,
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_a_bundle_has_a_resource() {
-        for kind in BundledKind::installed() {
+        for kind in BundledKind::installable() {
             let object = object(kind.api_version, kind.kind, kind.namespaced.then_some("n"), "a");
             let missing = missing(&[object], &HeldRights::default());
             assert!(

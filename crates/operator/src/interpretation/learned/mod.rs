@@ -208,7 +208,7 @@ impl InterpretationProblem {
 }
 
 fn is_of_webhooks(key: &ObjectKey) -> bool {
-    Kind::of(key) == kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION
+    Kind::from_key(key) == kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION
 }
 
 fn read(seen: &[(ObjectKey, IndexedObject)]) -> Vec<Value> {
@@ -263,7 +263,7 @@ fn said(what: &str, problems: &[impl Display]) -> String {
 }
 
 fn listed(items: &[impl Display]) -> String {
-    shortened(tidied(&PROBLEMS.of(items)), LONGEST)
+    shortened(tidied(&PROBLEMS.summarize(items)), LONGEST)
 }
 
 /// Whether a customization, whatever is wrong with it, says something for an operation, and may be for objects of that kind.

@@ -46,7 +46,7 @@ impl Reader {
     }
 
     fn show(&mut self, object: Value) {
-        let watch = Watch::all(Kind::of(&ObjectKey::of(&object).unwrap()));
+        let watch = Watch::all(Kind::from_key(&ObjectKey::from_object(&object).unwrap()));
         self.index.apply(&watch, object);
         assert!(!self.learned.is_current(&self.index, &[]));
     }
@@ -166,7 +166,7 @@ fn webhooks_are_watched_once_for_both_their_trust_bundles_and_their_answers() {
         .iter()
         .find(|target| target.kind == kind.kind)
         .unwrap();
-    assert_eq!(Watch::of_targets(target).collect::<Vec<_>>(), [Watch::all(kind)]);
+    assert_eq!(Watch::for_target(target).collect::<Vec<_>>(), [Watch::all(kind)]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) fn judged(
     let mut rules = AuditedRules::default();
     for state in policies.policies.values() {
         let Ok(policy) = &state.compiled else { continue };
-        let audits = policy.tells_by(ValidationAction::Audit) && policy.acts_on(operation);
+        let audits = policy.has_action(ValidationAction::Audit) && policy.acts_on(operation);
         if !audits || !is_asked(policy.key()) {
             continue;
         }
@@ -67,7 +67,7 @@ fn of_policy(
         return vec![(String::new(), verdict)];
     }
     let mut verdicts = vec![(String::new(), RuleVerdict::Passed)];
-    for rule in policy.rules_on(operation) {
+    for rule in policy.rules_for(operation) {
         let mut findings = outcome.findings.iter();
         let finding = findings.find(|finding| finding.policy == *policy.key() && finding.rule == rule);
         let objection =
@@ -120,13 +120,13 @@ mod tests {
         let states = policies.iter().map(|policy| {
             let compiled = CompiledPolicy::compile(policy, &Engines::built_in()).map(Arc::new);
             let state = PolicyState::new(PolicyVersion::of(policy), compiled);
-            (ObjectKey::of(policy).unwrap(), Arc::new(state))
+            (ObjectKey::from_object(policy).unwrap(), Arc::new(state))
         });
         PolicySnapshot::new(states.collect::<BTreeMap<_, _>>(), true)
     }
 
     fn verdicts(snapshot: &PolicySnapshot, request: &Value, all: bool) -> Vec<(String, String, RuleVerdict)> {
-        let attributes = AdmissionAttributes::of_request(request, None).unwrap();
+        let attributes = AdmissionAttributes::from_request(request, None).unwrap();
         let evaluation =
             snapshot
                 .set

@@ -87,7 +87,7 @@ impl AuditLedger {
             return;
         };
         let report = object.report();
-        let is_served = watch_of(&Kind::of(&report)).is_some_and(|watch| !self.index.is_absent(&watch));
+        let is_served = watch_of(&Kind::from_key(&report)).is_some_and(|watch| !self.index.is_absent(&watch));
         if !is_served {
             return;
         }

@@ -119,7 +119,7 @@ impl ReportWriter {
                     Err(_) => return,
                 },
                 change = changes.recv() => match change {
-                    Ok(change) if REPORTS.contains(&Kind::of(&change.key)) => {
+                    Ok(change) if REPORTS.contains(&Kind::from_key(&change.key)) => {
                         let is_there = change.after.is_some();
                         if is_there && (is_leading || self.ledger.has(&change.key)) {
                             self.ledger.queue().add(change.key);
@@ -147,7 +147,7 @@ impl ReportWriter {
 
     async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, RequestError> {
         let index = &self.context.index;
-        let Some(watch) = watch_of(&Kind::of(&key)) else {
+        let Some(watch) = watch_of(&Kind::from_key(&key)) else {
             return Ok(Action::AwaitChange);
         };
         if index.is_absent(&watch) {

@@ -73,7 +73,7 @@ fn retiring(world: &World) -> usize {
 }
 
 #[test]
-fn what_cannot_be_dialled_holds_the_ca_until_its_last_signature_has_ended() {
+fn an_unreachable_endpoint_keeps_the_ca_until_its_last_certificate_expires() {
     let mut world = rotated(&[false]);
     let last = world.pods[0].chain.unwrap().leaf.validity.not_after;
     world.reload(0);
@@ -95,7 +95,7 @@ fn what_cannot_be_dialled_holds_the_ca_until_its_last_signature_has_ended() {
 }
 
 #[test]
-fn what_cannot_be_dialled_does_not_keep_the_next_rotation_from_beginning() {
+fn an_unreachable_endpoint_does_not_block_the_next_rotation() {
     let mut world = rotated(&[false]);
     assert_eq!((retiring(&world), generation(&world)), (1, 2));
     for request in 2_usize..8 {
@@ -114,7 +114,7 @@ fn what_cannot_be_dialled_does_not_keep_the_next_rotation_from_beginning() {
 }
 
 #[test]
-fn a_port_that_cannot_be_dialled_does_not_hide_behind_one_that_can() {
+fn an_unreachable_port_is_not_hidden_by_a_reachable_one() {
     let mut world = rotated(&[true]);
     world.reload(0);
     let mut observation = world.observe();
@@ -134,7 +134,7 @@ fn a_port_that_cannot_be_dialled_does_not_hide_behind_one_that_can() {
 }
 
 #[test]
-fn pods_that_start_and_services_without_endpoints_hold_the_ca() {
+fn starting_pods_and_missing_endpoints_keep_the_ca() {
     let mut world = rotated(&[true]);
     world.reload(0);
     let mut observation = world.observe();
@@ -152,7 +152,7 @@ fn pods_that_start_and_services_without_endpoints_hold_the_ca() {
 }
 
 #[test]
-fn an_unknown_write_of_the_serving_secret_begins_no_wait_anew() {
+fn an_unrelated_secret_write_does_not_restart_waits() {
     let mut world = rotated(&[true]);
     let published = world.authorities.as_ref().unwrap().published.clone();
     for _ in 0..5 {
@@ -164,7 +164,7 @@ fn an_unknown_write_of_the_serving_secret_begins_no_wait_anew() {
 }
 
 #[test]
-fn it_is_looked_less_and_less_often_at_what_does_not_change() {
+fn unchanged_endpoints_are_checked_less_and_less_often() {
     let mut world = stubborn(false);
     world.workloads.clear();
     let mut sleeps = Vec::new();
@@ -178,7 +178,7 @@ fn it_is_looked_less_and_less_often_at_what_does_not_change() {
 }
 
 #[test]
-fn what_was_replaced_is_forgotten_once_everything_serves_the_new_one() {
+fn replaced_leaves_are_forgotten_once_all_endpoints_serve_the_new_one() {
     let mut world = settled();
     world.request = Some("leaf:1".to_owned());
     for _ in 0..10 {
@@ -204,7 +204,7 @@ fn what_was_replaced_is_forgotten_once_everything_serves_the_new_one() {
 }
 
 #[test]
-fn a_rotation_is_over_when_no_pod_can_start_on_what_was_replaced() {
+fn a_rotation_ends_when_no_pod_can_start_with_the_old_leaf() {
     let mut world = settled();
     world.request = Some("leaf:1".to_owned());
     while !world.plan(&timing()).steps.is_empty() {
@@ -218,7 +218,7 @@ fn a_rotation_is_over_when_no_pod_can_start_on_what_was_replaced() {
 }
 
 #[test]
-fn an_endpoint_that_nobody_sees_is_not_ready_when_what_it_may_serve_ends_soon() {
+fn an_unreachable_endpoint_is_not_ready_when_its_leaf_may_expire_soon() {
     let mut world = World::settled(1, &[false], &timing());
     let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
     world.request = Some("leaf:1".to_owned());
@@ -243,7 +243,7 @@ fn an_endpoint_that_nobody_sees_is_not_ready_when_what_it_may_serve_ends_soon() 
 }
 
 #[test]
-fn an_alarm_does_not_wait_for_what_is_published_later() {
+fn a_later_publication_does_not_delay_an_alarm() {
     for observable in [false, true] {
         let mut world = World::settled(1, &[observable], &timing());
         let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
@@ -267,7 +267,7 @@ fn an_alarm_does_not_wait_for_what_is_published_later() {
 }
 
 #[test]
-fn of_many_serving_certificates_the_first_and_the_last_are_remembered() {
+fn the_first_and_last_of_many_leaves_are_remembered() {
     let mut authorities = settled().authorities.unwrap();
     let signer = authorities.current.unwrap().certificate;
     let first = authorities.leaves[0];
@@ -278,7 +278,7 @@ fn of_many_serving_certificates_the_first_and_the_last_are_remembered() {
             published: authorities.published.clone().unwrap(),
             leaf,
         };
-        let Ok(after) = authorities.after(&change, &mut world::Numbered(200));
+        let Ok(after) = authorities.with_change(&change, &mut world::Numbered(200));
         authorities = after;
         assert_eq!(authorities.leaves.first(), Some(&first));
         assert_eq!(authorities.leaves.last(), Some(&leaf));
@@ -288,7 +288,7 @@ fn of_many_serving_certificates_the_first_and_the_last_are_remembered() {
 }
 
 #[test]
-fn a_new_process_counts_its_waits_from_its_own_start() {
+fn a_new_process_restarts_waits() {
     let clock = |run, uptime| ClockReading {
         now: world::new_year(),
         mark: mark(run, uptime),
@@ -331,7 +331,7 @@ fn stubborn(costs_requests: bool) -> World {
 fn workload(name: &str, pod: &str, costs_requests: bool) -> ObservedWorkload {
     ObservedWorkload {
         id: ObjectKey {
-            cluster: InCluster::Own,
+            cluster: InCluster::Local,
             api_version: "apps/v1".to_owned(),
             kind: "StatefulSet".to_owned(),
             namespace: Some("n".to_owned()),
@@ -364,7 +364,7 @@ fn a_server_that_does_not_reload_is_restarted_once() {
 }
 
 #[test]
-fn of_several_workloads_only_the_one_whose_pods_do_not_reload_is_restarted() {
+fn only_workloads_that_do_not_reload_are_restarted() {
     let mut world = stubborn(false);
     world.workloads.insert(0, workload("other", "1", false));
     world.tick();
@@ -376,7 +376,7 @@ fn of_several_workloads_only_the_one_whose_pods_do_not_reload_is_restarted() {
 }
 
 #[test]
-fn a_restart_that_costs_requests_waits_for_the_last_third_of_what_is_served() {
+fn a_disruptive_restart_waits_for_the_last_third_of_the_lifetime() {
     let mut world = stubborn(true);
     world.tick();
     world.tick();
@@ -396,7 +396,7 @@ fn a_restart_that_costs_requests_waits_for_the_last_third_of_what_is_served() {
 }
 
 #[test]
-fn a_compromised_ca_has_its_laggards_restarted_even_where_that_costs_requests() {
+fn a_compromised_ca_forces_disruptive_restarts() {
     let mut world = stubborn(true);
     world.request = Some("ca:compromised".to_owned());
     let mut restarts = 0;
@@ -412,7 +412,7 @@ fn a_compromised_ca_has_its_laggards_restarted_even_where_that_costs_requests() 
 }
 
 #[test]
-fn what_nobody_sees_is_restarted_where_that_costs_nothing_before_it_ends() {
+fn unreachable_pods_are_restarted_if_that_costs_no_requests() {
     for costs_requests in [false, true] {
         let mut world = stubborn(costs_requests);
         world.pods[0].observable = false;
@@ -432,7 +432,7 @@ fn what_nobody_sees_is_restarted_where_that_costs_nothing_before_it_ends() {
 }
 
 #[test]
-fn nothing_is_restarted_while_pods_are_replaced_or_for_what_others_signed() {
+fn no_restart_during_rollouts_or_for_foreign_certificates() {
     let mut world = stubborn(false);
     world.tick();
     world.tick();

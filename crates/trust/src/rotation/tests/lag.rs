@@ -18,7 +18,7 @@ pub(super) struct WebhookConfiguration {
     /// What a tool that never learns writes whenever it is not there.
     pub(super) stale: Option<TrustSet>,
     /// What the operator gave it last, and how often again.
-    given: Option<TrustSet>,
+    last_written: Option<TrustSet>,
     repairs: u64,
     pub(super) refuses: bool,
     pub(super) refused: bool,
@@ -75,9 +75,9 @@ impl WebhookConfiguration {
         if self.refuses || self.bundle.as_ref() == Some(bundle) {
             return;
         }
-        let is_repair = self.given.as_ref() == Some(bundle);
+        let is_repair = self.last_written.as_ref() == Some(bundle);
         self.repairs = (self.repairs + u64::from(is_repair)).min(FOUGHT_OVER);
-        self.given = Some(bundle.clone());
+        self.last_written = Some(bundle.clone());
         self.before = self
             .bundle
             .replace(bundle.clone())
@@ -92,14 +92,14 @@ impl WebhookConfiguration {
     pub(super) fn observe(&self, index: u8) -> Target {
         Target {
             id: ObjectKey {
-                cluster: InCluster::Own,
+                cluster: InCluster::Local,
                 api_version: "v1".to_owned(),
                 kind: "Webhook".to_owned(),
                 namespace: self.is_namespaced.then(|| "tenant".to_owned()),
                 name: index.to_string(),
             },
             bundle: self.bundle.clone(),
-            given: self.given.clone(),
+            last_written: self.last_written.clone(),
             refused: self.refused.then(|| "forbidden".to_owned()),
             contested: (self.repairs == FOUGHT_OVER).then_some(Contested {
                 by: None,

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use kube::Client;
 use serde_json::{Value, json};
-use windlass_adoption::{ADOPTED_FROM, olm::Belongings};
+use windlass_adoption::{ADOPTED_FROM, olm::CsvObjects};
 use windlass_object::{names, object};
 
 use super::{
@@ -190,7 +190,7 @@ fn manifest(name: &str) -> anyhow::Result<Value> {
 /// The objects of all kinds of which something may belong to it.
 async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
-    for (api_version, kind, namespace) in Belongings::kinds(NAMESPACE) {
+    for (api_version, kind, namespace) in CsvObjects::kinds(NAMESPACE) {
         let path = olm::collection(kind, namespace.unwrap_or_default());
         let Some(found) = get(client, &path).await? else {
             continue;

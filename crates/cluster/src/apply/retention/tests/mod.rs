@@ -14,7 +14,7 @@ use self::api_server::ApiServer;
 use super::{Retaining, Retention};
 use crate::{
     Index,
-    apply::{Applier, Outcome, tests::applicant},
+    apply::{Applier, Outcome, tests::field_owner},
 };
 
 type Rule = fn(&Value, &Value) -> Result<Option<Value>, BoxError>;
@@ -64,7 +64,7 @@ impl Install {
 
     /// What becomes of `desired`, and how often something was applied for that.
     async fn ensure(&self, desired: &Value) -> (Outcome, usize) {
-        let outcome = self.applier.ensure(desired, &applicant()).await.unwrap();
+        let outcome = self.applier.ensure(desired, &field_owner()).await.unwrap();
         (outcome, self.server.applies())
     }
 

@@ -1,7 +1,7 @@
 use windlass_trust::injection::TargetKinds;
 
 use super::*;
-use crate::{kinds, slim::slim, watch::Watch};
+use crate::{kinds, trim::trim, watch::Watch};
 
 const WRITTEN_ONCE: (Outcome, usize) = (Outcome::Written, 1);
 const UNCHANGED: (Outcome, usize) = (Outcome::Unchanged, 0);
@@ -62,12 +62,12 @@ async fn replicas_that_an_autoscaler_writes_never_go_back_and_each_upgrade_is_on
             assert!(
                 install
                     .applier
-                    .was_applied(&desired, &install.live(), &applicant())
+                    .was_applied(&desired, &install.live(), &field_owner())
             );
             assert!(
                 install
                     .applier
-                    .is_applied(&desired, &install.live(), &applicant())
+                    .is_applied(&desired, &install.live(), &field_owner())
             );
             assert_eq!(containers(&mut install.live())[0]["image"], version);
         }
@@ -96,7 +96,7 @@ async fn what_a_version_before_owned_alone_is_handed_over_without_a_gap() {
             desired["spec"].as_object_mut().unwrap().remove("replicas");
         }
         assert_eq!(
-            install.applier.ensure(&desired, &applicant()).await.unwrap(),
+            install.applier.ensure(&desired, &field_owner()).await.unwrap(),
             Outcome::Written
         );
         let sent = install.server.applied.lock().drain(..).next_back().unwrap();
@@ -168,7 +168,11 @@ async fn an_object_that_is_written_all_the_time_is_left_for_later() {
                 });
             }));
     }
-    let error = install.applier.ensure(&desired, &applicant()).await.unwrap_err();
+    let error = install
+        .applier
+        .ensure(&desired, &field_owner())
+        .await
+        .unwrap_err();
     assert!(matches!(error, crate::apply::ApplyError::Request(error) if error.is_conflict()));
     assert_eq!(install.server.applies(), 5);
     assert_eq!(install.live()["spec"]["replicas"], 1);
@@ -300,10 +304,14 @@ async fn what_fails_writes_nothing_and_says_who_and_what() {
         install.ensure(&workload("StatefulSet", "v1")).await;
         *install.rules.rule.lock() = Some(rule);
         let desired = workload("StatefulSet", "v2");
-        let error = install.applier.ensure(&desired, &applicant()).await.unwrap_err();
+        let error = install
+            .applier
+            .ensure(&desired, &field_owner())
+            .await
+            .unwrap_err();
         let expected = format!("StatefulSet n/w: rule r does not say what to keep: {expected}");
         assert_eq!(error.to_string(), expected);
-        assert!(install.applier.try_out(&desired, &applicant()).await.is_err());
+        assert!(install.applier.dry_run(&desired, &field_owner()).await.is_err());
         assert_eq!(install.server.applies(), 0);
     }
 }
@@ -320,7 +328,7 @@ async fn nothing_is_sent_of_what_only_the_api_server_says() {
     // Everything is kept, but for the marks.
     let desired = workload("StatefulSet", "v2");
     assert_eq!(
-        install.applier.ensure(&desired, &applicant()).await.unwrap(),
+        install.applier.ensure(&desired, &field_owner()).await.unwrap(),
         Outcome::Written
     );
     let sent = install.server.applied.lock().drain(..).next_back().unwrap();
@@ -343,7 +351,7 @@ async fn a_dry_run_tries_what_would_be_written() {
     scale(&install, 5);
     install
         .applier
-        .try_out(&workload("StatefulSet", "v2"), &applicant())
+        .dry_run(&workload("StatefulSet", "v2"), &field_owner())
         .await
         .unwrap();
     let tried = install.server.applied.lock().drain(..).next_back().unwrap();
@@ -389,7 +397,7 @@ async fn replicas_of_a_deployment_that_are_ours_and_another_s_are_given_up() {
     assert!(
         install
             .applier
-            .was_applied(&desired, &install.live(), &applicant())
+            .was_applied(&desired, &install.live(), &field_owner())
     );
 }
 
@@ -411,7 +419,7 @@ async fn what_the_index_holds_whole_is_looked_at_without_a_request() {
         }
         let index = Index::new();
         let served = kinds::SECRET.object(Some("n"), "windlass-cert");
-        let seen = slim(
+        let seen = trim(
             install.live(),
             &kinds::DEPLOYMENT,
             &served,

@@ -10,8 +10,8 @@ use windlass_object::{
 use windlass_trust::injection::TargetKind;
 
 use super::{
-    applicant::Applicant,
     applier::{Applier, ApplyError, Outcome},
+    field_owner::FieldOwner,
     webhooks::pointed_elsewhere,
 };
 use crate::{
@@ -22,13 +22,13 @@ use crate::{
 // === impl Applier ===
 
 impl Applier {
-    /// Makes `conversion` the CRD's `spec.conversion` as [`Applier::swing_conversion`] does, and changes nothing else.
+    /// Makes `conversion` the CRD's `spec.conversion` as [`Applier::switch_conversion`] does, and changes nothing else.
     ///
     /// # Errors
     ///
-    /// As [`Applier::swing_conversion`].
+    /// As [`Applier::switch_conversion`].
     pub async fn set_conversion(&self, crd: &Value, conversion: &Value) -> Result<Outcome, RequestError> {
-        self.swing_conversion(crd, conversion, &Value::Null).await
+        self.switch_conversion(crd, conversion, &Value::Null).await
     }
 
     /// Makes `conversion` the CRD's `spec.conversion`, by a patch that is guarded by what is there now. With it, each version is
@@ -38,13 +38,13 @@ impl Applier {
     /// # Errors
     ///
     /// A [`RequestError`]; [`RequestError::is_invalid`] when somebody changed it at the same time.
-    pub async fn swing_conversion(
+    pub async fn switch_conversion(
         &self,
         crd: &Value,
         conversion: &Value,
         body: &Value,
     ) -> Result<Outcome, RequestError> {
-        let key = ObjectKey::of(crd).ok_or(RequestError::Nameless)?;
+        let key = ObjectKey::from_object(crd).ok_or(RequestError::Nameless)?;
         let old = crd.pointer("/spec/conversion").cloned().unwrap_or(Value::Null);
         if old == *conversion {
             self.release(&key, crd, names::CONVERSION).await?;
@@ -75,14 +75,14 @@ impl Applier {
     /// # Errors
     ///
     /// As [`Applier::ensure_armed`], which completes it.
-    pub(super) async fn swing_callers(&self, armed: &Value, owner: &Applicant) -> Result<(), ApplyError> {
-        let key = ObjectKey::of(armed).ok_or(RequestError::Nameless)?;
+    pub(super) async fn switch_caller(&self, armed: &Value, owner: &FieldOwner) -> Result<(), ApplyError> {
+        let key = ObjectKey::from_object(armed).ok_or(RequestError::Nameless)?;
         let Some(live) = self.cluster.read(&key).await? else {
             return Ok(());
         };
         let source = ca_source(&live, armed);
         // Conversions are swung apart.
-        let is_definition = Kind::of(&key) == kinds::CUSTOM_RESOURCE_DEFINITION;
+        let is_definition = Kind::from_key(&key) == kinds::CUSTOM_RESOURCE_DEFINITION;
         if is_definition || source.is_empty() || object::is_terminating(&live) {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl Applier {
 
 /// What makes an object that calls one server call whom `armed` does.
 fn called(armed: &Value) -> Vec<json_patch::PatchOperation> {
-    let holders = TargetKind::of(armed).map(|kind| kind.holders(armed));
+    let holders = TargetKind::from_object(armed).map(|kind| kind.holders(armed));
     let paths = holders.into_iter().flatten().flat_map(|holder| {
         let path = |field: &str| format!("{}/{field}", holder.pointer);
         ["service", "caBundle"].map(path)

@@ -2,18 +2,18 @@
 
 /// What a request is about: a resource, and the namespace in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AskedResource<'a> {
+pub(super) struct RequestedResource<'a> {
     /// The plural name of the kind, or the last of the path where it names none.
     pub(super) resource: &'a str,
     /// The namespace.
     pub(super) namespace: Option<&'a str>,
 }
 
-// === impl AskedResource ===
+// === impl RequestedResource ===
 
-impl<'a> AskedResource<'a> {
+impl<'a> RequestedResource<'a> {
     /// By a path as kube makes it, which may be below that of a proxy.
-    pub(super) fn of(path: &'a str) -> Self {
+    pub(super) fn from_path(path: &'a str) -> Self {
         let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let group = segments
             .iter()
@@ -62,8 +62,8 @@ mod tests {
             ("/", "/", None),
             ("", "/", None),
         ] {
-            let expected = AskedResource { resource, namespace };
-            assert_eq!(AskedResource::of(path), expected, "{path}");
+            let expected = RequestedResource { resource, namespace };
+            assert_eq!(RequestedResource::from_path(path), expected, "{path}");
         }
     }
 }

@@ -11,7 +11,7 @@ const DEFAULT_KEY: &str = "TCP";
 /// The sets of fields are those of kubernetes-sigs/structured-merge-diff: `f:` and the name of a field, `k:` and the key of an item,
 /// `v:` and an item itself, `.` for the value that they are in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FieldOwners<'a> {
+pub(super) struct FieldManagers<'a> {
     ours: Option<&'a Value>,
     others: Vec<&'a Value>,
     /// What we own is said in the words of another version of the API.
@@ -31,11 +31,11 @@ pub(super) enum Granularity {
     Set,
 }
 
-// === impl FieldOwners ===
+// === impl FieldManagers ===
 
-impl<'a> FieldOwners<'a> {
+impl<'a> FieldManagers<'a> {
     /// Who owns what of a live object.
-    pub(super) fn of(live: &'a Value) -> Self {
+    pub(super) fn from_object(live: &'a Value) -> Self {
         let mut owners = Self::default();
         for entry in object::items(live, "/metadata/managedFields") {
             let Some(fields) = entry.get("fieldsV1") else {
@@ -175,7 +175,7 @@ mod tests {
             "k:{\"port\":80,\"protocol\":\"SCTP\"}": {"f:nodePort": {}},
         }});
         let live = live(&ours, &json!({}));
-        let ports = FieldOwners::of(&live).field("ports");
+        let ports = FieldManagers::from_object(&live).field("ports");
         let Granularity::Items(keys) = ports.granularity(&json!([])) else {
             panic!("{ports:?}");
         };
@@ -197,7 +197,7 @@ mod tests {
         let ours = json!({"f:selector": {}, "f:template": {"f:spec": {}}, "f:args": {}});
         let theirs = json!({"f:finalizers": {".": {}, "v:\"a\"": {}}});
         let live = live(&ours, &theirs);
-        let owners = FieldOwners::of(&live);
+        let owners = FieldManagers::from_object(&live);
         let fields = json!({"a": "b"});
         assert!(owners.field("selector").is_atomic(&fields));
         assert!(!owners.field("selector").is_atomic(&json!({})));
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn what_we_applied_in_another_version_may_be_anything() {
         let mut live = live(&json!({}), &json!({"f:a": {}}));
-        assert!(FieldOwners::of(&live).field("a").keep_without_us());
+        assert!(FieldManagers::from_object(&live).field("a").keep_without_us());
         live["apiVersion"] = "apps/v2".into();
-        let owners = FieldOwners::of(&live);
+        let owners = FieldManagers::from_object(&live);
         assert!(owners.are_we() && !owners.field("a").keep_without_us());
     }
 
@@ -229,7 +229,7 @@ mod tests {
     fn our_updates_are_no_applies() {
         let mut live = live(&json!({"f:a": {}}), &json!({}));
         live["metadata"]["managedFields"][0]["operation"] = "Update".into();
-        assert!(!FieldOwners::of(&live).field("a").are_we());
-        assert!(FieldOwners::of(&live).field("a").are_others());
+        assert!(!FieldManagers::from_object(&live).field("a").are_we());
+        assert!(FieldManagers::from_object(&live).field("a").are_others());
     }
 }

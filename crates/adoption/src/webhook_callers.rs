@@ -31,7 +31,7 @@ pub fn called_services(caller: &Value) -> BTreeSet<(String, String)> {
 }
 
 /// Whether an object calls a Service and trusts nobody there: it has no CA bundle.
-pub fn untrusting(caller: &Value) -> bool {
+pub fn lacks_ca_bundle(caller: &Value) -> bool {
     client_configs(caller).iter().any(|client| {
         let text = |field: &str| object::text(caller, &format!("{client}/{field}")).unwrap_or_default();
         caller.pointer(&format!("{client}/service")).is_some() && text("caBundle").is_empty()
@@ -39,7 +39,7 @@ pub fn untrusting(caller: &Value) -> bool {
 }
 
 /// Whom an object trusts where it calls a Service, in PEM.
-pub fn trust_of(caller: &Value) -> String {
+pub fn trusted_pem(caller: &Value) -> String {
     let mut trusted = String::new();
     for client in client_configs(caller) {
         let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
@@ -53,7 +53,7 @@ pub fn trust_of(caller: &Value) -> String {
 
 /// A caller that trusts, beside whom it does, the CAs in `pem`.
 #[must_use]
-pub fn with_trust(caller: &Value, pem: &str) -> Value {
+pub fn with_trusted_pem(caller: &Value, pem: &str) -> Value {
     let mut trusting = caller.clone();
     for client in client_configs(caller) {
         let Some(client) = trusting.pointer_mut(&client).and_then(Value::as_object_mut) else {
@@ -85,7 +85,7 @@ const MARK: &str = "# windlass: ";
 /// A caller that says the same in other bytes, or without a mark in those of others again. With a mark that none had before it, API
 /// servers connect anew: they keep connections for each bundle that they have seen.
 #[must_use]
-pub fn marked(caller: &Value, mark: Option<&str>) -> Value {
+pub fn with_bundle_mark(caller: &Value, mark: Option<&str>) -> Value {
     let mut marked = caller.clone();
     for client in client_configs(caller) {
         let bundle = object::text(caller, &format!("{client}/caBundle")).unwrap_or_default();
@@ -172,32 +172,35 @@ mod tests {
     fn trust_is_added_once_and_marked_without_loss() {
         let caller = |bundle: &str| json!({"kind": "APIService", "spec": client("d", bundle)});
         let (a, b) = (pem("QQ=="), pem("Qg=="));
-        let united = with_trust(&caller(&a), &format!("{a}{b}"));
+        let united = with_trusted_pem(&caller(&a), &format!("{a}{b}"));
         assert_eq!(united, caller(&format!("{a}{b}")));
-        assert_eq!(with_trust(&united, &b), united);
-        assert_eq!(with_trust(&caller(a.trim()), &b), caller(&format!("{a}{b}")));
-        assert_eq!(with_trust(&caller(&a), "garbage"), caller(&a));
+        assert_eq!(with_trusted_pem(&united, &b), united);
+        assert_eq!(
+            with_trusted_pem(&caller(a.trim()), &b),
+            caller(&format!("{a}{b}"))
+        );
+        assert_eq!(with_trusted_pem(&caller(&a), "garbage"), caller(&a));
         // As trust-manager and others write bundles.
         assert_eq!(
-            with_trust(&caller(&a), &format!("# CN=b\n{b}# end")),
+            with_trusted_pem(&caller(&a), &format!("# CN=b\n{b}# end")),
             caller(&format!("{a}{b}"))
         );
         let latin = |rest: &str| {
             let bytes = [b"# Z\xfcrich\n", rest.as_bytes()].concat();
             json!({"kind": "APIService", "spec": {"service": {"namespace": "n", "name": "d"}, "caBundle": STANDARD.encode(bytes)}})
         };
-        assert_eq!(with_trust(&latin(&a), &b), latin(&format!("{a}{b}")));
-        assert_eq!(with_trust(&caller(&a), &a), caller(&a));
-        let once = super::marked(&caller(&a), Some("1"));
+        assert_eq!(with_trusted_pem(&latin(&a), &b), latin(&format!("{a}{b}")));
+        assert_eq!(with_trusted_pem(&caller(&a), &a), caller(&a));
+        let once = super::with_bundle_mark(&caller(&a), Some("1"));
         assert_eq!(once, caller(&format!("{a}# windlass: 1\n")));
-        assert_eq!(super::marked(&once, Some("1")), once);
-        assert_ne!(super::marked(&once, Some("2")), once);
-        assert_eq!(super::marked(&once, None), caller(&a));
-        assert_eq!(super::marked(&caller(""), Some("1")), caller(""));
-        assert_eq!(trust_of(&caller(&a)), format!("{a}\n"));
-        assert!(untrusting(&caller("")) && !untrusting(&caller(&a)));
+        assert_eq!(super::with_bundle_mark(&once, Some("1")), once);
+        assert_ne!(super::with_bundle_mark(&once, Some("2")), once);
+        assert_eq!(super::with_bundle_mark(&once, None), caller(&a));
+        assert_eq!(super::with_bundle_mark(&caller(""), Some("1")), caller(""));
+        assert_eq!(trusted_pem(&caller(&a)), format!("{a}\n"));
+        assert!(lacks_ca_bundle(&caller("")) && !lacks_ca_bundle(&caller(&a)));
         let url = json!({"kind": "APIService", "spec": {"url": "https://example.com"}});
-        assert!(!untrusting(&url));
-        assert_eq!(with_trust(&url, &a), url);
+        assert!(!lacks_ca_bundle(&url));
+        assert_eq!(with_trusted_pem(&url, &a), url);
     }
 }

@@ -14,7 +14,7 @@ struct Unanswered(Duration);
 
 /// The same client, which gives up on a list that is not there in time, and on a watch that does not start: kube's
 /// watcher waits for both as long as the connection lives. It goes on by itself from where it was.
-pub(crate) fn limited(client: Client, limit: Duration) -> Client {
+pub(crate) fn bounded_client(client: Client, limit: Duration) -> Client {
     let namespace = client.default_namespace().to_owned();
     let asking = service_fn(move |request: Request<Body>| {
         let client = client.clone();

@@ -18,12 +18,12 @@ use tracing::{debug, info, warn};
 use windlass_object::{InCluster, ObjectKey};
 
 use crate::{
+    bounded_client::bounded_client,
     definitions,
     index::Index,
-    limited::limited,
     requests::{Cluster, RequestError},
-    slim::slim,
     telemetry::chain,
+    trim::trim,
     watch::Watch,
     watched_object::WatchedObject,
 };
@@ -44,7 +44,7 @@ const OUTAGE: Duration = Duration::from_secs(30);
 
 /// Follows one kind for ever, and notes what keeps it from that. Its CustomResourceDefinition may come and go. `served` is
 /// the Secret whose private key is kept.
-pub(crate) async fn follow(
+pub(crate) async fn run_watch(
     cluster: &Cluster,
     index: &Index,
     watch: &Watch,
@@ -85,7 +85,7 @@ async fn follow_through(
     served: &ObjectKey,
     note: &Note<'_>,
 ) {
-    let client = limited(client, cluster.timeout());
+    let client = bounded_client(client, cluster.timeout());
     let mut said = false;
     let mut pause = FIRST_RECHECK;
     let mut doubt = FIRST_RECHECK;
@@ -177,10 +177,10 @@ async fn follow_served(
             .boxed()
     };
     // What matters of an object is the same in each cluster.
-    let kind = watch.kind.clone().in_cluster(InCluster::Own);
+    let kind = watch.kind.clone().in_cluster(InCluster::Local);
     let kept = |object| {
         let targets = index.target_kinds();
-        slim(object, &kind, served, &targets).filter(|object| watch.keeps(object, &targets))
+        trim(object, &kind, served, &targets).filter(|object| watch.keeps(object, &targets))
     };
     let mut events = begin(is_streamed);
     while let Some(event) = events.next().await {
@@ -338,7 +338,7 @@ mod tests {
         let index = Arc::new(Index::new());
         let watch = Watch::all(kinds::SECRET);
         let served = kinds::SECRET.object(Some("n"), "windlass-cert");
-        let _ = tokio::time::timeout(time, follow(&cluster, &index, &watch, &served, &|_| {})).await;
+        let _ = tokio::time::timeout(time, run_watch(&cluster, &index, &watch, &served, &|_| {})).await;
         let asked = asked.lock().clone();
         (index, asked)
     }

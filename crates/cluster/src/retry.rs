@@ -12,7 +12,10 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Sends a request. One that only reads is sent once more when no answer comes for a while, and the first answer counts: an
 /// API server that is merely slow has as long as before. A write is not: the first may still be carried out.
-pub(crate) async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<Value, kube::Error> {
+pub(crate) async fn send_with_retry(
+    client: &Client,
+    request: Request<Vec<u8>>,
+) -> Result<Value, kube::Error> {
     if request.method() != Method::GET {
         return client.request(request).await;
     }
@@ -57,7 +60,7 @@ mod tests {
         let request = Request::builder().method(method).uri("/version");
         let request = request.body(Vec::new()).unwrap();
         let started = Instant::now();
-        let answer = timeout(Duration::from_secs(30), ask(&client, request)).await;
+        let answer = timeout(Duration::from_secs(30), send_with_retry(&client, request)).await;
         let took = answer.is_ok().then(|| started.elapsed().as_secs());
         let asked = *asked.lock();
         (asked, took)

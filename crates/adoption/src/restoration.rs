@@ -15,7 +15,7 @@ const ROLLOUT: &str = "deployment.kubernetes.io/revision";
 /// A live object as it was recorded; it remains the one that it is. Nobody of Windlass has applied it any more.
 ///
 /// A CustomResourceDefinition in which objects are stored in versions that it did not have keeps its versions.
-pub fn restored(live: &Value, recorded: &Value) -> Value {
+pub fn restored_object(live: &Value, recorded: &Value) -> Value {
     let mut restored = live.clone();
     let top = fields(&mut restored, &[]);
     let keeps_versions = !storing_unknown_versions(live, recorded).is_empty();
@@ -85,7 +85,7 @@ mod tests {
                 "managedFields": [{"manager": "windlass-install"}, {"manager": "helm"}, {"manager": "windlass-command"}]},
             "spec": {"selector": {"c": "d"}}, "extra": 1, "status": {"loadBalancer": {}}});
         assert_eq!(
-            restored(&live, &recorded),
+            restored_object(&live, &recorded),
             json!({"apiVersion": "v1", "kind": "Service",
                 "metadata": {"name": "s", "uid": "2", "resourceVersion": "7", "labels": {"a": "b"},
                     "annotations": {ROLLOUT: "3"},
@@ -95,7 +95,7 @@ mod tests {
         let mut only_ours = live;
         only_ours["metadata"]["managedFields"] = json!([{"manager": "windlass-inject"}]);
         assert_eq!(
-            restored(&only_ours, &recorded)["metadata"]["managedFields"],
+            restored_object(&only_ours, &recorded)["metadata"]["managedFields"],
             json!([{}])
         );
     }
@@ -112,10 +112,10 @@ mod tests {
         let live = crd(&["v1", "v2"], &["v1", "v2"], "Webhook");
         assert_eq!(storing_unknown_versions(&live, &recorded), ["v2"]);
         assert_eq!(
-            restored(&live, &recorded),
+            restored_object(&live, &recorded),
             crd(&["v1", "v2"], &["v1", "v2"], "None")
         );
         let live = crd(&["v1", "v2"], &["v1"], "Webhook");
-        assert_eq!(restored(&live, &recorded), crd(&["v1"], &["v1"], "None"));
+        assert_eq!(restored_object(&live, &recorded), crd(&["v1"], &["v1"], "None"));
     }
 }

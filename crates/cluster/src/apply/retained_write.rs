@@ -7,10 +7,10 @@ use tracing::info;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    applicant::Applicant,
     applier::{Applier, ApplyError, Outcome},
-    body::body_of,
+    body::apply_body,
     difference::{body_hash, covers},
+    field_owner::FieldOwner,
     memory::{Memory, without_bookkeeping},
     retention::{ApplyGoal, RetainedGoal},
 };
@@ -32,7 +32,7 @@ impl Applier {
         &self,
         key: &ObjectKey,
         desired: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
         live: &Value,
         by: Option<&str>,
     ) -> Result<ApplyGoal, ApplyError> {
@@ -40,7 +40,7 @@ impl Applier {
         let (Some(retention), Some(by)) = (&self.retention, by) else {
             return plain();
         };
-        let body = body_of(desired, owner);
+        let body = apply_body(desired, owner);
         let failed = |problem| ApplyError::Retention {
             object: key.clone(),
             by: by.to_owned(),
@@ -75,10 +75,10 @@ impl Applier {
         &self,
         key: &ObjectKey,
         desired: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
     ) -> Option<Arc<RetainedGoal>> {
         let known = self.retained.lock().get(key).cloned();
-        known.filter(|goal| goal.is_of(&body_of(desired, owner)))
+        known.filter(|goal| goal.is_of(&apply_body(desired, owner)))
     }
 
     pub(super) fn holds_retained(&self, key: &ObjectKey, goal: &RetainedGoal, live: &Value) -> bool {
@@ -104,7 +104,7 @@ impl Applier {
         &self,
         key: &ObjectKey,
         desired: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
         by: Option<&str>,
     ) -> Result<Outcome, ApplyError> {
         let mut tries = TRIES;
@@ -136,22 +136,26 @@ impl Applier {
     }
 
     /// What is to be tried of `desired`, by a dry run.
-    pub(super) async fn to_try(&self, desired: &Value, owner: &Applicant) -> Result<Value, ApplyError> {
+    pub(super) async fn dry_run_body(
+        &self,
+        desired: &Value,
+        owner: &FieldOwner,
+    ) -> Result<Value, ApplyError> {
         let by = self.answered_by(desired);
-        if let (Some(by), Some(key)) = (&by, ObjectKey::of(desired))
+        if let (Some(by), Some(key)) = (&by, ObjectKey::from_object(desired))
             && let Some(live) = self.cluster.read(&key).await?
             && let Some(retained) = self.goal(&key, desired, owner, &live, Some(by)).await?.retained
         {
             return Ok(guarded_body(&retained, &live));
         }
-        Ok(body_of(desired, owner))
+        Ok(apply_body(desired, owner))
     }
 
     async fn remember_retained(
         &self,
         key: &ObjectKey,
         desired: &Value,
-        owner: &Applicant,
+        owner: &FieldOwner,
         made: &Value,
         by: Option<&str>,
     ) {

@@ -11,10 +11,10 @@ use crate::{
 
 /// Goes on until OLM has let go, and tries after each write what comes if it is the last. `rounds` of OLM and of the garbage collector
 /// come between two writes.
-fn let_go(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut(&World, &str)) {
+fn next_steps(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut(&World, &str)) {
     for _ in 0..50 {
         match world.next().unwrap() {
-            OlmState::LetGo => return,
+            OlmState::Released => return,
             OlmState::Waiting(_) => {
                 world.olm();
                 world.garbage();
@@ -64,7 +64,7 @@ fn each_write_may_be_the_last_one() {
     for rounds in [[0, 0], [1, 0], [2, 2]] {
         let mut world = World::new();
         let mut tried = 0;
-        let_go(&mut world, rounds, &mut |world, moment| {
+        next_steps(&mut world, rounds, &mut |world, moment| {
             tried += 1;
             for order in 0..2 {
                 let mut world = world.clone();
@@ -100,7 +100,7 @@ fn each_write_may_be_the_last_one() {
         let left: Vec<_> = world
             .objects
             .iter()
-            .filter_map(ObjectKey::of)
+            .filter_map(ObjectKey::from_object)
             .map(|key| key.to_string())
             .collect();
         assert_eq!(
@@ -123,13 +123,13 @@ fn each_write_may_be_the_last_one() {
 #[test]
 fn whoever_was_interrupted_begins_again() {
     let mut moments = Vec::new();
-    let_go(&mut World::new(), [0, 0], &mut |world, _| {
+    next_steps(&mut World::new(), [0, 0], &mut |world, _| {
         moments.push(world.clone());
     });
     for mut world in moments {
         world.olm();
         world.garbage();
-        let_go(&mut world, [1, 1], &mut |world, moment| world.check(moment));
+        next_steps(&mut world, [1, 1], &mut |world, moment| world.check(moment));
     }
 }
 
@@ -162,7 +162,7 @@ fn what_can_be_taken_back_is() {
         let of = |object: &Value| {
             let labels = object["metadata"]["labels"].clone();
             (
-                ObjectKey::of(object).unwrap().to_string(),
+                ObjectKey::from_object(object).unwrap().to_string(),
                 labels,
                 object::annotation(object, ADOPTED_FROM).is_some(),
             )

@@ -11,7 +11,7 @@ pub type SeenObjects = BTreeMap<ObjectKey, IndexedObject>;
 
 /// What one watch has seen.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct WatchStore {
     objects: SeenObjects,
     /// The objects that are looked for by what they are of.
     related: HashMap<Relation, BTreeSet<ObjectKey>>,
@@ -25,9 +25,9 @@ pub(crate) struct Shelf {
 /// Objects of a shelf, with their keys.
 pub(crate) type Found<'s> = Box<dyn Iterator<Item = (&'s ObjectKey, &'s IndexedObject)> + 's>;
 
-// === impl Shelf ===
+// === impl WatchStore ===
 
-impl Shelf {
+impl WatchStore {
     pub(crate) fn objects(&self) -> &SeenObjects {
         &self.objects
     }
@@ -113,12 +113,12 @@ mod tests {
         (kind.object(None, name), target.into())
     }
 
-    fn names(shelf: &Shelf, relation: &Relation) -> Vec<String> {
+    fn names(shelf: &WatchStore, relation: &Relation) -> Vec<String> {
         let related = shelf.related(relation);
         related.map(|(key, _)| key.name.clone()).collect()
     }
 
-    fn slices(shelf: &Shelf, namespace: &str, service: &str) -> Vec<String> {
+    fn slices(shelf: &WatchStore, namespace: &str, service: &str) -> Vec<String> {
         names(
             shelf,
             &Relation::Endpoints(namespace.to_owned(), service.to_owned()),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn slices_are_found_by_their_service_as_they_come_change_and_go() {
-        let mut shelf = Shelf::default();
+        let mut shelf = WatchStore::default();
         for (name, service) in [("1", "a"), ("2", "a"), ("3", "b")] {
             let (key, slice) = slice(name, service);
             shelf.insert(key, slice);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn targets_are_found_by_what_they_ask_for() {
-        let mut shelf = Shelf::default();
+        let mut shelf = WatchStore::default();
         for (name, annotation, of) in [
             ("1", INJECT_CA_FROM, "n/a"),
             ("2", INJECT_CA_FROM_SECRET, "n/a"),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn objects_are_found_by_their_namespace() {
-        let mut shelf = Shelf::default();
+        let mut shelf = WatchStore::default();
         let service = |namespace: Option<&str>, name: &str| {
             let key = kinds::SERVICE.object(namespace, name);
             let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": name}});

@@ -23,13 +23,13 @@ pub struct Page<T> {
 }
 
 /// How many objects a page of a list has: each may have 1.5 MiB, and a page is in memory as a whole.
-pub const PAGE: u32 = 50;
+pub const PAGE_SIZE: u32 = 50;
 
 // === impl Page ===
 
 impl<T> Page<T> {
     /// Takes a list apart, its items by `read`.
-    pub(super) fn of(mut list: Value, read: impl FnMut(Value) -> Option<T>) -> Self {
+    pub(super) fn from_list(mut list: Value, read: impl FnMut(Value) -> Option<T>) -> Self {
         let items = match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
@@ -87,7 +87,7 @@ impl Cluster {
         mut read: impl FnMut(Value) -> Option<T>,
     ) -> Result<Vec<T>, RequestError> {
         let mut objects = Vec::new();
-        let mut params = ListParams::default().limit(PAGE);
+        let mut params = ListParams::default().limit(PAGE_SIZE);
         if let Some(selector) = label_selector {
             params = params.labels(selector);
         }
@@ -143,7 +143,7 @@ impl Cluster {
             self.forget(kind);
             listed = send().await;
         }
-        Ok(Page::of(listed?, |item| Some(complete(item, kind))))
+        Ok(Page::from_list(listed?, |item| Some(complete(item, kind))))
     }
 }
 
@@ -183,12 +183,12 @@ mod tests {
             "items": [{"metadata": {"name": "a"}}, {"metadata": {}}, {"metadata": {"name": "b"}}],
         });
         let name = |item: Value| object::text(&item, "/metadata/name").map(str::to_owned);
-        let page = Page::of(list, name);
+        let page = Page::from_list(list, name);
         assert_eq!(page.objects, ["a", "b"]);
         assert_eq!(page.next.as_deref(), Some("token"));
         assert_eq!((page.remaining, page.resource_version.as_str()), (Some(3), "70"));
         assert_eq!(page.count(), Some(5));
-        let last = Page::of(json!({"metadata": {"continue": ""}, "items": null}), name);
+        let last = Page::from_list(json!({"metadata": {"continue": ""}, "items": null}), name);
         assert_eq!(
             (last.objects.len(), &last.next, last.count()),
             (0, &None, Some(0))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_object::object;
 
-use crate::callers::called_services;
+use crate::webhook_callers::called_services;
 
 /// Annotations of OLM on CRDs: `namespace/name` of each ClusterServiceVersion that came with it.
 const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
@@ -42,7 +42,7 @@ const CRD: &str = "CustomResourceDefinition";
 
 /// What belongs to a ClusterServiceVersion.
 #[derive(Clone, Debug)]
-pub struct Belongings<'a> {
+pub struct CsvObjects<'a> {
     name: &'a str,
     namespace: &'a str,
     uid: &'a str,
@@ -50,11 +50,11 @@ pub struct Belongings<'a> {
     readers: BTreeSet<String>,
 }
 
-// === impl Belongings ===
+// === impl CsvObjects ===
 
-impl<'a> Belongings<'a> {
+impl<'a> CsvObjects<'a> {
     /// Of this ClusterServiceVersion.
-    pub fn of(csv: &'a Value) -> Self {
+    pub fn from_csv(csv: &'a Value) -> Self {
         let text = |path| object::text(csv, path).unwrap_or_default();
         let crds = object::items(csv, "/spec/customresourcedefinitions/owned").iter();
         let deployments = object::items(csv, "/spec/install/spec/deployments").iter();
@@ -83,7 +83,7 @@ impl<'a> Belongings<'a> {
     }
 
     /// Whether `live` belongs to it.
-    pub fn contain(&self, live: &Value) -> bool {
+    pub fn contains(&self, live: &Value) -> bool {
         let namespace = object::text(live, "/metadata/namespace");
         if is_definition(live) {
             return self.has_defined(live);

@@ -8,13 +8,13 @@ use windlass_object::{ObjectKey, names, object};
 use windlass_trust::injection::{TargetKinds, relevant_fields};
 
 use crate::{
-    apply::replicas::{is_scaled, slimmed_fields},
-    cut::{bare, cut, is_indivisible, is_ours},
+    apply::replicas::{is_scaled, trimmed_fields},
     kind::{Kind, kinds},
+    projection::{bare, is_indivisible, is_ours, project},
 };
 
 /// The kinds of which a part is never kept that is applied.
-const SLIMMED: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
+const TRIMMED_KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
 
 /// Field of an object, beside `metadata`, that says that it is not kept as the API server has it. No kind of Kubernetes has it.
 const CUT: &str = "windlass.dev/cut";
@@ -40,7 +40,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Whether `seen`, from the index, holds all that can be applied of it.
 pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
-    !SLIMMED.contains(kind) && seen.get(CUT).is_none()
+    !TRIMMED_KINDS.contains(kind) && seen.get(CUT).is_none()
 }
 
 /// Whether of an object, from the index, only its name and marks are there.
@@ -50,7 +50,7 @@ pub(crate) fn is_bare(seen: &Value) -> bool {
 
 /// The object as JSON, without what nobody reads and what is large. What a BundleDeployment applied stays whole, unless it is large:
 /// it is compared with what is to be there. Of Secrets only `served` keeps its private key. Whoever needs more asks the API server.
-pub(crate) fn slim(
+pub(crate) fn trim(
     mut object: Value,
     kind: &Kind,
     served: &ObjectKey,
@@ -62,11 +62,11 @@ pub(crate) fn slim(
     slim_managed_fields(&mut object, kind, targets);
     let is_labelled = object::label(&object, names::BUNDLE_DEPLOYMENT).is_some();
     let is_applied = is_labelled && object::annotation(&object, names::APPLIED_HASH).is_some();
-    if is_applied && !SLIMMED.contains(kind) && size(&object) <= LARGEST_WHOLE {
+    if is_applied && !TRIMMED_KINDS.contains(kind) && size(&object) <= LARGEST_WHOLE {
         return Some(object);
     }
     shorten_annotations(&mut object);
-    cut(&mut object, kind, served, targets);
+    project(&mut object, kind, served, targets);
     let is_indivisible = is_indivisible(kind);
     let is_bare = !is_indivisible && size(&object) > largest(&object, kind);
     if is_bare {
@@ -93,7 +93,7 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
     let entries = object::items(object, "/metadata/managedFields").iter();
     let kept: Vec<_> = entries
         .map(|entry| {
-            let scaled = || slimmed_fields(entry.get("fieldsV1")?).filter(|_| is_scaled(kind));
+            let scaled = || trimmed_fields(entry.get("fieldsV1")?).filter(|_| is_scaled(kind));
             relevant_fields(object, entry, targets)
                 .or_else(scaled)
                 .or_else(|| discovered(kind, entry))
@@ -159,12 +159,12 @@ mod tests {
 
     fn kept(object: Value, kind: &Kind) -> Value {
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        slim(object, kind, &served, &TargetKinds::default()).unwrap()
+        trim(object, kind, &served, &TargetKinds::default()).unwrap()
     }
 
     #[test]
     fn a_definition_is_kept_without_its_schemas_and_field_sets() {
-        let slim = kept(
+        let trimmed = kept(
             json!({
                 "metadata": {
                     "name": "widgets.example.com",
@@ -177,13 +177,16 @@ mod tests {
             }),
             &kinds::CUSTOM_RESOURCE_DEFINITION,
         );
-        assert_eq!(slim["spec"]["versions"], json!([{"name": "v1", "served": true}]));
-        assert_eq!(slim["metadata"]["managedFields"][0]["manager"], "m");
-        assert!(slim["metadata"]["managedFields"][0].get("fieldsV1").is_none());
-        let owner = &slim["metadata"]["managedFields"][1];
+        assert_eq!(
+            trimmed["spec"]["versions"],
+            json!([{"name": "v1", "served": true}])
+        );
+        assert_eq!(trimmed["metadata"]["managedFields"][0]["manager"], "m");
+        assert!(trimmed["metadata"]["managedFields"][0].get("fieldsV1").is_none());
+        let owner = &trimmed["metadata"]["managedFields"][1];
         assert_eq!(owner["fieldsV1"], json!({"f:caBundle": {}}));
-        assert_eq!(slim["kind"], "CustomResourceDefinition");
-        assert!(!is_whole(&slim, &kinds::CUSTOM_RESOURCE_DEFINITION));
+        assert_eq!(trimmed["kind"], "CustomResourceDefinition");
+        assert!(!is_whole(&trimmed, &kinds::CUSTOM_RESOURCE_DEFINITION));
     }
 
     #[test]
@@ -193,8 +196,8 @@ mod tests {
             {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}},
         ]}});
         let fields = |kind: &Kind| {
-            let slim = kept(object.clone(), kind);
-            [0, 1].map(|entry| slim["metadata"]["managedFields"][entry]["fieldsV1"].clone())
+            let trimmed = kept(object.clone(), kind);
+            [0, 1].map(|entry| trimmed["metadata"]["managedFields"][entry]["fieldsV1"].clone())
         };
         let replicas = json!({"f:spec": {"f:replicas": {}}});
         assert_eq!(fields(&kinds::DEPLOYMENT), [replicas, Value::Null]);

@@ -7,7 +7,7 @@ use windlass_object::{json::fields, names, object};
 const LONGEST: usize = 40;
 
 /// The copy of a live Deployment that keeps serving, beside it, for the BundleDeployment that adopts it.
-pub fn keeper(deployment: &Value, bundle_deployment: &str) -> Value {
+pub fn kept_copy(deployment: &Value, bundle_deployment: &str) -> Value {
     let name: String = object::text(deployment, "/metadata/name")
         .unwrap_or_default()
         .chars()
@@ -38,7 +38,7 @@ pub fn keeper(deployment: &Value, bundle_deployment: &str) -> Value {
 }
 
 /// Whether a Service leads to the pods of a Deployment.
-pub fn leads_to(service: &Value, deployment: &Value) -> bool {
+pub fn selects_pods_of(service: &Value, deployment: &Value) -> bool {
     let place = |object: &Value| object::text(object, "/metadata/namespace").map(str::to_owned);
     let selector = service.pointer("/spec/selector").and_then(Value::as_object);
     let labels = deployment.pointer("/spec/template/metadata/labels");
@@ -76,7 +76,7 @@ mod tests {
             deployment("d"),
             json!({"metadata": {"namespace": "n", "name": "s"}, "spec": {"selector": {"app": "a"}}}),
         );
-        let copy = keeper(&deployment, "b");
+        let copy = kept_copy(&deployment, "b");
         assert_eq!(copy["metadata"]["name"], "d-kept");
         assert_eq!(copy["spec"]["replicas"], 1);
         assert_eq!(
@@ -84,11 +84,11 @@ mod tests {
             json!({"app": "a", "windlass.dev/kept-for": "b"})
         );
         assert!(copy.get("status").is_none() && copy["spec"].get("paused").is_none());
-        assert!(leads_to(&service, &deployment) && leads_to(&service, &copy));
+        assert!(selects_pods_of(&service, &deployment) && selects_pods_of(&service, &copy));
         let mut narrowed = service.clone();
         narrowed["spec"]["selector"] = narrowed_selector(&service, names::KEPT_FOR, "b");
-        assert!(!leads_to(&narrowed, &deployment) && leads_to(&narrowed, &copy));
-        let long = keeper(&self::deployment(&"d".repeat(63)), "b");
+        assert!(!selects_pods_of(&narrowed, &deployment) && selects_pods_of(&narrowed, &copy));
+        let long = kept_copy(&self::deployment(&"d".repeat(63)), "b");
         assert_eq!(long["metadata"]["name"].as_str().map(str::len), Some(45));
     }
 
@@ -100,7 +100,7 @@ mod tests {
             json!({"metadata": {"namespace": "m"}, "spec": {"selector": {"app": "a"}}}),
             json!({"metadata": {"namespace": "n"}, "spec": {"selector": {"app": "b"}}}),
         ] {
-            assert!(!leads_to(&service, &deployment("d")), "{service}");
+            assert!(!selects_pods_of(&service, &deployment("d")), "{service}");
         }
     }
 }

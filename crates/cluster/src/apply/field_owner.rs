@@ -5,13 +5,13 @@ use windlass_crd::claims::{Adoption, AppliedAs, LivingDeployments, Owner};
 use windlass_object::{names, object, patch};
 
 use crate::{
-    acting::ServiceAccount,
+    impersonation::ServiceAccount,
     kind::{Kind, kinds},
 };
 
 /// For whom an object is applied.
 #[derive(Clone, Debug, Default)]
-pub struct Applicant {
+pub struct FieldOwner {
     /// The name of the BundleDeployment; its objects carry it as a label.
     pub bundle_deployment: String,
     /// Its uid; its objects carry it in [`names::APPLIED_AS`].
@@ -30,11 +30,11 @@ const OWN_KINDS: [Kind; 3] = [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REP
 /// The kinds that an install puts into other namespaces than its own: those that are watched.
 const ELSEWHERE: [&str; 2] = ["Role", "RoleBinding"];
 
-// === impl Applicant ===
+// === impl FieldOwner ===
 
-impl Applicant {
+impl FieldOwner {
     /// The name of the BundleDeployment that an object names in its label; a copy of an object names it, too.
-    pub fn of(object: &Value) -> Option<&str> {
+    pub fn name_in_label(object: &Value) -> Option<&str> {
         object::label(object, names::BUNDLE_DEPLOYMENT)
     }
 
@@ -46,10 +46,10 @@ impl Applicant {
 
     /// Whether `live` may be written: it is ours, nobody's any more, or may be taken over.
     pub fn may_write(&self, live: &Value, living: &LivingDeployments) -> bool {
-        match Owner::of(live, living) {
+        match Owner::from_object(live, living) {
             Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
             Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
-            nobody => nobody.is_nobody(),
+            nobody => nobody.is_unowned(),
         }
     }
 
@@ -59,11 +59,11 @@ impl Applicant {
     /// that, only what is where installs put it is taken for ours: a backup that was restored elsewhere with its
     /// managed fields looks the same.
     pub fn owns(&self, live: &Value) -> bool {
-        let is_labelled = Self::of(live) == Some(&self.bundle_deployment);
+        let is_labelled = Self::name_in_label(live) == Some(&self.bundle_deployment);
         if !is_labelled || !patch::written_by(live, names::INSTALL) {
             return false;
         }
-        match AppliedAs::of(live) {
+        match AppliedAs::from_object(live) {
             Some(mark) => mark.uid == self.uid && mark.names(live),
             None if object::label(live, names::CANARY).is_some() => self.is_owner_of(live),
             None => {
@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::apply::tests::applicant;
+    use crate::apply::tests::field_owner;
 
     fn living() -> LivingDeployments {
         let deployments = [("a", "1"), ("b", "2")];
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn nothing_is_owned_of_which_one_mark_is_missing_or_of_another() {
-        assert!(applicant().owns(&live(|_| {})));
+        assert!(field_owner().owns(&live(|_| {})));
         let changes: [fn(&mut Value); 8] = [
             |metadata| metadata["labels"] = json!({}),
             |metadata| metadata["labels"][names::BUNDLE_DEPLOYMENT] = "b".into(),
@@ -126,7 +126,7 @@ mod tests {
         ];
         for change in changes {
             let live = live(change);
-            assert!(!applicant().owns(&live), "{live}");
+            assert!(!field_owner().owns(&live), "{live}");
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
             ("ConfigMap", Some("restored"), false),
         ] {
             assert_eq!(
-                applicant().owns(&before(kind, namespace)),
+                field_owner().owns(&before(kind, namespace)),
                 expected,
                 "{kind} {namespace:?}"
             );
@@ -164,16 +164,16 @@ mod tests {
                 metadata["managedFields"] = json!([{"manager": manager, "operation": "Update"}]);
             })
         };
-        assert!(applicant().owns(&canary("1", "windlass-install")));
-        assert!(!applicant().owns(&canary("2", "windlass-install")));
-        assert!(!applicant().owns(&canary("1", "kubectl")));
+        assert!(field_owner().owns(&canary("1", "windlass-install")));
+        assert!(!field_owner().owns(&canary("2", "windlass-install")));
+        assert!(!field_owner().owns(&canary("1", "kubectl")));
     }
 
     #[test]
     fn only_own_released_or_adoptable_objects_may_be_written() {
-        let named = Applicant {
+        let named = FieldOwner {
             adopt: vec!["ConfigMap/c".parse().unwrap()],
-            ..applicant()
+            ..field_owner()
         };
         for (change, plainly, adopting) in [
             ((|_| {}) as fn(&mut Value), true, true),
@@ -228,7 +228,7 @@ mod tests {
             (|metadata| *metadata = json!({"name": "c"}), false, true),
         ] {
             let live = live(change);
-            assert_eq!(applicant().may_write(&live, &living()), plainly, "{live}");
+            assert_eq!(field_owner().may_write(&live, &living()), plainly, "{live}");
             assert_eq!(named.may_write(&live, &living()), adopting, "{live}");
         }
     }

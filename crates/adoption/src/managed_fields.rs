@@ -9,7 +9,7 @@ const OF_KUBERNETES: &str = "kube-controller-manager";
 
 /// The `metadata.managedFields` of a live object by which Windlass has applied what others have written; `None` where nobody else
 /// has.
-pub fn handed_over(live: &Value) -> Option<Value> {
+pub fn taken_over_fields(live: &Value) -> Option<Value> {
     let entries = object::items(live, "/metadata/managedFields");
     let (others, kept): (Vec<&Value>, Vec<_>) = entries.iter().partition(|entry| is_theirs(entry));
     if others.is_empty() {
@@ -57,7 +57,7 @@ mod tests {
             metrics, revision,
             entry(names::COMMAND, "", &json!({"f:spec": {"f:template": {"f:b": {}}}})),
         ]}});
-        let handed = handed_over(&live).unwrap();
+        let handed = taken_over_fields(&live).unwrap();
         assert_eq!(
             handed,
             json!([metrics, revision, {
@@ -65,6 +65,9 @@ mod tests {
                 "fieldsV1": {"f:spec": {"f:template": {"f:a": {}, "f:b": {}}}, "f:metadata": {"f:labels": {}}},
             }])
         );
-        assert_eq!(handed_over(&json!({"metadata": {"managedFields": handed}})), None);
+        assert_eq!(
+            taken_over_fields(&json!({"metadata": {"managedFields": handed}})),
+            None
+        );
     }
 }

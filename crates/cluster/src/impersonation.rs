@@ -33,7 +33,7 @@ pub struct ServiceAccount {
 
 /// What an account may do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeldRules {
+pub struct GrantedRules {
     /// The rules of all roles that it has, as RBAC has them.
     pub rules: Vec<Value>,
     /// Whether it may have more rights than that: some authorizers cannot list what they allow.
@@ -87,7 +87,7 @@ impl Cluster {
     /// The same, whose requests to the own cluster are sent as `account`, if there is one. What the API server serves is known
     /// by both together.
     #[must_use]
-    pub fn acting_as(&self, account: Option<&ServiceAccount>) -> Self {
+    pub fn impersonating(&self, account: Option<&ServiceAccount>) -> Self {
         let mut acting = self.clone();
         acting.deputy = account.cloned();
         acting
@@ -99,7 +99,7 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::read`].
-    pub async fn held_rules(&self, namespace: Option<&str>) -> Result<HeldRules, RequestError> {
+    pub async fn granted_rules(&self, namespace: Option<&str>) -> Result<GrantedRules, RequestError> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
             "spec": {"namespace": namespace.unwrap_or(NO_NAMESPACE)},
@@ -116,7 +116,7 @@ impl Cluster {
             non_resource_rules,
             incomplete,
         } = status.unwrap_or_default();
-        Ok(HeldRules {
+        Ok(GrantedRules {
             rules: resource_rules.into_iter().chain(non_resource_rules).collect(),
             is_incomplete: incomplete,
         })
@@ -132,7 +132,7 @@ impl Cluster {
         if let Some(account) = self
             .deputy
             .as_ref()
-            .filter(|_| subject.cluster() == InCluster::Own)
+            .filter(|_| subject.cluster() == InCluster::Local)
         {
             let user = HeaderValue::try_from(account.user()).map_err(unsendable)?;
             request.headers_mut().insert(IMPERSONATE_USER, user);
@@ -189,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn every_request_of_a_deputy_says_for_whom_it_is_and_no_other_does() {
         let (cluster, sent) = cluster();
-        let deputy = cluster.acting_as(Some(&ServiceAccount::new("n", "tenant")));
+        let deputy = cluster.impersonating(Some(&ServiceAccount::new("n", "tenant")));
         let key = kinds::SECRET.object(Some("n"), "a");
         cluster.read(&key).await.unwrap();
         sent.lock().clear();
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(all.len(), 7);
         assert!(all.iter().all(|(_, user)| *user == tenant), "{all:?}");
         cluster.delete(&key, None).await.unwrap();
-        deputy.acting_as(None).delete(&key, None).await.unwrap();
+        deputy.impersonating(None).delete(&key, None).await.unwrap();
         assert!(sent.lock().iter().all(|(_, user)| user.is_none()));
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let key = kinds::SECRET.object(Some("n"), "a");
         cluster.read(&key).await.unwrap();
         sent.lock().clear();
-        let deputy = cluster.acting_as(Some(&ServiceAccount::new("n", "a\r\nImpersonate-User: admin")));
+        let deputy = cluster.impersonating(Some(&ServiceAccount::new("n", "a\r\nImpersonate-User: admin")));
         assert!(deputy.delete(&key, None).await.is_err());
         assert_eq!(*sent.lock(), []);
     }
@@ -226,8 +226,8 @@ mod tests {
     #[tokio::test]
     async fn held_rules_are_all_rules_and_say_whether_there_may_be_more() {
         let (cluster, sent) = cluster();
-        let deputy = cluster.acting_as(Some(&ServiceAccount::new("n", "tenant")));
-        let held = deputy.held_rules(None).await.unwrap();
+        let deputy = cluster.impersonating(Some(&ServiceAccount::new("n", "tenant")));
+        let held = deputy.granted_rules(None).await.unwrap();
         assert_eq!((held.rules.len(), held.is_incomplete), (2, true));
         let tenant = Some("system:serviceaccount:n:tenant".to_owned());
         assert_eq!(*sent.lock(), [(Method::POST, tenant)]);

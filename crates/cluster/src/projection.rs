@@ -71,7 +71,7 @@ pub(crate) fn is_indivisible(kind: &Kind) -> bool {
 }
 
 /// Leaves what is read of an object. `served` is the Secret whose private key is; of `targets`, those count that were added.
-pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey, targets: &TargetKinds) {
+pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targets: &TargetKinds) {
     let (group, _) = kind.group_version();
     if let Some(target) = targets.added().iter().find(|target| target.is(group, &kind.kind)) {
         keep_places(object, target);
@@ -86,7 +86,8 @@ pub(crate) fn cut(object: &mut Value, kind: &Kind, served: &ObjectKey, targets: 
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str()));
         keep(fields.get_mut("spec"), &SERVICE);
     } else if *kind == kinds::SECRET {
-        let is_served = ObjectKey::of(&Value::Object(fields.clone())).is_some_and(|key| key == *served);
+        let is_served =
+            ObjectKey::from_object(&Value::Object(fields.clone())).is_some_and(|key| key == *served);
         let keys: &[&str] = if is_served {
             &[CA_CERTIFICATES, TLS_CERTIFICATE, TLS_PRIVATE_KEY]
         } else {
@@ -228,7 +229,7 @@ mod tests {
         object["apiVersion"] = kind.api_version.as_ref().into();
         object["kind"] = kind.kind.as_ref().into();
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
-        cut(&mut object, kind, &served, &TargetKinds::default());
+        project(&mut object, kind, &served, &TargetKinds::default());
         object
     }
 
@@ -343,7 +344,7 @@ mod tests {
         });
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
         let kind = Kind::new("example.com/v1", "Gateway");
-        cut(&mut object, &kind, &served, &TargetKinds::with([gateways]));
+        project(&mut object, &kind, &served, &TargetKinds::new([gateways]));
         assert_eq!(
             object,
             json!({

@@ -7,7 +7,7 @@ use windlass_object::{ObjectKey, object};
 
 use crate::{
     kind::Kind,
-    listing::{Page, params},
+    page::{Page, params},
     requests::{Cluster, RequestError},
 };
 
@@ -35,7 +35,7 @@ pub enum Rewritten {
 
 impl Reference {
     /// Reads an item of a `PartialObjectMetadataList`.
-    fn of(item: &Value, kind: &Kind) -> Option<Self> {
+    fn from_item(item: &Value, kind: &Kind) -> Option<Self> {
         let name = object::text(item, "/metadata/name")?;
         let resource_version = object::text(item, "/metadata/resourceVersion")?;
         Some(Self {
@@ -62,7 +62,7 @@ impl Cluster {
         let requests = self.requests(kind, None).await?;
         let request = requests.list_metadata(&params(limit, next));
         let list = self.send("list", kind, request).await?;
-        Ok(Page::of(list, |item| Reference::of(&item, kind)))
+        Ok(Page::from_list(list, |item| Reference::from_item(&item, kind)))
     }
 
     /// Makes the API server store an object anew, as it is, in the storage version of its kind: a patch without content,
@@ -123,7 +123,7 @@ mod tests {
             ),
             (json!({"name": "c"}), None),
         ] {
-            let reference = Reference::of(&json!({"metadata": metadata}), &kind);
+            let reference = Reference::from_item(&json!({"metadata": metadata}), &kind);
             let reference = reference.map(|reference| (reference.key, reference.resource_version));
             let expected = expected.map(|(key, version)| (key, version.to_owned()));
             assert_eq!(reference, expected);

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    kept::same,
-    owners::{FieldOwners, Granularity, is_same_key},
+    field_managers::{FieldManagers, Granularity, is_same_key},
+    kept_values::same,
 };
 
 /// What is applied of an object of which something is kept.
@@ -41,14 +41,14 @@ pub(super) fn what_is_sent(desired: &Value, answer: &Value, live: &Value) -> Sen
         answer: Some(answer),
         live: Some(live),
     };
-    let part = part(values, &FieldOwners::of(live), &mut Vec::new());
+    let part = part(values, &FieldManagers::from_object(live), &mut Vec::new());
     SentBody {
         body: part.value.unwrap_or_default(),
         guarded: part.guarded,
     }
 }
 
-fn part<'a>(values: Values<'a>, owners: &FieldOwners<'_>, path: &mut Vec<&'a str>) -> Part {
+fn part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<&'a str>) -> Part {
     if same(values.desired, values.answer) {
         return Part {
             value: values.desired.cloned(),
@@ -86,7 +86,7 @@ fn part<'a>(values: Values<'a>, owners: &FieldOwners<'_>, path: &mut Vec<&'a str
 
 /// Whether others own a value that is as it is desired. It may be kept all the same, so what they make of it in the meantime must not
 /// be undone.
-fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldOwners<'_>) -> bool {
+fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldManagers<'_>) -> bool {
     let (Some(desired), Some(live)) = (desired, live) else {
         return false;
     };
@@ -111,7 +111,7 @@ fn has_fields(path: &[&str]) -> bool {
     )
 }
 
-fn whole(values: Values<'_>, answer: &Value, owners: &FieldOwners<'_>) -> Part {
+fn whole(values: Values<'_>, answer: &Value, owners: &FieldManagers<'_>) -> Part {
     let is_kept = values.answer == values.live;
     let is_unowned = !owners.are_we() && !owners.are_others();
     // Of a value that nobody owns it is not known whether others can own its parts: what is desired in it would be lost.
@@ -136,7 +136,7 @@ fn whole(values: Values<'_>, answer: &Value, owners: &FieldOwners<'_>) -> Part {
 fn object_part<'a>(
     values: Values<'a>,
     answer: &'a Value,
-    owners: &FieldOwners<'_>,
+    owners: &FieldManagers<'_>,
     path: &mut Vec<&'a str>,
 ) -> Part {
     let mut sent = Map::new();
@@ -162,7 +162,7 @@ fn object_part<'a>(
 
 fn items_part<'a>(
     values: Values<'a>,
-    owners: &FieldOwners<'_>,
+    owners: &FieldManagers<'_>,
     keys: &[String],
     path: &mut Vec<&'a str>,
 ) -> Part {
@@ -195,7 +195,7 @@ fn items_part<'a>(
     whole
 }
 
-fn set_part(values: Values<'_>, owners: &FieldOwners<'_>) -> Part {
+fn set_part(values: Values<'_>, owners: &FieldManagers<'_>) -> Part {
     let has = |list: Option<&Value>, item| {
         list.and_then(Value::as_array)
             .is_some_and(|list| list.contains(item))

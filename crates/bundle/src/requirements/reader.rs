@@ -1,0 +1,169 @@
+//! From a bundle to what it requires.
+
+use serde_json::Value;
+use windlass_object::{JsonPath, Problem, object};
+
+use super::{
+    constraint::{Dependency, RequiredApi, Requirement},
+    dependency::{self, Wrong},
+};
+use crate::parse::{Bundle, Manifest, rule};
+
+/// The annotation that carries the properties of a ClusterServiceVersion, as a JSON list.
+const OLM_PROPERTIES: &str = "olm.properties";
+
+/// What a bundle requires of the cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requirements {
+    /// The oldest version of Kubernetes.
+    pub min_kube_version: Option<String>,
+    /// Everything else, each on its own.
+    pub constraints: Vec<Dependency>,
+    /// The kinds that the bundle brings itself, in the versions that it serves: it needs nobody for them.
+    pub provided: Vec<RequiredApi>,
+}
+
+// === impl Requirements ===
+
+impl Requirements {
+    /// What `bundle` requires, and what of that cannot be understood.
+    pub fn read(bundle: &Bundle) -> (Self, Vec<Problem>) {
+        let mut reader = Reader {
+            constraints: Vec::new(),
+            problems: Vec::new(),
+        };
+        reader.read_csv(&bundle.csv);
+        reader.read_properties(&bundle.csv);
+        if let Some(file) = &bundle.dependencies {
+            reader.read_dependencies(file);
+        }
+        let min_kube_version = object::text(&bundle.csv.object, "/spec/minKubeVersion");
+        let requirements = Self {
+            min_kube_version: min_kube_version
+                .filter(|version| !version.is_empty())
+                .map(str::to_owned),
+            constraints: reader.constraints,
+            provided: bundle.crds.iter().flat_map(defined).collect(),
+        };
+        (requirements, reader.problems)
+    }
+
+    /// Whether nothing is required.
+    pub fn is_empty(&self) -> bool {
+        self.min_kube_version.is_none() && self.constraints.is_empty()
+    }
+
+    /// The kinds that are asked for and that the bundle does not bring itself.
+    pub fn apis(&self) -> Vec<&RequiredApi> {
+        let mut apis = Vec::new();
+        for constraint in &self.constraints {
+            constraint.requirement.each_api(&mut |api| {
+                if !apis.contains(&api) && !self.provided.contains(api) {
+                    apis.push(api);
+                }
+            });
+        }
+        apis
+    }
+}
+
+/// The kinds that a CustomResourceDefinition defines and serves.
+fn defined(manifest: &Manifest) -> Vec<RequiredApi> {
+    let text = |pointer| object::text(&manifest.object, pointer).unwrap_or_default();
+    object::items(&manifest.object, "/spec/versions")
+        .iter()
+        .filter(|version| version.get("served") == Some(&Value::Bool(true)))
+        .map(|version| RequiredApi {
+            group: text("/spec/group").to_owned(),
+            version: object::text(version, "/name").unwrap_or_default().to_owned(),
+            kind: text("/spec/names/kind").to_owned(),
+        })
+        .collect()
+}
+
+/// Reads the places in which bundles say what they require.
+struct Reader {
+    constraints: Vec<Dependency>,
+    problems: Vec<Problem>,
+}
+
+// === impl Reader ===
+
+impl Reader {
+    fn add(&mut self, source: &str, message: Option<String>, requirement: Requirement) {
+        self.constraints.push(Dependency {
+            source: source.to_owned(),
+            failure_message: message,
+            requirement,
+        });
+    }
+
+    fn refuse(&mut self, manifest: &Manifest, path: &JsonPath, (inner, message): Wrong) {
+        let problem = manifest.problem(&path.join(&inner), rule::DEPENDENCY, message);
+        self.problems.push(problem);
+    }
+
+    /// `customresourcedefinitions.required`, `apiservicedefinitions.required` and `nativeAPIs`.
+    fn read_csv(&mut self, csv: &Manifest) {
+        for field in [
+            "customresourcedefinitions.required",
+            "apiservicedefinitions.required",
+            "nativeAPIs",
+        ] {
+            let pointer = format!("/spec/{}", field.replace('.', "/"));
+            let list = JsonPath::from_fields("spec").join(&JsonPath::from_fields(field));
+            for (index, entry) in object::items(&csv.object, &pointer).iter().enumerate() {
+                let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+                // A CustomResourceDefinition is named PLURAL.GROUP.
+                let group = if field.starts_with("custom") {
+                    text("name").split_once('.').map_or("", |(_, group)| group)
+                } else {
+                    text("group")
+                };
+                let api = RequiredApi {
+                    group: group.to_owned(),
+                    version: text("version").to_owned(),
+                    kind: text("kind").to_owned(),
+                };
+                if api.version.is_empty() || api.kind.is_empty() {
+                    let message = "must have a kind and a version".to_owned();
+                    self.refuse(csv, &list.item(index), (JsonPath::root(), message));
+                } else {
+                    self.add(&format!("spec.{field}"), None, Requirement::Api(api));
+                }
+            }
+        }
+    }
+
+    fn read_properties(&mut self, csv: &Manifest) {
+        let text = object::annotation(&csv.object, OLM_PROPERTIES).unwrap_or_default();
+        let path = JsonPath::from_fields("metadata.annotations").field(OLM_PROPERTIES);
+        // OLM takes what is no list for none.
+        let properties: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+        for (index, property) in properties.iter().enumerate() {
+            match dependency::property(property) {
+                Ok(Some(requirement)) => {
+                    let message = dependency::failure_message(&property["value"]);
+                    self.add(OLM_PROPERTIES, message, requirement);
+                }
+                Ok(None) => {}
+                Err(wrong) => self.refuse(csv, &path.item(index), wrong),
+            }
+        }
+    }
+
+    fn read_dependencies(&mut self, file: &Manifest) {
+        let list = JsonPath::from_fields("dependencies");
+        let entries = object::items(&file.object, "/dependencies");
+        for (index, entry) in entries.iter().enumerate() {
+            match dependency::entry(entry) {
+                Ok(Some(requirement)) => {
+                    let message = dependency::failure_message(&entry["value"]);
+                    self.add(&file.file, message, requirement);
+                }
+                Ok(None) => {}
+                Err(wrong) => self.refuse(file, &list.item(index), wrong),
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A bundle in ConfigMaps beside the operator.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use windlass_bundle::{
+    Files,
+    sources::{MOST_CONFIG_MAPS, StoredBundle, config_maps::PART},
+};
+use windlass_cluster::{Cluster, kinds};
+use windlass_object::{ObjectKey, names, object};
+
+use super::namespace_error::explain_namespace_error;
+use crate::commands::cluster::explain_error;
+
+/// How long a ConfigMap may take to be gone, and how often that is looked at.
+const DELETION_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The parts of a bundle's archive. Their names tell what is in them, so that no name ever gets another content.
+#[derive(Clone, Debug)]
+pub(super) struct BundleConfigMaps {
+    deployment: String,
+    namespace: String,
+    config_maps: Vec<Value>,
+}
+
+// === impl BundleConfigMaps ===
+
+impl BundleConfigMaps {
+    /// Divides the bundle of a BundleDeployment into ConfigMaps in `namespace`, the operator's.
+    ///
+    /// # Errors
+    ///
+    /// When it is too large.
+    pub(super) fn new(deployment: &str, namespace: &str, files: &Files) -> anyhow::Result<Self> {
+        let bundle = StoredBundle::from_files(files).context("cannot create an archive of the bundle")?;
+        let config_maps = bundle.config_maps(deployment, namespace);
+        if config_maps.len() > MOST_CONFIG_MAPS {
+            bail!(
+                "the bundle is too large for ConfigMaps: {} MiB compressed, limit {} MiB",
+                bundle.size() >> 20,
+                (MOST_CONFIG_MAPS * PART) >> 20
+            );
+        }
+        Ok(Self {
+            deployment: deployment.to_owned(),
+            namespace: namespace.to_owned(),
+            config_maps,
+        })
+    }
+
+    /// The names of the ConfigMaps, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.config_maps
+            .iter()
+            .filter_map(|config_map| object::text(config_map, "/metadata/name"))
+    }
+
+    /// Sees to it that every ConfigMap is there, before anything refers to it.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not take one.
+    pub(super) async fn store(&self, cluster: &Cluster) -> anyhow::Result<()> {
+        for config_map in &self.config_maps {
+            let key = ObjectKey::from_object(config_map).context("a ConfigMap without a name")?;
+            match self.operator_config(cluster, &key).await? {
+                None => self.apply(cluster, config_map).await?,
+                Some(there) if there["binaryData"] == config_map["binaryData"] => {}
+                Some(_) => bail!(
+                    "the contents of {key} do not match the digest in its name: delete it and try again"
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the BundleDeployment the owner of every ConfigMap, so that they go with it. One that somebody deleted
+    /// meanwhile comes back.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not take it.
+    pub(super) async fn set_owner(&self, cluster: &Cluster, deployment: &Value) -> anyhow::Result<()> {
+        for config_map in &self.config_maps {
+            let mut owned = config_map.clone();
+            owned["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": names::API_VERSION,
+                "kind": kinds::BUNDLE_DEPLOYMENT.kind,
+                "name": self.deployment,
+                "uid": deployment["metadata"]["uid"],
+            }]);
+            self.apply(cluster, &owned).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply(&self, cluster: &Cluster, config_map: &Value) -> anyhow::Result<()> {
+        let applied = cluster.apply(config_map, names::COMMAND, true).await;
+        applied.map_err(|error| explain_namespace_error(&self.namespace, error))?;
+        Ok(())
+    }
+
+    /// The ConfigMap that is there, unless it was of a BundleDeployment that is gone: then it is going itself, or will
+    /// be, and another has to take its place. That it is gone is waited for.
+    async fn operator_config(&self, cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<Option<Value>> {
+        let read = async || {
+            let read = cluster.read(key).await;
+            read.map_err(|error| explain_namespace_error(&self.namespace, error))
+        };
+        let Some(there) = read().await? else {
+            return Ok(None);
+        };
+        let deployment = kinds::BUNDLE_DEPLOYMENT.object(None, &self.deployment);
+        let deployment = cluster.read(&deployment).await.map_err(explain_error)?;
+        let uid = deployment
+            .as_ref()
+            .and_then(|deployment| object::text(deployment, "/metadata/uid"));
+        let is_going = object::is_terminating(&there);
+        let is_left_behind = owner(&there).is_some_and(|owner| Some(owner) != uid);
+        if !is_going && !is_left_behind {
+            return Ok(Some(there));
+        }
+        let uid = object::text(&there, "/metadata/uid");
+        cluster.delete(key, uid).await.map_err(explain_error)?;
+        let gone = async {
+            while let Some(live) = read().await? {
+                if object::text(&live, "/metadata/uid") != uid {
+                    break;
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+            Ok(None)
+        };
+        tokio::time::timeout(DELETION_TIMEOUT, gone)
+            .await
+            .with_context(|| format!("timed out waiting for {key} to be deleted"))?
+    }
+}
+
+/// The ConfigMaps of a BundleDeployment: with its bundles, and with the records of its revisions.
+///
+/// # Errors
+///
+/// When they cannot be listed.
+pub(crate) async fn list_config_maps(
+    cluster: &Cluster,
+    namespace: &str,
+    deployment: &str,
+) -> anyhow::Result<Vec<Value>> {
+    let mut stored = Vec::new();
+    for label in [names::BUNDLE_SOURCE, names::REVISION_OF] {
+        let selector = format!("{label}={deployment}");
+        let listed = cluster
+            .list(&kinds::CONFIG_MAP, Some(namespace), Some(&selector))
+            .await;
+        stored.extend(listed.map_err(|error| explain_namespace_error(namespace, error))?);
+    }
+    Ok(stored)
+}
+
+/// The uid of the BundleDeployment that owns a ConfigMap.
+fn owner(config_map: &Value) -> Option<&str> {
+    object::items(config_map, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| object::text(owner, "/kind") == Some(&*kinds::BUNDLE_DEPLOYMENT.kind))
+        .and_then(|owner| object::text(owner, "/uid"))
+}
