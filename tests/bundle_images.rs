@@ -10,7 +10,7 @@ use std::{
 
 use tempfile::TempDir;
 use test_authority::TestAuthority;
-use test_registry::{TestRegistry, response, with};
+use test_registry::{TestRegistry, response, with_header};
 use tokio::process::Command;
 
 const PASSWORD: &str = "kept out of every message";
@@ -144,7 +144,7 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
         if head.headers.contains_key("authorization") {
             return None;
         }
-        Some(with(
+        Some(with_header(
             response(401, "{}"),
             "www-authenticate",
             r#"Basic realm="test""#,
@@ -175,7 +175,7 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
     fs::write(bench.path(".docker/config.json"), auths.to_string()).unwrap();
     bench.succeed(&["push", &bundle, &image]).await;
     bench.registry.fail(|_, _| {
-        Some(with(
+        Some(with_header(
             response(401, "{}"),
             "www-authenticate",
             r#"Basic realm="test""#,

@@ -278,16 +278,16 @@ async fn an_image_is_pulled_once() {
         let listed = shelf.succeed(&tagged.to_string(), &["list"]).await;
         assert!(listed.contains("widgets"), "{listed}");
         // By tag it is asked whether that has moved, by digest nothing at all.
-        let asked = registry.asked().len();
+        let asked = registry.requests().len();
         let shown = shelf.succeed(&tagged.to_string(), &["show", "widgets"]).await;
         assert!(shown.contains("Makes widgets."), "{shown}");
-        let looked = &registry.asked()[asked..];
+        let looked = &registry.requests()[asked..];
         assert!(looked.iter().all(|asked| asked.method == "HEAD"));
-        let asked = registry.asked().len();
+        let asked = registry.requests().len();
         shelf
-            .succeed(&tagged.at(digest).to_string(), &["path", "widgets"])
+            .succeed(&tagged.with_digest(digest).to_string(), &["path", "widgets"])
             .await;
-        assert_eq!(registry.asked().len(), asked);
+        assert_eq!(registry.requests().len(), asked);
     }
 }
 
@@ -305,7 +305,7 @@ async fn an_image_that_cannot_be_read_is_not_kept() {
     let packed = packed("configs/catalog.json", catalog, None);
     registry.store("v1", &packed);
     let layer = packed.blobs()[0].clone();
-    let path = oci::ContentDigest::of(&layer).to_string();
+    let path = oci::ContentDigest::compute(&layer).to_string();
     registry.fail(move |head, _| {
         let is_layer = head.uri.path().ends_with(&path);
         is_layer.then(|| response(200, layer.slice(..layer.len() / 2)))

@@ -36,12 +36,12 @@ impl BundledKind {
     /// cluster-scoped, which it is not. It knows neither ExtensionConfigs nor APIServices, since nobody there proves whom they
     /// call.
     pub const ALL: [Self; 22] = [
-        namespaced("v1", "ServiceAccount", "serviceaccounts").within(Phase::Identity),
-        namespaced(RBAC, "Role", "roles").within(Phase::Identity),
-        namespaced(RBAC, "RoleBinding", "rolebindings").within(Phase::Identity),
-        cluster_scoped(RBAC, "ClusterRole", "clusterroles").within(Phase::Identity),
-        cluster_scoped(RBAC, "ClusterRoleBinding", "clusterrolebindings").within(Phase::Identity),
-        namespaced("v1", "Service", "services").within(Phase::Services),
+        namespaced("v1", "ServiceAccount", "serviceaccounts").in_phase(Phase::Identity),
+        namespaced(RBAC, "Role", "roles").in_phase(Phase::Identity),
+        namespaced(RBAC, "RoleBinding", "rolebindings").in_phase(Phase::Identity),
+        cluster_scoped(RBAC, "ClusterRole", "clusterroles").in_phase(Phase::Identity),
+        cluster_scoped(RBAC, "ClusterRoleBinding", "clusterrolebindings").in_phase(Phase::Identity),
+        namespaced("v1", "Service", "services").in_phase(Phase::Services),
         namespaced("v1", "ConfigMap", "configmaps"),
         namespaced("v1", "Secret", "secrets"),
         namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
@@ -66,9 +66,9 @@ impl BundledKind {
             "ExtensionConfig",
             "extensionconfigs",
         )
-        .within(Phase::Callers)
+        .in_phase(Phase::Callers)
         .optional(),
-        cluster_scoped("apiregistration.k8s.io/v1", "APIService", "apiservices").within(Phase::Callers),
+        cluster_scoped("apiregistration.k8s.io/v1", "APIService", "apiservices").in_phase(Phase::Callers),
     ];
 
     /// By which an operator says whether it can be upgraded. One comes with every bundle, which brings none along itself.
@@ -80,12 +80,12 @@ impl BundledKind {
     .optional();
 
     /// Every kind, beside those that have a phase of their own, of which an install may have objects.
-    pub fn installed() -> impl Iterator<Item = Self> {
+    pub fn installable() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().chain([Self::OPERATOR_CONDITION])
     }
 
     /// The kind of that name; groups are not looked at, as OLM does not look at them.
-    pub fn named(kind: &str) -> Option<&'static Self> {
+    pub fn from_kind(kind: &str) -> Option<&'static Self> {
         const ALL: &[BundledKind] = &BundledKind::ALL;
         ALL.iter().find(|bundled| bundled.kind == kind)
     }
@@ -102,7 +102,7 @@ impl BundledKind {
         }
     }
 
-    const fn within(self, phase: Phase) -> Self {
+    const fn in_phase(self, phase: Phase) -> Self {
         Self { phase, ..self }
     }
 }
@@ -130,14 +130,14 @@ const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &
 impl Phase {
     /// The phase that applies objects of a kind: of what is rendered as it is here, of what a bundle brings along as
     /// [`BundledKind::ALL`] says.
-    pub fn of(kind: &str) -> Self {
+    pub fn for_kind(kind: &str) -> Self {
         match kind {
             "ServingCertificate" => Self::Certificates,
             "CustomResourceDefinition" => Self::Crds,
             // Of pods there are only canaries: bundles bring none.
             "Deployment" | "Pod" => Self::Deployments,
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Callers,
-            _ => BundledKind::named(kind).map_or(Self::Configuration, |bundled| bundled.phase),
+            _ => BundledKind::from_kind(kind).map_or(Self::Configuration, |bundled| bundled.phase),
         }
     }
 }

@@ -132,7 +132,7 @@ impl<R: Read> Documents<R> {
     fn skip_space(&mut self) -> Result<bool, DocumentsError> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         if self.format.is_none() {
-            while self.buffer.len() < MARK.len() && self.more()? {}
+            while self.buffer.len() < MARK.len() && self.read_more()? {}
             if self.buffer.starts_with(MARK) {
                 self.start = MARK.len();
             }
@@ -157,7 +157,7 @@ impl<R: Read> Documents<R> {
                 None => {
                     let before = self.start;
                     self.looked = at;
-                    let more = self.more()?;
+                    let more = self.read_more()?;
                     // What was given away is gone from the buffer.
                     at -= before - self.start;
                     if !more {
@@ -177,7 +177,7 @@ impl<R: Read> Documents<R> {
         self.looked = self.start;
         loop {
             let unseen = &self.buffer[self.looked..];
-            let (looked, is_end) = state.follow(unseen);
+            let (looked, is_end) = state.scan(unseen);
             self.looked += looked;
             if state.values > VALUES {
                 return Err(DocumentsError::TooManyValues { line });
@@ -185,7 +185,7 @@ impl<R: Read> Documents<R> {
             if is_end {
                 return Ok(self.looked);
             }
-            if !self.more()? {
+            if !self.read_more()? {
                 return Err(DocumentsError::Unfinished { line });
             }
         }
@@ -203,7 +203,7 @@ impl<R: Read> Documents<R> {
             searched = line.len();
             let end = match newline {
                 Some(newline) => newline + 1,
-                None if self.more()? => continue,
+                None if self.read_more()? => continue,
                 None => searched,
             };
             searched = 0;
@@ -221,7 +221,7 @@ impl<R: Read> Documents<R> {
     }
 
     /// Reads on; false at the end.
-    fn more(&mut self) -> Result<bool, DocumentsError> {
+    fn read_more(&mut self) -> Result<bool, DocumentsError> {
         if self.ended {
             return Ok(false);
         }
@@ -255,7 +255,7 @@ impl<R: Read> Documents<R> {
 
 impl JsonState {
     /// How many bytes belong to the object, and whether it ends behind them. The last may be left for the next time.
-    fn follow(&mut self, bytes: &[u8]) -> (usize, bool) {
+    fn scan(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             if self.in_string {
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    fn taken(stream: impl Read, limit: usize) -> (Vec<(usize, String)>, Option<String>) {
+    fn split(stream: impl Read, limit: usize) -> (Vec<(usize, String)>, Option<String>) {
         let mut documents = Documents::new(stream, limit);
         let mut found = Vec::new();
         loop {
@@ -377,12 +377,12 @@ mod tests {
                 .map(|(line, text)| (*line, (*text).to_owned()))
                 .collect();
             assert_eq!(
-                taken(text.as_bytes(), 1 << 20),
+                split(text.as_bytes(), 1 << 20),
                 (expected.clone(), None),
                 "{text:?}"
             );
             assert_eq!(
-                taken(Slow(text.as_bytes()), 1 << 20),
+                split(Slow(text.as_bytes()), 1 << 20),
                 (expected, None),
                 "{text:?}"
             );
@@ -397,16 +397,16 @@ mod tests {
             ("{\"a\": \"\\", "the JSON object does not end"),
         ] {
             assert_eq!(
-                taken(text.as_bytes(), 1 << 20).1.as_deref(),
+                split(text.as_bytes(), 1 << 20).1.as_deref(),
                 Some(message),
                 "{text:?}"
             );
         }
         let many = format!("{{\"a\": [{}0]}}", "0,".repeat(VALUES));
         let said = "the blob has more than 500000 values; what follows it was not read";
-        assert_eq!(taken(many.as_bytes(), 4 << 20).1.as_deref(), Some(said));
+        assert_eq!(split(many.as_bytes(), 4 << 20).1.as_deref(), Some(said));
         let endless = "a".repeat(3 << 20);
-        let (found, error) = taken(endless.as_bytes(), 1 << 20);
+        let (found, error) = split(endless.as_bytes(), 1 << 20);
         assert_eq!(found, []);
         assert!(error.unwrap().starts_with("the blob has more than 1 MiB"));
     }
@@ -414,13 +414,13 @@ mod tests {
     proptest! {
         #[test]
         fn however_it_comes_it_is_taken_apart_alike(text in "[{}\"\\\\a \n.-]{0,40}") {
-            prop_assert_eq!(taken(text.as_bytes(), 1 << 20), taken(Slow(text.as_bytes()), 1 << 20));
+            prop_assert_eq!(split(text.as_bytes(), 1 << 20), split(Slow(text.as_bytes()), 1 << 20));
         }
 
         #[test]
         fn objects_come_back(objects in prop::collection::vec("\\PC{0,20}", 0..5), space in "[ \n]{0,3}") {
             let objects: Vec<String> = objects.iter().map(|text| serde_json::json!({"a": text, "{": [{}]}).to_string()).collect();
-            let (found, error) = taken(Slow(objects.join(&space).as_bytes()), 1 << 20);
+            let (found, error) = split(Slow(objects.join(&space).as_bytes()), 1 << 20);
             prop_assert_eq!(error, None);
             prop_assert_eq!(found.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), objects);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     package::{CatalogChannel, CatalogPackage},
     problem::CatalogProblem,
-    text::listed,
+    text::join_names,
 };
 
 // === impl CatalogPackage ===
@@ -30,7 +30,7 @@ impl CatalogPackage {
                 .filter(|entry| !self.bundles.contains_key(*entry))
                 .collect();
             if !missing.is_empty() {
-                let missing = listed(missing.into_iter().map(String::as_str));
+                let missing = join_names(missing.into_iter().map(String::as_str));
                 let message = format!("olm.bundle is missing, or cannot be used, of {missing}");
                 problems.push(problem(place, Some(name), message));
             }
@@ -96,7 +96,7 @@ impl CatalogChannel {
             [head] => problems.extend(self.stranded(head)),
             heads => problems.push(format!(
                 "there are several heads, which no other bundle replaces or skips: {}",
-                listed(heads.iter().copied())
+                join_names(heads.iter().copied())
             )),
         }
         problems
@@ -121,7 +121,7 @@ impl CatalogChannel {
         (!stranded.is_empty()).then(|| {
             format!(
                 "no chain of replacements from the head {head} leads to {}",
-                listed(stranded)
+                join_names(stranded)
             )
         })
     }
@@ -136,7 +136,7 @@ impl CatalogChannel {
             while let Some(name) = at {
                 match seen.get(name) {
                     Some(other) if *other == walk => {
-                        cycles.push(listed(self.circle(name)));
+                        cycles.push(join_names(self.circle(name)));
                         break;
                     }
                     Some(_) => break,

@@ -57,5 +57,5 @@ pub use package::{
     CatalogBundle, CatalogChannel, CatalogPackage, ChannelEntry, Deprecations, FileBasedCatalog,
 };
 pub use problem::CatalogProblem;
-pub use reader::{CatalogReader, ReadCatalog, TooMuchKept};
+pub use reader::{CatalogReader, ReadCatalog, CatalogTooLarge};
 pub use upgrade::{EdgeReason, InstalledRelease, ResolutionError, UpgradeEdge, UpgradePath, UpgradeRequest};

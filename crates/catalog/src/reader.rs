@@ -41,7 +41,7 @@ pub struct ReadCatalog {
 /// A catalog that would not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the names and versions of the catalog have more than {} MiB", .0 >> 20)]
-pub struct TooMuchKept(usize);
+pub struct CatalogTooLarge(usize);
 
 /// Where a blob is, and what it is about.
 struct Place<'a> {
@@ -73,7 +73,7 @@ impl CatalogReader {
     /// # Errors
     ///
     /// When more would be kept than may be; everything else is a problem of the catalog.
-    pub fn read(&mut self, file: &str, stream: impl Read) -> Result<(), TooMuchKept> {
+    pub fn read(&mut self, file: &str, stream: impl Read) -> Result<(), CatalogTooLarge> {
         let mut documents = Documents::new(stream, self.limits.blob);
         loop {
             match documents.next() {
@@ -82,10 +82,10 @@ impl CatalogReader {
                     match RawBlob::parse(&document) {
                         Ok(Some(blob)) => self.add(&place, blob),
                         Ok(None) => {}
-                        Err(message) => self.report(&Place::of_file(&place), message),
+                        Err(message) => self.report(&Place::in_file(&place), message),
                     }
                     if self.kept > self.limits.kept {
-                        return Err(TooMuchKept(self.limits.kept));
+                        return Err(CatalogTooLarge(self.limits.kept));
                     }
                 }
                 Ok(None) => return Ok(()),
@@ -120,7 +120,7 @@ impl CatalogReader {
     fn add(&mut self, place: &str, blob: RawBlob) {
         let Some(schema) = blob.schema.text() else {
             let message = "schema is missing: it says what the blob is, for example olm.bundle";
-            return self.report(&Place::of_file(place), message.to_owned());
+            return self.report(&Place::in_file(place), message.to_owned());
         };
         match schema {
             "olm.package" => self.add_package(place, &blob),
@@ -132,9 +132,9 @@ impl CatalogReader {
     }
 
     fn add_package(&mut self, place: &str, blob: &RawBlob) {
-        let at = Place::of_file(place);
-        let name = self.demand(&at, "name", &blob.name);
-        let channel = self.demand(&at, "defaultChannel", &blob.default_channel);
+        let at = Place::in_file(place);
+        let name = self.require(&at, "name", &blob.name);
+        let channel = self.require(&at, "defaultChannel", &blob.default_channel);
         let (Some(name), Some(channel)) = (name, channel) else {
             return;
         };
@@ -142,7 +142,7 @@ impl CatalogReader {
             package: Some(name),
             ..at
         };
-        if !self.wants(name) {
+        if !self.is_wanted(name) {
             return;
         }
         let description = blob.description.text().unwrap_or_default();
@@ -159,7 +159,7 @@ impl CatalogReader {
     }
 
     fn add_channel(&mut self, place: &str, blob: &RawBlob) {
-        let Some((package, name)) = self.member(place, blob) else {
+        let Some((package, name)) = self.package_and_name(place, blob) else {
             return;
         };
         let at = Place {
@@ -193,21 +193,21 @@ impl CatalogReader {
     }
 
     fn add_bundle(&mut self, place: &str, blob: &RawBlob) {
-        let Some((package, name)) = self.member(place, blob) else {
+        let Some((package, name)) = self.package_and_name(place, blob) else {
             return;
         };
         let at = Place {
             package: Some(package),
-            ..Place::of_file(place)
+            ..Place::in_file(place)
         };
-        let image = self.demand(&at, &format!("image of {name}"), &blob.image);
+        let image = self.require(&at, &format!("image of {name}"), &blob.image);
         let version = match blob.versions.as_slice() {
             [property] => {
                 if property.package.text() != Some(package) {
                     let message = format!("the property olm.package of {name} names another package");
                     self.report(&at, message);
                 }
-                let version = self.demand(
+                let version = self.require(
                     &at,
                     &format!("version in the property olm.package of {name}"),
                     &property.version,
@@ -250,11 +250,11 @@ impl CatalogReader {
     }
 
     fn add_deprecations(&mut self, place: &str, blob: &RawBlob) {
-        let at = Place::of_file(place);
-        let Some(package) = self.demand(&at, "package", &blob.package) else {
+        let at = Place::in_file(place);
+        let Some(package) = self.require(&at, "package", &blob.package) else {
             return;
         };
-        if !self.wants(package) {
+        if !self.is_wanted(package) {
             return;
         }
         let at = Place {
@@ -290,7 +290,7 @@ impl CatalogReader {
         }
     }
 
-    fn wants(&self, package: &str) -> bool {
+    fn is_wanted(&self, package: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(package))
     }
 
@@ -306,16 +306,16 @@ impl CatalogReader {
     }
 
     /// The package and the name of what is part of a package, if that is wanted.
-    fn member<'b>(&mut self, place: &str, blob: &'b RawBlob) -> Option<(&'b str, &'b str)> {
-        let at = Place::of_file(place);
-        let package = self.demand(&at, "package", &blob.package);
-        let name = self.demand(&Place { package, ..at }, "name", &blob.name);
+    fn package_and_name<'b>(&mut self, place: &str, blob: &'b RawBlob) -> Option<(&'b str, &'b str)> {
+        let at = Place::in_file(place);
+        let package = self.require(&at, "package", &blob.package);
+        let name = self.require(&Place { package, ..at }, "name", &blob.name);
         let (package, name) = (package?, name?);
-        self.wants(package).then_some((package, name))
+        self.is_wanted(package).then_some((package, name))
     }
 
     /// The text of a field; that there is none is a problem.
-    fn demand<'a>(&mut self, at: &Place<'_>, field: &str, text: &'a RawText) -> Option<&'a str> {
+    fn require<'a>(&mut self, at: &Place<'_>, field: &str, text: &'a RawText) -> Option<&'a str> {
         let found = text.text();
         if found.is_none() {
             let message = match text {
@@ -332,12 +332,12 @@ impl CatalogReader {
             Some(line) => format!("{file}:{line}"),
             None => file.to_owned(),
         };
-        self.report(&Place::of_file(&place), error.to_string());
+        self.report(&Place::in_file(&place), error.to_string());
     }
 
     fn report(&mut self, at: &Place<'_>, message: String) {
         // Nobody who asks for one package is told of others.
-        if at.package.is_some_and(|package| !self.wants(package)) {
+        if at.package.is_some_and(|package| !self.is_wanted(package)) {
             return;
         }
         self.push(CatalogProblem {
@@ -360,7 +360,7 @@ impl CatalogReader {
 // === impl Place ===
 
 impl<'a> Place<'a> {
-    fn of_file(place: &'a str) -> Self {
+    fn in_file(place: &'a str) -> Self {
         Self {
             place,
             package: None,

@@ -5,14 +5,14 @@ const LONGEST: usize = 1000;
 
 /// The text on one line, without control characters and not endless.
 pub(crate) fn one_line(text: &str) -> String {
-    let shown: String = text.chars().take(LONGEST).flat_map(shown).collect();
+    let shown: String = text.chars().take(LONGEST).flat_map(escape).collect();
     match text.char_indices().nth(LONGEST) {
         Some(_) => shown + "…",
         None => shown,
     }
 }
 
-fn shown(character: char) -> impl Iterator<Item = char> {
+fn escape(character: char) -> impl Iterator<Item = char> {
     // Whatever could end a line or turn the direction of writing.
     let is_hostile =
         character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -22,7 +22,7 @@ fn shown(character: char) -> impl Iterator<Item = char> {
 }
 
 /// Names one after the other, the first few of them.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn join_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const FEW: usize = 10;
     let names: Vec<_> = names.into_iter().collect();
     let shown = names[..names.len().min(FEW)].join(", ");

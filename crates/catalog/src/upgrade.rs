@@ -11,7 +11,7 @@ use version_range::{Version, VersionConstraint, VersionRange};
 
 use crate::{
     package::{CatalogBundle, CatalogPackage, ChannelEntry},
-    text::listed,
+    text::join_names,
 };
 
 /// What is wanted of a package.
@@ -84,7 +84,7 @@ pub enum EdgeReason {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolutionError {
     /// There is no such channel.
-    #[error("package {package} has no channel {channel}: it has {}", listed(.channels.iter().map(String::as_str)))]
+    #[error("package {package} has no channel {channel}: it has {}", join_names(.channels.iter().map(String::as_str)))]
     Channel {
         /// The package.
         package: String,
@@ -96,7 +96,7 @@ pub enum ResolutionError {
     /// No version of the channel is wanted.
     #[error(
         "channel {channel} of package {package} has no version {constraint}: it has {}",
-        listed(.versions.iter().map(String::as_str))
+        join_names(.versions.iter().map(String::as_str))
     )]
     Version {
         /// The package.
@@ -165,7 +165,7 @@ impl CatalogPackage {
                 .ok_or_else(|| self.no_version(channel, request, &candidates))?;
             return Ok(path(vec![newest.edge(EdgeReason::Install)]));
         };
-        let reached = reach(&candidates, installed);
+        let reached = reachable_bundles(&candidates, installed);
         let is_installed = |candidate: &&Candidate<'_>| candidate.name == installed.name;
         let goal = candidates
             .iter()
@@ -263,13 +263,13 @@ impl CatalogPackage {
 
 impl UpgradePath {
     /// Its bundles in their order, each with the words for why it may follow the one before.
-    pub fn explained(&self) -> impl Iterator<Item = (&UpgradeEdge, String)> {
+    pub fn explanations(&self) -> impl Iterator<Item = (&UpgradeEdge, String)> {
         let installed = self.from.as_deref().unwrap_or_default();
         let before = iter::once(installed).chain(self.edges.iter().map(|edge| &*edge.bundle));
         self.edges
             .iter()
             .zip(before)
-            .map(|(edge, before)| (edge, edge.reason.after(before)))
+            .map(|(edge, before)| (edge, edge.reason.explanation(before)))
     }
 }
 
@@ -277,7 +277,7 @@ impl UpgradePath {
 
 impl EdgeReason {
     /// It in words, where the bundle `before` is the one that is followed.
-    fn after(&self, before: &str) -> String {
+    fn explanation(&self, before: &str) -> String {
         match self {
             Self::Install => "nothing is installed".to_owned(),
             Self::Replaces => format!("replaces {before}"),
@@ -323,7 +323,7 @@ impl Candidate<'_> {
 }
 
 /// What can be reached, with the bundle before it (`None`: the installed one) on the shortest way, and why it may follow that.
-fn reach<'a>(
+fn reachable_bundles<'a>(
     candidates: &[Candidate<'a>],
     installed: &InstalledRelease<'_>,
 ) -> BTreeMap<&'a str, (Option<&'a str>, EdgeReason)> {
@@ -354,7 +354,7 @@ impl fmt::Display for ChannelEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let replaces = self.replaces.as_ref().map(|name| format!("replaces {name}"));
         let skips = (!self.skips.is_empty())
-            .then(|| format!("skips {}", listed(self.skips.iter().map(String::as_str))));
+            .then(|| format!("skips {}", join_names(self.skips.iter().map(String::as_str))));
         let range = self
             .skip_range
             .as_ref()
@@ -379,7 +379,7 @@ fn unreachable(
     const FEW: usize = 3;
     let reachable = match reachable {
         [] => "nothing can be reached".to_owned(),
-        some => format!("only {} can be reached", listed(some.iter().map(String::as_str))),
+        some => format!("only {} can be reached", join_names(some.iter().map(String::as_str))),
     };
     let wanted: Vec<_> = wanted
         .iter()

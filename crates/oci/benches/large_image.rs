@@ -96,8 +96,8 @@ fn store(registry: &TestRegistry, tag: &str, media_type: &str, pack: fn(&[u8]) -
     let size = layer.len();
     let manifest = json!({
         "schemaVersion": 2, "mediaType": IMAGE_MANIFEST,
-        "config": {"mediaType": IMAGE_CONFIG, "digest": ContentDigest::of(b"{}"), "size": 2},
-        "layers": [{"mediaType": media_type, "digest": ContentDigest::of(&layer), "size": size}],
+        "config": {"mediaType": IMAGE_CONFIG, "digest": ContentDigest::compute(b"{}"), "size": 2},
+        "layers": [{"mediaType": media_type, "digest": ContentDigest::compute(&layer), "size": size}],
     });
     registry.store_blob(&b"{}".as_slice().into());
     registry.store_blob(&layer.into());

@@ -98,7 +98,7 @@ impl RegistryCredentials {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         for (key, entry) in config.auths {
             match entry.credential() {
-                Ok(Some(credential)) => entries.push((Scope::of(&key), credential)),
+                Ok(Some(credential)) => entries.push((Scope::parse(&key), credential)),
                 // As docker writes it where a helper keeps the secret.
                 Ok(None) => {}
                 Err(problem) => problems.push(format!("auths[{key:?}]{problem}")),
@@ -109,7 +109,7 @@ impl RegistryCredentials {
             let of_registries = config.cred_helpers.into_iter().flatten();
             self.helpers.push(Helpers {
                 of_registries: of_registries
-                    .map(|(key, helper)| (Scope::of(&key), helper))
+                    .map(|(key, helper)| (Scope::parse(&key), helper))
                     .collect(),
                 of_others: config.creds_store,
             });
@@ -129,7 +129,7 @@ impl RegistryCredentials {
     pub fn helper(&self, image: &ImageReference) -> Option<String> {
         let helper = self.helpers.iter().find_map(|helpers| {
             let mut of_registries = helpers.of_registries.iter();
-            let of_registry = of_registries.find(|(scope, _)| scope.covers(image));
+            let of_registry = of_registries.find(|(scope, _)| scope.contains(image));
             let helper = of_registry
                 .map(|(_, helper)| helper)
                 .or(helpers.of_others.as_ref());
@@ -142,7 +142,7 @@ impl RegistryCredentials {
     pub fn find(&self, image: &ImageReference) -> Option<&Credential> {
         self.files.iter().find_map(|file| {
             file.iter()
-                .filter(|(scope, _)| scope.covers(image))
+                .filter(|(scope, _)| scope.contains(image))
                 // A host that is spelled out counts more than a pattern.
                 .max_by_key(|(scope, _)| (scope.path.len(), !scope.host.contains('*')))
                 .map(|(_, credential)| credential)
@@ -219,7 +219,7 @@ impl AuthEntry {
 
 impl Scope {
     /// Reads a key of `auths`, which docker writes as URLs too.
-    fn of(key: &str) -> Self {
+    fn parse(key: &str) -> Self {
         let key = ["https://", "http://"]
             .iter()
             .find_map(|scheme| key.strip_prefix(scheme))
@@ -240,7 +240,7 @@ impl Scope {
         }
     }
 
-    fn covers(&self, image: &ImageReference) -> bool {
+    fn contains(&self, image: &ImageReference) -> bool {
         let is_below = match image.repository.strip_prefix(&self.path) {
             Some(rest) => self.path.is_empty() || rest.is_empty() || rest.starts_with('/'),
             None => false,

@@ -28,7 +28,7 @@ pub struct DigestError;
 
 impl ContentDigest {
     /// The SHA-256 digest of `content`.
-    pub fn of(content: &[u8]) -> Self {
+    pub fn compute(content: &[u8]) -> Self {
         Self(format!("sha256:{}", hexadecimal(&Sha256::digest(content))))
     }
 
@@ -135,7 +135,7 @@ mod tests {
     fn content_has_the_digest_that_others_find() {
         // The empty content, as sha256sum and sha512sum say.
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(ContentDigest::of(b"").as_str(), empty);
+        assert_eq!(ContentDigest::compute(b"").as_str(), empty);
         let long = "sha512:cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e";
         assert_eq!(long.parse::<ContentDigest>().unwrap().verifier().finish(), Ok(()));
         let mut verifier = long.parse::<ContentDigest>().unwrap().verifier();

@@ -219,7 +219,7 @@ mod tests {
     fn descriptor(media_type: &str, os: &str, architecture: &str) -> Value {
         json!({
             "mediaType": media_type,
-            "digest": ContentDigest::of(format!("{os}/{architecture}").as_bytes()),
+            "digest": ContentDigest::compute(format!("{os}/{architecture}").as_bytes()),
             "size": 7,
             "platform": {"os": os, "architecture": architecture},
         })
@@ -240,7 +240,7 @@ mod tests {
         let attestation = descriptor(IMAGE_MANIFEST, "unknown", "unknown");
         let both = index(&[attestation.clone(), windows.clone(), amd64, arm64]);
         let chosen = |index: &ImageIndex, name| index.choose(name).map(|image| image.digest.clone());
-        let digest = |name: &str| Ok(ContentDigest::of(name.as_bytes()));
+        let digest = |name: &str| Ok(ContentDigest::compute(name.as_bytes()));
         assert_eq!(chosen(&both, "arm64"), digest("linux/arm64"));
         assert_eq!(chosen(&both, "s390x"), digest("linux/amd64"));
         assert_eq!(

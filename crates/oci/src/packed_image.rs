@@ -38,7 +38,7 @@ impl PackedImage {
             "architecture": "amd64",
             "os": "linux",
             "config": {"Labels": labels},
-            "rootfs": {"type": "layers", "diff_ids": [ContentDigest::of(&archive)]},
+            "rootfs": {"type": "layers", "diff_ids": [ContentDigest::compute(&archive)]},
         })
         .to_string()
         .into_bytes();
@@ -69,7 +69,7 @@ impl PackedImage {
 fn descriptor(media_type: &str, content: &[u8]) -> Descriptor {
     Descriptor {
         media_type: media_type.to_owned(),
-        digest: ContentDigest::of(content),
+        digest: ContentDigest::compute(content),
         size: content.len() as u64,
         platform: None,
     }
@@ -113,8 +113,8 @@ mod tests {
                 panic!("it is an index");
             };
             let [layer, config] = packed.blobs();
-            prop_assert_eq!(&manifest.layers[0].digest, &ContentDigest::of(layer));
-            prop_assert_eq!(&manifest.config.digest, &ContentDigest::of(config));
+            prop_assert_eq!(&manifest.layers[0].digest, &ContentDigest::compute(layer));
+            prop_assert_eq!(&manifest.config.digest, &ContentDigest::compute(config));
             let limits = LayerLimits { bytes: 1 << 20, entries: 10 };
             let mut unpacked = ImageFiles::new(&["manifests"], limits);
             unpacked.add("0", &manifest.layers[0].media_type, layer).unwrap();

@@ -73,7 +73,7 @@ impl ImageReference {
     }
 
     /// The image that has this digest in the same repository.
-    pub fn at(&self, digest: ContentDigest) -> Self {
+    pub fn with_digest(&self, digest: ContentDigest) -> Self {
         Self {
             tag: None,
             digest: Some(digest),
@@ -86,7 +86,7 @@ impl ImageReference {
     /// # Errors
     ///
     /// When that is not a name of a repository.
-    pub fn renamed(&self, name: &str) -> Result<Self, ReferenceError> {
+    pub fn with_name(&self, name: &str) -> Result<Self, ReferenceError> {
         let named: Self = name.parse()?;
         Ok(Self {
             tag: self.tag.clone(),

@@ -211,7 +211,7 @@ impl RegistriesConfig {
                 } else {
                     let name = format!("{location}{}", &name[prefix.len()..]);
                     image
-                        .renamed(&name)
+                        .with_name(&name)
                         .map_err(|error| LocationError::Renamed(image.to_string(), error))?
                 };
                 Ok(ImageLocation { image, insecure })
@@ -255,7 +255,7 @@ impl RegistriesConfig {
             .unwrap_or(&image.repository);
         let renamed = |name: &str| {
             image
-                .renamed(name)
+                .with_name(name)
                 .map_err(|error| LocationError::Renamed(image.to_string(), error))
         };
         if let Some(alias) = self.aliases.get(short) {

@@ -30,7 +30,7 @@ fn main() {
     println!("a pod of {} bytes", pod().to_string().len());
     for (name, source, output) in PROGRAMS {
         let program = CueProgram::compile(source).expect("it is in the subset");
-        let inputs = CueInputs::new().with("data", &DATA);
+        let inputs = CueInputs::new().with_input("data", &DATA);
         let value = program.evaluate(&inputs, output, &CueBudget::default());
         println!("{name}: {}", value.expect("it has an output").unwrap_or_default());
     }
@@ -81,7 +81,7 @@ fn pod() -> Value {
 fn run(bencher: Bencher, index: usize) {
     let (_, source, output) = PROGRAMS[index];
     let program = CueProgram::compile(source).expect("it is in the subset");
-    let inputs = CueInputs::new().with("data", &DATA);
+    let inputs = CueInputs::new().with_input("data", &DATA);
     let budget = CueBudget::default();
     bencher.bench_local(|| black_box(&program).evaluate(black_box(&inputs), output, &budget));
 }

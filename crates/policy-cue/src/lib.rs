@@ -17,7 +17,7 @@
 //! ]
 //! "#)?;
 //! let object = json!({"metadata": {"annotations": {}}});
-//! let inputs = CueInputs::new().with("object", &object);
+//! let inputs = CueInputs::new().with_input("object", &object);
 //! let patches = program.evaluate(&inputs, "patches", &CueBudget::default())?;
 //! assert_eq!(patches, Some(json!([{"op": "add", "path": "/metadata/annotations/added-by", "value": "cue"}])));
 //!
@@ -37,7 +37,7 @@ mod position;
 mod problem;
 mod program;
 mod quote;
-mod resolve;
+mod resolver;
 mod syntax;
 
 pub use budget::CueBudget;

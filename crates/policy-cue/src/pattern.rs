@@ -89,7 +89,7 @@ impl Translation<'_> {
                     self.last = Last::Start;
                 }
                 '*' | '+' | '?' => self.repetition(character)?,
-                '{' => self.counted()?,
+                '{' => self.counted_repetition()?,
                 '|' => {
                     self.written.push('|');
                     self.last = Last::Start;
@@ -124,7 +124,7 @@ impl Translation<'_> {
     }
 
     /// `{2}`, `{2,}`, `{2,5}`; any other brace is a character.
-    fn counted(&mut self) -> Result<(), String> {
+    fn counted_repetition(&mut self) -> Result<(), String> {
         let ahead: String = self
             .rest
             .clone()
@@ -210,7 +210,7 @@ impl Translation<'_> {
                 self.written.push_str(group);
                 return Ok(());
             }
-            'Q' if !in_class => return self.quoted(),
+            'Q' if !in_class => return self.quoted_literal(),
             'a' | 'f' | 't' | 'n' | 'r' | 'v' | 'p' | 'P' | 'x' => {
                 self.written.push('\\');
                 self.written.push(character);
@@ -246,7 +246,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    fn quoted(&mut self) -> Result<(), String> {
+    fn quoted_literal(&mut self) -> Result<(), String> {
         while let Some(character) = self.rest.next() {
             if character == '\\' && self.rest.next_if_eq(&'E').is_some() {
                 return Ok(());

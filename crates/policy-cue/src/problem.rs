@@ -46,7 +46,7 @@ impl CueProblem {
 
 impl CueProblems {
     /// The problems in the order of the source, if there are any.
-    pub(crate) fn found(mut problems: Vec<CueProblem>) -> Option<Self> {
+    pub(crate) fn from_problems(mut problems: Vec<CueProblem>) -> Option<Self> {
         problems.sort_by_key(|problem| problem.position);
         problems.dedup();
         problems.truncate(MOST_PROBLEMS);

@@ -8,7 +8,7 @@ use crate::{
     evaluate,
     position::SourcePosition,
     problem::CueProblems,
-    resolve::resolve,
+    resolver::resolve,
     syntax::{Expression, ExpressionKind, parse},
 };
 
@@ -35,7 +35,7 @@ impl<'a> CueInputs<'a> {
 
     /// These, and one that unifies with the program's field of that name.
     #[must_use]
-    pub fn with(mut self, name: &'a str, value: &'a Value) -> Self {
+    pub fn with_input(mut self, name: &'a str, value: &'a Value) -> Self {
         self.values.push((name, value));
         self
     }

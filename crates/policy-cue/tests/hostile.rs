@@ -24,7 +24,7 @@ fn problems(source: &str) -> CueProblems {
 fn run(source: &str, object: &Value) -> Result<Option<Value>, EvaluationError> {
     let started = Instant::now();
     let program = CueProgram::compile(source).unwrap();
-    let inputs = CueInputs::new().with("object", object);
+    let inputs = CueInputs::new().with_input("object", object);
     let output = program.evaluate(&inputs, "patches", &CueBudget::default());
     assert!(
         started.elapsed().as_secs() < PATIENCE_SECONDS,
@@ -374,7 +374,7 @@ fn a_program_runs_in_several_threads() {
             let program = &program;
             scope.spawn(move || {
                 let object = json!({"n": number, "s": "abc"});
-                let inputs = CueInputs::new().with("object", &object);
+                let inputs = CueInputs::new().with_input("object", &object);
                 for _ in 0..100 {
                     let output = program.evaluate(&inputs, "patches", &CueBudget::default());
                     assert_eq!(output, Ok(Some(json!([number + 1, true]))));

@@ -10,7 +10,7 @@ use policy_cue::{CueBudget, CueInputs, CueProgram};
 use serde_json::{Number, Value};
 
 /// Whole floats are integers on both sides: the text `2.0` of CUE says the same as `2`.
-fn whole(value: Value) -> Value {
+fn with_plain_numbers(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 =>
@@ -20,10 +20,10 @@ fn whole(value: Value) -> Value {
             }
             _ => Value::Number(number),
         },
-        Value::Array(items) => items.into_iter().map(whole).collect(),
+        Value::Array(items) => items.into_iter().map(with_plain_numbers).collect(),
         Value::Object(fields) => fields
             .into_iter()
-            .map(|(label, value)| (label, whole(value)))
+            .map(|(label, value)| (label, with_plain_numbers(value)))
             .collect(),
         other => other,
     }
@@ -59,10 +59,10 @@ fn outcome(program: &str, inputs: &Value, output: &str) -> (String, Value) {
     };
     let mut given = CueInputs::new();
     for (name, value) in inputs.as_object().into_iter().flatten() {
-        given = given.with(name, value);
+        given = given.with_input(name, value);
     }
     match program.evaluate(&given, output, &CueBudget::default()) {
-        Ok(Some(value)) => ("value".to_owned(), whole(value)),
+        Ok(Some(value)) => ("value".to_owned(), with_plain_numbers(value)),
         Ok(None) => ("absent".to_owned(), Value::Null),
         Err(error) => (error.category().to_owned(), Value::String(error.to_string())),
     }
@@ -105,7 +105,7 @@ fn programs_come_to_what_cue_says() {
             refused += usize::from(found == "unsupported");
             let is_right = found == "unsupported"
                 || found == expected
-                    && (found != "value" || is_same(&value, &whole(vector["output"].clone())));
+                    && (found != "value" || is_same(&value, &with_plain_numbers(vector["output"].clone())));
             if !is_right {
                 let name = file.file_name().unwrap().to_string_lossy().into_owned();
                 let answer = if expected == "value" {

@@ -112,7 +112,7 @@ fn compile(bencher: Bencher<'_, '_>, rule: &str) {
 fn run(bencher: Bencher<'_, '_>, rule: &str) {
     let (program, output) = rendered(rule);
     let program = CueProgram::compile(&program).expect("it is policy CUE");
-    let inputs = CueInputs::new().with("data", &DATA);
+    let inputs = CueInputs::new().with_input("data", &DATA);
     bencher.bench(|| {
         let answer = program.evaluate(&inputs, output, &CueBudget::default());
         answer.expect("it has an answer").expect("it has the output")

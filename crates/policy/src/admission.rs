@@ -47,7 +47,7 @@ impl AdmissionOperation {
     }
 
     /// The one of that name.
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::Create, Self::Update, Self::Delete, Self::Connect]
             .into_iter()
             .find(|operation| operation.name() == name)
@@ -84,9 +84,9 @@ impl<'a> AdmissionAttributes<'a> {
     /// # Errors
     ///
     /// When its operation is not known, or the object that is written or deleted is not there.
-    pub fn of_request(request: &'a Value, namespace_object: Option<&'a Value>) -> Result<Self, &'static str> {
+    pub fn from_request(request: &'a Value, namespace_object: Option<&'a Value>) -> Result<Self, &'static str> {
         let name = object::text(request, "/operation").unwrap_or_default();
-        let operation = AdmissionOperation::of(name)
+        let operation = AdmissionOperation::from_name(name)
             .ok_or("request.operation: must be CREATE, UPDATE, DELETE or CONNECT")?;
         let field = |name: &str| request.get(name).filter(|value| value.is_object());
         let attributes = Self {

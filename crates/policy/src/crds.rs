@@ -173,14 +173,14 @@ mod tests {
         }
     }
 
-    fn of_override(overriders: Value) -> Vec<String> {
+    fn override_errors(overriders: Value) -> Vec<String> {
         errors(
             "OverridePolicy",
             &json!({"overrideRules": [{"overriders": overriders}]}),
         )
     }
 
-    fn of_condition(condition: Value) -> Vec<String> {
+    fn condition_errors(condition: Value) -> Vec<String> {
         let template = json!({"type": "condition", "condition": condition});
         errors(
             "ClusterValidatePolicy",
@@ -200,7 +200,7 @@ mod tests {
         );
         let rule = "spec.overrideRules[0].overriders";
         assert_eq!(
-            of_override(json!({"template": {}, "plaintext": [{}], "origin": [{}]})),
+            override_errors(json!({"template": {}, "plaintext": [{}], "origin": [{}]})),
             [
                 format!("{rule}.template.type: Required value"),
                 format!("{rule}.template.operation: Required value"),
@@ -212,7 +212,7 @@ mod tests {
         );
         let condition = "spec.validateRules[0].template.condition";
         assert_eq!(
-            of_condition(json!({})),
+            condition_errors(json!({})),
             [
                 format!("{condition}.cond: Required value"),
                 format!("{condition}.dataRef: Required value"),
@@ -226,7 +226,7 @@ mod tests {
         let http = json!({"url": "https://a", "method": "GET"});
         let reference = json!({"from": "http", "path": "body.a", "http": http});
         let template = json!({"type": "labels", "operation": "add", "path": "a", "valueRef": reference});
-        assert_eq!(of_override(json!({ "template": template })), [""; 0]);
+        assert_eq!(override_errors(json!({ "template": template })), [""; 0]);
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
             |path: &str, message: &str| vec![format!("{path}: Invalid value: \"object\": {message}")];
         let rule = "spec.overrideRules[0].overriders";
         assert_eq!(
-            of_override(json!({})),
+            override_errors(json!({})),
             invalid(
                 rule,
                 "must have at least one of plaintext, cue, cel, template and origin"
@@ -265,12 +265,12 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                of_override(json!({"template": fields})),
+                override_errors(json!({"template": fields})),
                 invalid(&template, message)
             );
         }
         let removes = json!({"type": "labels", "operation": "remove", "path": "a"});
-        assert_eq!(of_override(json!({"template": removes})), [""; 0]);
+        assert_eq!(override_errors(json!({"template": removes})), [""; 0]);
         let condition = "spec.validateRules[0].template.condition";
         let current = json!({"from": "current", "path": "/a"});
         for (data, message) in [
@@ -282,23 +282,23 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                of_condition(json!({"cond": "Exist", "dataRef": data, "message": "no"})),
+                condition_errors(json!({"cond": "Exist", "dataRef": data, "message": "no"})),
                 invalid(&format!("{condition}.dataRef"), message)
             );
         }
         assert_eq!(
-            of_condition(json!({"cond": "Exist", "dataRef": {"from": "owner"}, "message": "no"})),
+            condition_errors(json!({"cond": "Exist", "dataRef": {"from": "owner"}, "message": "no"})),
             [""; 0]
         );
         assert_eq!(
-            of_condition(json!({"cond": "Gt", "dataRef": current, "message": "no"})),
+            condition_errors(json!({"cond": "Gt", "dataRef": current, "message": "no"})),
             invalid(
                 condition,
                 "needs value or valueRef; only cond: Exist and NotExist need none"
             )
         );
         assert_eq!(
-            of_condition(
+            condition_errors(
                 json!({"cond": "In", "dataRef": current, "value": {"string": "a"}, "message": "no"})
             ),
             invalid(condition, "cond: In and NotIn need a value that is a list")

@@ -99,7 +99,7 @@ impl PolicyKey {
     /// # Errors
     ///
     /// When it is of another kind, or has no name, or no namespace where its kind has one.
-    pub fn of(object: &Value) -> Result<Self, Vec<PolicyProblem>> {
+    pub fn from_object(object: &Value) -> Result<Self, Vec<PolicyProblem>> {
         let text = |pointer| object::text(object, pointer).unwrap_or_default();
         let kind = PolicyKind::ALL
             .into_iter()
@@ -163,7 +163,7 @@ impl PolicyObject {
     ///
     /// With everything that its kind's schema does not allow.
     pub fn read(object: &Value) -> Result<(Self, Vec<PolicyProblem>), Vec<PolicyProblem>> {
-        let key = PolicyKey::of(object)?;
+        let key = PolicyKey::from_object(object)?;
         let mut object = object.clone();
         // What is null is absent to an API server.
         drop_nulls(&mut object);
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    fn told(object: &Value) -> Vec<String> {
+    fn messages(object: &Value) -> Vec<String> {
         let problems = match PolicyObject::read(object) {
             Ok((_, unknown)) => unknown,
             Err(problems) => problems,
@@ -231,7 +231,7 @@ mod tests {
             },
         });
         assert_eq!(
-            told(&policy),
+            messages(&policy),
             [
                 "spec.resourceSelector: unknown field",
                 "spec.resourceSelectors[0].apiVersion: Required value",
@@ -245,13 +245,13 @@ mod tests {
     #[test]
     fn an_object_that_is_no_policy_says_so() {
         assert_eq!(
-            told(&json!({"apiVersion": "v1", "kind": "OverridePolicy"})),
+            messages(&json!({"apiVersion": "v1", "kind": "OverridePolicy"})),
             [
                 "kind: must be one of ClusterOverridePolicy, OverridePolicy, ClusterValidatePolicy, of policy.kcloudlabs.io/v1alpha1"
             ]
         );
         assert_eq!(
-            told(&json!({"apiVersion": POLICY_API_VERSION, "kind": "OverridePolicy"})),
+            messages(&json!({"apiVersion": POLICY_API_VERSION, "kind": "OverridePolicy"})),
             [
                 "metadata.name: must not be empty",
                 "metadata.namespace: must not be empty"
@@ -276,7 +276,7 @@ mod tests {
             "apiVersion": POLICY_API_VERSION, "kind": "ClusterOverridePolicy", "metadata": {"name": "a"},
             "spec": {"resourceSelectors": [selector], "overrideRules": [{"targetOperations": ["*"], "overriders": overriders}]},
         });
-        assert_eq!(told(&policy), [""; 0]);
+        assert_eq!(messages(&policy), [""; 0]);
         let (read, _) = PolicyObject::read(&policy).unwrap();
         let PolicySpec::Override(spec) = read.spec else {
             panic!()

@@ -44,7 +44,7 @@ impl PolicyProblem {
     /// The same of a field below `field`.
     #[must_use]
     pub fn below(mut self, field: &str) -> Self {
-        self.path = joined(field, &self.path);
+        self.path = join_path(field, &self.path);
         self
     }
 }
@@ -82,13 +82,13 @@ impl PolicyProblems {
 
     /// Notes that something is wrong with a field; with the one itself where the name is empty.
     pub(crate) fn note(&mut self, name: impl fmt::Display, message: impl fmt::Display) {
-        let path = joined(&self.field, &name.to_string());
+        let path = join_path(&self.field, &name.to_string());
         self.problems.push(PolicyProblem::new(path, message.to_string()));
     }
 
     /// Has what is wrong with the fields below one noted.
     pub(crate) fn within<T>(&mut self, name: impl fmt::Display, check: impl FnOnce(&mut Self) -> T) -> T {
-        let mut inner = Self::below(joined(&self.field, &name.to_string()));
+        let mut inner = Self::below(join_path(&self.field, &name.to_string()));
         let checked = check(&mut inner);
         self.problems.extend(inner.problems);
         checked
@@ -96,7 +96,7 @@ impl PolicyProblems {
 
     /// Notes what is wrong with a field, or with one below it, as its own subject tells it.
     pub(crate) fn extend(&mut self, name: impl fmt::Display, problems: Vec<PolicyProblem>) {
-        let field = joined(&self.field, &name.to_string());
+        let field = join_path(&self.field, &name.to_string());
         self.problems
             .extend(problems.into_iter().map(|problem| problem.below(&field)));
     }
@@ -108,7 +108,7 @@ impl PolicyProblems {
 }
 
 /// The path of a field below another; either may be empty.
-fn joined(field: &str, name: &str) -> String {
+fn join_path(field: &str, name: &str) -> String {
     let dot = if field.is_empty() || name.is_empty() || name.starts_with('[') {
         ""
     } else {

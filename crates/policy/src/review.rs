@@ -15,7 +15,7 @@ use crate::{
 pub fn check(policy: &Value, engines: &Engines) -> Vec<PolicyProblem> {
     match PolicyObject::read(policy) {
         Ok((read, mut problems)) => {
-            problems.extend(CompiledPolicy::of(&read, engines).problems());
+            problems.extend(CompiledPolicy::from_object(&read, engines).problems());
             problems
         }
         Err(problems) => problems,
@@ -66,7 +66,7 @@ pub fn rendering(policy: &Value) -> JsonPatch {
     };
     let mut patch = JsonPatch::new();
     for (index, rendered) in rendered.into_iter().enumerate() {
-        let rule = Pointer::of(["spec", rules]).join(index.to_string());
+        let rule = Pointer::from_tokens(["spec", rules]).join(index.to_string());
         let holder = holder.map_or_else(|| rule.clone(), |holder| rule.join(holder));
         let place = holder.join("renderedCue");
         let shown = place.find(policy);

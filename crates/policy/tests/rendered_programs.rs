@@ -80,7 +80,7 @@ fn inputs() -> BTreeMap<String, Value> {
 
 impl Compiled {
     fn output(&self, data: &Value) -> Result<Option<Value>, String> {
-        let inputs = CueInputs::new().with("data", data);
+        let inputs = CueInputs::new().with_input("data", data);
         let output = self.program.evaluate(&inputs, self.output, &CueBudget::default());
         output.map_err(|error| error.to_string())
     }

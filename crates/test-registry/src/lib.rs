@@ -4,4 +4,4 @@
 
 mod registry;
 
-pub use registry::{ReceivedRequest, TestRegistry, cut_off, response, stalled, with};
+pub use registry::{ReceivedRequest, TestRegistry, cut_off, response, stalled, with_header};

@@ -58,7 +58,7 @@ pub struct ReceivedRequest {
 struct Contents {
     manifests: Mutex<BTreeMap<String, (String, Bytes)>>,
     blobs: Mutex<BTreeMap<String, Bytes>>,
-    asked: Mutex<Vec<ReceivedRequest>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     fault: Mutex<Option<Fault>>,
 }
 
@@ -136,7 +136,7 @@ impl TestRegistry {
     ///
     /// When a thread panicked that kept one.
     pub fn store_blob(&self, content: &Bytes) {
-        let digest = ContentDigest::of(content).to_string();
+        let digest = ContentDigest::compute(content).to_string();
         self.state.blobs.lock().unwrap().insert(digest, content.clone());
     }
 
@@ -146,7 +146,7 @@ impl TestRegistry {
     ///
     /// When a thread panicked that kept one.
     pub fn store_manifest(&self, version: &str, media_type: &str, content: Bytes) -> ContentDigest {
-        let digest = ContentDigest::of(&content);
+        let digest = ContentDigest::compute(&content);
         let mut manifests = self.state.manifests.lock().unwrap();
         for version in [version, digest.as_str()] {
             manifests.insert(version.to_owned(), (media_type.to_owned(), content.clone()));
@@ -160,7 +160,7 @@ impl TestRegistry {
     ///
     /// When a thread panicked that answered.
     pub fn fail(&self, fault: impl Fn(&Parts, usize) -> Option<Response<Body>> + Send + Sync + 'static) {
-        self.state.asked.lock().unwrap().clear();
+        self.state.requests.lock().unwrap().clear();
         *self.state.fault.lock().unwrap() = Some(Box::new(fault));
     }
 
@@ -169,15 +169,15 @@ impl TestRegistry {
     /// # Panics
     ///
     /// When a thread panicked that answered.
-    pub fn asked(&self) -> Vec<ReceivedRequest> {
-        self.state.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.state.requests.lock().unwrap().clone()
     }
 
     /// How often what contains `part` was asked for.
     pub fn count(&self, part: &str) -> usize {
-        self.asked()
+        self.requests()
             .iter()
-            .filter(|asked| asked.path.contains(part))
+            .filter(|request| request.path.contains(part))
             .count()
     }
 }
@@ -231,7 +231,7 @@ pub fn response(status: u16, body: impl Into<Body>) -> Response<Body> {
 /// # Panics
 ///
 /// When the value cannot be in one.
-pub fn with(mut response: Response<Body>, name: &'static str, value: &str) -> Response<Body> {
+pub fn with_header(mut response: Response<Body>, name: &'static str, value: &str) -> Response<Body> {
     response.headers_mut().append(name, value.parse().unwrap());
     response
 }
@@ -239,7 +239,7 @@ pub fn with(mut response: Response<Body>, name: &'static str, value: &str) -> Re
 /// A body that says it has `length` bytes, sends `start`, and then never anything.
 pub fn stalled(start: Bytes, length: usize) -> Response<Body> {
     let parts = stream::iter([Ok::<_, Infallible>(start)]).chain(stream::pending());
-    with(
+    with_header(
         response(200, Body::from_stream(parts)),
         "content-length",
         &length.to_string(),
@@ -250,7 +250,7 @@ pub fn stalled(start: Bytes, length: usize) -> Response<Body> {
 pub fn cut_off(start: Bytes, length: usize) -> Response<Body> {
     let error = io::Error::other("cut off");
     let parts = stream::iter([Ok(start), Err(error)]);
-    with(
+    with_header(
         response(200, Body::from_stream(parts)),
         "content-length",
         &length.to_string(),
@@ -261,15 +261,15 @@ async fn answer(State(contents): State<Arc<Contents>>, request: Request) -> Resp
     let (head, body) = request.into_parts();
     let body = to_bytes(body, 64 << 20).await.unwrap();
     let before = {
-        let mut asked = contents.asked.lock().unwrap();
-        asked.push(ReceivedRequest {
+        let mut requests = contents.requests.lock().unwrap();
+        requests.push(ReceivedRequest {
             method: head.method.clone(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
             headers: head.headers.clone(),
             body: body.clone(),
         });
-        asked.len() - 1
+        requests.len() - 1
     };
     if let Some(fault) = &*contents.fault.lock().unwrap()
         && let Some(response) = fault(&head, before)
@@ -290,16 +290,16 @@ impl Contents {
             let mut manifests = self.manifests.lock().unwrap();
             if head.method == Method::PUT {
                 let media_type = head.headers[header::CONTENT_TYPE].to_str().unwrap().to_owned();
-                let digest = ContentDigest::of(&body).to_string();
+                let digest = ContentDigest::compute(&body).to_string();
                 manifests.insert(digest.clone(), (media_type.clone(), body.clone()));
                 manifests.insert(version.to_owned(), (media_type, body));
-                return with(response(201, ""), "docker-content-digest", &digest);
+                return with_header(response(201, ""), "docker-content-digest", &digest);
             }
             return match manifests.get(version) {
                 Some((media_type, content)) => {
-                    let digest = ContentDigest::of(content).to_string();
-                    let found = with(response(200, content.clone()), "content-type", media_type);
-                    with(found, "docker-content-digest", &digest)
+                    let digest = ContentDigest::compute(content).to_string();
+                    let found = with_header(response(200, content.clone()), "content-type", media_type);
+                    with_header(found, "docker-content-digest", &digest)
                 }
                 None => not_found(),
             };
@@ -309,13 +309,13 @@ impl Contents {
         };
         let mut blobs = self.blobs.lock().unwrap();
         match (&head.method, rest) {
-            (&Method::POST, "uploads/") => with(
+            (&Method::POST, "uploads/") => with_header(
                 response(202, ""),
                 "location",
                 &format!("{repository}/blobs/uploads/1?state=x"),
             ),
             (&Method::PUT, "uploads/1") => {
-                let digest = ContentDigest::of(&body).to_string();
+                let digest = ContentDigest::compute(&body).to_string();
                 let wanted = format!("state=x&digest={}", digest.replace(':', "%3A"));
                 if head.uri.query() != Some(&wanted) {
                     return response(400, r#"{"errors":[{"code":"DIGEST_INVALID"}]}"#);

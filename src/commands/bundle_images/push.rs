@@ -8,7 +8,7 @@ use windlass_bundle::{Bundle, Files, check};
 
 use super::{
     command::refuse,
-    registry::{RegistryArgs, explained, reference},
+    registry::{RegistryArgs, explain_registry_error, reference},
 };
 use crate::commands::bundle::load;
 
@@ -50,7 +50,7 @@ impl Args {
         let packed = tokio::task::spawn_blocking(move || {
             let files = load(&path)?;
             let bundle = check::parse(&files)?;
-            Ok(PackedImage::new(&of_bundle(files), &labels(&bundle)))
+            Ok(PackedImage::new(&bundle_files(files), &labels(&bundle)))
         });
         let packed = match packed.await.context("reading the bundle")? {
             Ok(packed) => packed.context("packing the bundle")?,
@@ -59,13 +59,13 @@ impl Args {
         let credentials = self.registry.credentials()?;
         let client = self.registry.client()?;
         let pushed = client.push(&self.image, &credentials, &packed).await;
-        let digest = pushed.map_err(|error| explained("push", &self.image, &credentials, &error))?;
-        println!("{}", self.image.at(digest));
+        let digest = pushed.map_err(|error| explain_registry_error("push", &self.image, &credentials, &error))?;
+        println!("{}", self.image.with_digest(digest));
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn of_bundle(files: Files) -> Files {
+fn bundle_files(files: Files) -> Files {
     let is_of_bundle = |path: &str| path.starts_with("manifests/") || path.starts_with("metadata/");
     files.into_iter().filter(|(path, _)| is_of_bundle(path)).collect()
 }

@@ -94,8 +94,8 @@ impl RegistryArgs {
     pub(in crate::commands) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
         let credentials = self.credentials()?;
         let pulled = self.client()?.pull(image, &credentials).await;
-        let pulled = pulled.map_err(|error| explained("pull", image, &credentials, &error))?;
-        let by_digest = image.at(pulled.digest.clone()).to_string();
+        let pulled = pulled.map_err(|error| explain_registry_error("pull", image, &credentials, &error))?;
+        let by_digest = image.with_digest(pulled.digest.clone()).to_string();
         let unpacked = tokio::task::spawn_blocking(move || image_files(&pulled)).await?;
         let files = unpacked.with_context(|| format!("cannot unpack {by_digest}"))?;
         if files.is_empty() {
@@ -109,7 +109,7 @@ impl RegistryArgs {
 }
 
 /// Why an image cannot be pulled or pushed, and what its user can do about it.
-pub(in crate::commands) fn explained(
+pub(in crate::commands) fn explain_registry_error(
     what: &str,
     image: &ImageReference,
     credentials: &RegistryCredentials,

@@ -93,7 +93,7 @@ pub(super) fn text(path: &UpgradePath) -> String {
         );
     }
     let mut table = Table::new(&["VERSION", "BUNDLE", "BECAUSE", "DEPRECATED"]);
-    for (edge, because) in path.explained() {
+    for (edge, because) in path.explanations() {
         let deprecated = edge.deprecated.as_deref().unwrap_or_default();
         table.add([&edge.version, &edge.bundle, &because, &deprecated]);
     }

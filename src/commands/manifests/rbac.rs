@@ -384,7 +384,7 @@ fn own_rules() -> Vec<Value> {
 /// What the operator may do with the kinds that bundles may bring along: one rule for those of a group with the same verbs.
 fn bundled_rules() -> Vec<Value> {
     let mut rules: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
-    for kind in BundledKind::installed() {
+    for kind in BundledKind::installable() {
         let more: &[&str] = match kind.kind {
             "Role" | "ClusterRole" => &["escalate", "bind"],
             // Those of ServingCertificates are replaced as a whole.
@@ -426,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_target_may_be_watched_and_patched() {
+    fn every_target_kind_can_be_watched_and_patched() {
         let rules = rules();
         for target in KINDS.iter() {
             assert!(covers(&rules, target), "{}", target.kind);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_take_a_part_of_the_rights_and_grant_none() {
+    fn certificate_controllers_have_fewer_rights_and_cannot_grant_any() {
         let (all, certificates) = (rules(), certificates_rules());
         let (all, certificates) = (rights(&all), rights(&certificates));
         let is_part = |right: &(&str, &str, &str)| all.contains(right) || all.contains(&("*", "*", right.2));

@@ -13,7 +13,7 @@ use windlass_object::text::OneLine;
 
 use super::{
     diff,
-    policies::{PolicyFiles, shown},
+    policy_files::{PolicyFiles, object_name},
     request::RequestArgs,
 };
 use crate::terminal::{Format, print};
@@ -67,13 +67,13 @@ impl Args {
     ///
     /// When a file or an argument is wrong.
     pub(super) fn run(self) -> anyhow::Result<bool> {
-        let policies = PolicyFiles::read(&self.policy, &Engines::built_in())?.without_problems()?;
+        let policies = PolicyFiles::read(&self.policy, &Engines::built_in())?.into_valid()?;
         let requests = self.request.read()?;
         let set = policies.set();
         let mut are_allowed = true;
         for (index, object) in requests.objects.iter().enumerate() {
             let attributes = requests.attributes(object);
-            let rehearsal = Rehearsal::of(
+            let rehearsal = Rehearsal::run(
                 &set,
                 &attributes,
                 &[&requests.known],
@@ -81,11 +81,11 @@ impl Args {
             );
             let is_allowed = rehearsal.is_allowed();
             are_allowed &= is_allowed;
-            let heading = format!("{} {}", attributes.operation.name(), shown(object));
+            let heading = format!("{} {}", attributes.operation.name(), object_name(object));
             let report = report(&heading, &rehearsal);
             if self.output == Output::Diff {
-                let after = (&*format!("{}, as it would be", shown(object)), after(&rehearsal));
-                let diff = diff::unified((&shown(object), object), after)?;
+                let after = (&*format!("{}, as it would be", object_name(object)), after(&rehearsal));
+                let diff = diff::unified((&object_name(object), object), after)?;
                 print(Format::Table, &(), || format!("{report}{diff}"))?;
                 continue;
             }
@@ -139,16 +139,16 @@ fn report(heading: &str, rehearsal: &Rehearsal) -> String {
         .chain(rehearsal.refusals().map(|failure| format!("{failure} (failed)")));
     let lines = fetched
         .chain(steps)
-        .chain(findings.flat_map(found))
+        .chain(findings.flat_map(finding_lines))
         .chain(failures)
-        .chain(idle(rehearsal))
+        .chain(unaffected_policies(rehearsal))
         .chain([verdict(rehearsal)]);
     let lines = lines.map(|line| format!("  {}\n", OneLine(&line)));
     format!("{}\n{}", OneLine(heading), lines.collect::<String>())
 }
 
 /// What a rule objects to, once for each thing that follows.
-fn found(finding: &PolicyFinding) -> impl Iterator<Item = String> {
+fn finding_lines(finding: &PolicyFinding) -> impl Iterator<Item = String> {
     let PolicyFinding {
         policy,
         rule,
@@ -168,7 +168,7 @@ fn found(finding: &PolicyFinding) -> impl Iterator<Item = String> {
 }
 
 /// The policies that were asked and had nothing to say.
-fn idle(rehearsal: &Rehearsal) -> impl Iterator<Item = String> {
+fn unaffected_policies(rehearsal: &Rehearsal) -> impl Iterator<Item = String> {
     let findings = rehearsal.validation.iter().flat_map(|outcome| &outcome.findings);
     let steps = rehearsal.overriding.steps.iter();
     let failures = rehearsal.ignored().chain(rehearsal.refusals());

@@ -6,7 +6,7 @@ use policy::{Engines, EvaluationBudget, ExplainedPart, PolicyExplanation};
 use serde_json::{Value, json};
 
 use super::{
-    policies::{PolicyFiles, shown},
+    policy_files::{PolicyFiles, object_name},
     request::RequestArgs,
 };
 use crate::terminal::{Format, Table, print};
@@ -44,7 +44,7 @@ impl Args {
     /// When a file or an argument is wrong.
     pub(super) fn run(self) -> anyhow::Result<bool> {
         let engines = Engines::built_in();
-        let policies = PolicyFiles::read(&self.policy, &engines)?.without_problems()?;
+        let policies = PolicyFiles::read(&self.policy, &engines)?.into_valid()?;
         let requests = self.request.read()?;
         let mut table = Table::new(&["OBJECT", "POLICY", "FIELD", "HOLDS", "WHY NOT"]);
         let mut found = Vec::new();
@@ -55,16 +55,16 @@ impl Args {
                 .iter()
                 .map(|policy| {
                     let budget = EvaluationBudget::default();
-                    PolicyExplanation::of(&policy.object, &engines, &attributes, &budget)
+                    PolicyExplanation::new(&policy.object, &engines, &attributes, &budget)
                 })
                 .collect();
             // In the order in which they are asked.
             explanations.sort_by(|one, other| one.policy.cmp(&other.policy));
             for explanation in &explanations {
-                add(&mut table, &shown(object), explanation);
+                add(&mut table, &object_name(object), explanation);
             }
             let explanations = explanations.iter().map(as_json).collect::<Vec<_>>();
-            found.push(json!({"object": shown(object), "policies": explanations}));
+            found.push(json!({"object": object_name(object), "policies": explanations}));
         }
         print(self.output, &found, || table.to_string())?;
         Ok(true)

@@ -65,24 +65,24 @@ pub enum Unserved {
 
 impl<'a> Backend<'a> {
     /// Where `caller` leads. It calls a Service that the bundle brings along, or one that an install creates.
-    pub(super) fn of(caller: &Caller<'a>, bundle: &'a Bundle) -> Result<Self, Unserved> {
-        let described = || caller.described();
+    pub(super) fn resolve(caller: &Caller<'a>, bundle: &'a Bundle) -> Result<Self, Unserved> {
+        let description = || caller.description();
         if let Some(definition) = caller.definition {
-            return Self::declared(definition, bundle).ok_or_else(|| Unserved::UnknownDeployment {
-                caller: described(),
+            return Self::from_api_service(definition, bundle).ok_or_else(|| Unserved::UnknownDeployment {
+                caller: description(),
                 deployment: definition.deployment_name().to_owned(),
             });
         }
         let (name, port) = caller
             .service()
-            .ok_or_else(|| Unserved::NoService { caller: described() })?;
+            .ok_or_else(|| Unserved::NoService { caller: description() })?;
         let brought = bundle
             .others
             .iter()
             .find(|manifest| manifest.kind() == "Service" && manifest.name() == name);
         let deployment = match brought {
-            Some(service) => selected(service, bundle).map_err(|count| Unserved::NotOneDeployment {
-                caller: described(),
+            Some(service) => selected_deployment(service, bundle).map_err(|count| Unserved::NotOneDeployment {
+                caller: description(),
                 service: name.to_owned(),
                 count,
             })?,
@@ -91,7 +91,7 @@ impl<'a> Backend<'a> {
                 .deployments()
                 .find(|deployment| names::service(deployment.name()) == name)
                 .ok_or_else(|| Unserved::UnknownService {
-                    caller: described(),
+                    caller: description(),
                     service: name.to_owned(),
                 })?,
         };
@@ -102,7 +102,7 @@ impl<'a> Backend<'a> {
         let target_port = target_port
             .filter(|target| target.is_i64() || has_port(deployment, target))
             .ok_or_else(|| Unserved::UnknownPort {
-                caller: described(),
+                caller: description(),
                 service: name.to_owned(),
                 port,
                 deployment: deployment.name().to_owned(),
@@ -116,7 +116,7 @@ impl<'a> Backend<'a> {
     }
 
     /// As the ClusterServiceVersion declares it: the port of the Service is that of the pods.
-    fn declared(definition: ApiServiceDefinition<'a>, bundle: &'a Bundle) -> Option<Self> {
+    fn from_api_service(definition: ApiServiceDefinition<'a>, bundle: &'a Bundle) -> Option<Self> {
         let name = definition.deployment_name();
         let deployment = bundle
             .csv()
@@ -132,7 +132,7 @@ impl<'a> Backend<'a> {
 }
 
 /// The one Deployment whose pods a Service selects; else of how many.
-fn selected<'a>(service: &Manifest, bundle: &'a Bundle) -> Result<DeploymentSpec<'a>, usize> {
+fn selected_deployment<'a>(service: &Manifest, bundle: &'a Bundle) -> Result<DeploymentSpec<'a>, usize> {
     let selector = service
         .object
         .pointer("/spec/selector")
@@ -205,7 +205,7 @@ pub(crate) fn container_with(pod_spec: &Value, target_port: &Value) -> Option<(u
 }
 
 /// Whether two ports of the pods of a Deployment with this `spec` are one: a number, and the name that a container gives it, are.
-pub(crate) fn leads_to_same(spec: &Value, one: &Value, other: &Value) -> bool {
+pub(crate) fn selects_same_port(spec: &Value, one: &Value, other: &Value) -> bool {
     let number = |port| port_number(spec, port);
     one == other || number(one).is_some_and(|first| number(other) == Some(first))
 }

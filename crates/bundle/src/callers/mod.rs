@@ -4,5 +4,5 @@ mod backend;
 mod caller;
 
 pub use backend::Unserved;
-pub(crate) use backend::{Backend, container_with, leads_to_same, port_number};
+pub(crate) use backend::{Backend, container_with, selects_same_port, port_number};
 pub(crate) use caller::Caller;

@@ -40,7 +40,7 @@ pub fn parse_for(files: &Files, tolerance: Tolerance) -> Result<Bundle, Vec<Prob
         .iter()
         .flat_map(problems_of)
         // A field of a wrong type reads as absent; that it is then missing as well is no news.
-        .filter(|problem| !unreadable.iter().any(|other| overlap(problem, other)))
+        .filter(|problem| !unreadable.iter().any(|other| overlaps(problem, other)))
         .collect();
     let tolerated = [
         (tolerance.undeclared_conversions, rule::CONVERSION_UNDECLARED),
@@ -88,6 +88,6 @@ fn problems_of(bundle: &Bundle) -> Vec<Problem> {
 }
 
 /// Whether one of two problems is about a part of what the other is about.
-fn overlap(one: &Problem, other: &Problem) -> bool {
+fn overlaps(one: &Problem, other: &Problem) -> bool {
     one.file == other.file && (is_within(&other.path, &one.path) || is_within(&one.path, &other.path))
 }

@@ -51,7 +51,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 }
 
 /// The strings of a list in `rule`.
-fn texts<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + Clone {
+fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + Clone {
     let items = rule
         .get(field)
         .and_then(Value::as_array)
@@ -65,7 +65,7 @@ fn incomplete(rule: &Value) -> Vec<String> {
 
     let mut messages = Vec::new();
     for field in ["apiGroups", "apiVersions", "operations", "resources"] {
-        let values = texts(rule, field);
+        let values = strings(rule, field);
         if values.clone().next().is_none() {
             messages.push(format!("has no {field}"));
         }
@@ -77,7 +77,7 @@ fn incomplete(rule: &Value) -> Vec<String> {
             messages.push(format!("has an empty string in {field}"));
         }
     }
-    for operation in texts(rule, "operations").filter(|operation| !OPERATIONS.contains(operation)) {
+    for operation in strings(rule, "operations").filter(|operation| !OPERATIONS.contains(operation)) {
         messages.push(format!("has unknown operation '{operation}'"));
     }
     let scope = object::text(rule, "/scope").unwrap_or_default();
@@ -90,7 +90,7 @@ fn incomplete(rule: &Value) -> Vec<String> {
 
 /// `*/*` and `*`, `a/*` and `*/a` with what they already hold (`validateResources`).
 fn overlapping_resources(rule: &Value) -> Option<String> {
-    let resources: Vec<&str> = texts(rule, "resources").collect();
+    let resources: Vec<&str> = strings(rule, "resources").collect();
     let has = |resource: &str| resources.contains(&resource);
     if has("*/*") && resources.len() > 1 {
         return Some("has '*/*' and other resources".to_owned());
@@ -132,7 +132,7 @@ fn check_forbidden(
                 .problem(&path.field(field), rule::WEBHOOK_RULE_FORBIDDEN, message),
         );
     };
-    for group in texts(rule, "apiGroups") {
+    for group in strings(rule, "apiGroups") {
         let lower = group.to_ascii_lowercase();
         if FORBIDDEN_GROUPS.contains(&lower.as_str()) {
             problem(
@@ -143,7 +143,7 @@ fn check_forbidden(
         if lower != ADMISSION_GROUP {
             continue;
         }
-        for resource in texts(rule, "resources") {
+        for resource in strings(rule, "resources") {
             let lower = resource.to_ascii_lowercase();
             let parent = lower.split_once('/').map_or(lower.as_str(), |(parent, _)| parent);
             if FORBIDDEN_RESOURCES.contains(&parent) {

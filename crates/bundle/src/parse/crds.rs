@@ -8,7 +8,7 @@ use windlass_object::{JsonPath, Problem, Rule, object};
 use super::{
     WebhookDefinition, WebhookType,
     model::{Bundle, Files, Manifest},
-    reading::read_crds,
+    parsed_bundle::read_crds,
     rule,
 };
 

@@ -11,7 +11,7 @@ pub mod crds;
 mod documents;
 mod metadata;
 mod model;
-mod reading;
+mod parsed_bundle;
 pub mod rule;
 mod shape;
 #[cfg(test)]
@@ -23,4 +23,4 @@ pub use cluster_service_version::{
     WebhookType,
 };
 pub use model::{Bundle, Files, Manifest, ParsedBundle};
-pub use reading::read_crds;
+pub use parsed_bundle::read_crds;

@@ -258,7 +258,7 @@ impl Type {
         if fits {
             return Ok(());
         }
-        let message = format!("must be {}, not {}", self.description(), written(value));
+        let message = format!("must be {}, not {}", self.description(), type_name(value));
         Err(Mismatch {
             path: JsonPath::root(),
             message,
@@ -277,7 +277,7 @@ impl Type {
     }
 }
 
-fn written(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

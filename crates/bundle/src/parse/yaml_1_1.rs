@@ -42,7 +42,7 @@ fn read_all<T: DeserializeOwned>(value: &mut Value) {
             return;
         };
         let is_boolean = error.inner().to_string().ends_with("expected a boolean");
-        let Some(place) = at(value, error.path()).filter(|_| is_boolean) else {
+        let Some(place) = value_at(value, error.path()).filter(|_| is_boolean) else {
             return;
         };
         if !read_boolean(place) {
@@ -51,7 +51,7 @@ fn read_all<T: DeserializeOwned>(value: &mut Value) {
     }
 }
 
-fn at<'a>(value: &'a mut Value, path: &Path) -> Option<&'a mut Value> {
+fn value_at<'a>(value: &'a mut Value, path: &Path) -> Option<&'a mut Value> {
     path.iter().try_fold(value, |value, segment| match segment {
         Segment::Seq { index } => value.get_mut(index),
         Segment::Map { key } | Segment::Enum { variant: key } => value.get_mut(key),

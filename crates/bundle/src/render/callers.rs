@@ -56,8 +56,8 @@ fn object(
     reference.insert("name".into(), service.into());
     reference.insert("port".into(), called.port.into());
     if let CertificateProvider::Windlass { .. } = certificates {
-        trust::ask_no_other(&mut object);
-        trust::ask(&mut object, namespace, service);
+        trust::remove_other_injectors(&mut object);
+        trust::inject_ca(&mut object, namespace, service);
     }
     object
 }

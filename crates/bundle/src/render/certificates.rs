@@ -53,7 +53,7 @@ struct Place {
 
 impl WebhookCertificate {
     /// What a Deployment that serves webhooks needs.
-    pub(super) fn of(serving: &ServingDeployment<'_>) -> Self {
+    pub(super) fn new(serving: &ServingDeployment<'_>) -> Self {
         Self {
             service: serving.service.clone(),
             green: names::green(&serving.service),

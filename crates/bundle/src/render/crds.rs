@@ -65,7 +65,7 @@ impl Conversion {
     }
 
     /// The conversion that a live `spec.conversion` of `crd` sends to; `None` where it sends to no Service.
-    pub fn of_stanza(crd: &str, live: &Value) -> Option<Self> {
+    pub fn from_stanza(crd: &str, live: &Value) -> Option<Self> {
         let service = live.pointer("/webhook/clientConfig/service")?;
         let text = |field: &str| service.get(field).and_then(Value::as_str).map(str::to_owned);
         let review_versions = live
@@ -112,8 +112,8 @@ pub(super) fn crds(
                 .iter()
                 .find(|conversion| conversion.crd == manifest.name());
             if let (Some(conversion), CertificateProvider::Windlass { .. }) = (conversion, certificates) {
-                trust::ask_no_other(&mut crd);
-                trust::ask(&mut crd, &conversion.namespace, &conversion.service);
+                trust::remove_other_injectors(&mut crd);
+                trust::inject_ca(&mut crd, &conversion.namespace, &conversion.service);
             }
             crd
         })

@@ -46,7 +46,7 @@ pub(super) fn deployments(
                 rollout::close_gaps(&mut deployment, serving, options.config.serving);
             }
             if matches!(options.certificates, CertificateProvider::Windlass { .. }) {
-                termination::keep_last_words(&mut deployment);
+                termination::fall_back_to_logs(&mut deployment);
             }
             deployment
         })

@@ -22,7 +22,7 @@ mod install_modes;
 pub(super) mod names;
 mod operator_condition;
 mod options;
-mod others;
+mod plain_objects;
 mod rbac;
 mod rendered;
 mod rollout;

@@ -8,7 +8,7 @@ use super::hash::base36_sha224;
 
 /// `base-suffix`, with `base` cut so that the whole fits into the name of a Service: OLM keeps all its generated names as
 /// short.
-pub(super) fn joined(base: &str, suffix: &str) -> String {
+pub(super) fn suffixed(base: &str, suffix: &str) -> String {
     let room = LABEL_LENGTH.saturating_sub(suffix.len() + 1);
     let end = (0..=room.min(base.len()))
         .rev()
@@ -19,23 +19,23 @@ pub(super) fn joined(base: &str, suffix: &str) -> String {
 
 /// The Service of a Deployment that serves webhooks. Services may not have dots in their names, Deployments may.
 pub(crate) fn service(deployment: &str) -> String {
-    joined(&deployment.replace('.', "-"), "service")
+    suffixed(&deployment.replace('.', "-"), "service")
 }
 
 /// The second Service of a Deployment that serves webhooks, beside `service`. One of both is called while the other one is
 /// prepared for the pods of the next revision.
 pub(crate) fn green(service: &str) -> String {
-    joined(service, "green")
+    suffixed(service, "green")
 }
 
 /// The Secret with the serving certificate of a Service.
 pub(crate) fn secret(service: &str) -> String {
-    joined(service, "cert")
+    suffixed(service, "cert")
 }
 
 /// The role, and its binding, that gives `permission` to a ServiceAccount.
 pub(super) fn role(csv: &str, service_account: &str, permission: &Value) -> String {
-    joined(&format!("{csv}-{service_account}"), &base36_sha224(permission))
+    suffixed(&format!("{csv}-{service_account}"), &base36_sha224(permission))
 }
 
 /// The webhook configuration of a webhook definition, and the webhook in it.
@@ -53,19 +53,19 @@ mod tests {
     #[test]
     fn a_base_is_cut_only_where_the_whole_is_too_long() {
         assert_eq!(
-            joined(&"a".repeat(55), "service"),
+            suffixed(&"a".repeat(55), "service"),
             format!("{}-service", "a".repeat(55))
         );
         // Where OLM writes 64 characters.
         assert_eq!(
-            joined(&"a".repeat(56), "service"),
+            suffixed(&"a".repeat(56), "service"),
             format!("{}-service", "a".repeat(55))
         );
         assert_eq!(
-            joined(&"a".repeat(57), "service"),
+            suffixed(&"a".repeat(57), "service"),
             format!("{}-service", "a".repeat(55))
         );
-        assert_eq!(joined("é", &"s".repeat(61)), format!("-{}", "s".repeat(61)));
+        assert_eq!(suffixed("é", &"s".repeat(61)), format!("-{}", "s".repeat(61)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_object::object;
 
 use super::{error::RenderError, serving_deployments::ServingDeployment};
-use crate::callers::leads_to_same;
+use crate::callers::selects_same_port;
 
 /// The Service of a Deployment, with one port for each that is called.
 pub(super) fn service(serving: &ServingDeployment<'_>, namespace: &str) -> Result<Value, Vec<RenderError>> {
@@ -35,7 +35,7 @@ fn ports(serving: &ServingDeployment<'_>) -> Result<Vec<Value>, Vec<RenderError>
         let targets = ports.entry(port).or_default();
         if !targets
             .iter()
-            .any(|known| leads_to_same(serving.spec(), known, &target_port))
+            .any(|known| selects_same_port(serving.spec(), known, &target_port))
         {
             targets.push(target_port);
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::names;
 use crate::{
-    callers::{Caller, leads_to_same, port_number},
+    callers::{Caller, selects_same_port, port_number},
     parse::{Bundle, DeploymentSpec, Manifest, WebhookDefinition},
 };
 
@@ -115,7 +115,7 @@ impl<'a> ServingDeployment<'a> {
     fn free_port(&self, port: i64, target: &Value) -> i64 {
         let leads_elsewhere = self
             .ports()
-            .any(|(known, other)| known == port && !leads_to_same(self.spec(), &other, target));
+            .any(|(known, other)| known == port && !selects_same_port(self.spec(), &other, target));
         match port_number(self.spec(), target) {
             Some(number) if leads_elsewhere => number,
             _ => port,

@@ -47,7 +47,7 @@ pub(super) fn configurations(
                     "webhooks": [webhook(*definition, &deployment.service, namespace, targets)],
                 });
                 if let CertificateProvider::Windlass { .. } = certificates {
-                    trust::ask(&mut configuration, namespace, &deployment.service);
+                    trust::inject_ca(&mut configuration, namespace, &deployment.service);
                 }
                 configurations.push(configuration);
             }

@@ -13,7 +13,7 @@ pub(crate) struct KnownLabels(BTreeMap<String, Option<String>>);
 
 impl KnownLabels {
     /// The labels as they are written.
-    pub(super) fn written(labels: Option<&Value>) -> Self {
+    pub(super) fn from_object(labels: Option<&Value>) -> Self {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
         Self(
             labels
@@ -23,7 +23,7 @@ impl KnownLabels {
     }
 
     /// With one more label, of any value.
-    pub(super) fn and(mut self, key: &str) -> Self {
+    pub(super) fn with_key(mut self, key: &str) -> Self {
         self.0.insert(key.to_owned(), None);
         self
     }
@@ -41,10 +41,10 @@ impl KnownLabels {
         equal
             && object::items(selector, "/matchExpressions")
                 .iter()
-                .all(|expression| self.may_fulfil(expression))
+                .all(|expression| self.may_fulfill(expression))
     }
 
-    fn may_fulfil(&self, expression: &Value) -> bool {
+    fn may_fulfill(&self, expression: &Value) -> bool {
         let actual = self.0.get(object::text(expression, "/key").unwrap_or_default());
         let listed = |actual: &String| {
             let values = object::items(expression, "/values");
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn every_operator_is_evaluated() {
-        let labels = KnownLabels::written(Some(&json!({"app": "a"}))).and("hash");
+        let labels = KnownLabels::from_object(Some(&json!({"app": "a"}))).with_key("hash");
         let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
         for (selector, expected) in [
             (json!({}), true),

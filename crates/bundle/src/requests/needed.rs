@@ -23,21 +23,21 @@ const APPLY: &[&str] = &["CREATE", "UPDATE"];
 pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request> {
     let mut requests = Vec::new();
     for deployment in bundle.csv().deployments() {
-        of_deployment(deployment, &mut requests);
+        add_pod_requests(deployment, &mut requests);
     }
-    of_machinery(&mut requests);
+    add_system_requests(&mut requests);
     if bundle.csv().webhooks().next().is_some() {
-        of_serving(&mut requests);
+        add_service_requests(&mut requests);
     }
-    of_permissions(bundle.csv(), watched, &mut requests);
+    add_permission_requests(bundle.csv(), watched, &mut requests);
     for crd in &bundle.crds {
-        let labels = installed(crd.object.pointer("/metadata/labels"));
+        let labels = labels_of_installed(crd.object.pointer("/metadata/labels"));
         let (group, resource) = ("apiextensions.k8s.io", "customresourcedefinitions");
         add(&mut requests, APPLY, group, resource, Place::Cluster, &labels);
     }
     for manifest in &bundle.others {
         // What calls pods comes when these are ready.
-        let Some(kind) = BundledKind::named(manifest.kind()).filter(|kind| kind.phase != Phase::Callers)
+        let Some(kind) = BundledKind::from_kind(manifest.kind()).filter(|kind| kind.phase != Phase::Callers)
         else {
             continue;
         };
@@ -48,15 +48,15 @@ pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request
         } else {
             Place::Cluster
         };
-        let labels = installed(manifest.object.pointer("/metadata/labels"));
+        let labels = labels_of_installed(manifest.object.pointer("/metadata/labels"));
         add(&mut requests, APPLY, group, kind.plural, place, &labels);
     }
     requests
 }
 
 /// The labels of an object that is installed.
-fn installed(written: Option<&Value>) -> KnownLabels {
-    KnownLabels::written(written).and(names::BUNDLE_DEPLOYMENT)
+fn labels_of_installed(written: Option<&Value>) -> KnownLabels {
+    KnownLabels::from_object(written).with_key(names::BUNDLE_DEPLOYMENT)
 }
 
 fn add(
@@ -77,22 +77,22 @@ fn add(
 }
 
 /// A Deployment, its ReplicaSets and its pods.
-fn of_deployment(deployment: DeploymentSpec<'_>, requests: &mut Vec<Request>) {
+fn add_pod_requests(deployment: DeploymentSpec<'_>, requests: &mut Vec<Request>) {
     let template = deployment
         .spec()
         .and_then(|spec| spec.pointer("/template/metadata/labels"));
-    let pods = KnownLabels::written(template)
-        .and("pod-template-hash")
-        .and(names::REVISION);
+    let pods = KnownLabels::from_object(template)
+        .with_key("pod-template-hash")
+        .with_key(names::REVISION);
     add(requests, &["CREATE"], "", "pods", Place::Own, &pods);
     add(requests, &["UPDATE"], "", "pods/status", Place::Own, &pods);
     add(requests, APPLY, "apps", "replicasets", Place::Own, &pods);
-    let labels = installed(deployment.labels());
+    let labels = labels_of_installed(deployment.labels());
     add(requests, APPLY, "apps", "deployments", Place::Own, &labels);
 }
 
 /// What every pod needs, whatever is in the bundle.
-fn of_machinery(requests: &mut Vec<Request>) {
+fn add_system_requests(requests: &mut Vec<Request>) {
     let none = KnownLabels::default();
     add(requests, &["CREATE"], "", "pods/binding", Place::Own, &none);
     let token = "serviceaccounts/token";
@@ -101,7 +101,7 @@ fn of_machinery(requests: &mut Vec<Request>) {
     let node = ["hostname", "os", "arch"]
         .iter()
         .fold(KnownLabels::default(), |labels, name| {
-            labels.and(&format!("kubernetes.io/{name}"))
+            labels.with_key(&format!("kubernetes.io/{name}"))
         });
     add(requests, &["UPDATE"], "", "nodes/status", Place::Cluster, &node);
     // Of kubelets and of controllers that lead, Windlass among them.
@@ -110,23 +110,23 @@ fn of_machinery(requests: &mut Vec<Request>) {
 }
 
 /// What leads requests to pods that serve webhooks.
-fn of_serving(requests: &mut Vec<Request>) {
-    let service = installed(None);
+fn add_service_requests(requests: &mut Vec<Request>) {
+    let service = labels_of_installed(None);
     add(requests, APPLY, "", "services", Place::Own, &service);
     let slice = service
-        .and("kubernetes.io/service-name")
-        .and("endpointslice.kubernetes.io/managed-by");
+        .with_key("kubernetes.io/service-name")
+        .with_key("endpointslice.kubernetes.io/managed-by");
     let group = "discovery.k8s.io";
     add(requests, APPLY, group, "endpointslices", Place::Own, &slice);
-    let secret = KnownLabels::default().and(names::SERVING_CERTIFICATE);
+    let secret = KnownLabels::default().with_key(names::SERVING_CERTIFICATE);
     add(requests, APPLY, "", "secrets", Place::Own, &secret);
-    let authority = secret.and(names::SERVING_CERTIFICATE_NAMESPACE);
+    let authority = secret.with_key(names::SERVING_CERTIFICATE_NAMESPACE);
     add(requests, APPLY, "", "secrets", Place::System, &authority);
 }
 
 /// ServiceAccounts, roles and bindings. Where the operator watches all namespaces, all of them are in the cluster.
-fn of_permissions(csv: ClusterServiceVersion<'_>, watched: WatchedNamespaces, requests: &mut Vec<Request>) {
-    let labels = installed(None);
+fn add_permission_requests(csv: ClusterServiceVersion<'_>, watched: WatchedNamespaces, requests: &mut Vec<Request>) {
+    let labels = labels_of_installed(None);
     let namespaced = csv.permissions().next().is_some();
     let in_cluster = csv.cluster_permissions().next().is_some() || (namespaced && watched.all);
     if namespaced || in_cluster {

@@ -63,7 +63,7 @@ impl CelRule {
             let message = format!("its comprehensions are nested deeper than {LOOPS} levels");
             return Err(CelError::Invalid(message));
         }
-        aside(|| compile(text).map(drop))?;
+        on_large_stack(|| compile(text).map(drop))?;
         Ok(Self(text.to_owned()))
     }
 
@@ -78,7 +78,7 @@ impl CelRule {
     ///
     /// When it is neither true nor false of them: it reads what is not there, or gives something else.
     pub fn holds(&self, properties: &[Value]) -> Result<bool, CelError> {
-        aside(|| {
+        on_large_stack(|| {
             let undecided = |error: &dyn std::fmt::Display| CelError::Undecided(error.to_string());
             let program = compile(&self.0)?;
             let mut context = Context::default();
@@ -95,7 +95,7 @@ impl CelRule {
 }
 
 /// Runs `work`, which recurses, on a stack that is large enough; the libraries may also panic on what they do not know.
-fn aside<T: Send>(work: impl FnOnce() -> Result<T, CelError> + Send) -> Result<T, CelError> {
+fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, CelError> + Send) -> Result<T, CelError> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()
             .stack_size(STACK)

@@ -29,7 +29,7 @@ pub(super) fn entry(entry: &Value) -> Result<Option<Requirement>, Wrong> {
             return Err((JsonPath::root().field("type"), message));
         }
     }
-    .map_err(|(path, message)| within(&JsonPath::root().field("value"), &path, message))
+    .map_err(|(path, message)| problem_at(&JsonPath::root().field("value"), &path, message))
 }
 
 /// The constraint that a property makes; `None` where it makes none.
@@ -41,7 +41,7 @@ pub(super) fn property(property: &Value) -> Result<Option<Requirement>, Wrong> {
         "olm.constraint" => nested(value, DEPTH).map(Some),
         _ => Ok(None),
     }
-    .map_err(|(path, message)| within(&JsonPath::root().field("value"), &path, message))
+    .map_err(|(path, message)| problem_at(&JsonPath::root().field("value"), &path, message))
 }
 
 /// The author's message for a constraint.
@@ -51,7 +51,7 @@ pub(super) fn failure_message(entry: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn within(outer: &JsonPath, path: &JsonPath, message: String) -> Wrong {
+fn problem_at(outer: &JsonPath, path: &JsonPath, message: String) -> Wrong {
     (outer.join(path), message)
 }
 
@@ -115,7 +115,7 @@ fn nested(value: &Value, depth: usize) -> Result<Requirement, Wrong> {
         }
         let parts = parts.iter().enumerate().map(|(index, part)| {
             let requirement =
-                nested(part, left).map_err(|(path, message)| within(&list.item(index), &path, message))?;
+                nested(part, left).map_err(|(path, message)| problem_at(&list.item(index), &path, message))?;
             Ok(Dependency {
                 source: format!("{kind}[{index}]"),
                 failure_message: failure_message(part),
@@ -134,5 +134,5 @@ fn nested(value: &Value, depth: usize) -> Result<Requirement, Wrong> {
         "any" => compound().map(Requirement::Any),
         _ => compound().map(Requirement::Not),
     };
-    requirement.map_err(|(inner, message)| within(&path, &inner, message))
+    requirement.map_err(|(inner, message)| problem_at(&path, &inner, message))
 }

@@ -8,10 +8,10 @@
 mod cel_rule;
 mod constraint;
 mod dependency;
-mod reading;
+mod reader;
 #[cfg(test)]
 mod tests;
 
 pub use cel_rule::{CelError, CelRule};
 pub use constraint::{Dependency, RequiredApi, RequiredPackage, Requirement};
-pub use reading::Requirements;
+pub use reader::Requirements;

@@ -107,7 +107,7 @@ fn unpack(stream: impl Read, name: &str) -> Result<Files, SourceError> {
             _ => return Err(SourceError::SpecialFile { file }),
         }
     }
-    follow(&links, &mut collection)?;
+    resolve_links(&links, &mut collection)?;
     let mut files = without_top_folder(collection.into_files());
     files.retain(|file, _| is_part_of_bundle(file));
     if files.is_empty() {
@@ -153,8 +153,8 @@ fn join(folder: &Path, target: &str) -> Option<String> {
 }
 
 /// Adds what each link leads to, as a file of the link's name.
-fn follow(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> Result<(), SourceError> {
-    let ends = ends(links);
+fn resolve_links(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> Result<(), SourceError> {
+    let ends = final_targets(links);
     for (file, target) in links {
         let end = ends.get(file.as_str()).copied().flatten();
         let Some(content) = end.and_then(|end| collection.content(end)).map(<[u8]>::to_vec) else {
@@ -169,7 +169,7 @@ fn follow(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> R
 }
 
 /// Where each link leads in the end; `None` for those of a circle. Each is followed once.
-fn ends(links: &BTreeMap<String, String>) -> BTreeMap<&str, Option<&str>> {
+fn final_targets(links: &BTreeMap<String, String>) -> BTreeMap<&str, Option<&str>> {
     let mut ends: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for file in links.keys() {
         let mut way = Vec::new();

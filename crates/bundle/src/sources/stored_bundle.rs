@@ -34,7 +34,7 @@ impl StoredBundle {
     /// # Errors
     ///
     /// When a name cannot be in an archive.
-    pub fn of(files: &Files) -> io::Result<Self> {
+    pub fn from_files(files: &Files) -> io::Result<Self> {
         let archive = pack(files)?;
         let digest = hexadecimal(&Sha256::digest(&archive)[..DIGITS / 2]);
         Ok(Self { archive, digest })
@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn stored(content: &str) -> StoredBundle {
-        StoredBundle::of(&files(content)).unwrap()
+        StoredBundle::from_files(&files(content)).unwrap()
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl fmt::Display for Release {
 
 impl Predecessors {
     /// What a ClusterServiceVersion says.
-    pub fn of(csv: ClusterServiceVersion<'_>) -> Self {
+    pub fn from_csv(csv: ClusterServiceVersion<'_>) -> Self {
         Self {
             replaces: csv.replaces().map(str::to_owned),
             skips: csv.skips().map(str::to_owned).collect(),

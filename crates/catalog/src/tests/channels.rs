@@ -2,7 +2,7 @@
 
 use super::{package, problems, read};
 
-fn said(entries: &[(&str, &str)]) -> Vec<String> {
+fn messages(entries: &[(&str, &str)]) -> Vec<String> {
     problems(&read(&[("widgets.yaml", &package(entries))]))
 }
 
@@ -37,7 +37,7 @@ fn a_sound_channel_has_one_head() {
 #[test]
 fn what_a_channel_no_longer_has_may_be_replaced() {
     assert_eq!(
-        said(&[("1.1.0", "replaces: widgets.v1.0.0, skips: [widgets.v0.9.0]")]),
+        messages(&[("1.1.0", "replaces: widgets.v1.0.0, skips: [widgets.v0.9.0]")]),
         [""; 0]
     );
 }
@@ -77,7 +77,7 @@ fn broken_channels_are_named() {
             "no chain of replacements from the head widgets.v1.1.0 leads to widgets.v1.0.0",
         ),
     ] {
-        assert_eq!(said(entries), [format!("{at}{message}")], "{entries:?}");
+        assert_eq!(messages(entries), [format!("{at}{message}")], "{entries:?}");
     }
 }
 

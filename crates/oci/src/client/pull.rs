@@ -137,8 +137,8 @@ impl RegistrySession {
         let (headers, content) = self.manifest(&request).await?;
         let told = content_digest(&headers);
         let digest = self.image.digest.clone().or(told);
-        let digest = digest.unwrap_or_else(|| ContentDigest::of(&content));
-        let document = self.parsed(&request.what, &digest, &headers, &content)?;
+        let digest = digest.unwrap_or_else(|| ContentDigest::compute(&content));
+        let document = self.parse_manifest(&request.what, &digest, &headers, &content)?;
         Ok((digest, document))
     }
 
@@ -147,7 +147,7 @@ impl RegistrySession {
         let what = format!("manifest {}", descriptor.digest);
         let request = self.manifest_request(descriptor.digest.as_str(), what);
         let (headers, content) = self.manifest(&request).await?;
-        self.parsed(&request.what, &descriptor.digest, &headers, &content)
+        self.parse_manifest(&request.what, &descriptor.digest, &headers, &content)
     }
 
     fn manifest_request(&self, version: &str, what: String) -> RegistryRequest {
@@ -176,7 +176,7 @@ impl RegistrySession {
         }
     }
 
-    fn parsed(
+    fn parse_manifest(
         &self,
         what: &str,
         digest: &ContentDigest,

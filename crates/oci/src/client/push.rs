@@ -19,7 +19,7 @@ impl RegistrySession {
         for content in packed.blobs() {
             self.push_blob(content).await?;
         }
-        let digest = ContentDigest::of(packed.manifest());
+        let digest = ContentDigest::compute(packed.manifest());
         let version = match &self.image.digest {
             Some(named) if *named != digest => {
                 return Err(RegistryError::Digest {
@@ -61,7 +61,7 @@ impl RegistrySession {
     }
 
     async fn push_blob(&mut self, content: &Bytes) -> Result<(), RegistryError> {
-        let digest = ContentDigest::of(content);
+        let digest = ContentDigest::compute(content);
         let mut retries = Retries::new(&self.options);
         loop {
             match self.upload(&digest, content).await {
@@ -90,7 +90,7 @@ impl RegistrySession {
             what: what.clone(),
             problem: "202 without a Location".to_owned(),
         })?;
-        let mut url = self.joined(&begun.url, location, &what)?;
+        let mut url = self.resolve_location(&begun.url, location, &what)?;
         url.query_pairs_mut().append_pair("digest", digest.as_str());
         let mut send = RegistryRequest::new(Method::PUT, String::new(), what);
         send.target = RegistryTarget::Url(url);

@@ -33,7 +33,7 @@ impl RegistryAnswer {
                 retry_after,
             },
             // Who knows nothing of the repository and its users says nothing about them.
-            _ if self.is_foreign => self.other(what).await,
+            _ if self.is_foreign => self.other_refusal(what).await,
             StatusCode::UNAUTHORIZED if has_credential => {
                 RegistryError::CredentialsRefused { host, repository }
             }
@@ -47,11 +47,11 @@ impl RegistryAnswer {
                 host,
                 what: what.to_owned(),
             },
-            _ => self.other(what).await,
+            _ => self.other_refusal(what).await,
         }
     }
 
-    async fn other(self, what: &str) -> RegistryError {
+    async fn other_refusal(self, what: &str) -> RegistryError {
         RegistryError::Status {
             host: self.body.host.clone(),
             status: self.status,

@@ -48,7 +48,7 @@ impl RegistryClient {
         image: &ImageReference,
         credentials: &RegistryCredentials,
     ) -> Result<PulledImage, RegistryError> {
-        self.anywhere(image, credentials, |session| session.pull().boxed())
+        self.try_locations(image, credentials, |session| session.pull().boxed())
             .await
     }
 
@@ -62,7 +62,7 @@ impl RegistryClient {
         image: &ImageReference,
         credentials: &RegistryCredentials,
     ) -> Result<OpenImage, RegistryError> {
-        self.anywhere(image, credentials, |session| session.open().boxed())
+        self.try_locations(image, credentials, |session| session.open().boxed())
             .await
     }
 
@@ -76,7 +76,7 @@ impl RegistryClient {
         image: &ImageReference,
         credentials: &RegistryCredentials,
     ) -> Result<ContentDigest, RegistryError> {
-        self.anywhere(image, credentials, |session| session.resolve().boxed())
+        self.try_locations(image, credentials, |session| session.resolve().boxed())
             .await
     }
 
@@ -94,7 +94,7 @@ impl RegistryClient {
             Some(digest) => digest.clone(),
             None => self.resolve(image, credentials).await?,
         };
-        Ok(image.at(digest))
+        Ok(image.with_digest(digest))
     }
 
     /// Pushes an image to its own registry, not to mirrors, and returns the digest of its manifest.
@@ -110,7 +110,7 @@ impl RegistryClient {
     ) -> Result<ContentDigest, RegistryError> {
         let location = self.options.registries.destination(image)?;
         let mut session = self.session(location, credentials, "pull,push")?;
-        self.in_time(&mut session, |session| session.push(packed).boxed())
+        self.with_deadline(&mut session, |session| session.push(packed).boxed())
             .await
     }
 
@@ -124,7 +124,7 @@ impl RegistryClient {
         RegistrySession::new(clients, options, location, credentials, actions)
     }
 
-    async fn anywhere<T>(
+    async fn try_locations<T>(
         &self,
         image: &ImageReference,
         credentials: &RegistryCredentials,
@@ -134,7 +134,7 @@ impl RegistryClient {
         for location in self.options.registries.locations(image)? {
             let name = location.image.to_string();
             let asked = match self.session(location, credentials, "pull") {
-                Ok(mut session) => self.in_time(&mut session, &ask).await,
+                Ok(mut session) => self.with_deadline(&mut session, &ask).await,
                 Err(error) => Err(error),
             };
             match asked {
@@ -154,7 +154,7 @@ impl RegistryClient {
         }
     }
 
-    async fn in_time<'s, T>(
+    async fn with_deadline<'s, T>(
         &self,
         session: &'s mut RegistrySession,
         ask: impl FnOnce(&'s mut RegistrySession) -> BoxFuture<'s, Result<T, RegistryError>>,

@@ -124,7 +124,7 @@ impl RegistrySession {
     pub(super) async fn send(&mut self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
         let mut is_challenged = false;
         loop {
-            let answer = self.ask(request).await?;
+            let answer = self.send_allowing_http(request).await?;
             let is_challenge = answer.status == StatusCode::UNAUTHORIZED && !answer.is_foreign;
             if !is_challenge || is_challenged {
                 return Ok(answer);
@@ -150,8 +150,8 @@ impl RegistrySession {
     }
 
     /// Asks with TLS, and an insecure registry that has none without.
-    async fn ask(&mut self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
-        let answer = self.follow(request).await;
+    async fn send_allowing_http(&mut self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
+        let answer = self.send_following_redirects(request).await;
         let is_without_tls = match &answer {
             Err(RegistryError::Connect { host, .. }) => {
                 self.insecure && !self.is_tls_known && *host == self.host()
@@ -168,7 +168,7 @@ impl RegistrySession {
         let with_tls = self.base.clone();
         // Both schemes have a host, so that one may take the other's place.
         let _ = self.base.set_scheme("http");
-        let plain = self.follow(request).await;
+        let plain = self.send_following_redirects(request).await;
         if plain.is_ok() {
             self.is_tls_known = true;
             return plain;
@@ -184,9 +184,9 @@ impl RegistrySession {
 
     /// Asks, and follows where the answer leads. Who is not the registry is not shown what is for the registry, nor is it
     /// after that, should it lead back.
-    async fn follow(&self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
+    async fn send_following_redirects(&self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
         let mut url = match &request.target {
-            RegistryTarget::Path(path) => self.joined(&self.base, path, &request.what)?,
+            RegistryTarget::Path(path) => self.resolve_location(&self.base, path, &request.what)?,
             RegistryTarget::Url(url) => url.clone(),
         };
         let mut is_foreign = url.origin() != self.base.origin();
@@ -204,7 +204,7 @@ impl RegistrySession {
             let may_lead_on = matches!(request.method, Method::GET | Method::HEAD)
                 && matches!(head.status.as_u16(), 301 | 302 | 303 | 307 | 308);
             if may_lead_on && let Some(location) = head.headers.get(header::LOCATION) {
-                url = self.joined(&url, location.to_str().unwrap_or_default(), &request.what)?;
+                url = self.resolve_location(&url, location.to_str().unwrap_or_default(), &request.what)?;
                 is_foreign |= url.origin() != self.base.origin();
                 continue;
             }
@@ -225,7 +225,7 @@ impl RegistrySession {
     }
 
     /// Where `location` leads from `url`.
-    pub(super) fn joined(&self, url: &Url, location: &str, what: &str) -> Result<Url, RegistryError> {
+    pub(super) fn resolve_location(&self, url: &Url, location: &str, what: &str) -> Result<Url, RegistryError> {
         let joined = url.join(location).ok().filter(Url::has_host);
         let joined = joined.ok_or_else(|| self.redirect(what, "that is not a URL"))?;
         if !joined.username().is_empty() || joined.password().is_some() {

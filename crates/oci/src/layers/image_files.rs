@@ -11,8 +11,8 @@ use tar::{Archive, Entry, EntryType};
 
 use super::{
     LayerError,
-    limited::{LimitedReader, is_limit},
-    packing::Packing,
+    limited_reader::{LimitedReader, is_limit},
+    compression::Compression,
     paths::{inside, join, parents},
 };
 
@@ -83,12 +83,12 @@ impl ImageFiles {
     ///
     /// The first thing in it that may not be in an image.
     pub fn add(&mut self, name: &str, media_type: &str, content: &[u8]) -> Result<(), LayerError> {
-        let packing = Packing::of(media_type).ok_or_else(|| LayerError::MediaType {
+        let compression = Compression::from_media_type(media_type).ok_or_else(|| LayerError::MediaType {
             layer: name.to_owned(),
             media_type: media_type.to_owned(),
         })?;
-        let layer = self.read(name, content.len(), packing.unpack(content))?;
-        self.put(name, layer)
+        let layer = self.read(name, content.len(), compression.unpack(content))?;
+        self.insert(name, layer)
     }
 
     /// The files, with what links lead to in their place.
@@ -105,7 +105,7 @@ impl ImageFiles {
                 Node::Folder => continue,
                 Node::File(content) => content,
                 Node::Link(target, written) => {
-                    self.follow(target.as_deref()).ok_or_else(|| LayerError::Link {
+                    self.resolve_link(target.as_deref()).ok_or_else(|| LayerError::Link {
                         path: path.clone(),
                         target: written.clone(),
                         folders: self.folders.join(" and "),
@@ -124,7 +124,7 @@ impl ImageFiles {
         Ok(files)
     }
 
-    fn follow<'a>(&'a self, mut target: Option<&'a str>) -> Option<&'a Vec<u8>> {
+    fn resolve_link<'a>(&'a self, mut target: Option<&'a str>) -> Option<&'a Vec<u8>> {
         for _ in 0..LINKS {
             match self.paths.get(target?)? {
                 Node::Folder => return None,
@@ -185,7 +185,7 @@ impl ImageFiles {
                     limit: self.limits.entries,
                 });
             }
-            let path = path_of(name, &entry)?;
+            let path = entry_path(name, &entry)?;
             if !self.is_wanted(&path) {
                 continue;
             }
@@ -236,7 +236,7 @@ impl ImageFiles {
     }
 
     /// Takes away what the layer removes of those below, then puts its own in their place.
-    fn put(&mut self, name: &str, layer: Layer) -> Result<(), LayerError> {
+    fn insert(&mut self, name: &str, layer: Layer) -> Result<(), LayerError> {
         self.paths.retain(|path, _| {
             let mut upwards = std::iter::once(path.as_str()).chain(parents(path));
             let is_removed = upwards.any(|path| layer.removed.contains(path));
@@ -289,7 +289,7 @@ impl ImageFiles {
 }
 
 /// The path of what is in an archive, from the root of the image.
-pub(super) fn path_of<R: Read>(layer: &str, entry: &Entry<'_, R>) -> Result<String, LayerError> {
+pub(super) fn entry_path<R: Read>(layer: &str, entry: &Entry<'_, R>) -> Result<String, LayerError> {
     let written = String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| LayerError::Name {
         layer: layer.to_owned(),
         path: String::from_utf8_lossy(error.as_bytes()).into_owned(),

@@ -11,9 +11,9 @@ use tar::{Archive, EntryType};
 
 use super::{
     LayerError, LayerLimits, RATIO,
-    image_files::{OPAQUE, RATIO_FREE, WHITEOUT, path_of},
-    limited::{LimitedReader, is_limit},
-    packing::Packing,
+    image_files::{OPAQUE, RATIO_FREE, WHITEOUT, entry_path},
+    limited_reader::{LimitedReader, is_limit},
+    compression::Compression,
     paths::{join, parents},
 };
 
@@ -41,7 +41,7 @@ struct Hidden {
 }
 
 /// A stream that may give so many bytes before somebody allows more: what a header says is read into memory.
-struct Leashed<R> {
+struct AllowanceReader<R> {
     stream: R,
     allowed: Rc<Cell<u64>>,
 }
@@ -82,7 +82,7 @@ impl ImageScan {
         content: impl Read,
         each: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
     ) -> Result<(), LayerError> {
-        let packing = Packing::of(media_type).ok_or_else(|| LayerError::MediaType {
+        let compression = Compression::from_media_type(media_type).ok_or_else(|| LayerError::MediaType {
             layer: name.to_owned(),
             media_type: media_type.to_owned(),
         })?;
@@ -90,7 +90,7 @@ impl ImageScan {
         let by_ratio = size.saturating_mul(RATIO).max(RATIO_FREE);
         let read = Rc::new(Cell::new(0));
         let limited = LimitedReader {
-            stream: packing.unpack(content),
+            stream: compression.unpack(content),
             left: left.min(by_ratio),
             read: read.clone(),
         };
@@ -126,7 +126,7 @@ impl ImageScan {
         };
         let mut hidden = Hidden::default();
         let allowed = Rc::new(Cell::new(HEADERS));
-        let mut archive = Archive::new(Leashed {
+        let mut archive = Archive::new(AllowanceReader {
             stream,
             allowed: allowed.clone(),
         });
@@ -140,7 +140,7 @@ impl ImageScan {
                     limit: self.limits.entries,
                 });
             }
-            let path = path_of(name, &entry)?;
+            let path = entry_path(name, &entry)?;
             let (parent, file) = path.rsplit_once('/').unwrap_or(("", &path));
             if file == OPAQUE {
                 if self.concerns(parent) {
@@ -217,7 +217,7 @@ impl Hidden {
     }
 }
 
-impl<R: Read> Read for Leashed<R> {
+impl<R: Read> Read for AllowanceReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let allowed = self.allowed.get();
         if allowed == 0 && !buffer.is_empty() {

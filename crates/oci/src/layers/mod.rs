@@ -3,8 +3,8 @@
 mod error;
 mod image_files;
 mod image_scan;
-mod limited;
-mod packing;
+mod limited_reader;
+mod compression;
 mod paths;
 mod zstd;
 

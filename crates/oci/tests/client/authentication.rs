@@ -4,7 +4,7 @@ use oci::ContentDigest;
 use serde_json::json;
 
 use super::*;
-use test_registry::{response, with};
+use test_registry::{response, with_header};
 
 const PASSWORD: &str = "Basic dXNlcjpodW50ZXIy"; // user:hunter2
 
@@ -42,7 +42,7 @@ fn with_tokens(registry: &TestRegistry, wanted: Option<&'static str>) {
             shown == Some("Bearer token-to-push") || shown == Some(&format!("Bearer token-to-{action}"));
         let scope = if action == "push" { "pull,push" } else { "pull" };
         let challenge = format!(r#"{challenge},scope="repository:team/app:{scope}""#);
-        (!is_shown).then(|| with(response(401, ""), "www-authenticate", &challenge))
+        (!is_shown).then(|| with_header(response(401, ""), "www-authenticate", &challenge))
     });
 }
 
@@ -55,19 +55,19 @@ async fn a_password_is_shown_to_who_asks_for_it() {
             .headers
             .get("authorization")
             .is_some_and(|value| value == PASSWORD);
-        (!is_shown).then(|| with(response(401, ""), "www-authenticate", "Basic realm=\"test\""))
+        (!is_shown).then(|| with_header(response(401, ""), "www-authenticate", "Basic realm=\"test\""))
     });
     let (client, name, host) = (client_of(&registry), registry.image("v1"), registry.host());
     let pulled = client.pull(&name, &password(&host)).await.unwrap();
     assert_eq!(content(&pulled), "one");
     // It is not shown before it is asked for, and then not asked for again.
     let shown: Vec<_> = registry
-        .asked()
+        .requests()
         .iter()
         .map(|asked| asked.authorization().is_some())
         .collect();
     assert_eq!(shown, [false, true, true, true]);
-    let error = client.pull(&name, &none()).await.unwrap_err();
+    let error = client.pull(&name, &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "CredentialsMissing");
     assert_eq!(
         error.to_string(),
@@ -88,9 +88,9 @@ async fn a_token_server_gives_what_the_registry_takes() {
     registry.store("v1", &packed("one"));
     let (client, name, host) = (client_of(&registry), registry.image("v1"), registry.host());
     with_tokens(&registry, None);
-    assert_eq!(content(&client.pull(&name, &none()).await.unwrap()), "one");
+    assert_eq!(content(&client.pull(&name, &no_credentials()).await.unwrap()), "one");
     let tokens: Vec<_> = registry
-        .asked()
+        .requests()
         .into_iter()
         .filter(|asked| asked.path == "/token")
         .collect();
@@ -104,7 +104,7 @@ async fn a_token_server_gives_what_the_registry_takes() {
         content(&client.pull(&name, &password(&host)).await.unwrap()),
         "one"
     );
-    let error = client.pull(&name, &none()).await.unwrap_err();
+    let error = client.pull(&name, &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "CredentialsMissing", "{error}");
     let wrong = credentials(&host, &json!({"username": "user", "password": "other"}));
     let error = client.pull(&name, &wrong).await.unwrap_err();
@@ -119,7 +119,7 @@ async fn tokens_of_credentials_are_exchanged_or_sent() {
     with_tokens(&registry, None);
     let identity = credentials(&host, &json!({"identitytoken": "refresh+me"}));
     client.pull(&name, &identity).await.unwrap();
-    let asked = registry.asked();
+    let asked = registry.requests();
     let token = asked.iter().find(|asked| asked.path == "/token").unwrap();
     assert_eq!(token.method, "POST");
     assert_eq!(
@@ -140,7 +140,7 @@ async fn a_token_that_expires_is_replaced() {
     let registry = TestRegistry::start().await;
     let image = packed("one");
     registry.store("v1", &image);
-    let layer = ContentDigest::of(image.blobs()[0]).to_string();
+    let layer = ContentDigest::compute(image.blobs()[0]).to_string();
     let challenge = format!(r#"Bearer realm="http://{}/token""#, registry.host());
     registry.fail(move |head, before| {
         if head.uri.path() == "/token" {
@@ -154,7 +154,7 @@ async fn a_token_that_expires_is_replaced() {
         // The first token is not good any more for the layer.
         let oldest = if head.uri.path().ends_with(&layer) { 2 } else { 0 };
         let is_good = number.is_some_and(|number| number >= oldest);
-        (!is_good).then(|| with(response(401, ""), "www-authenticate", &challenge))
+        (!is_good).then(|| with_header(response(401, ""), "www-authenticate", &challenge))
     });
     assert_eq!(content(&pulled(&registry).await.unwrap()), "one");
     assert_eq!(registry.count("/token"), 2);
@@ -196,13 +196,13 @@ async fn challenges_that_cannot_be_met_are_told() {
             "Bearer, with tokens from a server without TLS",
         ),
     ] {
-        registry.fail(move |_, _| Some(with(response(401, ""), "www-authenticate", challenge)));
+        registry.fail(move |_, _| Some(with_header(response(401, ""), "www-authenticate", challenge)));
         let error = client.pull(&name, &password(&host)).await.unwrap_err();
         let message = format!("{host} asks for authentication that is not supported: {problem}");
         assert_eq!(error.to_string(), message, "{challenge}");
     }
     let basic = |head: &axum::http::request::Parts, _| {
-        let challenge = with(response(401, ""), "www-authenticate", "Basic");
+        let challenge = with_header(response(401, ""), "www-authenticate", "Basic");
         head.headers.get("authorization").is_none().then_some(challenge)
     };
     registry.fail(basic);
@@ -231,7 +231,7 @@ async fn what_a_token_server_says_is_not_repeated() {
         let challenge = challenge.clone();
         registry.fail(move |head, _| {
             let is_token = head.uri.path() == "/token";
-            let asks = || with(response(401, ""), "www-authenticate", &challenge);
+            let asks = || with_header(response(401, ""), "www-authenticate", &challenge);
             Some(if is_token { response(status, body) } else { asks() })
         });
         let error = client.pull(&name, &password(&host)).await.unwrap_err();

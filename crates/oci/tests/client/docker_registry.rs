@@ -79,15 +79,15 @@ async fn the_registry_of_others_takes_and_gives_images() {
     for content_of in ["one", "two"] {
         let digest = client.push(&name, &shown, &packed(content_of)).await.unwrap();
         assert_eq!(client.resolve(&name, &shown).await.unwrap(), digest);
-        for name in [&name, &name.at(digest.clone())] {
+        for name in [&name, &name.with_digest(digest.clone())] {
             let pulled = client.pull(name, &shown).await.unwrap();
             assert_eq!((content(&pulled).as_str(), &pulled.digest), (content_of, &digest));
         }
     }
-    let missing = name.at(ContentDigest::of(b"missing"));
+    let missing = name.with_digest(ContentDigest::compute(b"missing"));
     let error = client.pull(&missing, &shown).await.unwrap_err();
     assert_eq!(error.reason(), "ImageNotFound", "{error}");
-    let error = client.pull(&name, &none()).await.unwrap_err();
+    let error = client.pull(&name, &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "CredentialsMissing", "{error}");
     let wrong = credentials(&host, &json!({"username": "user", "password": "other"}));
     let error = client.pull(&name, &wrong).await.unwrap_err();

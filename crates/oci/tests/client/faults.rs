@@ -10,7 +10,7 @@ use futures::{StreamExt, stream};
 use oci::ContentDigest;
 
 use super::*;
-use test_registry::{cut_off, response, stalled, with};
+use test_registry::{cut_off, response, stalled, with_header};
 
 /// The whole answer is this status.
 fn status(registry: &TestRegistry, status: u16) {
@@ -80,21 +80,21 @@ async fn what_passes_is_asked_again() {
     registry.store("v1", &image);
     let layer = image.blobs()[0].clone();
     for fault in ["503", "429", "cut off", "short"] {
-        let (layer, digest) = (layer.clone(), ContentDigest::of(&layer).to_string());
+        let (layer, digest) = (layer.clone(), ContentDigest::compute(&layer).to_string());
         let times = AtomicUsize::new(0);
         registry.fail(move |head, _| {
             let is_bad = head.uri.path().ends_with(&digest) && times.fetch_add(1, Ordering::Relaxed) < 2;
             let half = layer.slice(..layer.len() / 2);
             is_bad.then(|| match fault {
                 "503" => response(503, ""),
-                "429" => with(response(429, ""), "retry-after", "0"),
+                "429" => with_header(response(429, ""), "retry-after", "0"),
                 "cut off" => cut_off(half, layer.len()),
                 _ => response(200, half),
             })
         });
         assert_eq!(content(&pulled(&registry).await.unwrap()), "one", "{fault}");
         assert_eq!(
-            registry.count(&ContentDigest::of(image.blobs()[0]).to_string()),
+            registry.count(&ContentDigest::compute(image.blobs()[0]).to_string()),
             3,
             "{fault}"
         );
@@ -105,11 +105,11 @@ async fn what_passes_is_asked_again() {
 async fn a_registry_that_says_when_is_not_asked_earlier() {
     let registry = TestRegistry::start().await;
     for code in [429, 503] {
-        registry.fail(move |_, _| Some(with(response(code, ""), "retry-after", "3600")));
+        registry.fail(move |_, _| Some(with_header(response(code, ""), "retry-after", "3600")));
         let error = pulled(&registry).await.unwrap_err();
         assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)), "{error}");
         assert!(error.to_string().ends_with(": ask again in 3600s"), "{error}");
-        assert_eq!(registry.asked().len(), 1);
+        assert_eq!(registry.requests().len(), 1);
     }
 }
 
@@ -119,7 +119,7 @@ async fn a_layer_that_is_always_truncated_is_refused() {
     let image = packed("one");
     registry.store("v1", &image);
     let layer = image.blobs()[0].clone();
-    let path = format!("/v2/team/app/blobs/{}", ContentDigest::of(&layer));
+    let path = format!("/v2/team/app/blobs/{}", ContentDigest::compute(&layer));
     let long = [&layer[..], b"x"].concat();
     for (answer, reason, times) in [
         ("cut off", "RegistryUnavailable", 3),
@@ -149,15 +149,15 @@ async fn who_sends_nothing_is_not_waited_for() {
     (options.idle_timeout, options.attempts) = (Duration::from_millis(200), 2);
     let client = RegistryClient::new(options).unwrap();
     registry.fail(|_, _| Some(stalled("{".into(), 100)));
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "RegistryTimeout");
     let message = format!("{} has neither sent nor taken anything for 0.2s", registry.host());
     assert_eq!(error.to_string(), message);
-    assert_eq!(registry.asked().len(), 2);
+    assert_eq!(registry.requests().len(), 2);
     // Who takes a connection and never answers is not waited for either.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("{}/team/app", silent.local_addr().unwrap());
-    let error = client.pull(&image(&name), &none()).await.unwrap_err();
+    let error = client.pull(&image(&name), &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "RegistryTimeout", "{error}");
 }
 
@@ -174,7 +174,7 @@ async fn who_sends_drop_by_drop_has_no_more_time_than_others() {
         });
         Some(response(200, Body::from_stream(drops)))
     });
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     let (host, name) = (registry.host(), registry.image("v1"));
     assert_eq!(
         error.to_string(),
@@ -190,7 +190,7 @@ async fn who_does_not_listen_is_named() {
     for insecure in [&[][..], &[host.as_str()]] {
         let client = RegistryClient::new(options(insecure)).unwrap();
         let error = client
-            .pull(&image(&format!("{host}/a")), &none())
+            .pull(&image(&format!("{host}/a")), &no_credentials())
             .await
             .unwrap_err();
         assert_eq!(error.reason(), "RegistryUnreachable");

@@ -6,8 +6,8 @@ mod authentication;
 mod docker_registry;
 mod faults;
 mod mirrors;
-mod pulling;
-mod pushing;
+mod pull;
+mod push;
 mod redirects;
 mod streaming;
 mod tls;
@@ -56,7 +56,7 @@ fn image(text: &str) -> ImageReference {
     text.parse().unwrap()
 }
 
-fn none() -> RegistryCredentials {
+fn no_credentials() -> RegistryCredentials {
     RegistryCredentials::default()
 }
 
@@ -84,5 +84,5 @@ fn content(pulled: &PulledImage) -> String {
 }
 
 async fn pulled(registry: &TestRegistry) -> Result<PulledImage, RegistryError> {
-    client_of(registry).pull(&registry.image("v1"), &none()).await
+    client_of(registry).pull(&registry.image("v1"), &no_credentials()).await
 }

@@ -24,12 +24,12 @@ async fn mirrors_are_asked_in_order_until_one_has_all_of_it() {
     let one = packed("one");
     let digest = first.store("v1", &one);
     second.store("v1", &one);
-    let layer = format!("/v2/team/app/blobs/{}", ContentDigest::of(one.blobs()[0]));
+    let layer = format!("/v2/team/app/blobs/{}", ContentDigest::compute(one.blobs()[0]));
     let client = mirrored(&[&first.host(), &second.host()]);
     let name = image(&format!("{OWN}/team/app:v1"));
-    let pulled = client.pull(&name, &none()).await.unwrap();
+    let pulled = client.pull(&name, &no_credentials()).await.unwrap();
     assert_eq!(pulled.location, first.image("v1"));
-    assert_eq!(second.asked().len(), 0);
+    assert_eq!(second.requests().len(), 0);
     for fault in ["missing", "down", "other", "without a layer"] {
         let layer = layer.clone();
         first.fail(move |head, _| match fault {
@@ -38,8 +38,8 @@ async fn mirrors_are_asked_in_order_until_one_has_all_of_it() {
             "other" => Some(response(200, "{}")),
             _ => (head.uri.path() == layer).then(|| response(404, "")),
         });
-        for name in [&name, &name.at(digest.clone())] {
-            let pulled = client.pull(name, &none()).await.unwrap();
+        for name in [&name, &name.with_digest(digest.clone())] {
+            let pulled = client.pull(name, &no_credentials()).await.unwrap();
             assert_eq!(
                 (content(&pulled).as_str(), &pulled.digest),
                 ("one", &digest),
@@ -49,7 +49,7 @@ async fn mirrors_are_asked_in_order_until_one_has_all_of_it() {
         }
     }
     first.fail(|_, _| Some(response(503, "")));
-    assert_eq!(client.resolve(&name, &none()).await.unwrap(), digest);
+    assert_eq!(client.resolve(&name, &no_credentials()).await.unwrap(), digest);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn where_nobody_has_it_each_place_says_why() {
     let mut options = options_with(&file);
     options.attempts = 1;
     let client = RegistryClient::new(options).unwrap();
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     // The registry's own word counts.
     assert_eq!(error.reason(), "ImageNotFound");
     let message = error.to_string();
@@ -85,11 +85,11 @@ async fn a_blocked_registry_is_neither_pulled_from_nor_pushed_to() {
     let registry = TestRegistry::start().await;
     let file = format!("[[registry]]\nlocation = {:?}\nblocked = true\n", registry.host());
     let client = RegistryClient::new(options_with(&file)).unwrap();
-    let pulled = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let pulled = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     let pushed = client
-        .push(&registry.image("v1"), &none(), &packed("one"))
+        .push(&registry.image("v1"), &no_credentials(), &packed("one"))
         .await
         .unwrap_err();
     assert_eq!([pulled.reason(), pushed.reason()], ["RegistryBlocked"; 2]);
-    assert_eq!(registry.asked().len(), 0);
+    assert_eq!(registry.requests().len(), 0);
 }

@@ -3,22 +3,22 @@
 use serde_json::json;
 
 use super::*;
-use test_registry::{response, with};
+use test_registry::{response, with_header};
 
 /// Has the registry ask for a password, and send whoever asks for blobs to `location`, in which `{}` stands for the path.
-fn lead(registry: &TestRegistry, location: &str) {
+fn redirect_to(registry: &TestRegistry, location: &str) {
     let location = location.to_owned();
     registry.fail(move |head, _| {
         if head.headers.get("authorization").is_none() {
-            return Some(with(response(401, ""), "www-authenticate", "Basic"));
+            return Some(with_header(response(401, ""), "www-authenticate", "Basic"));
         }
         let path = head.uri.path();
         let is_led = path.contains("/blobs/") && head.uri.query().is_none();
-        is_led.then(|| with(response(307, ""), "location", &location.replace("{}", path)))
+        is_led.then(|| with_header(response(307, ""), "location", &location.replace("{}", path)))
     });
 }
 
-fn both(first: &TestRegistry, second: &TestRegistry) -> RegistryClient {
+fn client_of_both(first: &TestRegistry, second: &TestRegistry) -> RegistryClient {
     RegistryClient::new(options(&[&first.host(), &second.host()])).unwrap()
 }
 
@@ -31,8 +31,8 @@ async fn another_server_is_not_shown_what_is_for_the_registry() {
         &registry.host(),
         &json!({"username": "user", "password": "hunter2"}),
     );
-    let client = both(&registry, &storage);
-    lead(
+    let client = client_of_both(&registry, &storage);
+    redirect_to(
         &registry,
         &format!("http://{}{{}}?signature=hunter2", storage.host()),
     );
@@ -41,7 +41,7 @@ async fn another_server_is_not_shown_what_is_for_the_registry() {
     assert_eq!(storage.count("/blobs/"), 2);
     assert!(
         storage
-            .asked()
+            .requests()
             .iter()
             .all(|asked| asked.authorization().is_none())
     );
@@ -49,16 +49,16 @@ async fn another_server_is_not_shown_what_is_for_the_registry() {
     let back = format!("http://{}", registry.host());
     storage.fail(move |head, _| {
         let location = format!("{back}{}?back", head.uri.path());
-        Some(with(response(302, ""), "location", &location))
+        Some(with_header(response(302, ""), "location", &location))
     });
     let error = client.pull(&registry.image("v1"), &shown).await.unwrap_err();
     assert_eq!(error.reason(), "RegistryAnswerInvalid", "{error}");
-    let asked = registry.asked();
+    let asked = registry.requests();
     let returned: Vec<_> = asked.iter().filter(|asked| asked.query == "back").collect();
     assert!(!returned.is_empty() && returned.iter().all(|asked| asked.authorization().is_none()));
     // What the other says is its own, and how it was asked is secret.
     for status in [401, 403, 404] {
-        storage.fail(move |_, _| Some(with(response(status, ""), "www-authenticate", "Basic")));
+        storage.fail(move |_, _| Some(with_header(response(status, ""), "www-authenticate", "Basic")));
         let error = client
             .pull(&registry.image("v1"), &shown)
             .await
@@ -77,7 +77,7 @@ async fn the_registry_itself_is_shown_it_again() {
         &registry.host(),
         &json!({"username": "user", "password": "hunter2"}),
     );
-    lead(&registry, "{}?again");
+    redirect_to(&registry, "{}?again");
     let pulled = client_of(&registry)
         .pull(&registry.image("v1"), &shown)
         .await
@@ -99,7 +99,7 @@ async fn what_leads_nowhere_is_not_followed() {
         ("http://[", "that is not a URL"),
         ("https://user:hunter2@localhost/", "the URL has a user"),
     ] {
-        lead(&registry, location);
+        redirect_to(&registry, location);
         let error = client_of(&registry)
             .pull(&registry.image("v1"), &shown)
             .await

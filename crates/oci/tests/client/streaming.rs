@@ -9,7 +9,7 @@ use super::*;
 
 /// The files of an image, as a scan gives them away.
 async fn scanned(client: &RegistryClient, image: &ImageReference) -> Result<Vec<(String, String)>, String> {
-    let opened = client.open(image, &none()).await;
+    let opened = client.open(image, &no_credentials()).await;
     let mut image = opened.map_err(|error: RegistryError| error.to_string())?;
     let mut scan = ImageScan::new("manifests", LIMITS);
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ async fn a_layer_with_another_digest_or_size_is_refused_at_its_end() {
         (short, "has 88 bytes, not 89"),
         (long.into(), "has 93 bytes, not 89"),
     ] {
-        let digest = oci::ContentDigest::of(&layer).to_string();
+        let digest = oci::ContentDigest::compute(&layer).to_string();
         registry.fail(move |head, _| {
             let is_layer = head.uri.path().ends_with(&digest);
             is_layer.then(|| response(200, content.clone()))
@@ -75,7 +75,7 @@ async fn a_layer_with_another_digest_or_size_is_refused_at_its_end() {
         let error = scanned(&client, &image).await.unwrap_err();
         assert!(error.contains(message), "{error}");
     }
-    let digest = oci::ContentDigest::of(&layer).to_string();
+    let digest = oci::ContentDigest::compute(&layer).to_string();
     registry.fail(move |head, _| {
         head.uri
             .path()

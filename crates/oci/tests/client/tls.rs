@@ -4,7 +4,7 @@ use serde_json::json;
 use test_authority::TestAuthority;
 
 use super::*;
-use test_registry::{response, with};
+use test_registry::{response, with_header};
 
 #[tokio::test]
 async fn a_registry_is_trusted_under_its_own_authority() {
@@ -15,17 +15,17 @@ async fn a_registry_is_trusted_under_its_own_authority() {
     trusting.certificate_authorities = authority.pem().into_bytes();
     let client = RegistryClient::new(trusting).unwrap();
     assert_eq!(
-        content(&client.pull(&registry.image("v1"), &none()).await.unwrap()),
+        content(&client.pull(&registry.image("v1"), &no_credentials()).await.unwrap()),
         "one"
     );
     let client = RegistryClient::new(options(&[])).unwrap();
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "RegistryUnreachable");
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
     // Who may be asked without TLS is asked with it first, whoever it is.
     registry.fail(|_, _| None);
     assert_eq!(content(&pulled(&registry).await.unwrap()), "one");
-    let asked = registry.asked();
+    let asked = registry.requests();
     assert!(asked.iter().all(|asked| asked.authorization().is_none()) && asked.len() == 3);
 }
 
@@ -36,9 +36,9 @@ async fn a_certificate_for_another_name_is_refused() {
     let mut trusting = options(&[]);
     trusting.certificate_authorities = authority.pem().into_bytes();
     let client = RegistryClient::new(trusting).unwrap();
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     assert!(error.to_string().contains("not valid for name"), "{error}");
-    assert_eq!(registry.asked().len(), 0);
+    assert_eq!(registry.requests().len(), 0);
 }
 
 #[tokio::test]
@@ -55,15 +55,15 @@ async fn a_registry_with_tls_leads_nowhere_without() {
     registry.fail(move |head, _| {
         let location = format!("{elsewhere}{}", head.uri.path());
         let is_blob = head.uri.path().contains("/blobs/");
-        is_blob.then(|| with(response(307, ""), "location", &location))
+        is_blob.then(|| with_header(response(307, ""), "location", &location))
     });
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     assert!(
         error.to_string().ends_with("elsewhere: that is without TLS"),
         "{error}"
     );
     let realm = format!("Bearer realm=\"http://{}/token\"", plain.host());
-    registry.fail(move |_, _| Some(with(response(401, ""), "www-authenticate", &realm)));
+    registry.fail(move |_, _| Some(with_header(response(401, ""), "www-authenticate", &realm)));
     let password = credentials(
         &registry.host(),
         &json!({"username": "user", "password": "hunter2"}),
@@ -73,7 +73,7 @@ async fn a_registry_with_tls_leads_nowhere_without() {
         error.to_string().ends_with("tokens from a server without TLS"),
         "{error}"
     );
-    assert_eq!(plain.asked().len(), 0);
+    assert_eq!(plain.requests().len(), 0);
 }
 
 #[tokio::test]
@@ -81,9 +81,9 @@ async fn a_registry_without_tls_is_asked_only_where_that_is_allowed() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     let client = RegistryClient::new(options(&[])).unwrap();
-    let error = client.pull(&registry.image("v1"), &none()).await.unwrap_err();
+    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
     assert_eq!(error.reason(), "RegistryUnreachable", "{error}");
-    assert_eq!(registry.asked().len(), 0);
+    assert_eq!(registry.requests().len(), 0);
 }
 
 #[test]

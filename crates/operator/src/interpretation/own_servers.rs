@@ -69,5 +69,5 @@ impl Interpretation {
 /// Whether a server of a bundle may need an object of it to run.
 fn may_be_needed(desired: &Value) -> bool {
     let kind = object::text(desired, "/kind").unwrap_or_default();
-    BundledKind::named(kind).is_none_or(|bundled| !bundled.optional)
+    BundledKind::from_kind(kind).is_none_or(|bundled| !bundled.optional)
 }

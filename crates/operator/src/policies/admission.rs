@@ -1,4 +1,4 @@
-//! What is done with policies themselves when they are written: programs are shown in them, and what is wrong is refused.
+//! Admission of policies themselves: shows rendered programs in them, and refuses invalid ones.
 
 use policy::{AdmissionAttributes, AdmissionOperation, CompiledPolicy, Engines};
 use serde_json::Value;
@@ -7,13 +7,14 @@ use windlass_object::object;
 
 use super::{kinds, references::AllowedHosts, unserved, verdict::Verdict};
 
-/// Whether a request is about a policy.
+/// Reports whether a request is about a policy.
 pub(super) fn is_about_policy(attributes: &AdmissionAttributes<'_>) -> bool {
     let (api_version, kind) = attributes.kind();
     kinds::is_policy(&Kind::named(api_version.to_owned(), kind.to_owned()))
 }
 
-/// Fills in what Windlass writes into policies. One that cannot be read is left for [`validate`] to refuse.
+/// Returns the fields that Windlass writes into a policy. A policy that cannot be read is left for
+/// [`validate`] to refuse.
 pub(super) fn mutate(attributes: &AdmissionAttributes<'_>) -> Verdict {
     let patch = written(attributes).map(|policy| policy::rendering(&named(policy, attributes)));
     Verdict {
@@ -22,8 +23,8 @@ pub(super) fn mutate(attributes: &AdmissionAttributes<'_>) -> Verdict {
     }
 }
 
-/// Refuses a policy with anything wrong in it. One whose rules stay as they are, or that is being deleted, may be written whatever is
-/// wrong with it.
+/// Refuses an invalid policy. An update that keeps the spec is allowed even if the policy is invalid, and so
+/// is any update during deletion.
 pub(super) fn validate(
     attributes: &AdmissionAttributes<'_>,
     engines: &Engines,
@@ -45,7 +46,7 @@ pub(super) fn validate(
     Verdict::of_problems(&problems)
 }
 
-/// The policy that is written; none where one is deleted.
+/// Returns the policy that the request writes; `None` for a deletion.
 fn written<'a>(attributes: &AdmissionAttributes<'a>) -> Option<&'a Value> {
     let is_written = matches!(
         attributes.operation,
@@ -54,7 +55,8 @@ fn written<'a>(attributes: &AdmissionAttributes<'a>) -> Option<&'a Value> {
     attributes.object.filter(|_| is_written)
 }
 
-/// A policy that has a name: one that is still to be given to it is told by what it begins with.
+/// Returns the policy with a name: with `generateName`, the prefix stands for the name that the API server
+/// adds later.
 fn named(policy: &Value, attributes: &AdmissionAttributes<'_>) -> Value {
     let mut policy = policy.clone();
     let has = |policy: &Value, field| object::text(policy, field).is_some_and(|text| !text.is_empty());
@@ -87,10 +89,9 @@ mod tests {
         json!({"operation": "CREATE", "namespace": "n", "object": policy})
     }
 
-    /// The policy as `mutate` leaves it.
     fn mutated(policy: &Value) -> Value {
         let request = written_now(policy);
-        let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+        let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
         assert!(is_about_policy(&attributes));
         let mut mutated = policy.clone();
         patch::apply(&mut mutated, &mutate(&attributes).patch).unwrap();
@@ -131,9 +132,8 @@ mod tests {
         }
     }
 
-    /// Why a request is refused.
     fn told(request: &Value) -> Option<String> {
-        let attributes = AdmissionAttributes::of_request(request, None).unwrap();
+        let attributes = AdmissionAttributes::from_request(request, None).unwrap();
         let answer = validate(&attributes, &Engines::built_in(), &AllowedHosts::default()).answer("u");
         object::text(&answer, "/response/status/message").map(str::to_owned)
     }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(told(&update), None);
         let deletion = json!({"operation": "DELETE", "namespace": "n", "oldObject": bad});
         assert_eq!(told(&deletion), None);
-        let attributes = AdmissionAttributes::of_request(&deletion, None).unwrap();
+        let attributes = AdmissionAttributes::from_request(&deletion, None).unwrap();
         assert_eq!(mutate(&attributes), Verdict::default());
     }
 }

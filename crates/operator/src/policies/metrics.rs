@@ -1,4 +1,4 @@
-//! What is counted of policies, under the names that kinitiras gave it, and how long answers take.
+//! Metrics of policies, with the names of kinitiras where it has them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// What is counted of policies.
+/// Metrics of policies.
 #[derive(Debug)]
 pub(crate) struct PolicyMetrics {
     policies: Family<OfType, Gauge>,
@@ -37,13 +37,13 @@ pub(crate) struct PolicyMetrics {
     evaluations: Family<OfKey, Histogram, fn() -> Histogram>,
     suspended: Family<OfKey, Gauge>,
     unreported: Counter,
-    /// The policies that may be taken out, as they were told last.
+    /// The policies that could be suspended at the last update.
     suspendable: Mutex<BTreeSet<PolicyKey>>,
-    /// The resources that something was counted for, for each policy.
+    /// The `resource_type` labels in use, for each policy.
     counted: Mutex<BTreeMap<PolicyKey, BTreeSet<String>>>,
 }
 
-/// A counter whose name ends as its users know it: those of the library end in `_total`.
+/// A counter without the suffix `_total`, which the library would add but kinitiras does not have.
 #[derive(Clone, Debug, Default)]
 struct Count(Arc<AtomicU64>);
 
@@ -77,19 +77,20 @@ struct OfStage {
     outcome: &'static str,
 }
 
-/// What the names begin with that kinitiras gave.
+/// The prefix of the metrics that kinitiras has, too.
 const PREFIX: &str = "kcloudlabs";
 
-/// What those begin with that are ours.
+/// The prefix of Windlass's own metrics.
 const OWN_PREFIX: &str = "windlass";
 
-/// How many kinds of objects are told apart for each policy: whoever defines kinds makes no more series.
+/// The maximum number of `resource_type` values for each policy, so that defining more kinds creates no more
+/// series.
 const RESOURCES: usize = 64;
 
-/// What stands for all others.
+/// The `resource_type` of all further kinds.
 const OTHERS: &str = "other";
 
-/// The kinds of failures, as they are counted.
+/// The values of `error_type`.
 const ERRORS: [&str; 4] = [
     "unknown",
     "cue_execute_error",
@@ -102,7 +103,7 @@ const BUCKETS: [f64; 10] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5
 // === impl PolicyMetrics ===
 
 impl PolicyMetrics {
-    /// Everything at 0, told in `registry`.
+    /// Registers all metrics in `registry`, at 0.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             policies: Family::default(),
@@ -128,27 +129,27 @@ impl PolicyMetrics {
         for (name, help, family) in [
             (
                 "override_policy_matched_count",
-                "Requests that an override policy was asked about",
+                "Requests evaluated by an override policy",
                 &metrics.override_matched,
             ),
             (
                 "override_policy_override_count",
-                "Requests whose object an override policy has changed",
+                "Requests whose object an override policy changed",
                 &metrics.overridden,
             ),
             (
                 "validate_policy_matched_count",
-                "Requests that a validate policy was asked about",
+                "Requests evaluated by a validate policy",
                 &metrics.validate_matched,
             ),
             (
                 "validate_policy_reject_count",
-                "Requests that a validate policy has refused",
+                "Requests that a validate policy denied",
                 &metrics.rejected,
             ),
             (
                 "policy_success_count",
-                "Requests that a policy was asked about and did not fail at",
+                "Requests that a policy evaluated without a failure",
                 &metrics.succeeded,
             ),
         ] {
@@ -156,7 +157,7 @@ impl PolicyMetrics {
         }
         known.register(
             "policy_error_count",
-            "Requests that a policy failed at, by what it failed at",
+            "Requests that a policy failed to evaluate, by cause",
             metrics.failed.clone(),
         );
         let own = registry.sub_registry_with_prefix(OWN_PREFIX);
@@ -167,28 +168,28 @@ impl PolicyMetrics {
         );
         own.register(
             "policy_evaluation_duration_seconds",
-            "Duration of evaluations of each policy for one request",
+            "Duration of the evaluations of each policy for one request",
             metrics.evaluations.clone(),
         );
         own.register(
             "policy_suspended",
-            "Whether a policy whose failures are ignored is not asked by this process, since it always failed",
+            "Whether this process suspends a policy with failurePolicy Ignore because its evaluation kept failing",
             metrics.suspended.clone(),
         );
         own.register(
             "policy_objects_unreported",
-            "Requests whose audit is missing in reports, since there was no room for it",
+            "Requests whose audit results are missing in reports for lack of space",
             metrics.unreported.clone(),
         );
         metrics
     }
 
-    /// Counts requests whose audit is missing in reports.
+    /// Returns the counter of requests whose audit results are missing in reports.
     pub(super) fn unreported(&self) -> Counter {
         self.unreported.clone()
     }
 
-    /// There are these policies: what was counted of others is told no more.
+    /// Sets the number of policies, and removes the series of all others.
     pub(super) fn keep<'p>(&self, policies: impl Iterator<Item = &'p PolicyKey>) {
         let policies: BTreeSet<_> = policies.collect();
         for kind in PolicyKind::ALL {
@@ -209,7 +210,7 @@ impl PolicyMetrics {
         });
     }
 
-    /// Objects were overridden, or not.
+    /// Records the result of override policies for a request.
     pub(super) fn overridden(&self, attributes: &AdmissionAttributes<'_>, outcome: &OverrideOutcome) {
         let changed: BTreeSet<_> = outcome.steps.iter().map(|step| &step.policy).collect();
         let failures = || outcome.ignored.iter().chain(&outcome.refusal);
@@ -226,10 +227,10 @@ impl PolicyMetrics {
         failures().for_each(|failure| self.failed(attributes, failure));
     }
 
-    /// Validate policies were asked.
+    /// Records the result of validate policies for a request.
     pub(super) fn validated(&self, attributes: &AdmissionAttributes<'_>, outcome: &ValidationOutcome) {
         let rejecting: BTreeSet<_> = outcome
-            .of(ValidationAction::Deny)
+            .findings_with(ValidationAction::Deny)
             .map(|finding| &finding.policy)
             .collect();
         let failures = || outcome.ignored.iter().chain(&outcome.refusals);
@@ -246,7 +247,7 @@ impl PolicyMetrics {
         failures().for_each(|failure| self.failed(attributes, failure));
     }
 
-    /// A request was answered, with an AdmissionReview or without.
+    /// Records how long an answer took. `is_review` is false for an HTTP error.
     pub(super) fn answered(&self, stage: &'static str, is_review: bool, took: Duration) {
         let outcome = if is_review { "success" } else { "failure" };
         self.durations
@@ -254,16 +255,16 @@ impl PolicyMetrics {
             .observe(took.as_secs_f64());
     }
 
-    /// A policy was asked about a request, for so long.
+    /// Records how long a policy took for a request.
     pub(super) fn evaluated(&self, policy: &PolicyKey, took: Duration) {
-        // What is gone is forgotten by this.
+        // The entry lets a later update remove the series of a deleted policy.
         self.counted.lock().entry(policy.clone()).or_default();
         self.evaluations
             .get_or_create(&of_key(policy))
             .observe(took.as_secs_f64());
     }
 
-    /// These policies may be taken out, and are or are not.
+    /// Records which of the policies that can be suspended are suspended.
     pub(super) fn suspended<'p>(&self, policies: impl Iterator<Item = (&'p PolicyKey, bool)>) {
         let mut known = self.suspendable.lock();
         let mut told = BTreeSet::new();

@@ -1,14 +1,16 @@
-//! What is never asked about: with it a cluster comes up, and what serves policies comes up in it, while nobody answers.
+//! Requests that webhooks exclude, so that a cluster and the policy server can start while no replica is
+//! ready.
 //!
-//! With a policy without selectors that must not fail, whatever is asked about is refused until a replica is there. Replicas need
-//! nodes that are registered and have no taint, the pods of `kube-system`, and an API server that has written its own objects: one
-//! that may not write its roles and flow schemas ends, and one that may not write the endpoints of `kubernetes` is found by nobody.
+//! A policy with failure policy `Fail` and without selectors blocks all matching requests until a replica is
+//! ready. Replicas need registered nodes without taints, the pods of `kube-system`, and an API server that
+//! has written its own objects: an API server that cannot write its roles and flow schemas exits, and clients
+//! cannot find one that cannot write the endpoints of `kubernetes`.
 
 use serde_json::{Value, json};
 use windlass_object::{names, object, rfc1123::is_label, rfc1123::is_subdomain};
 
-/// The groups whose objects are never asked about: what Windlass needs to serve policies, what the API server asks all the time
-/// about others, and reports of what policies say.
+/// Excluded API groups: those that Windlass needs to serve policies, those that the API server constantly
+/// sends requests about, and policy reports.
 const GROUPS: [&str; 9] = [
     "admissionregistration.k8s.io",
     "authentication.k8s.io",
@@ -21,42 +23,42 @@ const GROUPS: [&str; 9] = [
     "wgpolicyk8s.io",
 ];
 
-/// The namespace of what makes a cluster: its network, its names, its proxies.
+/// The namespace of the cluster's own network, DNS and proxy pods.
 pub(super) const SYSTEM_NAMESPACE: &str = "kube-system";
 
-/// What makes a machine a node, as `group/resource`.
+/// The resources that a node needs to become ready, as `group/resource`.
 const OF_NODES: [&str; 3] = [
     "/nodes",
     "certificates.k8s.io/certificatesigningrequests",
     "storage.k8s.io/csinodes",
 ];
 
-/// Who makes machines nodes, by group: kubelets, before and after they have a certificate, and the controllers that give nodes addresses
-/// and take taints from them.
+/// The groups of the clients that make nodes ready: kubelets, with and without a certificate, and the
+/// controllers that set node addresses and remove taints.
 const NODE_GROUPS: [&str; 3] = [
     "system:bootstrappers",
     "system:nodes",
     "system:serviceaccounts:kube-system",
 ];
 
-/// The same by name, where controllers have no ServiceAccounts of their own.
+/// The user names of such controllers without ServiceAccounts of their own.
 const NODE_USERS: [&str; 2] = [
     "system:cloud-controller-manager",
     "system:kube-controller-manager",
 ];
 
-/// As whom an API server writes what it needs itself.
+/// User and group of the API server's own requests.
 const API_SERVER: (&str, &str) = ("system:apiserver", "system:masters");
 
-/// Whether policies may be for objects of a kind.
+/// Reports whether policies can select objects of a kind.
 pub(crate) fn is_asked(api_version: &str, kind: &str) -> bool {
     let (group, version) = object::group_and_version(api_version);
-    // With a name that there cannot be, the API server would not take any of the others.
+    // The API server would reject the whole configuration for one invalid name.
     let may_be = (group.is_empty() || is_subdomain(group)) && is_label(version);
     may_be && !GROUPS.contains(&group) && (group, kind) != ("", "Event")
 }
 
-/// The `matchConditions` that leave out what is never asked about.
+/// Returns the `matchConditions` that exclude these requests.
 pub(super) fn conditions() -> Vec<Value> {
     let ours = format!(
         "!(request.resource.group in {}) && !(request.resource.group == '' && request.resource.resource == 'events') && \
@@ -83,9 +85,9 @@ pub(super) fn conditions() -> Vec<Value> {
     ]
 }
 
-/// A list of texts in CEL. What users wrote into names is quoted so that it ends nothing.
+/// Returns a CEL list of strings. Names from users are quoted, so they cannot end a string.
 pub(super) fn list(items: &[&str]) -> String {
-    // CEL reads every escape of JSON.
+    // CEL supports every escape of JSON.
     let items: Vec<_> = items.iter().map(|item| Value::from(*item).to_string()).collect();
     format!("[{}]", items.join(", "))
 }
@@ -98,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// The condition that leaves a request out.
+    /// Returns the name of the condition that excludes a request.
     fn left_out_by(user: &str, groups: &[&str], group: &str, resource: &str) -> Option<String> {
         let spec =
             json!({"matchConditions": conditions(), "validateRules": [{"cue": "validate: valid: true"}]});
@@ -123,7 +125,7 @@ mod tests {
             request: &request,
             namespace_object: None,
         };
-        let explained = PolicyExplanation::of(
+        let explained = PolicyExplanation::new(
             &policy,
             &Engines::built_in(),
             &attributes,
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(
             by_controller("", "pods"),
             None,
-            "pods of workloads are asked about"
+            "pods of workloads are not excluded"
         );
         let csr = "certificatesigningrequests";
         assert_eq!(

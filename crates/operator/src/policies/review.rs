@@ -1,19 +1,19 @@
-//! What is asked about an object.
+//! AdmissionReviews that policies answer.
 
 use policy::AdmissionAttributes;
 use serde_json::Value;
 
 use crate::admission::review::{InvalidReview, ReviewReader};
 
-/// A request to write or delete an object, as the API server asks about it.
+/// A request to write or delete an object, from an AdmissionReview.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PolicyReview {
     pub(super) uid: String,
-    /// All of the request.
+    /// The `request` of the AdmissionReview.
     pub(super) request: Value,
 }
 
-/// What is asked about, in messages.
+/// The subject in error messages.
 const SUBJECT: &str = "Kubernetes object";
 
 // === impl PolicyReview ===
@@ -23,7 +23,7 @@ impl PolicyReview {
     ///
     /// # Errors
     ///
-    /// When something is missing in it, or is not what it should be.
+    /// When a field is missing or invalid.
     pub(super) fn read(body: &[u8]) -> Result<Self, InvalidReview> {
         let mut review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
             of: SUBJECT,
@@ -32,7 +32,7 @@ impl PolicyReview {
         let mut reader = ReviewReader::new(&review);
         let uid = reader.text("request.uid");
         let request = review.get("request").unwrap_or(&Value::Null);
-        if let Err(problem) = AdmissionAttributes::of_request(request, None) {
+        if let Err(problem) = AdmissionAttributes::from_request(request, None) {
             reader.problems.push(problem.to_owned());
         }
         reader.finish(SUBJECT)?;
@@ -40,16 +40,16 @@ impl PolicyReview {
         Ok(Self { uid, request })
     }
 
-    /// The request with what is known of its namespace.
+    /// Returns the attributes of the request, with its Namespace object.
     ///
     /// # Errors
     ///
-    /// None of a review that was read.
+    /// None for a review that [`PolicyReview::read`] accepted.
     pub(super) fn attributes<'a>(
         &'a self,
         namespace: Option<&'a Value>,
     ) -> Result<AdmissionAttributes<'a>, InvalidReview> {
-        AdmissionAttributes::of_request(&self.request, namespace).map_err(|problem| InvalidReview {
+        AdmissionAttributes::from_request(&self.request, namespace).map_err(|problem| InvalidReview {
             of: SUBJECT,
             problems: vec![problem.to_owned()],
         })

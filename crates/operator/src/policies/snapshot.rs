@@ -20,39 +20,38 @@ use super::breaker::{Breaker, SuspensionCause};
 /// All policies at one moment, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct PolicySnapshot {
-    /// Those that can be asked.
+    /// The policies that can be evaluated.
     pub(crate) set: PolicySet,
-    /// How each fares.
+    /// The state of each policy.
     pub(super) policies: BTreeMap<ObjectKey, Arc<PolicyState>>,
-    /// Those that may fail: they can be taken out.
+    /// The policies with failure policy `Ignore`: only these can be suspended.
     suspendable: HashMap<PolicyKey, Arc<PolicyState>>,
-    /// Whether all policies are known that there are.
+    /// Whether all policies of the cluster are loaded.
     pub(super) is_complete: bool,
-    /// Of which policies it is, in which generation, in hexadecimal.
+    /// Hexadecimal hash of the uids and generations.
     digest: String,
 }
 
-/// Which policy, and in which generation.
+/// The uid and generation of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PolicyVersion {
     pub(super) uid: String,
     pub(super) generation: Option<i64>,
 }
 
-/// What became of a policy when it was compiled.
+/// The result of compiling a policy.
 #[derive(Debug)]
 pub(super) struct PolicyState {
     pub(super) version: PolicyVersion,
-    /// One with problems of its rules is compiled all the same; nobody can ask one that cannot be read.
+    /// Problems if the policy cannot be read. One with invalid rules is compiled all the same.
     pub(super) compiled: Result<Arc<CompiledPolicy>, Vec<PolicyProblem>>,
-    /// Whether it is asked.
+    /// Suspends the policy.
     pub(super) breaker: Mutex<Breaker>,
 }
 
 // === impl PolicySnapshot ===
 
 impl PolicySnapshot {
-    /// All of these.
     pub(super) fn new(policies: BTreeMap<ObjectKey, Arc<PolicyState>>, is_complete: bool) -> Self {
         let compiled = policies
             .values()
@@ -77,15 +76,15 @@ impl PolicySnapshot {
         }
     }
 
-    /// Whether any of them overrides objects.
+    /// Reports whether any policy overrides objects.
     pub(crate) fn has_overrides(&self) -> bool {
         self.set
             .policies()
             .any(|policy| policy.key().kind != PolicyKind::ClusterValidatePolicy)
     }
 
-    /// Whether the ClusterValidatePolicy of this name is there, still the one with this uid, and audits. Of one that cannot be read
-    /// nobody knows better.
+    /// Reports whether the ClusterValidatePolicy with this name still has this uid and audits. One that
+    /// cannot be read counts as auditing.
     pub(super) fn audits(&self, name: &str, uid: &str) -> bool {
         let state = self
             .policies
@@ -93,27 +92,27 @@ impl PolicySnapshot {
         state.is_some_and(|state| {
             let compiled = state.compiled.as_ref();
             state.version.uid == uid
-                && compiled.map_or(true, |policy| policy.tells_by(ValidationAction::Audit))
+                && compiled.map_or(true, |policy| policy.has_action(ValidationAction::Audit))
         })
     }
 
-    /// What tells it from one of other policies, or of other generations of them.
+    /// Returns what identifies the policies and their generations.
     pub(super) fn described(&self) -> Value {
         json!({"complete": self.is_complete, "digest": self.digest})
     }
 
-    /// A policy that may fail, and so be taken out.
+    /// Returns a policy that can be suspended.
     pub(super) fn suspendable(&self, key: &PolicyKey) -> Option<&PolicyState> {
         self.suspendable.get(key).map(AsRef::as_ref)
     }
 
-    /// All policies that may be taken out, each with whether it is.
+    /// Returns all policies that can be suspended, each with whether it is.
     pub(super) fn suspensions(&self) -> impl Iterator<Item = (&PolicyKey, bool)> {
         let suspendable = self.suspendable.iter();
         suspendable.map(|(key, state)| (key, state.suspended().is_some()))
     }
 
-    /// What became of a policy, if it is known as `object` is now.
+    /// Returns the state of a policy if it is that of this version of `object`.
     pub(super) fn state_of(&self, key: &ObjectKey, object: &Value) -> Option<&Arc<PolicyState>> {
         let state = self.policies.get(key)?;
         (state.version == PolicyVersion::of(object)).then_some(state)
@@ -147,12 +146,12 @@ impl PolicyState {
         }
     }
 
-    /// Why this process does not ask it, if it does not.
+    /// Returns why this process suspends the policy; `None` if it does not.
     pub(super) fn suspended(&self) -> Option<SuspensionCause> {
         self.breaker.lock().suspended()
     }
 
-    /// What is wrong with it.
+    /// Returns the problems found when compiling it.
     pub(super) fn problems(&self) -> Vec<PolicyProblem> {
         match &self.compiled {
             Ok(compiled) => compiled.problems(),

@@ -1,4 +1,4 @@
-//! What is answered.
+//! Answers to AdmissionReviews.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use policy::{
@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 
 use crate::admission::review;
 
-/// What is answered to a request.
+/// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Verdict {
-    /// Why the request is refused, if it is.
+    /// Why the request is refused; `None` if it is allowed.
     pub(super) refusal: Option<RequestRefusal>,
-    /// What is changed of the object.
+    /// The change of the object.
     pub(super) patch: JsonPatch,
-    /// What whoever sent the request is warned of.
+    /// Warnings for the client.
     pub(super) warnings: Vec<String>,
-    /// What the audit log is to keep.
+    /// The value of the audit annotation.
     pub(super) audited: Option<String>,
 }
 
@@ -31,13 +31,14 @@ pub(super) struct RequestRefusal {
     message: String,
 }
 
-/// Under which name the audit log keeps what policies only note; the API server puts that of the webhook before it.
+/// The name of the audit annotation with findings of audit rules; the API server prefixes it with the name of
+/// the webhook.
 const AUDIT_ANNOTATION: &str = "findings";
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// What became of an object.
+    /// Converts the result of override policies.
     pub(super) fn of_override(outcome: OverrideOutcome) -> Self {
         let refusal = outcome
             .refusal
@@ -49,10 +50,10 @@ impl Verdict {
         }
     }
 
-    /// What policies say to a request.
+    /// Converts the result of validate policies.
     pub(super) fn of_validation(outcome: &ValidationOutcome) -> Self {
         let refusal = outcome.message().map(|message| {
-            let is_denied = outcome.of(ValidationAction::Deny).next().is_some();
+            let is_denied = outcome.findings_with(ValidationAction::Deny).next().is_some();
             if is_denied {
                 RequestRefusal::denied(message)
             } else {
@@ -60,7 +61,7 @@ impl Verdict {
             }
         });
         let audited: Vec<_> = outcome
-            .of(ValidationAction::Audit)
+            .findings_with(ValidationAction::Audit)
             .map(|finding| format!("{}: {}", finding.policy, finding.reason))
             .collect();
         Self {
@@ -71,7 +72,7 @@ impl Verdict {
         }
     }
 
-    /// What is wrong with a policy that is to be stored.
+    /// Refuses a policy with these problems.
     pub(super) fn of_problems(problems: &[PolicyProblem]) -> Self {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         Self {
@@ -80,7 +81,7 @@ impl Verdict {
         }
     }
 
-    /// The answer to the request with this `uid`.
+    /// Returns the AdmissionReview that answers the request with this `uid`.
     pub(super) fn answer(&self, uid: &str) -> Value {
         let mut response = Map::new();
         response.insert("uid".into(), uid.into());
@@ -115,7 +116,7 @@ impl Verdict {
 // === impl RequestRefusal ===
 
 impl RequestRefusal {
-    /// A policy denies it.
+    /// A policy denies the request.
     fn denied(message: String) -> Self {
         Self {
             code: 403,
@@ -124,7 +125,7 @@ impl RequestRefusal {
         }
     }
 
-    /// A policy fails that must not.
+    /// A policy with failure policy `Fail` failed.
     fn failed(message: String) -> Self {
         Self {
             code: 500,
@@ -133,7 +134,7 @@ impl RequestRefusal {
         }
     }
 
-    /// The object itself is wrong.
+    /// The object itself is invalid.
     fn invalid(message: String) -> Self {
         Self {
             code: 422,

@@ -70,9 +70,9 @@ fuzz_target!(|input: &[u8]| {
     };
     let data = json!({"object": *OBJECT, "oldObject": {}, "extraParams": {}});
     let inputs = CueInputs::new()
-        .with("object", &OBJECT)
-        .with("data", &data)
-        .with("n", &OBJECT);
+        .with_input("object", &OBJECT)
+        .with_input("data", &data)
+        .with_input("n", &OBJECT);
     let budget = CueBudget {
         steps: 20_000,
         bytes: BYTES,

@@ -86,7 +86,7 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
     }),
     function("Fields", &[S], KindSet::LIST, |arguments| {
         let parts: Vec<String> = arguments.text(0)?.split_whitespace().map(str::to_owned).collect();
-        texts(arguments, &parts)
+        split_texts(arguments, &parts)
     }),
     tests!("HasPrefix", |text, prefix| text.starts_with(prefix)),
     tests!("HasSuffix", |text, suffix| text.ends_with(suffix)),
@@ -123,7 +123,7 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
             "" => text.chars().map(String::from).collect(),
             separator => text.split(separator).map(str::to_owned).collect(),
         };
-        texts(arguments, &parts)
+        split_texts(arguments, &parts)
     }),
     maps!("ToCamel", |text| initials(text, lower)),
     maps!("ToLower", |text| text.chars().map(lower).collect()),
@@ -144,7 +144,7 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
         .unwrap_or(text)),
 ];
 
-fn texts<'a>(arguments: &mut Arguments<'_, 'a, '_>, parts: &[String]) -> Evaluated<CueValue<'a>> {
+fn split_texts<'a>(arguments: &mut Arguments<'_, 'a, '_>, parts: &[String]) -> Evaluated<CueValue<'a>> {
     let mut items = Vec::with_capacity(parts.len());
     for part in parts {
         arguments.evaluation.step()?;
@@ -200,8 +200,8 @@ fn initials(text: &str, map: fn(char) -> char) -> String {
 fn upper(character: char) -> char {
     // Greek letters with iota below have a capital of their own beside the one of two characters.
     match u32::from(character) {
-        0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7 => return shifted(character, 8),
-        0x1FB3 | 0x1FC3 | 0x1FF3 => return shifted(character, 9),
+        0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7 => return offset_char(character, 8),
+        0x1FB3 | 0x1FC3 | 0x1FF3 => return offset_char(character, 9),
         _ => {}
     }
     single(character.to_uppercase()).unwrap_or(character)
@@ -214,7 +214,7 @@ fn lower(character: char) -> char {
     single(character.to_lowercase()).unwrap_or(character)
 }
 
-fn shifted(character: char, by: u32) -> char {
+fn offset_char(character: char, by: u32) -> char {
     char::from_u32(u32::from(character) + by).unwrap_or(character)
 }
 

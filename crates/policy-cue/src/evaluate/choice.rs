@@ -73,14 +73,14 @@ impl<'a> Evaluation<'a, '_> {
             for candidate in &candidates {
                 for (value, outer, inner) in &alternatives {
                     self.step()?;
-                    match self.meet(&candidate.value, value) {
+                    match self.unify_values(&candidate.value, value) {
                         Ok(value) => {
                             let mut modes = candidate.modes.clone();
                             modes.push((*outer, *inner));
-                            self.keep(&mut left, Candidate { value, modes })?;
+                            self.add_candidate(&mut left, Candidate { value, modes })?;
                         }
                         Err(found) if found.is_final() => return Err(found),
-                        Err(found) => failure = softer(failure, found),
+                        Err(found) => failure = softer_failure(failure, found),
                     }
                 }
             }
@@ -150,7 +150,7 @@ impl<'a> Evaluation<'a, '_> {
                         Err(found) if found.is_final() => return Err(found),
                         Err(found) => {
                             is_used |= alternative.is_default && found.is_incomplete();
-                            *failure = softer(failure.take(), found);
+                            *failure = softer_failure(failure.take(), found);
                         }
                     }
                 }
@@ -160,7 +160,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// Keeps a candidate; of equal ones the one that is a default.
-    fn keep(&mut self, left: &mut Vec<Candidate<'a>>, candidate: Candidate<'a>) -> Evaluated<()> {
+    fn add_candidate(&mut self, left: &mut Vec<Candidate<'a>>, candidate: Candidate<'a>) -> Evaluated<()> {
         for kept in left.iter_mut() {
             self.step()?;
             if self.are_equal(&kept.value, &candidate.value)? {
@@ -181,12 +181,12 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// What is both values at once.
-    fn meet(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<CueValue<'a>> {
+    fn unify_values(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<CueValue<'a>> {
         match (left, right) {
             (CueValue::Kind(left), CueValue::Kind(right)) => {
                 let kinds = *left & *right;
                 if kinds.is_empty() {
-                    return Err(self.apart(&CueValue::Kind(*left), &CueValue::Kind(*right)));
+                    return Err(self.conflict(&CueValue::Kind(*left), &CueValue::Kind(*right)));
                 }
                 Ok(CueValue::Kind(kinds))
             }
@@ -194,7 +194,7 @@ impl<'a> Evaluation<'a, '_> {
                 if kind.contains(self.kind(value)) {
                     return Ok(value.clone());
                 }
-                Err(self.apart(left, right))
+                Err(self.conflict(left, right))
             }
             _ => {
                 let (kind, other) = (self.kind(left), self.kind(right));
@@ -211,19 +211,19 @@ impl<'a> Evaluation<'a, '_> {
                 if self.are_equal_scalars(left, right) {
                     return Ok(left.clone());
                 }
-                Err(self.apart(left, right))
+                Err(self.conflict(left, right))
             }
         }
     }
 
-    fn apart(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> SharedFailure {
-        let (left, right) = (self.say(left), self.say(right));
+    fn conflict(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> SharedFailure {
+        let (left, right) = (self.describe(left), self.describe(right));
         self.error(format!("it cannot be {left} and {right} at once"))
     }
 }
 
 /// Why no alternative is left: incomplete if one of them is.
-fn softer(first: Option<SharedFailure>, second: SharedFailure) -> Option<SharedFailure> {
+fn softer_failure(first: Option<SharedFailure>, second: SharedFailure) -> Option<SharedFailure> {
     match first {
         Some(first) if second.severity <= first.severity => Some(first),
         _ => Some(second),

@@ -53,7 +53,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn condition(&mut self, condition: &'a Expression, scope: ScopeId) -> Evaluated<bool> {
-        let value = self.decided(condition, scope)?;
+        let value = self.evaluate_decided(condition, scope)?;
         self.position = condition.position;
         match value {
             CueValue::Bool(value) => Ok(value),
@@ -67,7 +67,7 @@ impl<'a> Evaluation<'a, '_> {
         source: &'a Expression,
         scope: ScopeId,
     ) -> Evaluated<Vec<(CueValue<'a>, ValuePlace<'a>)>> {
-        let value = self.decided(source, scope)?;
+        let value = self.evaluate_decided(source, scope)?;
         self.position = source.position;
         let mut pairs = Vec::new();
         match value {

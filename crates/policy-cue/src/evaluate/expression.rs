@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, SharedFailure, worse},
+        failure::{Evaluated, SharedFailure, worse_failure},
         node::ScopeId,
         value::{CueValue, SharedRef, ValuePlace},
     },
@@ -85,9 +85,9 @@ impl<'a> Evaluation<'a, '_> {
                 let mut values = Vec::with_capacity(arguments.len());
                 let mut failure = None;
                 for argument in arguments {
-                    match self.decided(argument, scope) {
+                    match self.evaluate_decided(argument, scope) {
                         Ok(value) => values.push(value),
-                        Err(found) => failure = worse(failure, Some(found)),
+                        Err(found) => failure = worse_failure(failure, Some(found)),
                     }
                 }
                 if let Some(failure) = failure {
@@ -109,7 +109,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// The value of an expression, of a choice its default.
-    pub(super) fn decided(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+    pub(super) fn evaluate_decided(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
         let value = self.evaluate(expression, scope)?;
         self.position = expression.position;
         self.decide(value)
@@ -130,11 +130,11 @@ impl<'a> Evaluation<'a, '_> {
 
     /// A decided value that is not only a kind.
     pub(super) fn concrete(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
-        let value = self.decided(expression, scope)?;
-        self.made_concrete(value)
+        let value = self.evaluate_decided(expression, scope)?;
+        self.require_concrete(value)
     }
 
-    pub(super) fn made_concrete(&self, value: CueValue<'a>) -> Evaluated<CueValue<'a>> {
+    pub(super) fn require_concrete(&self, value: CueValue<'a>) -> Evaluated<CueValue<'a>> {
         match value {
             CueValue::Kind(kind) => Err(self.incomplete(format!("it is only known to be {kind}"))),
             value => Ok(value),
@@ -150,7 +150,7 @@ impl<'a> Evaluation<'a, '_> {
         if matches!(operand.kind, ExpressionKind::Kind(_) | ExpressionKind::Top) {
             return Err(self.error(format!("{:?} needs a value, not a kind", operator.symbol())));
         }
-        let value = self.decided(operand, scope)?;
+        let value = self.evaluate_decided(operand, scope)?;
         self.position = operand.position;
         match (operator, &value) {
             (UnaryOperator::Plus, CueValue::Number(_)) => Ok(value),
@@ -187,11 +187,11 @@ impl<'a> Evaluation<'a, '_> {
                     }
                     Ok(other) => {
                         let wanted = KindSet::STRING | KindSet::NUMBER | KindSet::BOOL | KindSet::BYTES;
-                        failure = worse(failure, Some(self.wrong_kind(&other, wanted)));
+                        failure = worse_failure(failure, Some(self.wrong_kind(&other, wanted)));
                         continue;
                     }
                     Err(found) => {
-                        failure = worse(failure, Some(found));
+                        failure = worse_failure(failure, Some(found));
                         continue;
                     }
                 },
@@ -206,7 +206,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn fragment(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
-        let value = self.decided(expression, scope)?;
+        let value = self.evaluate_decided(expression, scope)?;
         self.position = expression.position;
         Ok(value)
     }
@@ -250,11 +250,11 @@ impl<'a> Evaluation<'a, '_> {
         {
             return self.incomplete(format!("it is only known to be {kind}"));
         }
-        self.error(format!("{} is not {wanted}", self.say(value)))
+        self.error(format!("{} is not {wanted}", self.describe(value)))
     }
 
     /// What is said of a value. Texts stay out of messages: they may be secrets.
-    pub(crate) fn say(&self, value: &CueValue<'a>) -> String {
+    pub(crate) fn describe(&self, value: &CueValue<'a>) -> String {
         match value {
             CueValue::Number(number) => number.to_string(),
             CueValue::Bool(value) => value.to_string(),

@@ -103,7 +103,7 @@ impl fmt::Display for FailureMessage {
 }
 
 /// The one that hides the other; the first of equals.
-pub(crate) fn worse(first: Option<SharedFailure>, second: Option<SharedFailure>) -> Option<SharedFailure> {
+pub(crate) fn worse_failure(first: Option<SharedFailure>, second: Option<SharedFailure>) -> Option<SharedFailure> {
     match (first, second) {
         (Some(first), Some(second)) if second.severity < first.severity => Some(second),
         (Some(first), _) => Some(first),
@@ -112,7 +112,7 @@ pub(crate) fn worse(first: Option<SharedFailure>, second: Option<SharedFailure>)
 }
 
 /// Both values, or the failure that hides the other.
-pub(crate) fn both<A, B>(first: Evaluated<A>, second: Evaluated<B>) -> Evaluated<(A, B)> {
+pub(crate) fn both_or_worse<A, B>(first: Evaluated<A>, second: Evaluated<B>) -> Evaluated<(A, B)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
         (Err(first), Err(second)) if second.severity < first.severity => Err(second),

@@ -28,14 +28,14 @@ impl<'a> Evaluation<'a, '_> {
                     if let Some(failure) = failure {
                         so_far.fail(failure);
                         // What is there may be an error, too.
-                        merged = Some(self.merged(merged, items)?);
+                        merged = Some(self.merge(merged, items)?);
                         continue;
                     }
                     items
                 }
             };
             let count = items.len();
-            merged = Some(self.merged(merged, items)?);
+            merged = Some(self.merge(merged, items)?);
             if !so_far.restrict(KindSet::LIST, self.position) {
                 break;
             }
@@ -52,7 +52,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// Two lists item by item.
-    fn merged(
+    fn merge(
         &mut self,
         first: Option<Vec<ValuePlace<'a>>>,
         second: Vec<ValuePlace<'a>>,

@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::HashMap};
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, Severity, SharedFailure, both},
+        failure::{Evaluated, Severity, SharedFailure, both_or_worse},
         node::ScopeId,
         value::{CueValue, ValuePlace},
     },
@@ -45,7 +45,7 @@ impl<'a> Evaluation<'a, '_> {
                 }
                 before => {
                     let value = match before {
-                        Some(Ok(value)) => self.made_concrete(value),
+                        Some(Ok(value)) => self.require_concrete(value),
                         Some(failure) => failure,
                         None => self.concrete(first, scope),
                     };
@@ -97,7 +97,7 @@ impl<'a> Evaluation<'a, '_> {
             _ => {}
         }
         let right = self.concrete(&operation.right, scope);
-        let (left, right) = both(left, right)?;
+        let (left, right) = both_or_worse(left, right)?;
         self.position = operation.position;
         match operation.operator {
             BinaryOperator::And | BinaryOperator::Or => match (&left, &right) {
@@ -156,7 +156,7 @@ impl<'a> Evaluation<'a, '_> {
     fn equal_items(&mut self, left: &[ValuePlace<'a>], right: &[ValuePlace<'a>]) -> Evaluated<bool> {
         for (left, right) in left.iter().zip(right) {
             self.step()?;
-            let is_equal = both(self.concrete_at(left), self.concrete_at(right))
+            let is_equal = both_or_worse(self.concrete_at(left), self.concrete_at(right))
                 .and_then(|(left, right)| self.equal(&left, &right, true));
             match is_equal {
                 Ok(true) => {}
@@ -171,7 +171,7 @@ impl<'a> Evaluation<'a, '_> {
     fn concrete_at(&mut self, place: &ValuePlace<'a>) -> Evaluated<CueValue<'a>> {
         let value = self.value_of(place)?;
         let value = self.decide(value)?;
-        self.made_concrete(value)
+        self.require_concrete(value)
     }
 
     fn ordered(
@@ -327,7 +327,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn are_equal_at(&mut self, left: &ValuePlace<'a>, right: &ValuePlace<'a>) -> Evaluated<bool> {
-        let (left, right) = both(self.value_of(left), self.value_of(right))?;
+        let (left, right) = both_or_worse(self.value_of(left), self.value_of(right))?;
         self.spending.enter(self.position)?;
         let is_equal = self.are_equal(&left, &right);
         self.spending.leave();

@@ -57,8 +57,8 @@ pub(super) fn error(failure: &EvaluationFailure, path: &str) -> EvaluationError 
 // === impl Trail ===
 
 impl Trail<'_> {
-    fn say(&self) -> String {
-        let mut text = self.before.map(Trail::say).unwrap_or_default();
+    fn describe(&self) -> String {
+        let mut text = self.before.map(Self::describe).unwrap_or_default();
         match self.part {
             TrailPart::Item(index) => text.push_str(&format!("[{index}]")),
             TrailPart::Field(label) => {
@@ -79,7 +79,7 @@ impl Trail<'_> {
     }
 
     fn error(&self, failure: &SharedFailure) -> EvaluationError {
-        error(failure, &self.say())
+        error(failure, &self.describe())
     }
 }
 
@@ -219,7 +219,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn not_concrete(&self, value: CueValue<'a>) -> SharedFailure {
-        match self.made_concrete(value) {
+        match self.require_concrete(value) {
             Err(failure) => failure,
             Ok(_) => self.incomplete("it is not decided"),
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     evaluate::{
         Evaluation,
-        failure::{Evaluated, FailureMessage, SharedFailure, both},
+        failure::{Evaluated, FailureMessage, SharedFailure, both_or_worse},
         node::{NodeId, NodeState, ScopeId, ScopeNames},
         value::{CueValue, ValuePlace},
     },
@@ -29,7 +29,7 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn place(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
         self.position = expression.position;
         match &expression.kind {
-            ExpressionKind::Name(name, target) => self.named(name, *target, scope),
+            ExpressionKind::Name(name, target) => self.name_place(name, *target, scope),
             ExpressionKind::Path(base, steps) => {
                 let mut place = self.place(base, scope);
                 for step in steps {
@@ -37,7 +37,7 @@ impl<'a> Evaluation<'a, '_> {
                         (Ok(place), _) => self.select(&place, step, scope),
                         // An index counts even where there is nothing to select from.
                         (Err(failure), SelectorStepKind::Index(index)) if !failure.is_final() => {
-                            both(Err(failure), self.decided(index, scope)).map(|(place, _)| place)
+                            both_or_worse(Err(failure), self.evaluate_decided(index, scope)).map(|(place, _)| place)
                         }
                         (failure, _) => failure,
                     };
@@ -48,7 +48,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    fn named(&mut self, name: &str, target: NameTarget, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
+    fn name_place(&mut self, name: &str, target: NameTarget, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
         let up = match target {
             NameTarget::Field { up } | NameTarget::Key { up } | NameTarget::Item { up } => up,
             NameTarget::Unresolved | NameTarget::Package(_) => 0,
@@ -76,16 +76,16 @@ impl<'a> Evaluation<'a, '_> {
         let selector = match &step.kind {
             SelectorStepKind::Field(field) => Selector::Field(field),
             SelectorStepKind::Index(expression) => {
-                let (found, value) = both(container, self.decided(expression, scope))?;
+                let (found, value) = both_or_worse(container, self.evaluate_decided(expression, scope))?;
                 self.position = step.position;
                 index = value;
                 let selector = self.selector(&index)?;
-                return self.selected(&found, &selector);
+                return self.select_in(&found, &selector);
             }
         };
         let container = container?;
         self.position = step.position;
-        self.selected(&container, &selector)
+        self.select_in(&container, &selector)
     }
 
     fn selector<'s>(&self, index: &'s CueValue<'a>) -> Evaluated<Selector<'s>> {
@@ -114,7 +114,7 @@ impl<'a> Evaluation<'a, '_> {
         self.decide(value)
     }
 
-    fn selected(&mut self, container: &CueValue<'a>, selector: &Selector<'_>) -> Evaluated<ValuePlace<'a>> {
+    fn select_in(&mut self, container: &CueValue<'a>, selector: &Selector<'_>) -> Evaluated<ValuePlace<'a>> {
         match (container, selector) {
             (CueValue::Json(Value::Object(object)), Selector::Field(field) | Selector::Computed(field)) => {
                 match object.get(*field) {
@@ -126,7 +126,7 @@ impl<'a> Evaluation<'a, '_> {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
                 match item {
                     Some(value) => self.json(value).map(ValuePlace::Value),
-                    None => Err(self.beyond(*index, items.len())),
+                    None => Err(self.index_out_of_range(*index, items.len())),
                 }
             }
             (CueValue::Node(node), selector) => self.selected_of_node(*node, selector),
@@ -142,7 +142,7 @@ impl<'a> Evaluation<'a, '_> {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
                 match item {
                     Some(item) => Ok(item.clone()),
-                    None => Err(self.beyond(*index, items.len())),
+                    None => Err(self.index_out_of_range(*index, items.len())),
                 }
             }
             (None, Selector::Field(field) | Selector::Computed(field)) => match found.field(field) {
@@ -160,7 +160,7 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    fn beyond(&self, index: u64, length: usize) -> SharedFailure {
+    fn index_out_of_range(&self, index: u64, length: usize) -> SharedFailure {
         self.error(format!("item {index} is not there: the list has {length}"))
     }
 
@@ -179,6 +179,6 @@ impl<'a> Evaluation<'a, '_> {
         if matches!(value, CueValue::Kind(_)) && kind.contains(KindSet::STRUCT) {
             return self.incomplete("it is not known what it is selected from");
         }
-        self.error(format!("{} is not a struct or list", self.say(value)))
+        self.error(format!("{} is not a struct or list", self.describe(value)))
     }
 }

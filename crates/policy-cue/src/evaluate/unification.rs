@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::{
     evaluate::{
         choice::PendingChoice,
-        failure::{EvaluationFailure, SharedFailure, worse},
+        failure::{EvaluationFailure, SharedFailure, worse_failure},
         node::{Conjunct, NodeId, ScopeId},
         value::{CueValue, ValuePlace},
     },
@@ -59,7 +59,7 @@ impl Unification<'_> {
     }
 
     pub(super) fn fail(&mut self, failure: SharedFailure) {
-        self.error = worse(self.error.take(), Some(failure));
+        self.error = worse_failure(self.error.take(), Some(failure));
     }
 
     /// Keeps to these kinds. Whether something is left.
@@ -86,6 +86,6 @@ impl Unification<'_> {
         let pending = self.pending.iter().map(|(_, failure)| failure.clone());
         comprehensions
             .chain(pending)
-            .fold(None, |worst, failure| worse(worst, Some(failure)))
+            .fold(None, |worst, failure| worse_failure(worst, Some(failure)))
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     evaluate::{
         Evaluation, OUTSIDE,
         choice::PendingChoice,
-        failure::{Evaluated, EvaluationFailure, Severity, worse},
+        failure::{Evaluated, EvaluationFailure, Severity, worse_failure},
         is_reference, is_scalar,
         node::{Conjunct, NodeId, NodeState, ScopeId, ScopeNames},
         unification::{PendingList, Unification},
@@ -236,7 +236,7 @@ impl<'a> Evaluation<'a, '_> {
         }
         match &so_far.scalar {
             Some(scalar) if !self.are_equal_scalars(scalar, &value) => {
-                let (left, right) = (self.say(scalar), self.say(&value));
+                let (left, right) = (self.describe(scalar), self.describe(&value));
                 let message = format!("it cannot be {left} and {right} at once");
                 so_far.fail(EvaluationFailure::error(self.position, message));
             }
@@ -354,7 +354,7 @@ impl<'a> Evaluation<'a, '_> {
             return Err(Rc::clone(failure));
         }
         if so_far.choices.is_empty() {
-            if let Some(failure) = worse(so_far.error.take(), incomplete.clone()) {
+            if let Some(failure) = worse_failure(so_far.error.take(), incomplete.clone()) {
                 return Err(failure);
             }
         } else if let Some(failure) = so_far.error.take() {

@@ -46,7 +46,7 @@ pub(crate) fn parse(source: &str) -> Result<SourceFile, CueProblems> {
     parser.recover_to_token();
     let imports = parser.imports();
     let body = parser.declarations(TokenKind::End);
-    match CueProblems::found(parser.problems) {
+    match CueProblems::from_problems(parser.problems) {
         None => Ok(SourceFile { imports, body }),
         Some(problems) => Err(problems),
     }

@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
 /// What a program makes of an object, if it can say anything of it.
 fn output(program: &CueProgram, object: &Value, output: &str) -> Option<Value> {
     let data = json!({"object": object, "oldObject": {}, "extraParams": {}});
-    let inputs = CueInputs::new().with("data", &data);
+    let inputs = CueInputs::new().with_input("data", &data);
     program
         .evaluate(&inputs, output, &CueBudget::default())
         .ok()

@@ -46,14 +46,14 @@
 mod outcome;
 mod policy_case;
 mod policy_cases;
-mod read;
+mod reader;
 #[cfg(test)]
 mod tests;
-mod written;
+mod case_file;
 
 pub use self::{
     outcome::{CaseDifference, CaseOutcome},
     policy_case::{CaseObject, ExpectedObject, ExpectedOutcome, PolicyCase},
     policy_cases::{CasePolicy, PolicyCases},
-    read::{known_data, merged},
+    reader::{known_data, merged},
 };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     policy_case::{ExpectedObject, ExpectedOutcome},
-    read::merged,
+    reader::merged,
 };
 use crate::{Rehearsal, ValidationOutcome, api::ValidationAction, patch::JsonPatchOperation};
 
@@ -59,12 +59,12 @@ pub(super) fn differences(
         .findings(ValidationAction::Deny)
         .map(|finding| finding.reason.as_str())
         .collect();
-    compare("denied", json!(expected.denied), told(&denials.join("; ")));
+    compare("denied", json!(expected.denied), or_null(&denials.join("; ")));
     let failures: Vec<_> = rehearsal.refusals().map(ToString::to_string).collect();
     let failures = failures.join("; ");
     let is_expected = |error: &String| failures.contains(error.as_str()) && !failures.is_empty();
     if !expected.error.as_ref().is_some_and(is_expected) {
-        compare("error", json!(expected.error), told(&failures));
+        compare("error", json!(expected.error), or_null(&failures));
     }
     // Whether it is refused is told already.
     let is_refusal_expected = expected.denied.is_some() || expected.error.is_some();
@@ -103,7 +103,7 @@ pub(super) fn differences(
     found
 }
 
-fn told(message: &str) -> Value {
+fn or_null(message: &str) -> Value {
     match message {
         "" => Value::Null,
         message => message.into(),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     outcome::{CaseOutcome, differences},
-    read::merged,
+    reader::merged,
 };
 use crate::{AdmissionAttributes, AdmissionOperation, EvaluationBudget, KnownData, PolicySet, Rehearsal};
 
@@ -116,7 +116,7 @@ impl PolicyCase {
         attributes.namespace_object = namespace_object
             .as_ref()
             .or_else(|| KnownData::namespace(&known, attributes.namespace()));
-        let rehearsal = Rehearsal::of(policies, &attributes, &known, budget);
+        let rehearsal = Rehearsal::run(policies, &attributes, &known, budget);
         let differences = differences(&self.expected, &object, &rehearsal);
         CaseOutcome {
             rehearsal,

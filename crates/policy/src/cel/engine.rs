@@ -21,9 +21,9 @@ impl RuleEngine for CelEngine {
     fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>> {
         let mut problems = PolicyProblems::default();
         let program = match source {
-            RuleSource::CelConditions(conditions) => Some(of_conditions(conditions, &mut problems)),
-            RuleSource::CelValidation(rule) => Some(of_validation(rule, &mut problems)),
-            RuleSource::CelOverride(rule) => of_override(rule, &mut problems),
+            RuleSource::CelConditions(conditions) => Some(compile_conditions(conditions, &mut problems)),
+            RuleSource::CelValidation(rule) => Some(compile_validation(rule, &mut problems)),
+            RuleSource::CelOverride(rule) => compile_override(rule, &mut problems),
             RuleSource::CueOverride(_) | RuleSource::CueValidation(_) | RuleSource::CueProcessing(_) => {
                 problems.note("", "is CUE, not CEL");
                 None
@@ -48,7 +48,7 @@ fn parse(
 }
 
 /// The variables, each of which knows those before it, and all their names.
-fn of_variables(
+fn compile_variables(
     variables: &[CelVariable],
     problems: &mut PolicyProblems,
 ) -> (Vec<(String, CelExpression)>, Vec<String>) {
@@ -75,7 +75,7 @@ fn of_variables(
     (compiled, names)
 }
 
-fn of_conditions(conditions: &[MatchCondition], problems: &mut PolicyProblems) -> CelProgram {
+fn compile_conditions(conditions: &[MatchCondition], problems: &mut PolicyProblems) -> CelProgram {
     let mut compiled = Vec::new();
     for (index, condition) in conditions.iter().enumerate() {
         let field = format!("[{index}].expression");
@@ -89,8 +89,8 @@ fn of_conditions(conditions: &[MatchCondition], problems: &mut PolicyProblems) -
     }
 }
 
-fn of_validation(rule: &CelValidationRule, problems: &mut PolicyProblems) -> CelProgram {
-    let (variables, names) = of_variables(&rule.variables, problems);
+fn compile_validation(rule: &CelValidationRule, problems: &mut PolicyProblems) -> CelProgram {
+    let (variables, names) = compile_variables(&rule.variables, problems);
     let mut compiled = Vec::new();
     for (index, validation) in rule.validations.iter().enumerate() {
         let field = format!("validations[{index}].expression");
@@ -111,8 +111,8 @@ fn of_validation(rule: &CelValidationRule, problems: &mut PolicyProblems) -> Cel
     }
 }
 
-fn of_override(rule: &CelOverride, problems: &mut PolicyProblems) -> Option<CelProgram> {
-    let (variables, names) = of_variables(&rule.variables, problems);
+fn compile_override(rule: &CelOverride, problems: &mut PolicyProblems) -> Option<CelProgram> {
+    let (variables, names) = compile_variables(&rule.variables, problems);
     let expression = parse("expression", &rule.expression, &names, problems)?;
     Some(CelProgram {
         variables,

@@ -5,7 +5,7 @@ use kube_cel::cel::{
     parser::Parser,
 };
 
-use super::{functions, stack::aside};
+use super::{functions, stack::on_large_stack};
 use crate::{PolicyProblem, ProgramPosition};
 
 /// The longest expression, in bytes: it recurses into what it is made of.
@@ -52,7 +52,7 @@ impl CelExpression {
         if text.len() > LONGEST {
             return Err(whole(format!("must not be longer than {LONGEST} bytes")));
         }
-        aside(|| Self::parse_here(text, variables)).unwrap_or_else(|error| Err(whole(error)))
+        on_large_stack(|| Self::parse_here(text, variables)).unwrap_or_else(|error| Err(whole(error)))
     }
 
     fn parse_here(text: &str, variables: &[String]) -> Result<Self, Vec<PolicyProblem>> {
@@ -100,7 +100,7 @@ impl CelExpression {
 impl Check<'_> {
     fn note(&mut self, name: &str, message: String) {
         self.problems.push(PolicyProblem {
-            position: place(self.text, name),
+            position: find_name(self.text, name),
             ..PolicyProblem::new("", message)
         });
     }
@@ -296,7 +296,7 @@ const KEYWORDS: [&str; 20] = [
 ];
 
 /// Where a name stands first as a word of its own.
-fn place(text: &str, name: &str) -> Option<ProgramPosition> {
+fn find_name(text: &str, name: &str) -> Option<ProgramPosition> {
     let is_inner = |character: char| character.is_alphanumeric() || character == '_';
     let stands_alone = |(start, _): &(usize, &str)| {
         !text[..*start].ends_with(is_inner) && !text[start + name.len()..].starts_with(is_inner)

@@ -21,7 +21,7 @@ const SHALLOW: usize = 24;
 /// When it does.
 pub(super) fn nested<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     if depth > SHALLOW {
-        return aside(work);
+        return on_large_stack(work);
     }
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| FAILED.to_owned())
 }
@@ -31,7 +31,7 @@ pub(super) fn nested<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> 
 /// # Errors
 ///
 /// When it does.
-pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()
             .stack_size(STACK)

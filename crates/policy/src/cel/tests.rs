@@ -263,7 +263,7 @@ fn a_deleted_object_is_null_as_for_a_validating_admission_policy() {
     let set = PolicySet::new([compiled.into()]);
     for (name, allowed) in [("a", false), ("b", true)] {
         let request = json!({"operation": "DELETE", "oldObject": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}});
-        let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+        let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
         let evaluation = set.validate(&attributes, &Answers::default(), &EvaluationBudget::default());
         let PolicyEvaluation::Done(outcome) = evaluation else {
             panic!()

@@ -43,11 +43,11 @@ impl CompiledPolicy {
     /// When its kind's schema does not allow it: then it cannot be told which objects it is for.
     pub fn compile(object: &Value, engines: &Engines) -> Result<Self, Vec<PolicyProblem>> {
         let (object, _) = PolicyObject::read(object)?;
-        Ok(Self::of(&object, engines))
+        Ok(Self::from_object(&object, engines))
     }
 
     /// Compiles a policy that was read.
-    pub fn of(object: &PolicyObject, engines: &Engines) -> Self {
+    pub fn from_object(object: &PolicyObject, engines: &Engines) -> Self {
         let key = &object.key;
         let mut problems = PolicyProblems::below("spec");
         let (selectors, namespaces, conditions, failure_policy) = match &object.spec {
@@ -69,12 +69,12 @@ impl CompiledPolicy {
         let rules = match &object.spec {
             PolicySpec::Override(spec) => {
                 let rules = spec.override_rules.iter().enumerate();
-                let compile = |(index, rule)| CompiledRule::of_override(key, index, rule, engines);
+                let compile = |(index, rule)| CompiledRule::from_override_rule(key, index, rule, engines);
                 PolicyRules::Override(rules.map(compile).collect())
             }
             PolicySpec::Validate(spec) => {
                 let rules = spec.validate_rules.iter().enumerate();
-                let compile = |(index, rule)| CompiledRule::of_validation(key, index, rule, engines);
+                let compile = |(index, rule)| CompiledRule::from_validate_rule(key, index, rule, engines);
                 let actions = match spec.validation_actions.as_slice() {
                     [] => vec![ValidationAction::Deny],
                     actions => actions.to_vec(),
@@ -114,7 +114,7 @@ impl CompiledPolicy {
     }
 
     /// Which of its rules, counted from 0, are for an operation.
-    pub fn rules_on(&self, operation: AdmissionOperation) -> impl Iterator<Item = usize> {
+    pub fn rules_for(&self, operation: AdmissionOperation) -> impl Iterator<Item = usize> {
         let rules = self.compiled_rules().iter().enumerate();
         rules
             .filter(move |(_, rule)| operation.is_among(&rule.operations))
@@ -122,7 +122,7 @@ impl CompiledPolicy {
     }
 
     /// Whether what its rules object to is told with this action.
-    pub fn tells_by(&self, action: ValidationAction) -> bool {
+    pub fn has_action(&self, action: ValidationAction) -> bool {
         match &self.rules {
             PolicyRules::Override(_) => false,
             PolicyRules::Validate(_, actions) => actions.contains(&action),

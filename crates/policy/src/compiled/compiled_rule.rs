@@ -30,7 +30,7 @@ struct RulePrograms<'a> {
     /// Empty where there is none.
     cue: &'a str,
     cel: Option<RuleSource<'a>>,
-    of_cue: for<'t> fn(&'t str) -> RuleSource<'t>,
+    cue_source: for<'t> fn(&'t str) -> RuleSource<'t>,
     is_validation: bool,
 }
 
@@ -38,20 +38,20 @@ struct RulePrograms<'a> {
 
 impl CompiledRule {
     /// Compiles a rule of an override policy.
-    pub(crate) fn of_override(key: &PolicyKey, index: usize, rule: &OverrideRule, engines: &Engines) -> Self {
+    pub(crate) fn from_override_rule(key: &PolicyKey, index: usize, rule: &OverrideRule, engines: &Engines) -> Self {
         let mut compiled = Self::new(&rule.target_operations);
         let mut problems = PolicyProblems::below(format!("spec.overrideRules[{index}].overriders"));
         let overriders = &rule.overriders;
         if let Some(template) = &overriders.template {
             problems.within("template", |problems| {
-                compiled.references = RuleReferences::of_override(key, template, problems);
+                compiled.references = RuleReferences::from_override_template(key, template, problems);
             });
         }
         let programs = RulePrograms {
             rendered: overriders.template.as_ref().map(render::render_override),
             cue: &overriders.cue,
             cel: overriders.cel.as_ref().map(RuleSource::CelOverride),
-            of_cue: |text| RuleSource::CueOverride(text),
+            cue_source: |text| RuleSource::CueOverride(text),
             is_validation: false,
         };
         compiled.add_programs(programs, engines, &mut problems);
@@ -71,7 +71,7 @@ impl CompiledRule {
     }
 
     /// Compiles a rule of a validate policy.
-    pub(crate) fn of_validation(
+    pub(crate) fn from_validate_rule(
         key: &PolicyKey,
         index: usize,
         rule: &ValidateRule,
@@ -81,14 +81,14 @@ impl CompiledRule {
         let mut problems = PolicyProblems::below(format!("spec.validateRules[{index}]"));
         if let Some(template) = &rule.template {
             problems.within("template", |problems| {
-                compiled.references = RuleReferences::of_validation(key, template, problems);
+                compiled.references = RuleReferences::from_validate_template(key, template, problems);
             });
         }
         let programs = RulePrograms {
             rendered: rule.template.as_ref().map(render::render_validation),
             cue: &rule.cue,
             cel: rule.cel.as_ref().map(RuleSource::CelValidation),
-            of_cue: |text| RuleSource::CueValidation(text),
+            cue_source: |text| RuleSource::CueValidation(text),
             is_validation: true,
         };
         compiled.add_programs(programs, engines, &mut problems);
@@ -111,7 +111,7 @@ impl CompiledRule {
         match programs.rendered {
             Some(Err(of_template)) => problems.extend("template", of_template),
             Some(Ok(text)) => {
-                let (source, inputs) = ((programs.of_cue)(&text), InputKind::Rendered);
+                let (source, inputs) = ((programs.cue_source)(&text), InputKind::Rendered);
                 self.add_program(
                     RuleStep::RenderedCue,
                     "renderedCue",
@@ -125,8 +125,8 @@ impl CompiledRule {
             None => {}
         }
         if !programs.cue.is_empty() {
-            let inputs = InputKind::of_cue(programs.cue, programs.is_validation, engines);
-            let source = (programs.of_cue)(programs.cue);
+            let inputs = InputKind::from_cue(programs.cue, programs.is_validation, engines);
+            let source = (programs.cue_source)(programs.cue);
             self.add_program(RuleStep::Cue, "cue", source, inputs, engines, problems);
         }
         if let Some(source) = programs.cel {

@@ -68,7 +68,7 @@ impl fmt::Display for RuleStep {
 
 impl InputKind {
     /// What a program in CUE asks for by attributes: `request: _ @tag(request)`.
-    pub(crate) fn of_cue(source: &str, is_validation: bool, engines: &Engines) -> Self {
+    pub(crate) fn from_cue(source: &str, is_validation: bool, engines: &Engines) -> Self {
         let asks_for = |name: &str| source.contains(&format!("@tag({name}"));
         Self::Cue {
             has_old_object: is_validation || asks_for("oldObject"),

@@ -60,7 +60,7 @@ impl RuleProgram for CompiledCue {
     ) -> Result<Option<Value>, ProgramError> {
         let inputs = inputs
             .iter()
-            .fold(CueInputs::new(), |inputs, (name, value)| inputs.with(name, value));
+            .fold(CueInputs::new(), |inputs, (name, value)| inputs.with_input(name, value));
         let budget = CueBudget {
             steps: budget.steps,
             depth: budget.depth,

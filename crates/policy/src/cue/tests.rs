@@ -80,7 +80,7 @@ validate: {
             pod["metadata"]["labels"] = labels;
         }
         let request = json!({"operation": "DELETE", "oldObject": pod});
-        let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+        let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
         let outcome = validated(rule.clone(), &attributes);
         assert_eq!(outcome.is_allowed(), allowed, "{outcome:?}");
         assert_eq!(
@@ -97,7 +97,7 @@ object: _ @tag(object)
 request: _ @tag(request)
 patches: [{op: "replace", path: "/metadata/labels/by", value: request.userInfo.username}]"#;
     let request = json!({"operation": "CREATE", "object": pod(), "userInfo": {"username": "me"}});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let outcome = overridden(json!({"cue": program}), &attributes);
     assert_eq!(outcome.object["metadata"]["labels"], json!({"by": "me"}));
     // A program of its own time may have a field of that name.

@@ -43,7 +43,7 @@ struct Selection<'a> {
 
 impl PolicyExplanation {
     /// Explains a policy. Its rules are not evaluated.
-    pub fn of(
+    pub fn new(
         policy: &PolicyObject,
         engines: &Engines,
         attributes: &AdmissionAttributes<'_>,
@@ -54,10 +54,10 @@ impl PolicyExplanation {
         if !key.namespace.is_empty() {
             let namespace = attributes.namespace();
             let mismatch = (namespace != key.namespace)
-                .then(|| format!("namespace is {}, not {}", shown(namespace), key.namespace));
+                .then(|| format!("namespace is {}, not {}", or_none(namespace), key.namespace));
             parts.push(ExplainedPart::new("metadata.namespace", mismatch));
         }
-        let selection = Selection::of(&policy.spec);
+        let selection = Selection::new(&policy.spec);
         for (index, selector) in selection.selectors.iter().enumerate() {
             let field = format!("spec.resourceSelectors[{index}]");
             parts.push(ExplainedPart::new(
@@ -71,7 +71,7 @@ impl PolicyExplanation {
         }
         let mut is_selected = compiled(policy, &[], engines)
             .matcher
-            .is_for(&SelectedSubject::of(attributes))
+            .is_for(&SelectedSubject::new(attributes))
             .unwrap_or(false);
         for (index, condition) in selection.conditions.iter().enumerate() {
             let alone = compiled(policy, std::slice::from_ref(condition), engines);
@@ -106,7 +106,7 @@ fn compiled(policy: &PolicyObject, conditions: &[MatchCondition], engines: &Engi
         }
     }
     let key = policy.key.clone();
-    CompiledPolicy::of(&PolicyObject { key, spec }, engines)
+    CompiledPolicy::from_object(&PolicyObject { key, spec }, engines)
 }
 
 fn unmet(
@@ -188,7 +188,7 @@ fn rules_of(spec: &PolicySpec) -> usize {
 }
 
 /// A name, or that there is none.
-fn shown(name: &str) -> &str {
+fn or_none(name: &str) -> &str {
     if name.is_empty() { "empty" } else { name }
 }
 
@@ -206,7 +206,7 @@ impl ExplainedPart {
 // === impl Selection ===
 
 impl<'a> Selection<'a> {
-    fn of(spec: &'a PolicySpec) -> Self {
+    fn new(spec: &'a PolicySpec) -> Self {
         match spec {
             PolicySpec::Override(spec) => Self {
                 selectors: &spec.resource_selectors,

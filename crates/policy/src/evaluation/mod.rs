@@ -3,7 +3,7 @@
 mod explanation;
 mod failure;
 mod gate;
-mod overriding;
+mod override_outcome;
 mod policy_set;
 mod processing;
 mod subject;
@@ -16,7 +16,7 @@ pub use self::{
     explanation::{ExplainedPart, PolicyExplanation},
     failure::{FailureReason, PolicyFailure},
     gate::EvaluationGate,
-    overriding::{AppliedStep, OverrideOutcome},
+    override_outcome::{AppliedStep, OverrideOutcome},
     policy_set::{PolicyEvaluation, PolicySet},
     validation::{PolicyFinding, ValidationOutcome},
 };

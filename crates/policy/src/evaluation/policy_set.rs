@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     failure::{FailureReason, PolicyFailure},
-    overriding::{self, OverrideOutcome},
+    override_outcome::{self, OverrideOutcome},
     validation::{self, ValidationOutcome},
 };
 use crate::{
@@ -75,7 +75,7 @@ impl PolicySet {
         answers: &Answers,
         budget: &EvaluationBudget<'_>,
     ) -> PolicyEvaluation<OverrideOutcome> {
-        overriding::override_object(self.overrides.matching(attributes), attributes, answers, budget)
+        override_outcome::override_object(self.overrides.matching(attributes), attributes, answers, budget)
     }
 
     /// What validate policies say to a request.
@@ -120,7 +120,7 @@ impl OrderedPolicies {
         attributes: &'p AdmissionAttributes<'_>,
     ) -> impl Iterator<Item = Result<&'p CompiledPolicy, PolicyFailure>> {
         let candidates = self.index.candidates(attributes.namespace(), attributes.kind());
-        let subject = SelectedSubject::of(attributes);
+        let subject = SelectedSubject::new(attributes);
         candidates.into_iter().filter_map(move |place| {
             let policy = &**self.policies.get(place)?;
             let acts = |rule: &crate::compiled::CompiledRule| attributes.operation.is_among(&rule.operations);

@@ -10,12 +10,12 @@ use crate::{
 };
 
 /// What `processing` of a program is, with what was fetched for it; nothing where it describes no request.
-pub(super) fn answered(processing: &Value, answers: &Answers) -> Result<Option<Value>, RuleStop> {
+pub(super) fn with_output(processing: &Value, answers: &Answers) -> Result<Option<Value>, RuleStop> {
     let failed = |message: String| RuleStop::Failed(FailureReason::Step(RuleStep::Cue), message);
     let Some(http) = processing.get("http").filter(|http| !http.is_null()) else {
         return Ok(None);
     };
-    let reference = request(http)
+    let reference = parse_request(http)
         .map(DataReference::Http)
         .map_err(|error| failed(format!("processing.http{error}")))?;
     match answers.get(&reference) {
@@ -27,7 +27,7 @@ pub(super) fn answered(processing: &Value, answers: &Answers) -> Result<Option<V
     }
 }
 
-fn request(http: &Value) -> Result<HttpRequest, String> {
+fn parse_request(http: &Value) -> Result<HttpRequest, String> {
     let text = |name: &str| http.get(name).and_then(Value::as_str).unwrap_or_default();
     let method = match text("method") {
         "" | "GET" => HttpMethod::Get,
@@ -102,10 +102,10 @@ mod tests {
                 ".request.body: must not be given where method is GET",
             ),
         ] {
-            assert_eq!(request(&http).unwrap_err(), expected);
+            assert_eq!(parse_request(&http).unwrap_err(), expected);
         }
         let http = json!({"url": "https://a/b", "method": "POST", "request": {"body": "{\"a\": 1}", "header": {"x": "y"}}});
-        let request = request(&http).unwrap();
+        let request = parse_request(&http).unwrap();
         assert_eq!(
             (request.body, request.headers["x"].as_str()),
             (Some(json!({"a": 1})), "y")

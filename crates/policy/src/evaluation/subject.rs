@@ -108,7 +108,7 @@ impl<'a> RuleSubject<'a> {
             } => {
                 let processing = processing.evaluate(&given, budget);
                 let processing = processing.map_err(|error| failed(error.to_string()))?;
-                processing::answered(&processing.unwrap_or_default(), answers)?
+                processing::with_output(&processing.unwrap_or_default(), answers)?
             }
             _ => None,
         };

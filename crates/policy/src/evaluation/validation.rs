@@ -47,18 +47,18 @@ pub struct PolicyFinding {
 impl ValidationOutcome {
     /// Whether the request may go on.
     pub fn is_allowed(&self) -> bool {
-        self.refusals.is_empty() && self.of(ValidationAction::Deny).next().is_none()
+        self.refusals.is_empty() && self.findings_with(ValidationAction::Deny).next().is_none()
     }
 
     /// What is objected to with this action.
-    pub fn of(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
+    pub fn findings_with(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
         let has = move |finding: &&PolicyFinding| finding.actions.contains(&action);
         self.findings.iter().filter(has)
     }
 
     /// Why the request is refused: all reasons, in order. One that stands alone stands as its policy has it.
     pub fn message(&self) -> Option<String> {
-        let denials: Vec<_> = self.of(ValidationAction::Deny).collect();
+        let denials: Vec<_> = self.findings_with(ValidationAction::Deny).collect();
         if let ([denial], []) = (denials.as_slice(), self.refusals.as_slice()) {
             return Some(denial.reason.clone());
         }
@@ -72,7 +72,7 @@ impl ValidationOutcome {
 
     /// What whoever sent the request is warned of.
     pub fn warnings(&self) -> Vec<String> {
-        self.of(ValidationAction::Warn)
+        self.findings_with(ValidationAction::Warn)
             .map(|finding| format!("{}: {}", finding.policy, finding.reason))
             .collect()
     }
@@ -101,7 +101,7 @@ pub(super) fn validate<'p>(
             continue;
         }
         outcome.asked.push(policy.key.clone());
-        outcome.ask(
+        outcome.evaluate_policy(
             policy,
             attributes.operation,
             &mut subject,
@@ -120,7 +120,7 @@ pub(super) fn validate<'p>(
 
 impl ValidationOutcome {
     /// Notes what a policy says.
-    fn ask(
+    fn evaluate_policy(
         &mut self,
         policy: &CompiledPolicy,
         operation: AdmissionOperation,
@@ -150,7 +150,7 @@ impl ValidationOutcome {
             if !operation.is_among(&rule.operations) {
                 continue;
             }
-            match ask(policy, rule, subject, answers, budget) {
+            match evaluate_rule(policy, rule, subject, answers, budget) {
                 Ok(None) => {}
                 Ok(Some((step, reason))) => self.findings.push(PolicyFinding {
                     policy: policy.key.clone(),
@@ -190,7 +190,7 @@ impl ValidationOutcome {
 }
 
 /// What a rule objects to. The first step that objects is enough.
-fn ask(
+fn evaluate_rule(
     policy: &CompiledPolicy,
     rule: &CompiledRule,
     subject: &mut RuleSubject<'_>,

@@ -18,7 +18,7 @@ use crate::{
 ///
 /// When the object has no such container, or a quantity cannot be read.
 pub(crate) fn apply(overrider: &OriginOverrider, subject: &Value) -> Result<JsonPatch, String> {
-    let metadata = |name: &str| Pointer::of(["metadata", name]);
+    let metadata = |name: &str| Pointer::from_tokens(["metadata", name]);
     match overrider.origin_type {
         OriginType::Annotations => {
             return Ok(entries(

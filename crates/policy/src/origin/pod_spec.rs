@@ -17,5 +17,5 @@ pub(crate) fn pod_spec(subject: &Value) -> Option<Pointer> {
         ("batch", "CronJob") => &["spec", "jobTemplate", "spec", "template", "spec"],
         _ => return None,
     };
-    Some(Pointer::of(path.iter().copied()))
+    Some(Pointer::from_tokens(path.iter().copied()))
 }

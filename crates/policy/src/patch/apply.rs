@@ -59,8 +59,8 @@ fn apply_one(
     copied: &mut usize,
 ) -> Result<(), ApplyPatchError> {
     match operation {
-        JsonPatchOperation::Add(path, value) => put(object, path, value.clone(), true),
-        JsonPatchOperation::Replace(path, value) => put(object, path, value.clone(), false),
+        JsonPatchOperation::Add(path, value) => set_value(object, path, value.clone(), true),
+        JsonPatchOperation::Replace(path, value) => set_value(object, path, value.clone(), false),
         JsonPatchOperation::Remove(path) => remove(object, path).map(drop),
         JsonPatchOperation::Test(path, value) => {
             let is_true = path.find(object).unwrap_or(&Value::Null) == value;
@@ -74,7 +74,7 @@ fn apply_one(
             if *copied > MOST_COPIED {
                 return Err(ApplyPatchError::TooLarge(path.clone()));
             }
-            put(object, path, value.clone(), true)
+            set_value(object, path, value.clone(), true)
         }
         JsonPatchOperation::Move(from, path) => {
             path_value(object, from)?;
@@ -82,7 +82,7 @@ fn apply_one(
                 return Err(ApplyPatchError::IntoItself(from.clone()));
             }
             let value = remove(object, from)?.unwrap_or_default();
-            put(object, path, value, true)
+            set_value(object, path, value, true)
         }
     }
 }
@@ -111,7 +111,7 @@ fn path_value<'a>(object: &'a Value, path: &Pointer) -> Result<&'a Value, ApplyP
 }
 
 /// Puts a value at a place; in a list before the item that is there, or in its place.
-fn put(object: &mut Value, path: &Pointer, value: Value, inserts: bool) -> Result<(), ApplyPatchError> {
+fn set_value(object: &mut Value, path: &Pointer, value: Value, inserts: bool) -> Result<(), ApplyPatchError> {
     if path.tokens().len() + depth(&value) > DEEPEST_VALUE {
         return Err(ApplyPatchError::TooDeep(path.clone()));
     }
@@ -150,7 +150,7 @@ fn put(object: &mut Value, path: &Pointer, value: Value, inserts: bool) -> Resul
         _ => {
             return Err(ApplyPatchError::NoContainer(
                 path.clone(),
-                Pointer::of(parents.to_vec()),
+                Pointer::from_tokens(parents.to_vec()),
             ));
         }
     }
@@ -176,7 +176,7 @@ fn child<'a>(
         }
         _ => Err(ApplyPatchError::NoContainer(
             path.clone(),
-            Pointer::of(path.tokens()[..depth].to_vec()),
+            Pointer::from_tokens(path.tokens()[..depth].to_vec()),
         )),
     }
 }
@@ -189,7 +189,7 @@ fn new_parent(path: &Pointer, depth: usize) -> Result<Value, ApplyPatchError> {
         return Ok(Value::Array(Vec::new()));
     }
     if index(token).is_some() {
-        let parent = Pointer::of(path.tokens()[..depth].to_vec());
+        let parent = Pointer::from_tokens(path.tokens()[..depth].to_vec());
         return Err(ApplyPatchError::Missing(path.clone(), parent));
     }
     Ok(Value::Object(Map::new()))

@@ -23,25 +23,25 @@ fn compare(before: &Value, after: &Value, path: &mut Vec<String>, patch: &mut Js
                 path.push(name.clone());
                 match new.get(name) {
                     Some(new) => compare(old, new, path, patch),
-                    None => patch.push(JsonPatchOperation::Remove(at(path))),
+                    None => patch.push(JsonPatchOperation::Remove(pointer_to(path))),
                 }
                 path.pop();
             }
             for (name, new) in new {
                 if !old.contains_key(name) {
                     path.push(name.clone());
-                    patch.push(JsonPatchOperation::Add(at(path), new.clone()));
+                    patch.push(JsonPatchOperation::Add(pointer_to(path), new.clone()));
                     path.pop();
                 }
             }
         }
         (Value::Array(old), Value::Array(new)) => compare_lists(old, new, path, patch),
-        _ => patch.push(JsonPatchOperation::Replace(at(path), after.clone())),
+        _ => patch.push(JsonPatchOperation::Replace(pointer_to(path), after.clone())),
     }
 }
 
-fn at(path: &[String]) -> Pointer {
-    Pointer::of(path)
+fn pointer_to(path: &[String]) -> Pointer {
+    Pointer::from_tokens(path)
 }
 
 /// Goes through both lists from the front, past those items that stay. Between these, items that are on both sides are compared, and
@@ -56,7 +56,7 @@ fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &m
         .count();
     let old = &old[front..old.len() - back];
     let new = &new[front..new.len() - back];
-    let mut kept = kept(old, new);
+    let mut kept = common_items(old, new);
     kept.push((old.len(), new.len()));
     // Where the next item is in the list as it has become so far.
     let mut place = front;
@@ -73,12 +73,12 @@ fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &m
         }
         path.push(place.to_string());
         for _ in common..old.len() {
-            patch.push(JsonPatchOperation::Remove(at(path)));
+            patch.push(JsonPatchOperation::Remove(pointer_to(path)));
         }
         path.pop();
         for item in &new[common..] {
             path.push(place.to_string());
-            patch.push(JsonPatchOperation::Add(at(path), item.clone()));
+            patch.push(JsonPatchOperation::Add(pointer_to(path), item.clone()));
             path.pop();
             place += 1;
         }
@@ -88,7 +88,7 @@ fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &m
 }
 
 /// The longest series of items that both lists have in the same order, as their indexes in both.
-fn kept(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
+fn common_items(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
     if old.len().saturating_mul(new.len()) > PAIRS {
         return Vec::new();
     }

@@ -79,7 +79,7 @@ impl Pointer {
     }
 
     /// The place at these names and indexes.
-    pub fn of<T: Into<String>>(tokens: impl IntoIterator<Item = T>) -> Self {
+    pub fn from_tokens<T: Into<String>>(tokens: impl IntoIterator<Item = T>) -> Self {
         Self(tokens.into_iter().map(Into::into).collect())
     }
 

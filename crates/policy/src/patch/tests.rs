@@ -207,7 +207,7 @@ fn long_lists_that_differ_are_compared_in_time() {
         .into_iter()
         .map(|operation| match operation {
             JsonPatchOperation::Replace(path, value) => {
-                JsonPatchOperation::Replace(Pointer::of(["l".to_owned(), path.tokens()[0].clone()]), value)
+                JsonPatchOperation::Replace(Pointer::from_tokens(["l".to_owned(), path.tokens()[0].clone()]), value)
             }
             other => other,
         })
@@ -264,7 +264,7 @@ proptest! {
 
     #[test]
     fn any_pointer_is_read_as_it_is_written(tokens in proptest::collection::vec(".*", 0..5)) {
-        let pointer = Pointer::of(tokens);
+        let pointer = Pointer::from_tokens(tokens);
         prop_assert_eq!(Pointer::parse(&pointer.to_string()), Ok(pointer));
     }
 }

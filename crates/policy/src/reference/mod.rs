@@ -5,7 +5,7 @@
 
 mod data_reference;
 mod placeholder;
-mod read;
+mod reader;
 mod rule_references;
 #[cfg(test)]
 mod tests;
@@ -13,5 +13,5 @@ mod tests;
 pub use self::data_reference::{
     Answers, DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects,
 };
-pub(crate) use self::read::check_url;
+pub(crate) use self::reader::check_url;
 pub(crate) use self::rule_references::{ReferenceResolution, RuleReferences};

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{
     patch::Pointer,
-    selection::{field, written},
+    selection::{field, scalar_text},
 };
 
 /// Text with places for values of an object.
@@ -93,7 +93,7 @@ impl PlaceholderText {
                         field(object, path)
                     };
                     let found = found.ok_or_else(|| PlaceholderError::Missing(path.clone()))?;
-                    let text = written(found).ok_or_else(|| PlaceholderError::NoText(path.clone()))?;
+                    let text = scalar_text(found).ok_or_else(|| PlaceholderError::NoText(path.clone()))?;
                     filled.push_str(&encode(&text));
                 }
             }

@@ -6,7 +6,7 @@ use windlass_object::object;
 use super::{
     data_reference::{Answers, DataReference, FetchedAnswer, HttpRequest},
     placeholder::{PlaceholderError, PlaceholderText, percent_encoded, plain},
-    read,
+    reader,
 };
 use crate::{
     PolicyKey,
@@ -62,7 +62,7 @@ pub(crate) enum ReferenceResolution {
 
 impl RuleReferences {
     /// Reads the reference of an override template, and notes what is wrong with it.
-    pub(crate) fn of_override(
+    pub(crate) fn from_override_template(
         key: &PolicyKey,
         template: &OverrideRuleTemplate,
         problems: &mut PolicyProblems,
@@ -73,7 +73,7 @@ impl RuleReferences {
     }
 
     /// Reads the references of a condition, and notes what is wrong with them.
-    pub(crate) fn of_validation(
+    pub(crate) fn from_validate_template(
         key: &PolicyKey,
         template: &ValidateRuleTemplate,
         problems: &mut PolicyProblems,
@@ -109,14 +109,14 @@ impl RuleReferences {
                     problems.note("k8s", "must be given where from is k8s");
                     return None;
                 };
-                Some(problems.within("k8s", |problems| read::object(key, selector, problems)))
+                Some(problems.within("k8s", |problems| reader::object(key, selector, problems)))
             }
             ValueSource::Http => {
                 let Some(http) = &reference.http else {
                     problems.note("http", "must be given where from is http");
                     return None;
                 };
-                Some(problems.within("http", |problems| read::http(key, http, problems)))
+                Some(problems.within("http", |problems| reader::http(key, http, problems)))
             }
         });
         let name = match (reference.from, suffix) {
@@ -230,7 +230,7 @@ impl FetchedReference {
                 Ok(found.clone())
             }
             Self::Object { selector, .. } => match found {
-                Value::Array(objects) => Ok(first(selector, objects)),
+                Value::Array(objects) => Ok(first_by_name(selector, objects)),
                 found => Ok(found.clone()),
             },
         }
@@ -345,7 +345,7 @@ pub(super) fn label_values(selector: &mut Value) -> Vec<&mut Value> {
 }
 
 /// The first by namespace and name; null where there is none.
-fn first(selector: &ResourceSelector, objects: &[Value]) -> Value {
+fn first_by_name(selector: &ResourceSelector, objects: &[Value]) -> Value {
     let place = |object: &&Value| {
         let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();
         (text("/metadata/namespace"), text("/metadata/name"))

@@ -24,7 +24,7 @@ fn read(namespace: &str, reference: Value) -> (RuleReferences, Vec<String>) {
     let template = json!({"type": "labels", "operation": "add", "path": "l", "valueRef": reference});
     let template: OverrideRuleTemplate = serde_json::from_value(template).unwrap();
     let mut problems = PolicyProblems::default();
-    let references = RuleReferences::of_override(&key(namespace), &template, &mut problems);
+    let references = RuleReferences::from_override_template(&key(namespace), &template, &mut problems);
     let problems = problems.into_problems();
     (references, problems.iter().map(ToString::to_string).collect())
 }

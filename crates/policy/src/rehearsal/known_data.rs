@@ -40,7 +40,7 @@ impl KnownData {
         match wanted.which {
             WhichObjects::Named(name) => {
                 let mut objects = known.iter().flat_map(|known| &known.objects);
-                let found = objects.find(|object| is_there(&wanted, object) && text(object, "name") == name);
+                let found = objects.find(|object| is_selected(&wanted, object) && text(object, "name") == name);
                 found.map_or(FetchedAnswer::NotFound, |object| {
                     FetchedAnswer::Found(object.clone())
                 })
@@ -78,7 +78,7 @@ fn response(known: &[&KnownData], request: &HttpRequest) -> FetchedAnswer {
 
 /// Whether an object is of the kind, and where it is looked for. Objects without a namespace are everywhere, but not for those
 /// who see no other namespace.
-fn is_there(wanted: &ReferencedObjects<'_>, object: &Value) -> bool {
+fn is_selected(wanted: &ReferencedObjects<'_>, object: &Value) -> bool {
     let has = |pointer, wanted| object::text(object, pointer) == Some(wanted);
     let namespace = text(object, "namespace");
     has("/apiVersion", wanted.api_version)
@@ -95,7 +95,7 @@ fn with_labels(known: &[&KnownData], wanted: &ReferencedObjects<'_>, selector: &
             wanted.namespace
         };
         let wanted = ReferencedObjects { namespace, ..*wanted };
-        is_there(&wanted, object)
+        is_selected(&wanted, object)
     };
     let mut places = HashSet::new();
     let fits = |object: &&Value| {

@@ -1,9 +1,9 @@
 //! What becomes of a request without a cluster: with data that is known beforehand.
 
 mod known_data;
-mod rehearsed;
+mod outcome;
 
 pub use self::{
     known_data::{KnownData, KnownResponse},
-    rehearsed::Rehearsal,
+    outcome::Rehearsal,
 };

@@ -3,7 +3,7 @@
 use crate::api::ConditionOperator;
 
 use super::{
-    cue_text::{CueElement, CueText, ValueText, each, expression},
+    cue_text::{CueElement, CueText, ValueText, comprehension, expression},
     quote::quote,
     reference::list_value,
 };
@@ -68,7 +68,7 @@ pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut
         }
         Wanted::Pattern(literal) => {
             let texts = list_as(Form::Texts, Side::Found, program);
-            vec![each(
+            vec![comprehension(
                 format!("for it in {texts} if it {symbol} {literal}"),
                 expression("it"),
             )]
@@ -82,7 +82,7 @@ pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut
                 list_value(comment, "wanted", &from, program);
                 presence = "len(found) > 0 && len(wanted) > 0";
             }
-            compare_referred(operator, process, program)
+            compare_with_reference(operator, process, program)
         }
     };
     program.section("", result, ValueText::List(pairs));
@@ -116,7 +116,7 @@ fn words(operator: ConditionOperator) -> (&'static str, &'static str) {
 }
 
 /// Where the other value comes from elsewhere, and may be of any kind.
-fn compare_referred(
+fn compare_with_reference(
     operator: ConditionOperator,
     process: Option<String>,
     program: &mut CueText,
@@ -129,7 +129,7 @@ fn compare_referred(
     }
     let [numbers, wanted_numbers] = list_both(Form::Numbers, program);
     if let Some(process) = process {
-        let result = each(
+        let result = comprehension(
             format!("for it in {wanted_numbers}"),
             expression(format!("it{process}")),
         );
@@ -138,7 +138,7 @@ fn compare_referred(
     }
     if is_ordered(operator) {
         let [strings, wanted_strings] = list_both(Form::Strings, program);
-        let of_text = each(
+        let of_text = comprehension(
             format!(
                 "if len({numbers}) == 0 || len({wanted_numbers}) == 0 for it in {strings} for one in {wanted_strings} if it {symbol} one"
             ),
@@ -162,7 +162,7 @@ fn list_both(form: Form, program: &mut CueText) -> [&'static str; 2] {
 
 /// Those of one list for which the comparison with one of another holds.
 fn pair(found: &str, symbol: &str, wanted: &str) -> CueElement {
-    each(
+    comprehension(
         format!("for it in {found} for one in {wanted} if it {symbol} one"),
         expression("it"),
     )
@@ -184,7 +184,7 @@ fn list_items(from: &str, program: &mut CueText) {
     program.section(
         "The list that it is compared with: nothing where it is missing or text.",
         "lists",
-        ValueText::List(vec![each(
+        ValueText::List(vec![comprehension(
             format!("if len({from}) != _|_ if ({from} & string) == _|_"),
             expression(from),
         )]),
@@ -192,7 +192,7 @@ fn list_items(from: &str, program: &mut CueText) {
     program.section(
         "",
         "wanted",
-        ValueText::List(vec![each(
+        ValueText::List(vec![comprehension(
             "for list in lists for it in list if it != null",
             expression("it"),
         )]),
@@ -215,7 +215,7 @@ fn list_as(form: Form, side: Side, program: &mut CueText) -> &'static str {
         (Side::Wanted, Form::Strings) => "wantedStrings",
         (Side::Wanted, Form::Texts) => "wantedTexts",
     };
-    let of = |clauses: &str, item: &str| each(format!("for it in {source} {clauses}"), expression(item));
+    let of = |clauses: &str, item: &str| comprehension(format!("for it in {source} {clauses}"), expression(item));
     let is_number = of("if (it & number) != _|_", "it");
     let parsed = |pattern: &str, item: &str| {
         of(

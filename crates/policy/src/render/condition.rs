@@ -35,7 +35,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
         ConditionOperator::Exist => "len(found) > 0".to_owned(),
         ConditionOperator::NotExist => "len(found) == 0".to_owned(),
         operator => {
-            let Some(wanted) = wanted(condition, program, problems) else {
+            let Some(wanted) = expected_value(condition, program, problems) else {
                 return;
             };
             compare(operator, wanted, program)
@@ -60,7 +60,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
 }
 
 /// What it is compared with. Notes what is wrong with it.
-fn wanted(
+fn expected_value(
     condition: &ValidateCondition,
     program: &mut CueText,
     problems: &mut PolicyProblems,
@@ -81,7 +81,7 @@ fn wanted(
         );
     }
     let process =
-        process.map(|process| problems.within("valueProcess", |problems| processed(process, problems)));
+        process.map(|process| problems.within("valueProcess", |problems| process_value(process, problems)));
     if let Some(reference) = &condition.value_ref {
         let from = problems.within("valueRef", |problems| {
             expression_of(reference, ReferenceRole::Value, program, problems)
@@ -97,7 +97,7 @@ fn wanted(
     };
     problems.within("value", |problems| {
         let constant = Constant::read(value, problems)?;
-        compared_with(
+        comparison_with(
             &constant,
             operator,
             process.map(Option::unwrap_or_default),
@@ -107,7 +107,7 @@ fn wanted(
 }
 
 /// The literals of a value, if the operator takes such.
-fn compared_with(
+fn comparison_with(
     constant: &Constant,
     operator: ConditionOperator,
     process: Option<String>,
@@ -168,7 +168,7 @@ fn compared_with(
 }
 
 /// What follows on a number that something is done with, for example ` * 0.5`.
-fn processed(process: &ValueProcess, problems: &mut PolicyProblems) -> Option<String> {
+fn process_value(process: &ValueProcess, problems: &mut PolicyProblems) -> Option<String> {
     let text = match &process.operation_with {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(text) => text.trim().to_owned(),

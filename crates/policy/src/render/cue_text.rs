@@ -128,7 +128,7 @@ pub(super) fn expression(text: impl Into<String>) -> ValueText {
 }
 
 /// An item for each time that the clauses let one through.
-pub(super) fn each(clauses: impl Into<String>, value: ValueText) -> CueElement {
+pub(super) fn comprehension(clauses: impl Into<String>, value: ValueText) -> CueElement {
     CueElement::Each(clauses.into(), value)
 }
 

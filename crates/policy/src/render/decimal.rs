@@ -25,7 +25,7 @@ impl DecimalText {
         if !are_digits(whole) || !are_digits(fraction) || whole.len() + fraction.len() == 0 {
             return None;
         }
-        let number = Self::of(text.starts_with('-'), whole, fraction).shifted(exponent.parse().ok()?);
+        let number = Self::from_parts(text.starts_with('-'), whole, fraction).shifted(exponent.parse().ok()?);
         (number.whole.len() <= MOST_DIGITS && number.fraction.len() <= MOST_DIGITS).then_some(number)
     }
 
@@ -35,7 +35,7 @@ impl DecimalText {
     }
 
     /// The digits without those that say nothing.
-    fn of(is_negative: bool, whole: &str, fraction: &str) -> Self {
+    fn from_parts(is_negative: bool, whole: &str, fraction: &str) -> Self {
         let whole = whole.trim_start_matches('0').to_owned();
         let fraction = fraction.trim_end_matches('0').to_owned();
         Self {
@@ -59,7 +59,7 @@ impl DecimalText {
             self.whole.len() + zeros.len()
         };
         let (whole, fraction) = digits.split_at(point);
-        Self::of(self.is_negative, whole, fraction)
+        Self::from_parts(self.is_negative, whole, fraction)
     }
 
     pub(super) fn is_zero(&self) -> bool {

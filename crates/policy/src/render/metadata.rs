@@ -36,7 +36,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     let object = program.input(CueInput::Object);
     let entries = entries(template, program, problems);
     let mut patches = PatchList::default();
-    let place = Pointer::of(["metadata", map]);
+    let place = Pointer::from_tokens(["metadata", map]);
     if template.operation == OverrideOperation::Remove {
         for (name, _) in &entries {
             let entry = format!("{object}.metadata.{map}.{}", label(name));

@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueDeclaration, CueElement, CueText, ValueText, each, expression, field},
+    cue_text::{CueDeclaration, CueElement, CueText, ValueText, comprehension, expression, field},
     decimal::DecimalText,
     patches::PatchList,
     pods::list_containers,
@@ -92,7 +92,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
                 &format!(
                     "for it in containers if it.container.resources.limits.{name} != _|_ if it.container.resources.requests.{name} != _|_"
                 ),
-                below_container(&Pointer::of(["resources", "requests", oversold.resource])),
+                below_container(&Pointer::from_tokens(["resources", "requests", oversold.resource])),
             );
         }
         patches.declare(program);
@@ -112,7 +112,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
             "for it in containers if len(it.container.resources.requests) == _|_ if {}",
             has_limit.collect::<Vec<_>>().join(" || ")
         ),
-        below_container(&Pointer::of(["resources", "requests"])),
+        below_container(&Pointer::from_tokens(["resources", "requests"])),
         &json!({}),
     );
     patches.add(
@@ -193,7 +193,7 @@ fn list_requests(program: &mut CueText) {
     program.section(
         "What their containers ask for. What follows a number is a unit, or an exponent.",
         "requests",
-        ValueText::List(vec![each(
+        ValueText::List(vec![comprehension(
             format!(
                 "for it in containers for resource in resources if {limit} != _|_ for text in [{limit}] if text =~ {}",
                 quote(QUANTITY)

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    cue_text::{CueElement, CueText, ValueText, each, expression, field},
+    cue_text::{CueElement, CueText, ValueText, comprehension, expression, field},
     quote::{literal, quote},
 };
 
@@ -54,7 +54,7 @@ impl PatchList {
         self.0.push(if clauses.is_empty() {
             CueElement::Item(operation)
         } else {
-            each(clauses, operation)
+            comprehension(clauses, operation)
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Where pods and their containers are in objects of any kind.
 
 use super::{
-    cue_text::{CueElement, CueInput, CueText, ValueText, each, expression, field},
+    cue_text::{CueElement, CueInput, CueText, ValueText, comprehension, expression, field},
     quote::quote,
 };
 
@@ -13,7 +13,7 @@ pub(super) fn list_pods(program: &mut CueText) {
     let object = program.input(CueInput::Object);
     let pod = |clauses: String, place: &str| {
         let path = format!("/{}", place.replace('.', "/"));
-        each(
+        comprehension(
             format!("if len({object}.{place}.containers) != _|_{clauses}"),
             ValueText::Struct(vec![
                 field("path", expression(quote(&path))),
@@ -39,7 +39,7 @@ pub(super) fn list_containers(program: &mut CueText, names: &[String]) {
             "containers" => String::new(),
             _ => format!("if len(pod.spec.{list}) != _|_ "),
         };
-        each(
+        comprehension(
             format!("for pod in pods {guard}for i, it in pod.spec.{list}{clauses}"),
             ValueText::Struct(vec![
                 field("path", expression(format!("\"\\(pod.path)/{list}/\\(i)\""))),

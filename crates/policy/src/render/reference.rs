@@ -7,7 +7,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueInput, CueText, ValueText, each, expression},
+    cue_text::{CueInput, CueText, ValueText, comprehension, expression},
     quote::label,
 };
 
@@ -79,7 +79,7 @@ pub(super) fn list_value(comment: &'static str, name: &str, from: &str, program:
     program.section(
         comment,
         name,
-        ValueText::List(vec![each(clauses, expression(from))]),
+        ValueText::List(vec![comprehension(clauses, expression(from))]),
     );
 }
 

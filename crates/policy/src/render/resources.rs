@@ -32,7 +32,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
                 let amount = format!("it.container.resources.{list}.{}", label(name));
                 patches.remove(
                     &format!("for it in containers if {amount} != _|_"),
-                    below_container(&Pointer::of(["resources", list, name])),
+                    below_container(&Pointer::from_tokens(["resources", list, name])),
                 );
             }
         }
@@ -40,20 +40,20 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
         program.section("", "resources", literal(&Value::from_iter(amounts.clone())));
         patches.add(
             "for it in containers if len(it.container.resources) == _|_",
-            below_container(&Pointer::of(["resources"])),
+            below_container(&Pointer::from_tokens(["resources"])),
             expression("resources"),
         );
         for (list, names) in &amounts {
             let known = format!("len(it.container.resources.{list})");
             patches.add(
                 &format!("for it in containers if len(it.container.resources) != _|_ if {known} == _|_"),
-                below_container(&Pointer::of(["resources", list])),
+                below_container(&Pointer::from_tokens(["resources", list])),
                 expression(format!("resources.{list}")),
             );
             for name in names.keys() {
                 patches.add(
                     &format!("for it in containers if {known} != _|_"),
-                    below_container(&Pointer::of(["resources", list, name])),
+                    below_container(&Pointer::from_tokens(["resources", list, name])),
                     expression(format!("resources.{list}.{}", label(name))),
                 );
             }

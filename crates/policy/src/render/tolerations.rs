@@ -9,7 +9,7 @@ use crate::{
 };
 
 use super::{
-    cue_text::{CueElement, CueText, ValueText, each, expression, field},
+    cue_text::{CueElement, CueText, ValueText, comprehension, expression, field},
     patches::PatchList,
     pods::list_pods,
     quote::{literal, quote},
@@ -44,21 +44,21 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
             );
         }
         OverrideOperation::Replace => {
-            list_known(&template.tolerations, program);
+            list_matching(&template.tolerations, program);
             patches.add(
                 "for pod in pods if len(pod.spec.tolerations) == _|_",
                 PATH.to_owned(),
                 expression("tolerations"),
             );
-            let more = each("for one in tolerations", expression("one"));
-            patches.add("for it in known", "it.path".to_owned(), others_and(vec![more]));
+            let more = comprehension("for one in tolerations", expression("one"));
+            patches.add("for it in known", "it.path".to_owned(), replace_others(vec![more]));
         }
         OverrideOperation::Remove => {
-            list_known(&template.tolerations, program);
+            list_matching(&template.tolerations, program);
             patches.add(
                 "for it in known if len(it.meant) > 0",
                 "it.path".to_owned(),
-                others_and(Vec::new()),
+                replace_others(Vec::new()),
             );
         }
     }
@@ -66,8 +66,8 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
 }
 
 /// Those that are not meant, and more.
-fn others_and(more: Vec<CueElement>) -> ValueText {
-    let others = each(
+fn replace_others(more: Vec<CueElement>) -> ValueText {
+    let others = comprehension(
         "for i, one in it.tolerations if !list.Contains(it.meant, i)",
         expression("one"),
     );
@@ -86,7 +86,7 @@ fn declare(tolerations: &[Toleration], program: &mut CueText) {
 }
 
 /// Has the program list the tolerations of pods that have some, and which of them are meant.
-fn list_known(tolerations: &[Toleration], program: &mut CueText) {
+fn list_matching(tolerations: &[Toleration], program: &mut CueText) {
     let meant = tolerations.iter().map(|toleration| {
         let mut clauses = "for i, one in pod.spec.tolerations".to_owned();
         for (name, text) in identity(toleration) {
@@ -95,12 +95,12 @@ fn list_known(tolerations: &[Toleration], program: &mut CueText) {
                 None => format!(" if one.{name} == _|_"),
             });
         }
-        each(clauses, expression("i"))
+        comprehension(clauses, expression("i"))
     });
     program.section(
         "The tolerations that are there, and the indexes of those that are meant.",
         "known",
-        ValueText::List(vec![each(
+        ValueText::List(vec![comprehension(
             "for pod in pods if len(pod.spec.tolerations) != _|_",
             ValueText::Struct(vec![
                 field("path", expression(PATH)),
@@ -114,16 +114,16 @@ fn list_known(tolerations: &[Toleration], program: &mut CueText) {
 /// What tolerations have in common with one that means them: its key, its value unless any is tolerated, and its effect if it has one.
 /// `None` is what is not there.
 fn identity(toleration: &Toleration) -> Vec<(&'static str, Option<&str>)> {
-    let mut identity = vec![("key", some(&toleration.key))];
+    let mut identity = vec![("key", non_empty(&toleration.key))];
     if toleration.operator != Some(TolerationOperator::Exists) {
-        identity.push(("value", some(&toleration.value)));
+        identity.push(("value", non_empty(&toleration.value)));
     }
     if !toleration.effect.is_empty() {
-        identity.push(("effect", some(&toleration.effect)));
+        identity.push(("effect", non_empty(&toleration.effect)));
     }
     identity
 }
 
-fn some(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }

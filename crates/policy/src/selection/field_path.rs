@@ -46,7 +46,7 @@ fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// How a value is written where it is compared with text: numbers and booleans as JSON has them. Lists and objects are not.
-pub(crate) fn written(value: &Value) -> Option<Cow<'_, str>> {
+pub(crate) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(text.into()),
         Value::Bool(_) | Value::Number(_) => Some(value.to_string().into()),

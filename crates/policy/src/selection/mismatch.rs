@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use windlass_object::{label_selector, object, text::shortened};
 
 use super::{
-    field_path::{field, written},
-    selector::{fits_fields, labels},
+    field_path::{field, scalar_text},
+    selector::{matches_fields, labels},
 };
 use crate::{
     AdmissionAttributes,
@@ -56,7 +56,7 @@ pub(crate) fn label_mismatch(selector: &Value, object: &Value) -> Option<String>
             let wanted = value.as_str().unwrap_or_default();
             return Some(format!(
                 "{key} is {}, not {}",
-                or_not_there(found(key)),
+                or_missing(found(key)),
                 text(wanted)
             ));
         }
@@ -67,7 +67,7 @@ pub(crate) fn label_mismatch(selector: &Value, object: &Value) -> Option<String>
             let values = object::items(expression, "/values").iter();
             let values = values.filter_map(Value::as_str);
             let wanted = requirement(part("/key"), part("/operator"), values);
-            return Some(format!("{wanted}: it is {}", or_not_there(found(part("/key")))));
+            return Some(format!("{wanted}: it is {}", or_missing(found(part("/key")))));
         }
     }
     None
@@ -75,18 +75,18 @@ pub(crate) fn label_mismatch(selector: &Value, object: &Value) -> Option<String>
 
 fn field_mismatch(selector: &FieldSelector, object: &Value) -> Option<String> {
     let found = |path: &str| {
-        field(object, path).map(|value| written(value).unwrap_or_else(|| value.to_string().into()))
+        field(object, path).map(|value| scalar_text(value).unwrap_or_else(|| value.to_string().into()))
     };
     for (path, value) in &selector.match_fields {
         let alone = FieldSelector {
             match_fields: [(path.clone(), value.clone())].into(),
             match_expressions: Vec::new(),
         };
-        if !fits_fields(&alone, object) {
+        if !matches_fields(&alone, object) {
             let found = found(path);
             return Some(format!(
                 "{path} is {}, not {}",
-                or_not_there(found.as_deref()),
+                or_missing(found.as_deref()),
                 text(value)
             ));
         }
@@ -96,7 +96,7 @@ fn field_mismatch(selector: &FieldSelector, object: &Value) -> Option<String> {
             match_expressions: vec![expression.clone()],
             ..FieldSelector::default()
         };
-        if !fits_fields(&alone, object) {
+        if !matches_fields(&alone, object) {
             let values = expression.value.iter().chain(&expression.values);
             let operator = match expression.operator {
                 SelectorOperator::In => "In",
@@ -106,7 +106,7 @@ fn field_mismatch(selector: &FieldSelector, object: &Value) -> Option<String> {
             };
             let wanted = requirement(&expression.field, operator, values.map(String::as_str));
             let found = found(&expression.field);
-            return Some(format!("{wanted}: it is {}", or_not_there(found.as_deref())));
+            return Some(format!("{wanted}: it is {}", or_missing(found.as_deref())));
         }
     }
     None
@@ -120,7 +120,7 @@ fn requirement<'a>(key: &str, operator: &str, values: impl Iterator<Item = &'a s
     }
 }
 
-fn or_not_there(found: Option<&str>) -> String {
+fn or_missing(found: Option<&str>) -> String {
     found.map_or_else(|| "not there".to_owned(), text)
 }
 

@@ -9,7 +9,7 @@ mod tests;
 
 pub use self::selector::SelectionError;
 pub(crate) use self::{
-    field_path::{field, written},
+    field_path::{field, scalar_text},
     mismatch::{label_mismatch, mismatch},
     policy_index::PolicyIndex,
     selector::{SelectedSubject, SubjectMatcher, check, selects_content},

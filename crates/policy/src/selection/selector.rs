@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{label_selector, object};
 
-use super::field_path::{LONGEST, field, written};
+use super::field_path::{LONGEST, field, scalar_text};
 use crate::{
     AdmissionAttributes, PolicyKey,
     api::{FieldSelector, FieldSelectorRequirement, ResourceSelector, SelectorOperator},
@@ -112,7 +112,7 @@ impl SubjectMatcher {
 // === impl SelectedSubject ===
 
 impl<'a> SelectedSubject<'a> {
-    pub(crate) fn of(attributes: &'a AdmissionAttributes<'a>) -> Self {
+    pub(crate) fn new(attributes: &'a AdmissionAttributes<'a>) -> Self {
         Self {
             attributes,
             kind: attributes.kind(),
@@ -182,13 +182,13 @@ fn selects_labelled(selector: &ResourceSelector, labels: &Value, object: &Value)
         && selector
             .field_selector
             .as_ref()
-            .is_none_or(|selector| fits_fields(selector, object))
+            .is_none_or(|selector| matches_fields(selector, object))
 }
 
-pub(super) fn fits_fields(selector: &FieldSelector, object: &Value) -> bool {
+pub(super) fn matches_fields(selector: &FieldSelector, object: &Value) -> bool {
     let has = |(path, value): (&String, &String)| {
         field(object, path)
-            .and_then(written)
+            .and_then(scalar_text)
             .is_some_and(|found| found == value.as_str())
     };
     selector.match_fields.iter().all(has)
@@ -201,7 +201,7 @@ pub(super) fn fits_fields(selector: &FieldSelector, object: &Value) -> bool {
 fn holds(requirement: &FieldSelectorRequirement, object: &Value) -> bool {
     let found = field(object, &requirement.field);
     let is_listed = || {
-        let Some(found) = found.and_then(written) else {
+        let Some(found) = found.and_then(scalar_text) else {
             return false;
         };
         let mut values = requirement.value.iter().chain(&requirement.values);

@@ -36,7 +36,7 @@ fn selects(key: &PolicyKey, selectors: Value, object: &Value) -> bool {
     let (matcher, problems) = matcher(key, selectors, None);
     assert_eq!(problems, [""; 0]);
     matcher
-        .is_for(&SelectedSubject::of(&AdmissionAttributes::create(object)))
+        .is_for(&SelectedSubject::new(&AdmissionAttributes::create(object)))
         .unwrap()
 }
 
@@ -166,11 +166,11 @@ fn f3_defect_2_an_override_policy_is_for_its_own_namespace_only() {
     // A request for a Namespace has its name as namespace.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let request = json!({"operation": "UPDATE", "namespace": "n", "name": "n", "object": namespace});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     assert_eq!(
         matcher(&inside("n"), json!([]), None)
             .0
-            .is_for(&SelectedSubject::of(&attributes)),
+            .is_for(&SelectedSubject::new(&attributes)),
         Ok(false)
     );
     let (_, problems) = matcher(
@@ -209,12 +209,12 @@ fn f4_defect_3_operations_match_with_the_star_too() {
 fn f4_a_connection_is_selected_by_what_it_asks_for() {
     let options = json!({"apiVersion": "v1", "kind": "PodExecOptions", "container": "c"});
     let request = json!({"operation": "CONNECT", "namespace": "n", "name": "a", "object": options});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let selector = json!([{"apiVersion": "v1", "kind": "PodExecOptions", "namespace": "n", "name": "a"}]);
     assert_eq!(
         matcher(&cluster(), selector, None)
             .0
-            .is_for(&SelectedSubject::of(&attributes)),
+            .is_for(&SelectedSubject::new(&attributes)),
         Ok(true)
     );
 }
@@ -222,13 +222,13 @@ fn f4_a_connection_is_selected_by_what_it_asks_for() {
 #[test]
 fn what_is_deleted_is_selected_by_what_it_was() {
     let request = json!({"operation": "DELETE", "object": null, "oldObject": pod()});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let selector =
         json!([{"apiVersion": "v1", "kind": "Pod", "labelSelector": {"matchLabels": {"app": "x"}}}]);
     assert_eq!(
         matcher(&cluster(), selector, None)
             .0
-            .is_for(&SelectedSubject::of(&attributes)),
+            .is_for(&SelectedSubject::new(&attributes)),
         Ok(true)
     );
     for (request, expected) in [
@@ -246,7 +246,7 @@ fn what_is_deleted_is_selected_by_what_it_was() {
         ),
     ] {
         assert_eq!(
-            AdmissionAttributes::of_request(&request, None).unwrap_err(),
+            AdmissionAttributes::from_request(&request, None).unwrap_err(),
             expected
         );
     }
@@ -264,21 +264,21 @@ fn namespaces_are_selected_by_their_labels() {
             namespace_object: Some(&namespace),
             ..AdmissionAttributes::create(&pod)
         };
-        assert_eq!(matcher.is_for(&SelectedSubject::of(&attributes)), Ok(expected));
+        assert_eq!(matcher.is_for(&SelectedSubject::new(&attributes)), Ok(expected));
         // A Namespace is selected by its own labels.
         assert_eq!(
-            matcher.is_for(&SelectedSubject::of(&AdmissionAttributes::create(&namespace))),
+            matcher.is_for(&SelectedSubject::new(&AdmissionAttributes::create(&namespace))),
             Ok(expected)
         );
     }
     let node = json!({"apiVersion": "v1", "kind": "Node"});
     assert_eq!(
-        matcher.is_for(&SelectedSubject::of(&AdmissionAttributes::create(&node))),
+        matcher.is_for(&SelectedSubject::new(&AdmissionAttributes::create(&node))),
         Ok(true)
     );
     assert_eq!(
         matcher
-            .is_for(&SelectedSubject::of(&AdmissionAttributes::create(&pod)))
+            .is_for(&SelectedSubject::new(&AdmissionAttributes::create(&pod)))
             .unwrap_err()
             .to_string(),
         "the Namespace n is not known, whose labels spec.namespaceSelector asks for"

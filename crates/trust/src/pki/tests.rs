@@ -20,7 +20,7 @@ fn extension<'a>(parsed: &'a X509Certificate<'_>, desired: fn(&ParsedExtension<'
 }
 
 #[test]
-fn a_root_signs_for_its_service_only() {
+fn a_root_signs_only_for_its_service() {
     let root = authority(7);
     let root = root.certificate();
     assert!(root.is_authority());
@@ -32,7 +32,7 @@ fn a_root_signs_for_its_service_only() {
         names().iter().collect::<Vec<_>>()
     );
     assert!(root.permits(&names()));
-    assert!(!root.permits(&DnsNames::of_service("other", "system", &[]).unwrap()));
+    assert!(!root.permits(&DnsNames::for_service("other", "system", &[]).unwrap()));
 
     let (_, parsed) = X509Certificate::from_der(root.der()).unwrap();
     let is_constraints =
@@ -47,12 +47,12 @@ fn a_root_signs_for_its_service_only() {
 }
 
 #[test]
-fn the_name_of_a_root_tells_its_service_generation_and_key_in_64_characters() {
+fn a_root_name_contains_service_generation_and_key_in_64_characters() {
     let root = authority(7);
     let name = root.certificate().common_name().unwrap();
     assert!(name.starts_with("hook.system.svc CA 7 "), "{name}");
 
-    let long = DnsNames::of_service(&"s".repeat(63), &"n".repeat(63), &[]).unwrap();
+    let long = DnsNames::for_service(&"s".repeat(63), &"n".repeat(63), &[]).unwrap();
     let root = CertificateAuthority::self_signed(&long, u32::MAX, key(), &terms(YEAR)).unwrap();
     let name = root.certificate().common_name().unwrap();
     assert_eq!(name.len(), 64);
@@ -65,7 +65,7 @@ fn the_name_of_a_root_tells_its_service_generation_and_key_in_64_characters() {
 }
 
 #[test]
-fn a_leaf_serves_all_names_and_nothing_else() {
+fn a_leaf_is_valid_for_exactly_its_names() {
     let root = authority(1);
     let leaf = leaf_of(&root);
     assert!(leaf.is_for(&names()));
@@ -84,7 +84,7 @@ fn a_leaf_serves_all_names_and_nothing_else() {
 }
 
 #[test]
-fn no_byte_around_a_signature_can_be_changed() {
+fn changing_any_byte_invalidates_a_certificate() {
     let root = authority(3);
     let root = root.certificate();
     let (_, parsed) = X509Certificate::from_der(root.der()).unwrap();
@@ -105,7 +105,7 @@ fn no_byte_around_a_signature_can_be_changed() {
 }
 
 #[test]
-fn a_leaf_ends_with_its_issuer() {
+fn a_leaf_expires_no_later_than_its_issuer() {
     let root = authority(1);
     let terms = terms(YEAR * 3);
     let leaf = root.issue(&names(), &key(), &terms).unwrap();
@@ -114,7 +114,7 @@ fn a_leaf_ends_with_its_issuer() {
 }
 
 #[test]
-fn nothing_is_issued_that_has_ended() {
+fn no_expired_certificate_is_issued() {
     let root = authority(1);
     let late = Terms {
         now: root.certificate().not_after(),
@@ -135,8 +135,8 @@ fn nothing_is_issued_that_has_ended() {
 }
 
 #[test]
-fn a_name_that_the_issuer_must_not_sign_for_is_refused() {
-    let extra = DnsNames::of_service("hook", "system", &["hook.example.com".into()]).unwrap();
+fn names_outside_the_constraints_are_rejected() {
+    let extra = DnsNames::for_service("hook", "system", &["hook.example.com".into()]).unwrap();
     let error = authority(1).issue(&extra, &key(), &terms(DAY)).unwrap_err();
     assert!(
         error
@@ -147,7 +147,7 @@ fn a_name_that_the_issuer_must_not_sign_for_is_refused() {
 }
 
 #[test]
-fn a_cross_certificate_is_the_other_root_under_this_one() {
+fn a_cross_certificate_chains_the_new_root_to_the_old_one() {
     let (current, next) = (authority(1), authority(2));
     let cross = current.cross_sign(next.certificate(), &terms(YEAR * 5)).unwrap();
     assert!(cross.is_authority());
@@ -171,7 +171,7 @@ fn a_cross_certificate_is_the_other_root_under_this_one() {
 }
 
 #[test]
-fn a_foreign_authority_whose_name_cannot_be_written_again_signs_nothing() {
+fn a_foreign_ca_with_an_unsupported_name_cannot_sign() {
     let pair = rcgen::KeyPair::generate().unwrap();
     let mut parameters = rcgen::CertificateParams::default();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -199,7 +199,7 @@ fn a_foreign_authority_whose_name_cannot_be_written_again_signs_nothing() {
 }
 
 #[test]
-fn a_strangers_name_does_not_leave_its_line() {
+fn foreign_names_are_escaped_to_one_line() {
     let mut parameters = rcgen::CertificateParams::default();
     let mut distinguished_name = rcgen::DistinguishedName::new();
     distinguished_name.push(rcgen::DnType::CommonName, "a\nb\u{1b}[0m\u{202e}");
@@ -213,7 +213,7 @@ fn a_strangers_name_does_not_leave_its_line() {
 }
 
 #[test]
-fn a_cross_certificate_ends_with_the_first_of_both() {
+fn a_cross_certificate_expires_with_the_earlier_root() {
     let long = CertificateAuthority::self_signed(&names(), 2, key(), &terms(YEAR * 2)).unwrap();
     let short = authority(1);
     let end = short.certificate().not_after();
@@ -250,7 +250,7 @@ fn serial_numbers_are_positive() {
 }
 
 #[test]
-fn a_certificate_and_a_key_are_an_authority_only_if_they_may_sign_together() {
+fn only_a_ca_certificate_with_its_key_is_an_authority() {
     let root = authority(1);
     let put_together = |certificate: &Certificate, key: &PrivateKey| {
         let key = PrivateKey::from_pem(key.to_pem().as_bytes()).unwrap();
@@ -273,7 +273,7 @@ fn a_certificate_and_a_key_are_an_authority_only_if_they_may_sign_together() {
 }
 
 #[test]
-fn served_credentials_are_read_back_and_wrong_ones_are_refused() {
+fn credentials_round_trip_and_invalid_ones_are_rejected() {
     let (current, next) = (authority(1), authority(2));
     let leaf_key = key();
     let leaf = next.issue(&names(), &leaf_key, &terms(DAY)).unwrap();
@@ -296,7 +296,7 @@ fn served_credentials_are_read_back_and_wrong_ones_are_refused() {
 }
 
 #[test]
-fn every_fault_in_pem_is_named_with_its_line_and_without_its_content() {
+fn pem_errors_name_the_line_and_hide_the_content() {
     let root = authority(1);
     let good = root.certificate().to_pem();
     let private_key = root.key().to_pem();
@@ -330,14 +330,14 @@ fn every_fault_in_pem_is_named_with_its_line_and_without_its_content() {
 }
 
 #[test]
-fn bytes_behind_a_certificate_are_refused() {
+fn trailing_bytes_after_a_certificate_are_rejected() {
     let mut der = authority(1).certificate().der().to_vec();
     der.extend([0, 0]);
     assert_eq!(Certificate::from_der(der), Err(InspectError::TrailingBytes(2)));
 }
 
 #[test]
-fn line_ends_and_a_missing_last_newline_do_not_matter() {
+fn line_endings_and_a_missing_final_newline_are_accepted() {
     let root = authority(1);
     let pem = root.certificate().to_pem();
     for written in [
@@ -353,7 +353,7 @@ fn line_ends_and_a_missing_last_newline_do_not_matter() {
 }
 
 #[test]
-fn headers_make_clients_skip_a_block() {
+fn blocks_with_headers_are_skipped() {
     let pem = authority(1).certificate().to_pem();
     let pem = pem.replacen('\n', "\nProc-Type: 4\n\n", 1);
     let problem = UnexpectedBlock {
@@ -365,26 +365,27 @@ fn headers_make_clients_skip_a_block() {
 
 proptest! {
     #[test]
-    fn no_bytes_are_too_wild_to_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn reading_any_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(pem::read(&bytes).certificates.is_empty());
         prop_assert!(Certificate::from_der(bytes.clone()).is_err());
         prop_assert!(PrivateKey::from_pem(&bytes).is_err());
     }
 
     #[test]
-    fn a_changed_byte_never_makes_another_signed_certificate(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn no_changed_byte_yields_another_valid_certificate(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
         static ROOT: std::sync::LazyLock<CertificateAuthority> = std::sync::LazyLock::new(|| authority(1));
         let mut pem = ROOT.certificate().to_pem().into_bytes();
         let position = position.index(pem.len());
         pem[position] = byte;
         for certificate in pem::read(&pem).certificates {
-            // The encoding around the signed part is not signed itself; nothing that a certificate says is in it.
+            // The encoding around the signed part is not signed, but it holds no information about the
+            // certificate.
             prop_assert!(signed(&certificate) == signed(ROOT.certificate()) || !certificate.is_signed_by(ROOT.certificate()));
         }
     }
 }
 
-/// The part of a certificate that its signature is about.
+/// Returns the part of a certificate that its signature covers.
 fn signed(certificate: &Certificate) -> Vec<u8> {
     let pem = certificate.to_pem();
     let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();

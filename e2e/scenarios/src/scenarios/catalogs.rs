@@ -348,7 +348,7 @@ fn store_bundles(registry: &TestRegistry) -> anyhow::Result<Vec<String>> {
             bundle => packed(bundle)?,
         };
         let digest = registry.store(bundle, &packed);
-        Ok(registry.image(bundle).at(digest).to_string())
+        Ok(registry.image(bundle).with_digest(digest).to_string())
     });
     images.collect()
 }

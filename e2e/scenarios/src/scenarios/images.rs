@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use oci::{ContentDigest, PackedImage, manifest::IMAGE_MANIFEST};
 use serde_json::{Value, json};
 use test_authority::TestAuthority;
-use test_registry::{TestRegistry, response, with};
+use test_registry::{TestRegistry, response, with_header};
 
 use super::{traffic, upgrade};
 use crate::{
@@ -100,7 +100,7 @@ pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     let installed_digest = registry.store("v1", &packed("sample.v1")?);
     let newer = packed("sample.v2")?;
-    let claimed = ContentDigest::of(b"something else");
+    let claimed = ContentDigest::compute(b"something else");
     registry.store("v2", &newer);
     registry.store_manifest(claimed.as_str(), IMAGE_MANIFEST, newer.manifest().clone());
     let _running = trusting(cluster, &authority)?.start()?;
@@ -109,13 +109,13 @@ pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
         "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"},
         "spec": {"namespace": sample::NAMESPACE},
     });
-    object["spec"]["source"] = json!({"image": {"ref": image.at(installed_digest.clone()).to_string()}});
+    object["spec"]["source"] = json!({"image": {"ref": image.with_digest(installed_digest.clone()).to_string()}});
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     let serving = upgrade::serving(cluster).await?;
     let cases = [
         (registry.image("missing").to_string(), "ImageNotFound"),
-        (image.at(claimed).to_string(), "ImageDigestMismatch"),
+        (image.with_digest(claimed).to_string(), "ImageDigestMismatch"),
         ("registry:port/app".to_owned(), "SourceInvalid"),
     ];
     for (reference, reason) in cases {
@@ -200,7 +200,7 @@ pub(super) async fn the_command_installs_from_an_image_and_from_a_folder(
     );
     let object = deployment(cluster).await?;
     anyhow::ensure!(
-        text(&object, "/status/installed/image") == image.at(digest).to_string(),
+        text(&object, "/status/installed/image") == image.with_digest(digest).to_string(),
         "{}",
         object["status"]
     );
@@ -255,7 +255,7 @@ fn ask_for_credentials(registry: &TestRegistry) {
             return None;
         }
         let refused = response(401, r#"{"errors":[{"code":"UNAUTHORIZED"}]}"#);
-        Some(with(refused, "www-authenticate", r#"Basic realm="test""#))
+        Some(with_header(refused, "www-authenticate", r#"Basic realm="test""#))
     });
 }
 
@@ -284,7 +284,7 @@ async fn came_from(
     digest: &ContentDigest,
     revision: i64,
 ) -> anyhow::Result<()> {
-    let image = registry.image("stable").at(digest.clone()).to_string();
+    let image = registry.image("stable").with_digest(digest.clone()).to_string();
     let installed = &object["status"]["installed"];
     anyhow::ensure!(
         installed["name"] == bundle && installed["image"] == image && installed["revision"] == revision,

@@ -15,7 +15,7 @@ pub fn check(body: &[u8]) {
     assert_eq!(whole["request"], review.request);
     assert_eq!(whole["request"]["uid"], *review.uid);
     let attributes = review.attributes(None).expect("it was read");
-    assert_eq!(AdmissionOperation::of(attributes.operation.name()), Some(attributes.operation));
+    assert_eq!(AdmissionOperation::from_name(attributes.operation.name()), Some(attributes.operation));
     assert!(attributes.operation == AdmissionOperation::Connect || attributes.subject().is_object());
     let _ = (attributes.name(), attributes.namespace(), attributes.kind(), attributes.is_namespace());
 }

@@ -26,7 +26,7 @@ impl BundleReconciler {
     pub(super) fn incumbents(&self, name: &str, crd: &str) -> Option<Incumbents> {
         let live = self.crd_seen(crd).filter(|_| self.was_proven(name, crd))?;
         let stanza = live.pointer("/spec/conversion")?;
-        let conversion = Conversion::of_stanza(crd, stanza)?;
+        let conversion = Conversion::from_stanza(crd, stanza)?;
         let bundle = object::text(stanza, "/webhook/clientConfig/caBundle")?;
         let anchors = TrustAnchors::parse(&STANDARD.decode(bundle).ok()?).ok()?;
         let key = kinds::SERVICE.object(Some(&conversion.namespace), &conversion.service);

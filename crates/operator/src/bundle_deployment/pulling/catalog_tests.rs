@@ -115,7 +115,7 @@ async fn what_is_wrong_is_said_of_the_package_and_what_is_cut_off_is_asked_for_a
     assert!(invalid.message.contains("package widgets"), "{}", invalid.message);
 
     registry.store("catalog", &sound);
-    let layer = ContentDigest::of(sound.blobs()[0]).to_string();
+    let layer = ContentDigest::compute(sound.blobs()[0]).to_string();
     let start = sound.blobs()[0].slice(..20);
     let length = sound.blobs()[0].len();
     let part = layer.clone();

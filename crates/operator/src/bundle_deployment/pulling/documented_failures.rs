@@ -9,7 +9,7 @@ use oci::{
 use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 use test_authority::TestAuthority;
-use test_registry::{TestRegistry, response, stalled, with};
+use test_registry::{TestRegistry, response, stalled, with_header};
 
 use super::{
     puller::{ImagePuller, SECRET_TYPE},
@@ -68,7 +68,7 @@ impl FailureTable {
 
     /// Stores an image with one layer.
     fn store(&self, tag: &str, layer: Vec<u8>, media_type: &str) {
-        let descriptor = |media_type: &str, content: &[u8]| json!({"mediaType": media_type, "digest": ContentDigest::of(content), "size": content.len()});
+        let descriptor = |media_type: &str, content: &[u8]| json!({"mediaType": media_type, "digest": ContentDigest::compute(content), "size": content.len()});
         let manifest = json!({
             "schemaVersion": 2, "mediaType": IMAGE_MANIFEST,
             "config": descriptor("application/vnd.oci.image.config.v1+json", b"{}"),
@@ -135,13 +135,13 @@ async fn what_is_documented_is_what_is_said() {
 
 async fn of_images(table: &mut FailureTable, good: &PackedImage) {
     table.add_tag("no such tag", "missing").await;
-    let claimed = ContentDigest::of(b"something else");
+    let claimed = ContentDigest::compute(b"something else");
     let manifest = good.manifest().clone();
     table
         .registry
         .store_manifest(claimed.as_str(), IMAGE_MANIFEST, manifest);
     let puller = puller_by(&table.insecure(), &[]).await;
-    let image = table.registry.image("v1").at(claimed);
+    let image = table.registry.image("v1").with_digest(claimed);
     table
         .add("another image than the digest says", &puller, &image, None)
         .await;
@@ -152,8 +152,8 @@ async fn of_images(table: &mut FailureTable, good: &PackedImage) {
     table.add_tag("not an image", "chart").await;
     let large = json!({
         "schemaVersion": 2,
-        "config": {"mediaType": "a", "digest": ContentDigest::of(b"{}"), "size": 2},
-        "layers": [{"mediaType": LAYER_GZIP, "digest": ContentDigest::of(b"a"), "size": 1_u64 << 30}],
+        "config": {"mediaType": "a", "digest": ContentDigest::compute(b"{}"), "size": 2},
+        "layers": [{"mediaType": LAYER_GZIP, "digest": ContentDigest::compute(b"a"), "size": 1_u64 << 30}],
     });
     let large = large.to_string().into_bytes();
     table
@@ -211,7 +211,7 @@ async fn of_answers(table: &mut FailureTable) {
     }
     table
         .registry
-        .fail(|_, _| Some(with(response(429, ""), "retry-after", "60")));
+        .fail(|_, _| Some(with_header(response(429, ""), "retry-after", "60")));
     table.add_tag("HTTP 429 with `Retry-After`", "v1").await;
     table.registry.fail(|_, _| Some(stalled("{".into(), 100)));
     table.add_tag("a registry that sends nothing more", "v1").await;
@@ -220,7 +220,7 @@ async fn of_answers(table: &mut FailureTable) {
 async fn of_credentials(table: &mut FailureTable) {
     table.registry.fail(|_, _| {
         let refused = response(401, r#"{"errors":[{"code":"UNAUTHORIZED","message":"hunter2"}]}"#);
-        Some(with(refused, "www-authenticate", r#"Basic realm="test""#))
+        Some(with_header(refused, "www-authenticate", r#"Basic realm="test""#))
     });
     table.add_tag("HTTP 401 without credentials", "v1").await;
     let host = table.registry.host();

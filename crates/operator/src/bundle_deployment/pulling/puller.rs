@@ -149,7 +149,7 @@ impl ImagePuller {
             |cause, credentials: &_| PullError::registry(&source.reference, reference, cause, credentials);
         let mut access = None;
         let by_digest = match &reference.digest {
-            Some(digest) => reference.at(digest.clone()),
+            Some(digest) => reference.with_digest(digest.clone()),
             None => {
                 let (client, credentials) = access.insert(self.access(source, None).await?);
                 let pinned = client.pin(reference, credentials).await;

@@ -96,7 +96,7 @@ async fn a_bundle_is_what_is_in_its_two_folders() {
     let stored = registry.store("v1", &packed("one"));
     let puller = puller(&registry, &[]).await;
     let found = puller.pull(&wanted(&registry.image("v1"), None)).await.unwrap();
-    assert_eq!(found.image, registry.image("v1").at(stored).to_string());
+    assert_eq!(found.image, registry.image("v1").with_digest(stored).to_string());
     let files = found.files.unwrap();
     let paths: Vec<_> = files.keys().map(String::as_str).collect();
     assert_eq!(paths, ["manifests/csv.yaml", "metadata/annotations.yaml"]);
@@ -108,14 +108,14 @@ async fn what_is_recorded_is_not_pulled_again() {
     let registry = TestRegistry::start().await;
     let stored = registry.store("v1", &packed("one"));
     let puller = puller(&registry, &[]).await;
-    let pinned = registry.image("v1").at(stored);
+    let pinned = registry.image("v1").with_digest(stored);
     for (reference, requests) in [(registry.image("v1"), 1), (pinned.clone(), 0)] {
         registry.fail(|_, _| None);
         let mut wanted = wanted(&reference, None);
         wanted.recorded = BTreeMap::from([(pinned.to_string(), "known".to_owned())]);
         let found = puller.pull(&wanted).await.unwrap();
         assert_eq!((found.digest.as_str(), found.files), ("known", None));
-        assert_eq!(registry.asked().len(), requests, "{reference}");
+        assert_eq!(registry.requests().len(), requests, "{reference}");
     }
 }
 

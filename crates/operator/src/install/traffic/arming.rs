@@ -52,7 +52,7 @@ fn arms(plan: &Plan, crd: &Value) -> bool {
     let name = object::text(crd, "/metadata/name").unwrap_or_default();
     let stanza = crd.pointer("/spec/conversion").unwrap_or(&Value::Null);
     if plan.is_self_managed() {
-        return plan.crd(name).is_some() && Conversion::of_stanza(name, stanza).is_some();
+        return plan.crd(name).is_some() && Conversion::from_stanza(name, stanza).is_some();
     }
     let Some(conversion) = plan.conversion(name) else {
         return false;

@@ -26,7 +26,7 @@ pub fn transitional(desired: &Value, live: Option<&Value>) -> Option<Value> {
             Some(with_both(desired, live, "subjects"))
         }
         _ if matches!(
-            Phase::of(kind),
+            Phase::for_kind(kind),
             Phase::Identity | Phase::Configuration | Phase::Services
         ) =>
         {

@@ -87,7 +87,7 @@ mod tests {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": "n", "name": "c", "uid": "u"}});
         let audited = |request: &Value| {
-            let attributes = AdmissionAttributes::of_request(request, None).unwrap();
+            let attributes = AdmissionAttributes::from_request(request, None).unwrap();
             AuditedObject::of(&attributes).map(|object| object.report().to_string())
         };
         let request = json!({"operation": "CREATE", "object": object});

@@ -5,7 +5,7 @@ use crate::{AdmissionOperation, PolicyExplanation, PolicyObject, tests::engines}
 
 fn explained(policy: &Value, attributes: &AdmissionAttributes<'_>) -> PolicyExplanation {
     let (object, _) = PolicyObject::read(policy).unwrap();
-    PolicyExplanation::of(&object, &engines(), attributes, &EvaluationBudget::default())
+    PolicyExplanation::new(&object, &engines(), attributes, &EvaluationBudget::default())
 }
 
 /// What does not hold, each with its field.

@@ -1,7 +1,7 @@
 mod explanation;
 mod failures;
 mod hostile;
-mod overriding;
+mod overrides;
 #[cfg(feature = "cue")]
 mod references;
 mod validation;

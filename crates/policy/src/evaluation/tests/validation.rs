@@ -87,7 +87,7 @@ fn actions_say_what_becomes_of_a_finding() {
         ]
     );
     let audited: Vec<_> = outcome
-        .of(ValidationAction::Audit)
+        .findings_with(ValidationAction::Audit)
         .map(|finding| finding.reason.as_str())
         .collect();
     assert_eq!(audited, ["audited", "warned and audited"]);
@@ -127,7 +127,7 @@ fn f7_a_deletion_is_judged_by_what_is_deleted() {
     let rules = json!([{"targetOperations": ["DELETE"], "cue": json!({"validate": {"valid": false, "reason": "$object/metadata/name"}}).to_string()}]);
     let policies = [validating("a", rules)];
     let request = json!({"operation": "DELETE", "object": null, "oldObject": pod()});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     assert_eq!(validated(&policies, &attributes).message().unwrap(), "a");
     let pod = pod();
     assert!(validated(&policies, &AdmissionAttributes::create(&pod)).is_allowed());
@@ -138,7 +138,7 @@ fn f7_old_objects_are_given_in_updates_only() {
     let seen = json!({"validate": {"valid": false, "reason": "$oldObject/metadata/name"}}).to_string();
     let policies = [validating("a", json!([{"cue": seen}]))];
     let request = json!({"operation": "UPDATE", "object": pod(), "oldObject": pod()});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     assert_eq!(validated(&policies, &attributes).message().unwrap(), "a");
     let pod = pod();
     let outcome = validated(&policies, &AdmissionAttributes::create(&pod));

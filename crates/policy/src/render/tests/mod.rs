@@ -49,7 +49,7 @@ fn condition_problems(condition: &Value) -> Vec<String> {
 
 fn run(program: &str, data: &Value, output: &str) -> Result<Value, String> {
     let compiled = CueProgram::compile(program).unwrap_or_else(|problems| panic!("{problems}\n{program}"));
-    let inputs = CueInputs::new().with("data", data);
+    let inputs = CueInputs::new().with_input("data", data);
     let output = compiled.evaluate(&inputs, output, &CueBudget::default());
     output
         .map(Option::unwrap_or_default)

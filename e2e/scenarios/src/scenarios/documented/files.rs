@@ -165,7 +165,7 @@ fn catalog(registry: &TestRegistry) -> anyhow::Result<String> {
         ),
     ];
     for (name, version) in [("sample.v1", "1.0.0"), ("sample.v2", "2.0.0")] {
-        let image = registry.image(name).at(registry.store(name, &of_widgets(name)?));
+        let image = registry.image(name).with_digest(registry.store(name, &of_widgets(name)?));
         blobs.push(bundle("widgets", name, version, &image.to_string()));
     }
     let blobs: Vec<_> = blobs.iter().map(ToString::to_string).collect();

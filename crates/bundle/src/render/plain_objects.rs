@@ -21,7 +21,7 @@ pub(super) fn objects(
     let mut objects = Vec::new();
     let mut errors = Vec::new();
     for manifest in &bundle.others {
-        let Some(kind) = BundledKind::named(manifest.kind()) else {
+        let Some(kind) = BundledKind::from_kind(manifest.kind()) else {
             errors.push(RenderError::UnsupportedKind {
                 kind: manifest.kind().to_owned(),
                 name: manifest.name().to_owned(),

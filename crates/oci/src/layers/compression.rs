@@ -8,16 +8,16 @@ use super::zstd::ZstdFrames;
 
 /// What a media type says of a layer (OCI image specification, layer.md; Docker's image manifest version 2, schema 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum Compression {
     Plain,
     Gzip,
     Zstd,
 }
 
-// === impl Packing ===
+// === impl Compression ===
 
-impl Packing {
-    pub(super) fn of(media_type: &str) -> Option<Self> {
+impl Compression {
+    pub(super) fn from_media_type(media_type: &str) -> Option<Self> {
         match media_type.strip_prefix("application/vnd.")? {
             "oci.image.layer.v1.tar"
             | "oci.image.layer.nondistributable.v1.tar"

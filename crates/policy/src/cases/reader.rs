@@ -11,7 +11,7 @@ use windlass_object::{custom_resource::schema, object};
 use super::{
     policy_case::{CaseObject, ExpectedObject, ExpectedOutcome, PolicyCase},
     policy_cases::{CasePolicy, PolicyCases},
-    written::{
+    case_file::{
         WrittenCase, WrittenCases, WrittenData, WrittenExpectation, WrittenOperation, WrittenResponse,
         WrittenUser,
     },
@@ -255,14 +255,14 @@ fn read_case(case: WrittenCase, objects: &NamedObjects, problems: &mut PolicyPro
         object: object?,
         old_object,
         namespace_object,
-        request: request(&case.user, case.dry_run),
+        request: request_attributes(&case.user, case.dry_run),
         data,
         expected,
     })
 }
 
 /// What of a request says who asks.
-fn request(user: &WrittenUser, is_dry_run: bool) -> Value {
+fn request_attributes(user: &WrittenUser, is_dry_run: bool) -> Value {
     let mut info = Map::new();
     if !user.name.is_empty() {
         info.insert("username".into(), json!(user.name));

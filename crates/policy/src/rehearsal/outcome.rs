@@ -20,14 +20,14 @@ pub struct Rehearsal {
 
 impl Rehearsal {
     /// Asks policies. What they refer to is what `known` has, and nothing else: see [`KnownData::answer`].
-    pub fn of(
+    pub fn run(
         policies: &PolicySet,
         attributes: &AdmissionAttributes<'_>,
         known: &[&KnownData],
         budget: &EvaluationBudget<'_>,
     ) -> Self {
         let mut fetched = Vec::new();
-        let overriding = answered(known, &mut fetched, |answers| {
+        let overriding = evaluate_with(known, &mut fetched, |answers| {
             policies.override_object(attributes, answers, budget)
         });
         let validation = overriding.refusal.is_none().then(|| {
@@ -35,7 +35,7 @@ impl Rehearsal {
                 object: attributes.object.map(|_| &overriding.object),
                 ..*attributes
             };
-            answered(known, &mut fetched, |answers| {
+            evaluate_with(known, &mut fetched, |answers| {
                 policies.validate(&attributes, answers, budget)
             })
         });
@@ -57,7 +57,7 @@ impl Rehearsal {
     pub fn findings(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
         self.validation
             .iter()
-            .flat_map(move |validation| validation.of(action))
+            .flat_map(move |validation| validation.findings_with(action))
     }
 
     /// The failures for which the request is refused.
@@ -75,7 +75,7 @@ impl Rehearsal {
 
 /// Evaluates until nothing is missing. It comes to an end: what there is an answer for is not asked for again, and each rule is asked
 /// once.
-fn answered<T>(
+fn evaluate_with<T>(
     known: &[&KnownData],
     fetched: &mut Vec<(DataReference, FetchedAnswer)>,
     evaluate: impl Fn(&Answers) -> PolicyEvaluation<T>,
@@ -107,7 +107,7 @@ mod tests {
         let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}});
         let set = PolicySet::new(policies.iter().map(compiled));
         let attributes = AdmissionAttributes::create(&object);
-        Rehearsal::of(&set, &attributes, &[known], &EvaluationBudget::default())
+        Rehearsal::run(&set, &attributes, &[known], &EvaluationBudget::default())
     }
 
     fn label_of(config_map: &str) -> Value {

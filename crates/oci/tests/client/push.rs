@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use oci::ContentDigest;
 
 use super::*;
-use test_registry::{response, with};
+use test_registry::{response, with_header};
 
 #[tokio::test]
 async fn what_was_pushed_is_pulled_and_only_once_sent() {
     let registry = TestRegistry::start().await;
     let (client, name, image) = (client_of(&registry), registry.image("v1"), packed("one"));
-    let digest = client.push(&name, &none(), &image).await.unwrap();
-    assert_eq!(digest, ContentDigest::of(image.manifest()));
-    let pulled = client.pull(&name.at(digest.clone()), &none()).await.unwrap();
+    let digest = client.push(&name, &no_credentials(), &image).await.unwrap();
+    assert_eq!(digest, ContentDigest::compute(image.manifest()));
+    let pulled = client.pull(&name.with_digest(digest.clone()), &no_credentials()).await.unwrap();
     assert_eq!(content(&pulled), "one");
-    assert_eq!(client.resolve(&name, &none()).await.unwrap(), digest);
+    assert_eq!(client.resolve(&name, &no_credentials()).await.unwrap(), digest);
     // The manifest comes last: a tag never leads to what is not there yet.
     registry.fail(|_, _| None);
-    client.push(&registry.image("v2"), &none(), &image).await.unwrap();
+    client.push(&registry.image("v2"), &no_credentials(), &image).await.unwrap();
     let asked: Vec<_> = registry
-        .asked()
+        .requests()
         .iter()
         .map(|asked| asked.method.to_string())
         .collect();
@@ -36,8 +36,8 @@ async fn an_upload_that_fails_is_begun_anew() {
         is_failed.then(|| response(502, ""))
     });
     let (client, name) = (client_of(&registry), registry.image("v1"));
-    client.push(&name, &none(), &packed("one")).await.unwrap();
-    assert_eq!(content(&client.pull(&name, &none()).await.unwrap()), "one");
+    client.push(&name, &no_credentials(), &packed("one")).await.unwrap();
+    assert_eq!(content(&client.pull(&name, &no_credentials()).await.unwrap()), "one");
 }
 
 #[tokio::test]
@@ -51,16 +51,16 @@ async fn a_large_layer_is_pushed_in_parts() {
     });
     let noise: String = noise.collect();
     let (client, name) = (client_of(&registry), registry.image("v1"));
-    client.push(&name, &none(), &packed(&noise)).await.unwrap();
-    assert!(content(&client.pull(&name, &none()).await.unwrap()) == noise);
+    client.push(&name, &no_credentials(), &packed(&noise)).await.unwrap();
+    assert!(content(&client.pull(&name, &no_credentials()).await.unwrap()) == noise);
 }
 
 #[tokio::test]
 async fn what_a_registry_does_not_take_is_told() {
     let registry = TestRegistry::start().await;
     let (client, name) = (client_of(&registry), registry.image("v1"));
-    let other = name.at(ContentDigest::of(b"other"));
-    let error = client.push(&other, &none(), &packed("one")).await.unwrap_err();
+    let other = name.with_digest(ContentDigest::compute(b"other"));
+    let error = client.push(&other, &no_credentials(), &packed("one")).await.unwrap_err();
     assert_eq!(error.reason(), "ImageDigestMismatch", "{error}");
     for (fault, reason) in [
         ("forbidden", "RegistryForbids"),
@@ -78,19 +78,19 @@ async fn what_a_registry_does_not_take_is_told() {
                 ("forbidden", "POST", _) => Some(response(403, r#"{"errors":[{"code":"DENIED"}]}"#)),
                 ("without location", "POST", _) => Some(response(202, "")),
                 ("elsewhere", "POST", _) => {
-                    Some(with(response(202, ""), "location", "https://user@localhost/"))
+                    Some(with_header(response(202, ""), "location", "https://user@localhost/"))
                 }
-                ("redirected", "POST", _) => Some(with(response(307, ""), "location", "/x")),
+                ("redirected", "POST", _) => Some(with_header(response(307, ""), "location", "/x")),
                 ("invalid", "PUT", true) => Some(response(400, r#"{"errors":[{"code":"DIGEST_INVALID"}]}"#)),
                 ("other digest", "PUT", false) => {
-                    let digest = ContentDigest::of(b"other").to_string();
-                    Some(with(response(201, ""), "docker-content-digest", &digest))
+                    let digest = ContentDigest::compute(b"other").to_string();
+                    Some(with_header(response(201, ""), "docker-content-digest", &digest))
                 }
                 ("read only", "PUT", false) => Some(response(405, "")),
                 _ => None,
             }
         });
-        let error = client.push(&name, &none(), &packed("one")).await.unwrap_err();
+        let error = client.push(&name, &no_credentials(), &packed("one")).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{fault}: {error}");
     }
 }

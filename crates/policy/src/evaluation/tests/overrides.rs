@@ -105,7 +105,7 @@ fn f18_the_patch_is_minimal_and_applies_to_the_object_as_it_came() {
 #[test]
 fn f18_what_is_deleted_is_not_changed() {
     let request = json!({"operation": "DELETE", "oldObject": pod()});
-    let attributes = AdmissionAttributes::of_request(&request, None).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let broken = json!({"cue": "no JSON"});
     let outcome = overridden(&[overriding("a", &[broken])], &attributes);
     assert_eq!(
@@ -148,7 +148,7 @@ fn f6_programs_get_what_they_ask_for() {
     let request =
         json!({"operation": "UPDATE", "object": pod, "oldObject": old, "userInfo": {"username": "me"}});
     let namespace = json!({"metadata": {"name": "n", "labels": {"team": "t"}}});
-    let attributes = AdmissionAttributes::of_request(&request, Some(&namespace)).unwrap();
+    let attributes = AdmissionAttributes::from_request(&request, Some(&namespace)).unwrap();
     let all = json!({
         "old": "$oldObject/spec/nodeName", "new": "$object/spec/nodeName", "user": "$request/userInfo/username",
         "operation": "$request/operation", "kind": "$request/kind/kind", "team": "$namespaceObject/metadata/labels/team",

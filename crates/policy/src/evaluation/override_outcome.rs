@@ -72,7 +72,7 @@ pub(super) fn override_object<'p>(
                     continue;
                 }
                 outcome.asked.push(policy.key.clone());
-                let asked = ask(
+                let asked = evaluate_policy(
                     policy,
                     attributes.operation,
                     &mut subject,
@@ -105,7 +105,7 @@ pub(super) fn override_object<'p>(
 }
 
 /// Asks a policy. Nothing is left of what it did where it fails.
-fn ask(
+fn evaluate_policy(
     policy: &CompiledPolicy,
     operation: AdmissionOperation,
     subject: &mut RuleSubject<'_>,

@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn inputs_are_what_they_would_be_in_the_program(value in any_json()) {
         let program = CueProgram::compile("input: _\noutput: input").unwrap();
-        let inputs = CueInputs::new().with("input", &value);
+        let inputs = CueInputs::new().with_input("input", &value);
         let output = program.evaluate(&inputs, "output", &CueBudget::default()).unwrap();
         prop_assert_eq!(output, Some(read(&format!("input: {}\noutput: input", literal(&value)))));
     }

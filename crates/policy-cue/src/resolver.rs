@@ -71,7 +71,7 @@ pub(crate) fn resolve(file: &mut SourceFile) -> Result<(), CueProblems> {
         }
     }
     resolver.literal(&mut file.body);
-    match CueProblems::found(resolver.problems) {
+    match CueProblems::from_problems(resolver.problems) {
         None => Ok(()),
         Some(problems) => Err(problems),
     }

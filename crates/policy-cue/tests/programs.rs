@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 fn run(source: &str, object: &Value) -> Result<Option<Value>, EvaluationError> {
     let program = CueProgram::compile(source).unwrap();
-    let inputs = CueInputs::new().with("object", object);
+    let inputs = CueInputs::new().with_input("object", object);
     program.evaluate(&inputs, "validate", &CueBudget::default())
 }
 
@@ -80,7 +80,7 @@ fn an_input_that_nobody_declares_is_a_field() {
     assert_eq!(run("validate: 1", &json!(1)).unwrap(), Some(json!(1)));
     let program = CueProgram::compile("a: 1").unwrap();
     let value = json!({"b": 2});
-    let inputs = CueInputs::new().with("given", &value);
+    let inputs = CueInputs::new().with_input("given", &value);
     assert_eq!(
         program.evaluate(&inputs, "given", &CueBudget::default()).unwrap(),
         Some(value.clone())
@@ -91,10 +91,10 @@ fn an_input_that_nobody_declares_is_a_field() {
 fn two_inputs_of_one_name_unify() {
     let program = CueProgram::compile("given: _").unwrap();
     let (first, second, other) = (json!({"a": 1}), json!({"b": 2}), json!({"a": 2}));
-    let inputs = CueInputs::new().with("given", &first).with("given", &second);
+    let inputs = CueInputs::new().with_input("given", &first).with_input("given", &second);
     let output = program.evaluate(&inputs, "given", &CueBudget::default()).unwrap();
     assert_eq!(output, Some(json!({"a": 1, "b": 2})));
-    let inputs = CueInputs::new().with("given", &first).with("given", &other);
+    let inputs = CueInputs::new().with_input("given", &first).with_input("given", &other);
     let error = program
         .evaluate(&inputs, "given", &CueBudget::default())
         .unwrap_err();
