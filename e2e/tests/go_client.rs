@@ -154,7 +154,7 @@ async fn check(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<()> {
 
 impl Rotation {
     async fn new(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<Self> {
-        let names = DnsNames::of_service("hook", "system", &[])?;
+        let names = DnsNames::for_service("hook", "system", &[])?;
         let spec = KeySpec {
             algorithm,
             ..KeySpec::default()

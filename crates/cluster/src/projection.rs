@@ -7,7 +7,7 @@ use windlass_object::{
 };
 use windlass_trust::{
     injection::{CONFIG_MAP_KEY, KINDS, TargetKind, TargetKinds},
-    trust_bundle::LONGEST_ENCODED,
+    trust_bundle::MAX_ENCODED_LENGTH,
 };
 
 use crate::{
@@ -107,7 +107,7 @@ pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targe
             .into_iter()
             .flatten()
         {
-            if value.1.as_str().is_some_and(|text| text.len() > LONGEST_ENCODED) {
+            if value.1.as_str().is_some_and(|text| text.len() > MAX_ENCODED_LENGTH) {
                 *value.1 = Value::from("");
             }
         }
@@ -305,7 +305,7 @@ mod tests {
         let config_map = left(
             json!({
                 "immutable": true, "binaryData": {"part": "H4sI"},
-                "data": {"a": "b", "ca.crt": "c", "ca-bundle.crt": "x".repeat(LONGEST_ENCODED + 1)},
+                "data": {"a": "b", "ca.crt": "c", "ca-bundle.crt": "x".repeat(MAX_ENCODED_LENGTH + 1)},
             }),
             &kinds::CONFIG_MAP,
         );

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_answer_gives_its_objects() {
+    fn a_valid_response_returns_its_objects() {
         assert_eq!(
             review().converted(&answer()).unwrap()[0]["spec"],
             json!({"size": 1})
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_refuses_is_refused() {
+    fn responses_rejected_by_the_api_server_are_rejected() {
         for (pointer, value, message) in [
             (
                 "/apiVersion",
@@ -238,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn foreign_answers_never_panic(text in "\\PC{0,200}") {
+        fn arbitrary_responses_never_panic(text in "\\PC{0,200}") {
             let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
             prop_assert!(review().converted(&answer).is_err());
         }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_resource_is_granted_to_whoever_asks() {
+    fn a_grant_covers_one_resource() {
         let live = json!({"metadata": {"name": "widgets.example.com"},
             "spec": {"group": "example.com", "names": {"plural": "widgets"}}});
         let [role, binding] =

@@ -28,11 +28,11 @@
 
 pub mod claims;
 pub mod conversion_review;
+pub mod crd_release;
 pub mod grant;
-pub mod leaving;
 pub mod round_trip;
 mod sample;
-pub mod staging;
+pub mod stage;
 pub mod storage_migration;
 pub mod upgrade_safety;
 mod versions;

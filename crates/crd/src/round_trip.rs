@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_or_changed_field_is_named_without_its_value() {
+    fn lost_and_changed_fields_are_named_without_values() {
         let sent = json!({
             "apiVersion": "g/v1", "kind": "K",
             "metadata": {"name": "a", "uid": "1", "labels": {"l": "secret"}, "annotations": {"a/b": "secret"}},
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_typed_clients_and_the_api_server_do_is_no_loss() {
+    fn normalization_by_clients_and_the_api_server_is_not_a_loss() {
         let sent = json!({
             "apiVersion": "g/v1", "metadata": {"name": "a", "generation": 3, "creationTimestamp": "x"},
             "spec": {"no": false, "zero": 0, "none": "", "empty": [], "object": {"zero": 0}, "null": null,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_the_same_amount_has_changed() {
+    fn different_amounts_are_reported_as_changed() {
         for (sent, back) in [
             ("1", "2"),
             ("1m", "1s"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_already_or_allowed_is_no_news() {
+    fn known_and_allowed_losses_are_not_new() {
         let loss = |field: &str| Loss {
             field: field.into(),
             is_gone: true,
@@ -318,19 +318,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_back_as_it_was_has_lost_nothing(spec in value()) {
+        fn an_unchanged_object_has_no_losses(spec in value()) {
             let object = json!({"spec": spec});
             prop_assert_eq!(losses(&object, &object), []);
         }
 
         #[test]
-        fn any_answer_can_be_compared(sent in value(), back in value()) {
+        fn comparing_any_response_never_panics(sent in value(), back in value()) {
             losses(&json!({"spec": sent}), &json!({"spec": back}));
             losses(&sent, &back);
         }
 
         #[test]
-        fn a_field_with_a_value_is_missed(spec in value(), number in 1..9) {
+        fn a_removed_field_with_a_value_is_reported(spec in value(), number in 1..9) {
             let sent = json!({"spec": {"x": number, "rest": spec}});
             let back = json!({"spec": {"rest": spec}});
             let found = losses(&sent, &back);

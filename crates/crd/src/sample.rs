@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_requires_is_there() {
+    fn a_sample_has_all_required_fields() {
         let sample = minimal_object(
             &crd(
                 json!({"type": "object", "required": ["spec"], "properties": {"spec": {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_of_the_author_is_the_better_sample() {
+    fn an_example_of_the_author_is_preferred() {
         let mut crd = crd(json!({"type": "object"}));
         crd["spec"]["versions"] = json!([
             {"name": "v1beta1", "storage": false}, {"name": "v1", "storage": true}
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_schema_gives_an_object(text in "\\{(\"(type|required|properties|minItems)\":(\"object\"|\"array\"|\\{\\}|\\[\\]|7),?){0,4}\\}") {
+        fn every_schema_yields_an_object(text in "\\{(\"(type|required|properties|minItems)\":(\"object\"|\"array\"|\\{\\}|\\[\\]|7),?){0,4}\\}") {
             let schema = serde_json::from_str(&text).unwrap_or(Value::Null);
             prop_assert_eq!(&minimal_object(&crd(schema), "v1")["kind"], "Widget");
         }

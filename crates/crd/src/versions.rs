@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_reached_in_the_storage_version_where_it_is_served() {
+    fn the_storage_version_is_preferred_for_access() {
         for (versions, expected) in [
             (&[("v1", true, false), ("v2", true, true)][..], Some("v2")),
             (

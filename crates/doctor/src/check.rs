@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_check_has_a_name_of_its_own_and_checks_of_a_group_stand_together() {
+    fn check_names_are_unique_and_sorted_by_group() {
         let names: BTreeSet<_> = DoctorCheck::ALL.iter().map(|check| check.name()).collect();
         assert_eq!(names.len(), DoctorCheck::ALL.len());
         assert!(DoctorCheck::ALL.is_sorted_by_key(|check| check.group()));

@@ -16,7 +16,7 @@ pub(crate) const SKEW: SignedDuration = SignedDuration::from_secs(10);
 const SILENCE: SignedDuration = SignedDuration::from_secs(90);
 
 /// A duration without a sign, in seconds.
-pub(crate) fn says(duration: SignedDuration) -> String {
+pub(crate) fn seconds(duration: SignedDuration) -> String {
     format!("{} s", duration.abs().as_secs())
 }
 
@@ -33,7 +33,7 @@ pub fn api_server_clock(ahead: Option<SignedDuration>) -> DoctorFinding {
     let side = if ahead.is_negative() { "behind" } else { "ahead of" };
     let message = format!(
         "the clock of this machine is {} {side} its own: set the one that is wrong; certificates are judged by the API server's",
-        says(ahead)
+        seconds(ahead)
     );
     check.warning(subject, message)
 }
@@ -52,12 +52,12 @@ pub fn node_clocks(
             let message = if ahead > SKEW {
                 format!(
                     "has renewed its Lease {} in the future: set its clock; pods on it take new certificates for old ones",
-                    says(ahead)
+                    seconds(ahead)
                 )
             } else if -ahead > SILENCE && ready.contains(node) {
                 format!(
                     "is Ready, and its Lease was renewed {} ago: its clock is behind, or its kubelet has just stopped",
-                    says(ahead)
+                    seconds(ahead)
                 )
             } else {
                 return None;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_may_be_off_by_what_a_slow_answer_makes_of_it() {
+    fn small_clock_differences_are_accepted() {
         for (ahead, expected) in [
             (Some(0), DoctorSeverity::Info),
             (Some(10), DoctorSeverity::Info),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_judged_by_their_leases_and_those_that_are_not_ready_may_be_silent() {
+    fn only_ready_nodes_must_renew_their_leases() {
         let now: Timestamp = "2026-11-27T03:00:00Z".parse().unwrap();
         let lease = |node: &str, seconds_ago| (node.to_owned(), now - SignedDuration::from_secs(seconds_ago));
         let leases = [

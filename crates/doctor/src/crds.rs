@@ -10,11 +10,7 @@ use crate::{
 
 /// Compares a CustomResourceDefinition of Windlass with the one of this program. Where an operator of another version runs,
 /// that is a matter of versions: `severity` says how bad a difference is.
-pub fn own_crd(
-    expected: &Value,
-    live: Option<&Value>,
-    severity: DoctorSeverity,
-) -> Option<DoctorFinding> {
+pub fn own_crd(expected: &Value, live: Option<&Value>, severity: DoctorSeverity) -> Option<DoctorFinding> {
     let check = DoctorCheck::DefinitionStale;
     let key = ObjectKey::from_object(expected)?;
     let Some(live) = live else {
@@ -24,7 +20,9 @@ pub fn own_crd(
     let place = ["/spec/scope", "/spec/names/plural"]
         .into_iter()
         .find(|place| expected.pointer(place) != live.pointer(place));
-    let stale = place.map(str::to_owned).or_else(|| first_missing_part(expected, live));
+    let stale = place
+        .map(str::to_owned)
+        .or_else(|| first_missing_part(expected, live));
     if let Some(place) = stale {
         let message = format!(
             "is not the one of this program: {place} is missing or differs, so the API server drops or refuses what Windlass \
@@ -72,7 +70,9 @@ fn missing_field(wanted: &Value, live: Option<&Value>, place: &str) -> Option<St
             .iter()
             .zip(live)
             .enumerate()
-            .find_map(|(index, (value, live))| missing_field(value, Some(live), &format!("{place}[{index}]"))),
+            .find_map(|(index, (value, live))| {
+                missing_field(value, Some(live), &format!("{place}[{index}]"))
+            }),
         (Value::Number(wanted), Some(Value::Number(live))) if wanted.as_f64() == live.as_f64() => None,
         (wanted, Some(live)) if wanted == live => None,
         (Value::Null | Value::Bool(false), None) => None,

@@ -114,7 +114,7 @@ mod tests {
     use crate::check::DoctorCheck;
 
     #[test]
-    fn the_worst_comes_first_and_is_said_once() {
+    fn the_worst_finding_comes_first_without_duplicates() {
         let diagnosis = Diagnosis::new([
             DoctorCheck::KubernetesVersion.info("a", ""),
             DoctorCheck::NoReadyEndpoint.warning("b", ""),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_a_kind_are_counted_and_do_not_hide_others() {
+    fn excess_findings_of_one_reason_are_only_counted() {
         let many = (0..1000).map(|number| DoctorCheck::ServiceNotFound.error(number, ""));
         let diagnosis = Diagnosis::new(many.chain([DoctorCheck::TrustEnded.error("c", "")]));
         assert_eq!(diagnosis.errors, 1001);

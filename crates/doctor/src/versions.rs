@@ -58,7 +58,7 @@ mod tests {
     use crate::finding::DoctorSeverity::{self, Error, Info, Warning};
 
     #[test]
-    fn versions_are_read_as_providers_write_them() {
+    fn provider_version_formats_are_parsed() {
         for (version, expected) in [
             ("v1.36.3", Info),
             ("v1.30.2-gke.1587003", Info),

@@ -1,4 +1,4 @@
-//! Giving a trust bundle to a target.
+//! Injection of trust bundles into targets.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -8,50 +8,51 @@ use windlass_cluster::{Cluster, RequestError, WriteTurn, watch::Watch};
 use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::{self, Injection, TargetKinds};
 
-/// After what time targets are looked at where nothing but their trust bundle has changed: what somebody else took from
-/// them is given back by then, and that is not to wait for anything else.
+/// Delay of the reconciliation after a change of only the trust bundle in a target. In the meantime the
+/// faster repair restores an overwritten trust bundle.
 pub(super) const REPAIRED: Duration = Duration::from_millis(100);
 
-/// What sees the targets of each kind that carries CA bundles by itself, in each of the clusters.
+/// Returns the watches for targets of the built-in kinds, in each cluster.
 pub(super) fn watches(cluster: &Cluster) -> impl Iterator<Item = Watch> {
     let remote = cluster.remote().map(|_| Watch::for_remote_targets());
     let own = injection::KINDS.iter().flat_map(Watch::for_target);
     own.chain(remote.into_iter().flatten())
 }
 
-/// What became of an injection.
+/// Result of an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InjectionOutcome {
-    /// The target carries the trust bundle, and did before.
+    /// The target already contained the trust bundle.
     Unchanged,
-    /// The target was written, and has this resourceVersion since, if the API server says.
+    /// The target was written. Contains the new resourceVersion, if the API server returned one.
     Written(Option<String>),
-    /// Somebody else has given the target another trust bundle meanwhile; that change brings us back.
+    /// Another client has changed the trust bundle in the meantime. That change triggers the next
+    /// reconciliation.
     Overtaken,
-    /// The target is not there any more.
+    /// The target does not exist.
     Gone,
-    /// The target must be left alone, or the API server refuses the write; for this reason.
+    /// The target must not be written, or the API server rejected the write, for this reason.
     Refused(String),
 }
 
-/// How often an injection is tried where somebody else writes the target at the same time.
+/// Number of attempts if another client writes the target at the same time.
 const TRIES: usize = 5;
 
 // === impl InjectionOutcome ===
 
 impl InjectionOutcome {
-    /// Whether the target was written.
+    /// Reports whether the target was written.
     pub(super) fn is_written(&self) -> bool {
         matches!(self, Self::Written(_))
     }
 }
 
-/// Brings a target to carry the trust bundle in the place of what it was seen to carry. A target that carries something
-/// else by now is left to a later plan, which may know of a newer trust bundle.
+/// Injects a trust bundle into a target, if the target still contains the observed one. Otherwise a later
+/// plan, which may have a newer trust bundle, handles it.
 ///
 /// # Errors
 ///
-/// When the API server could not be asked, or has no time for it now.
+/// If the API server cannot be reached or is overloaded.
 pub(super) async fn inject(
     cluster: &Cluster,
     turn: WriteTurn<'_>,
@@ -77,13 +78,14 @@ pub(super) async fn inject(
             Err(error) if error.is_forbidden() => return Ok(InjectionOutcome::Refused(error.to_string())),
             Err(error) if error.is_invalid() || error.is_conflict() => {
                 let patch = injection.plan(&target).ok().flatten();
-                // Refused again, and made from the target as it is: it is not that somebody else was faster.
+                // The same patch from the latest version was rejected again, so the cause is not a concurrent
+                // write.
                 if failed.is_some() && failed == patch && error.is_invalid() {
                     return Ok(InjectionOutcome::Refused(error.to_string()));
                 }
                 failed = patch;
                 match cluster.read(key).await? {
-                    Some(live) if injection.is_as_before(&target, &live) => target = Cow::Owned(live),
+                    Some(live) if injection.carries_same_bundles(&target, &live) => target = Cow::Owned(live),
                     Some(_) => return Ok(InjectionOutcome::Overtaken),
                     None => return Ok(InjectionOutcome::Gone),
                 }
@@ -94,8 +96,8 @@ pub(super) async fn inject(
     Ok(InjectionOutcome::Overtaken)
 }
 
-/// Gives up the ownership that an injection has left in a target, where that is in the way of who applies it. A target that has
-/// changed meanwhile is left to the next look.
+/// Releases the leftover field ownership of an injection, which would obstruct clients that apply the target.
+/// Skips a target that has changed in the meantime.
 ///
 /// # Errors
 ///

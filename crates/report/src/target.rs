@@ -48,7 +48,11 @@ impl ReportedTarget {
                 continue;
             };
             is_incomplete |= !contents.is_usable() || contents.certificates.is_empty();
-            for authority in contents.certificates.iter().map(TrustedAuthority::from_certificate) {
+            for authority in contents
+                .certificates
+                .iter()
+                .map(TrustedAuthority::from_certificate)
+            {
                 if !trusts.contains(&authority) {
                     trusts.push(authority);
                 }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_end_is_at_the_end_and_what_has_ended_before_now() {
+    fn marks_are_ordered_on_the_time_line() {
         let line = TimeLine::new(at(0), [at(90), at(365)]);
         assert!((line.place(at(365)) - 100.0).abs() < 1e-9);
         assert!((line.place(at(0)) - BEFORE).abs() < 1e-9);
@@ -83,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_ends_is_a_month_long() {
+    fn a_time_line_without_certificates_spans_a_month() {
         let line = TimeLine::new(at(0), []);
         assert!((line.place(at(30)) - 100.0).abs() < 1e-9);
     }
 
     proptest! {
         #[test]
-        fn every_moment_is_on_the_line_and_later_ones_are_further(
+        fn positions_are_monotonic_and_in_range(
             ends in prop::collection::vec(-4000_i64..4000, 0..8), moments in prop::collection::vec(-9000_i64..9000, 2..8),
         ) {
             let line = TimeLine::new(at(0), ends.into_iter().map(at));

@@ -7,7 +7,7 @@ use pages::{HOSTILE, STATES, report};
 use windlass_report::ProblemSeverity;
 
 #[test]
-fn nothing_comes_from_elsewhere_and_nothing_runs() {
+fn the_page_loads_nothing_and_runs_no_script() {
     for state in STATES {
         let page = report(state).to_html().unwrap();
         for foreign in [
@@ -28,14 +28,14 @@ fn nothing_comes_from_elsewhere_and_nothing_runs() {
 }
 
 #[test]
-fn what_is_anybodys_is_escaped() {
+fn foreign_text_is_escaped() {
     let page = report("failing").to_html().unwrap();
     assert!(!page.contains(HOSTILE));
     assert!(page.contains("&#60;script&#62;alert(1)"));
 }
 
 #[test]
-fn the_worst_comes_first() {
+fn the_worst_problem_comes_first() {
     let report = report("failing");
     let reasons: Vec<_> = report
         .problems()
@@ -59,7 +59,7 @@ fn the_worst_comes_first() {
 }
 
 #[test]
-fn what_goes_on_by_itself_says_what_it_waits_for() {
+fn running_steps_state_what_they_wait_for() {
     let page = report("rotating").to_html().unwrap();
     for expected in [
         "waiting for API servers to read it",

@@ -164,7 +164,7 @@ const CONTRAST: &str = r#"(() => {
 })()"#;
 
 #[tokio::test]
-async fn every_state_fits_and_can_be_read_at_every_width_in_both_colour_schemes() {
+async fn every_page_is_readable_at_every_width_and_color_scheme() {
     let Some(mut browser) = Browser::start().await else {
         eprintln!("SKIPPED: chromium not found; install Debian's package chromium");
         return;

@@ -1,13 +1,14 @@
-//! What it takes to plan patches for targets, and to make and read trust bundles: `cargo bench -p windlass-trust`.
+//! Measures planning patches for targets, and encoding and parsing trust bundles: `cargo bench -p
+//! windlass-trust`.
 
-#![expect(clippy::expect_used, reason = "what cannot be set up is not measured")]
+#![expect(clippy::expect_used, reason = "a benchmark fails if its setup fails")]
 
 use divan::{AllocProfiler, Bencher, black_box};
 use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use windlass_trust::{
-    injection::{CaRequests, Injection, Reach, TargetKinds},
+    injection::{CaRequests, Injection, InjectionScope, TargetKinds},
     pki::{CertificateAuthority, DnsNames, Terms, Validity},
     trust_bundle::TrustBundle,
 };
@@ -22,7 +23,7 @@ fn main() {
 }
 
 fn names() -> DnsNames {
-    DnsNames::of_service("hook", "system", &[]).expect("both are names")
+    DnsNames::for_service("hook", "system", &[]).expect("both are valid names")
 }
 
 fn bundle(generations: &[u32]) -> TrustBundle {
@@ -36,18 +37,21 @@ fn bundle(generations: &[u32]) -> TrustBundle {
         },
     };
     let roots = generations.iter().map(|generation| {
-        let key = KeyPair::generate().expect("the system has randomness");
+        let key = KeyPair::generate().expect("the system provides randomness");
         let ca = CertificateAuthority::self_signed(&names(), *generation, key.into(), &terms);
-        ca.expect("the terms are possible").certificate().clone()
+        ca.expect("the terms are valid").certificate().clone()
     });
     TrustBundle::new(roots).expect("a small bundle")
 }
 
 fn injection() -> Injection {
-    Injection::new(bundle(&[1, 2]), Reach::everything().calling(names()))
+    Injection::new(
+        bundle(&[1, 2]),
+        InjectionScope::everything().with_servers(names()),
+    )
 }
 
-/// A target that carries nothing.
+/// A target without a trust bundle.
 fn target(kind: &str) -> Value {
     let client_config = json!({"service": {"namespace": "system", "name": "hook", "port": 443}});
     let metadata = json!({"name": "target", "annotations": {"windlass.dev/inject-ca-from": "system/hook"}});
@@ -66,11 +70,11 @@ fn target(kind: &str) -> Value {
     })
 }
 
-/// A target that carries what `injection` brings.
+/// A target with the trust bundle of `injection`.
 fn injected(kind: &str, injection: &Injection) -> Value {
     let mut target = target(kind);
-    let patch = injection.plan(&target).expect("nobody else manages it");
-    json_patch::patch(&mut target, &patch.expect("it lacks the bundle")).expect("it has not changed");
+    let patch = injection.plan(&target).expect("no other controller manages it");
+    json_patch::patch(&mut target, &patch.expect("it has no bundle yet")).expect("it is unchanged");
     target
 }
 
@@ -89,9 +93,9 @@ fn plan_for_a_target_with_another_bundle(bencher: Bencher<'_, '_>, kind: &str) {
 }
 
 #[divan::bench(args = KINDS)]
-fn whom_a_target_asks(bencher: Bencher<'_, '_>, kind: &str) {
+fn requests_of_a_target(bencher: Bencher<'_, '_>, kind: &str) {
     let (target, kinds) = (target(kind), TargetKinds::default());
-    bencher.bench(|| CaRequests::of(black_box(&target), &kinds));
+    bencher.bench(|| CaRequests::from_object(black_box(&target), &kinds));
 }
 
 #[divan::bench(args = [1, 2, 10])]

@@ -1,4 +1,5 @@
-//! Trust: certificates and keys, trust bundles, their rotation, and their injection into what carries a `caBundle`.
+//! Trust: certificates and keys, trust bundles, their rotation, and their injection into objects with a
+//! `caBundle`.
 //!
 //! ```text
 //! pki -> trust_bundle -> injection -+-> objects
@@ -9,7 +10,7 @@
 //!
 //! # Examples
 //!
-//! A rotation is planned from what was observed. Of a new ServingCertificate, nothing is there yet but its Service:
+//! A rotation is planned from an observation. For a new ServingCertificate only the Service exists:
 //!
 //! ```
 //! use jiff::SignedDuration;
@@ -23,26 +24,26 @@
 //! observation.service.exists = true;
 //!
 //! let plan = plan(&observation, &Timing::default());
-//! let [Step::ChangeAuthorities { replacing: None, change: CaChange::Found { .. } }] = &plan.steps[..] else {
-//!     panic!("the first CAs come first, and alone: {:?}", plan.steps);
+//! let [Step::ChangeAuthorities { replacing: None, change: CaChange::Create { .. } }] = &plan.steps[..] else {
+//!     panic!("the first step creates the CAs: {:?}", plan.steps);
 //! };
 //! assert_eq!(plan.steps[0].to_string(), "Created CA 1 and next CA 2");
 //! # Ok::<(), jiff::Error>(())
 //! ```
 //!
-//! A trust bundle goes into a target by a patch that is refused where the target has changed meanwhile:
+//! A patch writes a trust bundle into a target. The API server rejects it if the target has changed:
 //!
 //! ```
 //! use jiff::{SignedDuration, Timestamp};
 //! use rcgen::KeyPair;
 //! use serde_json::json;
 //! use windlass_trust::{
-//!     injection::{Injection, Reach},
+//!     injection::{Injection, InjectionScope},
 //!     pki::{CertificateAuthority, DnsNames, Terms, Validity},
 //!     trust_bundle::TrustBundle,
 //! };
 //!
-//! let names = DnsNames::of_service("hook", "system", &[])?;
+//! let names = DnsNames::for_service("hook", "system", &[])?;
 //! let now: Timestamp = "2026-11-22T08:00:00Z".parse()?;
 //! let validity = Validity { not_before: now, not_after: now + SignedDuration::from_hours(24 * 365) };
 //! let terms = Terms { serial: [1; 16], now, validity };
@@ -57,8 +58,8 @@
 //!         "service": {"namespace": "system", "name": "hook"},
 //!     }}}},
 //! });
-//! let injection = Injection::new(trust, Reach::everything().calling(names));
-//! let patch = injection.plan(&crd)?.ok_or("it carries the trust bundle already")?;
+//! let injection = Injection::new(trust, InjectionScope::everything().with_servers(names));
+//! let patch = injection.plan(&crd)?.ok_or("it has the trust bundle already")?;
 //! json_patch::patch(&mut crd, &patch)?;
 //! assert_eq!(injection.plan(&crd)?, None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

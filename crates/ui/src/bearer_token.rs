@@ -18,7 +18,7 @@ const LONGEST: usize = 16 * 1024;
 impl BearerToken {
     /// The token of `Authorization: Bearer TOKEN`; or that of `Basic`, as the password of any user, which is what browsers ask for
     /// (RFC 6750, RFC 7617). `None` where there is none that could be one.
-    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let (scheme, credentials) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         let credentials = credentials.trim();
         if credentials.len() > 2 * LONGEST {
@@ -55,7 +55,7 @@ mod tests {
     fn read(header: &str) -> Option<String> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(header).unwrap());
-        BearerToken::of(&headers).map(|token| token.0)
+        BearerToken::from_headers(&headers).map(|token| token.0)
     }
 
     fn basic(text: &str) -> String {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_read_as_programs_and_as_browsers_send_it() {
+    fn bearer_and_basic_tokens_are_read() {
         for (header, expected) in [
             ("Bearer abc".to_owned(), Some("abc")),
             ("bearer  abc ".to_owned(), Some("abc")),
@@ -81,12 +81,12 @@ mod tests {
         ] {
             assert_eq!(read(&header).as_deref(), expected, "{header:.40}");
         }
-        assert!(BearerToken::of(&HeaderMap::new()).is_none());
+        assert!(BearerToken::from_headers(&HeaderMap::new()).is_none());
     }
 
     proptest! {
         #[test]
-        fn whatever_is_sent_is_read_or_not(header in "(Bearer|Basic|basic)? ?[ -~]{0,60}") {
+        fn reading_any_header_never_panics(header in "(Bearer|Basic|basic)? ?[ -~]{0,60}") {
             read(&header);
         }
     }

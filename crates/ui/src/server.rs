@@ -79,7 +79,7 @@ async fn page(State(ui): State<Arc<Ui>>, headers: HeaderMap) -> Response {
 
 impl Ui {
     async fn answer(&self, headers: &HeaderMap) -> Response {
-        let Some(token) = BearerToken::of(headers) else {
+        let Some(token) = BearerToken::from_headers(headers) else {
             return unauthorized("a token of the cluster is needed: kubectl create token ACCOUNT");
         };
         match self.access.decide(&token).await {
@@ -90,11 +90,11 @@ impl Ui {
             Ok(AccessDecision::Forbidden(user)) => {
                 let text =
                     format!("{user} may not get {PATH}: bind the ClusterRole windlass-ui-viewer to it");
-                return said(StatusCode::FORBIDDEN, text);
+                return text_response(StatusCode::FORBIDDEN, text);
             }
             Err(error) => {
                 warn!(error = chain(&error), "Cannot tell who may see the page");
-                return said(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+                return text_response(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
             }
         }
         match self.page.current().await {
@@ -104,19 +104,19 @@ impl Ui {
             }
             Err(error) => {
                 warn!(error = chain(&error), "Cannot make the page");
-                said(StatusCode::SERVICE_UNAVAILABLE, chain(&error))
+                text_response(StatusCode::SERVICE_UNAVAILABLE, chain(&error))
             }
         }
     }
 }
 
 fn unauthorized(text: &str) -> Response {
-    let mut response = said(StatusCode::UNAUTHORIZED, text.to_owned());
+    let mut response = text_response(StatusCode::UNAUTHORIZED, text.to_owned());
     let challenge = HeaderValue::from_static(CHALLENGE);
     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     response
 }
 
-fn said(status: StatusCode, text: String) -> Response {
+fn text_response(status: StatusCode, text: String) -> Response {
     (status, text + "\n").into_response()
 }

@@ -100,7 +100,7 @@ async fn send(ui: &Router, method: Method, path: &str, token: Option<&str>) -> (
 }
 
 #[tokio::test]
-async fn only_whom_the_api_server_lets_see_it_sees_the_page() {
+async fn only_authorized_users_see_the_page() {
     let (ui, _) = ui();
     for (token, expected, words) in [
         (None, 401, "kubectl create token"),
@@ -129,7 +129,7 @@ async fn only_whom_the_api_server_lets_see_it_sees_the_page() {
 }
 
 #[tokio::test]
-async fn many_who_look_cost_the_api_server_what_one_does() {
+async fn concurrent_viewers_share_one_read() {
     let (ui, asked) = ui();
     for _ in 0..10 {
         send(&ui, Method::GET, "/ui", Some("admin")).await;
@@ -143,7 +143,7 @@ async fn many_who_look_cost_the_api_server_what_one_does() {
 }
 
 #[tokio::test]
-async fn a_kind_that_may_not_be_read_is_named_on_the_page() {
+async fn an_unreadable_kind_is_named_on_the_page() {
     let (ui, _) = ui();
     let (head, body) = send(&ui, Method::GET, "/ui", Some("admin")).await;
     assert_eq!(head.status(), StatusCode::OK, "{body}");

@@ -8,8 +8,8 @@ use windlass_cluster::{
     Cluster, Index, Kind, RequestError, endpoints, kinds, lease::LeaderElectionRecord, watch::Watch,
 };
 use windlass_doctor::{
-    CallState, DoctorFinding, DoctorSeverity, ServiceCall, api_service, intercepts_windlass,
-    answered_calls, any_crd, leader, other_ca_bundle_owners, other_controllers, caller_trust, two_injectors,
+    CallState, DoctorFinding, DoctorSeverity, ServiceCall, answered_calls, any_crd, api_service,
+    caller_trust, intercepts_windlass, leader, other_ca_bundle_owners, other_controllers, two_injectors,
 };
 use windlass_object::{
     ObjectKey,
@@ -124,7 +124,8 @@ impl Examination<'_> {
                 Ok(listed) => return listed,
                 Err(RequestError::UnknownKind { .. }) => {}
                 Err(error) => {
-                    self.report_unchecked(&kind.kind, &kind, "list", None, &error).await;
+                    self.report_unchecked(&kind.kind, &kind, "list", None, &error)
+                        .await;
                     return Vec::new();
                 }
             }
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_object_calls_is_read_with_what_hangs_on_it() {
+    fn service_calls_and_served_kinds_are_read_from_an_object() {
         let client = |name: &str| json!({"service": {"namespace": "n", "name": name}});
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "a"},
@@ -335,7 +336,8 @@ mod tests {
                 "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client("a")}},
             },
         });
-        let seen = SeenCaller::from_object(&definition, TargetKind::from_object(&definition).unwrap()).unwrap();
+        let seen =
+            SeenCaller::from_object(&definition, TargetKind::from_object(&definition).unwrap()).unwrap();
         assert_eq!(seen.versions, [Kind::named("example.com/v1", "A")]);
         assert!(seen.calls[0].is_fatal);
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_cluster::{Kind, kinds, lease::LeaderElectionRecord};
 use windlass_doctor::{
     DoctorCheck, DoctorSeverity, LeaseFacts, api_not_served, kubernetes_version, leader, own_crd,
-    windlass_deployment, second_windlass,
+    second_windlass, windlass_deployment,
 };
 use windlass_object::{ObjectKey, object};
 use windlass_operator::{
@@ -65,7 +65,10 @@ impl Examination<'_> {
             match self.cluster.serves(kind).await {
                 Ok(true) => {}
                 Ok(false) => self.add([api_not_served(kind)]),
-                Err(error) => self.report_unchecked("Discovery", kind, "get", None, &error).await,
+                Err(error) => {
+                    self.report_unchecked("Discovery", kind, "get", None, &error)
+                        .await
+                }
             }
         }
         let is_installed = match self.cluster.serves(&kinds::BUNDLE_DEPLOYMENT).await {
@@ -91,7 +94,9 @@ impl Examination<'_> {
             .collect();
         let image = manifests::image();
         let tag = image.rsplit(':').next().unwrap_or_default();
-        let found: Vec<_> = here.flat_map(|deployment| windlass_deployment(deployment, tag)).collect();
+        let found: Vec<_> = here
+            .flat_map(|deployment| windlass_deployment(deployment, tag))
+            .collect();
         installation.is_of_another_version = found.iter().any(|finding| {
             finding.reason == DoctorCheck::OtherVersion.name() && finding.severity == DoctorSeverity::Warning
         });

@@ -17,7 +17,7 @@ pub struct Api {
 
 impl Api {
     /// The API of a CustomResourceDefinition; `None` where it has no name.
-    pub fn of(crd: &Value) -> Option<Self> {
+    pub fn from_crd(crd: &Value) -> Option<Self> {
         Some(Self {
             crd: object::text(crd, "/metadata/name")?.to_owned(),
             kind: object::text(crd, "/spec/names/kind")

@@ -101,7 +101,10 @@ mod tests {
             marked["metadata"]["annotations"][names::APPLIED_AS] = mark.into();
             assert!(!AppliedAs::from_object(&marked).unwrap().names(&marked), "{mark}");
         }
-        assert_eq!(AppliedAs::from_object(&object("v1", "ConfigMap", None, "a")), None);
+        assert_eq!(
+            AppliedAs::from_object(&object("v1", "ConfigMap", None, "a")),
+            None
+        );
     }
 
     proptest! {

@@ -17,7 +17,7 @@ pub struct Claimant {
     /// `metadata.uid`; it decides between two that were created in one second.
     pub uid: String,
     /// Whether it has said what it claims since its spec was changed last.
-    pub heard: bool,
+    pub is_observed: bool,
     /// The APIs that it says it converts.
     pub claims: Vec<Api>,
 }
@@ -26,14 +26,14 @@ pub struct Claimant {
 
 impl Claimant {
     /// What a live BundleDeployment says of itself.
-    pub fn of(deployment: &Value) -> Self {
+    pub fn from_object(deployment: &Value) -> Self {
         let text = |pointer| object::text(deployment, pointer).unwrap_or_default().to_owned();
         let observed = deployment.pointer("/status/observedGeneration");
         Self {
             name: text("/metadata/name"),
             created: text("/metadata/creationTimestamp"),
             uid: text("/metadata/uid"),
-            heard: observed.is_some() && observed == deployment.pointer("/metadata/generation"),
+            is_observed: observed.is_some() && observed == deployment.pointer("/metadata/generation"),
             claims: object::items(deployment, "/status/conversions")
                 .iter()
                 .filter_map(|conversion| {
@@ -74,5 +74,5 @@ pub fn older_unobserved_claimant<'a>(uid: &str, claimants: &'a [Claimant]) -> Op
     claimants
         .iter()
         .filter(|claimant| claimant.seniority(own) == Ordering::Less)
-        .find(|claimant| !claimant.heard)
+        .find(|claimant| !claimant.is_observed)
 }

@@ -17,7 +17,7 @@ impl LivingDeployments {
     }
 
     /// The name of the BundleDeployment with that uid.
-    pub fn name_of(&self, uid: &str) -> Option<&str> {
+    pub fn name_by_uid(&self, uid: &str) -> Option<&str> {
         let found = self.uids.iter().find(|(_, uids)| uids.contains(uid));
         found.map(|(name, _)| name.as_str())
     }
@@ -39,9 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_lives_is_known_by_name_and_uid() {
+    fn deployments_are_found_by_name_and_uid() {
         let living: LivingDeployments = [("a".to_owned(), "1".to_owned())].into_iter().collect();
         assert!(living.contains("a") && !living.contains("b"));
-        assert_eq!((living.name_of("1"), living.name_of("2")), (Some("a"), None));
+        assert_eq!(
+            (living.name_by_uid("1"), living.name_by_uid("2")),
+            (Some("a"), None)
+        );
     }
 }

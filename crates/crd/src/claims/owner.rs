@@ -35,12 +35,12 @@ pub enum Owner {
 
 impl Owner {
     /// Reads the marks of `object`; those of BundleDeployments that exist count before those of others.
-    pub fn of(object: &Value, living: &LivingDeployments) -> Self {
-        let mark = AppliedAs::of(object);
+    pub fn from_object(object: &Value, living: &LivingDeployments) -> Self {
+        let mark = AppliedAs::from_object(object);
         let is_copy = mark.as_ref().is_some_and(|mark| !mark.names(object));
         let label = object::label(object, names::BUNDLE_DEPLOYMENT);
         // The uid outlives a label that was changed.
-        let by_uid = mark.as_ref().map(|mark| living.name_of(&mark.uid));
+        let by_uid = mark.as_ref().map(|mark| living.name_by_uid(&mark.uid));
         let owner = by_uid.unwrap_or_else(|| label.filter(|name| living.contains(name)));
         if let Some(name) = label {
             // What sends traffic to webhooks is created before it is applied.
@@ -73,7 +73,7 @@ impl Owner {
     }
 
     /// Whether whoever wants the object may have it without being told to: nobody else does.
-    pub fn is_nobody(&self) -> bool {
+    pub fn is_unowned(&self) -> bool {
         matches!(self, Self::Released | Self::Orphaned(_) | Self::Erased)
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_ours_only_where_every_mark_agrees() {
+    fn an_object_is_owned_only_if_all_marks_agree() {
         let owned = || Owner::BundleDeployment("a".to_owned());
         let orphaned = |name: &str| Owner::Orphaned(name.to_owned());
         let stranger = || Owner::Other("field manager kubectl, not Windlass".to_owned());
@@ -183,7 +183,7 @@ mod tests {
         ] {
             let object = config_map(label, mark, operations);
             assert_eq!(
-                Owner::of(&object, &living()),
+                Owner::from_object(&object, &living()),
                 expected,
                 "{label} {mark} {operations:?}"
             );
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn another_installer_keeps_what_has_no_living_owner() {
+    fn an_object_without_an_existing_owner_stays_with_its_installer() {
         for (label, expected) in [
             ("a", "the BundleDeployment a"),
             ("b", "the Helm release r"),
@@ -199,7 +199,11 @@ mod tests {
         ] {
             let mut object = config_map(label, "", &["Apply"]);
             object["metadata"]["annotations"]["meta.helm.sh/release-name"] = "r".into();
-            assert_eq!(Owner::of(&object, &living()).to_string(), expected, "{label:?}");
+            assert_eq!(
+                Owner::from_object(&object, &living()).to_string(),
+                expected,
+                "{label:?}"
+            );
         }
     }
 
@@ -262,19 +266,23 @@ mod tests {
             ),
         ] {
             let object = json!({ "metadata": metadata });
-            assert_eq!(Owner::of(&object, &living()).to_string(), expected, "{metadata}");
+            assert_eq!(
+                Owner::from_object(&object, &living()).to_string(),
+                expected,
+                "{metadata}"
+            );
         }
     }
 
     #[test]
-    fn labels_of_the_bundle_itself_keep_nothing_that_was_released() {
+    fn labels_from_the_bundle_do_not_keep_a_released_object() {
         let object = json!({"metadata": {"annotations": {"windlass.dev/released-by": "a"},
             "labels": {"app.kubernetes.io/managed-by": "Helm", "olm.managed": "true"}}});
-        assert_eq!(Owner::of(&object, &living()), Owner::Released);
+        assert_eq!(Owner::from_object(&object, &living()), Owner::Released);
     }
 
     #[test]
-    fn marks_can_only_be_erased_from_what_was_applied() {
+    fn only_applied_objects_can_be_erased() {
         let applied = json!([{"manager": "windlass-install", "operation": "Apply"}]);
         let updated = json!([{"manager": "windlass-install", "operation": "Update"}]);
         for (metadata, expected) in [
@@ -296,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn what_another_installer_has_taken_meanwhile_is_not_free() {
+    fn an_object_taken_by_another_installer_is_not_unowned() {
         let object = json!({"metadata": {"annotations": {"windlass.dev/released-by": "a",
             "meta.helm.sh/release-name": "r"}}});
         assert_eq!(
-            Owner::of(&object, &living()),
+            Owner::from_object(&object, &living()),
             Owner::Other("the Helm release r".to_owned())
         );
     }

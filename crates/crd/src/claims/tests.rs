@@ -40,7 +40,7 @@ fn claimant(name: &str, created: &str, uid: &str, crds: &[&str]) -> Claimant {
         name: name.to_owned(),
         created: created.to_owned(),
         uid: uid.to_owned(),
-        heard: true,
+        is_observed: true,
         claims: crds.iter().map(|crd| api(crd)).collect(),
     }
 }
@@ -75,7 +75,7 @@ impl World {
             self.crds.extend(made);
         }
         for claimant in &mut self.claimants {
-            claimant.heard |= claimant.name == name;
+            claimant.is_observed |= claimant.name == name;
         }
     }
 
@@ -111,7 +111,7 @@ fn worlds() -> impl Strategy<Value = World> {
                 .desired
                 .insert(name.clone(), crds.iter().map(|crd| api(crd)).collect());
             world.claimants.push(Claimant {
-                heard: false,
+                is_observed: false,
                 claims: Vec::new(),
                 ..claimant(
                     &name,
@@ -153,7 +153,7 @@ fn expected(world: &World) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_oldest_claim_holds_unless_another_has_it() {
+fn the_oldest_claim_wins_unless_another_owns_the_crd() {
     let widgets = [CRDS[0]];
     let old = claimant("old", "2026-01-01T00:00:00Z", "2", &widgets);
     let twin = claimant("twin", "2026-01-01T00:00:00Z", "1", &widgets);
@@ -184,35 +184,35 @@ fn a_claim_on_a_kind_holds_against_another_name_of_it() {
 }
 
 #[test]
-fn nobody_is_waited_for_who_is_younger_or_has_spoken() {
+fn only_older_unobserved_claimants_block() {
     let mut silent = claimant("a", "2026-01-01T00:00:00Z", "1", &[]);
-    silent.heard = false;
-    let heard = claimant("b", "2026-01-02T00:00:00Z", "2", &[]);
-    let claimants = [silent, heard];
+    silent.is_observed = false;
+    let is_observed = claimant("b", "2026-01-02T00:00:00Z", "2", &[]);
+    let claimants = [silent, is_observed];
     assert_eq!(older_unobserved_claimant("2", &claimants).unwrap().name, "a");
     assert_eq!(older_unobserved_claimant("1", &claimants), None);
     assert_eq!(older_unobserved_claimant("unknown", &claimants), None);
 }
 
 #[test]
-fn a_status_about_an_older_spec_says_nothing_of_the_claims() {
+fn an_outdated_status_is_not_observed() {
     let deployment = |generation: i64| {
         serde_json::json!({
             "metadata": {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": generation},
             "status": {"observedGeneration": 1, "conversions": [{"crd": CRDS[0], "kind": "Widget"}, {"crd": CRDS[1]}]}
         })
     };
-    assert!(Claimant::of(&deployment(1)).heard);
-    assert!(!Claimant::of(&deployment(2)).heard);
-    assert!(!Claimant::of(&serde_json::json!({})).heard);
-    let claims = Claimant::of(&deployment(1)).claims;
+    assert!(Claimant::from_object(&deployment(1)).is_observed);
+    assert!(!Claimant::from_object(&deployment(2)).is_observed);
+    assert!(!Claimant::from_object(&serde_json::json!({})).is_observed);
+    let claims = Claimant::from_object(&deployment(1)).claims;
     assert_eq!(claims[0], api(CRDS[0]));
     assert_eq!(claims[1].kind, "");
 }
 
 proptest! {
     #[test]
-    fn who_gets_what_never_depends_on_the_order_of_events(
+    fn claims_do_not_depend_on_the_event_order(
         mut world in worlds(),
         events in prop::collection::vec((0usize..6, prop::bool::weighted(0.1)), 0..40),
     ) {

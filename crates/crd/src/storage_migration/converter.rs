@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_told_and_the_trust_is_not() {
+    fn the_converter_includes_the_address_but_not_the_ca_bundle() {
         let service =
             json!({"namespace": "sample-system", "name": "webhooks", "path": "/convert", "port": 8443});
         assert_eq!(

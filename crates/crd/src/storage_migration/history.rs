@@ -22,7 +22,7 @@ pub struct StorageVersionHistory {
 
 impl StorageVersionHistory {
     /// What one look at a CRD says; `None` where it has no storage version.
-    pub fn of(crd: &Value) -> Option<Self> {
+    pub fn from_crd(crd: &Value) -> Option<Self> {
         let generation = generation(crd);
         Some(Self {
             uid: object::text(crd, "/metadata/uid")?.to_owned(),
@@ -33,7 +33,7 @@ impl StorageVersionHistory {
     }
 
     /// Goes on with what was seen next, or begins anew with it.
-    pub fn see(&mut self, next: Self) {
+    pub fn record(&mut self, next: Self) {
         if self.is_continued_by(&next) {
             self.first = self.first.min(next.first);
             self.last = self.last.max(next.last);
@@ -71,11 +71,11 @@ mod tests {
     fn seen(uid: &str, version: &str, generation: i64) -> StorageVersionHistory {
         let crd = json!({"metadata": {"uid": uid, "generation": generation},
             "spec": {"versions": [{"name": version, "storage": true}]}});
-        StorageVersionHistory::of(&crd).unwrap()
+        StorageVersionHistory::from_crd(&crd).unwrap()
     }
 
     #[test]
-    fn it_goes_on_from_neighbour_to_neighbour_and_ends_with_every_gap() {
+    fn a_history_extends_over_adjacent_generations_only() {
         for (next, first) in [
             (seen("a", "v2", 5), 4),
             (seen("a", "v2", 4), 4),
@@ -83,26 +83,26 @@ mod tests {
             (seen("a", "v1", 5), 5),
             (seen("b", "v2", 5), 5),
         ] {
-            let mut tenure = seen("a", "v2", 4);
+            let mut history = seen("a", "v2", 4);
             let last = next.last;
-            tenure.see(next);
-            assert_eq!((tenure.first, tenure.last), (first, last));
+            history.record(next);
+            assert_eq!((history.first, history.last), (first, last));
         }
     }
 
     #[test]
-    fn what_comes_late_shortens_nothing() {
-        let mut tenure = seen("a", "v2", 4);
+    fn late_observations_do_not_shorten_a_history() {
+        let mut history = seen("a", "v2", 4);
         for generation in [5, 6, 5, 4, 3] {
-            tenure.see(seen("a", "v2", generation));
+            history.record(seen("a", "v2", generation));
         }
-        assert_eq!((tenure.first, tenure.last), (3, 6));
+        assert_eq!((history.first, history.last), (3, 6));
     }
 
     #[test]
-    fn a_definition_without_a_storage_version_has_none() {
+    fn a_crd_without_a_storage_version_has_no_history() {
         assert_eq!(
-            StorageVersionHistory::of(&json!({"metadata": {"uid": "a", "generation": 1}})),
+            StorageVersionHistory::from_crd(&json!({"metadata": {"uid": "a", "generation": 1}})),
             None
         );
     }

@@ -165,18 +165,18 @@ impl Migration {
 
     /// Takes note of later generations, as far as its storage version is known to have stayed the same up to them.
     pub fn follow<'a>(&mut self, seen: impl IntoIterator<Item = &'a StorageVersionHistory>) {
-        let mut tenure = StorageVersionHistory {
+        let mut history = StorageVersionHistory {
             uid: self.uid.clone(),
             version: self.version.clone(),
             first: self.generation,
             last: self.generation,
         };
         for seen in seen {
-            if tenure.is_continued_by(seen) {
-                tenure.see(seen.clone());
+            if history.is_continued_by(seen) {
+                history.record(seen.clone());
             }
         }
-        self.generation = tenure.last;
+        self.generation = history.last;
     }
 
     /// Takes note of who converts its objects from now on.

@@ -221,7 +221,7 @@ fn shown(value: &Value) -> String {
 // === impl KeywordChange ===
 
 impl<'a> KeywordChange<'a> {
-    pub(super) fn of(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {
+    pub(super) fn new(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {
         Self { keyword, old, new }
     }
 

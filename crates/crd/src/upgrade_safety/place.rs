@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_in_a_field_of_the_schema() {
+    fn a_value_path_maps_to_a_schema_field() {
         let schema = json!({"properties": {
         "spec": {"properties": {
             "size": {},
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_path_has_a_field(path in r"[a-z.\[\]0-9]{0,12}") {
+        fn every_path_maps_to_a_field(path in r"[a-z.\[\]0-9]{0,12}") {
             let schema = json!({"properties": {"a": {"items": {"additionalProperties": {}}}}});
             let field = field_of(&schema, &json!({"a": [{"b": 1}]}), &path);
             prop_assert!(field.starts_with('^'));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_exception_wins_in_any_order() {
+    fn the_most_specific_exception_wins() {
         use Enforcement::{None, Strict, Warn};
         for (text, expected) in [
             ("[]", Strict),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_have_their_own_enforcement_and_none_where_all_is_allowed() {
+    fn each_rule_has_its_own_enforcement() {
         let of = |lenient, rule| {
             Policy {
                 lenient,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_ignored_where_nothing_says_otherwise() {
+    fn default_ignored_rules_stay_ignored() {
         for (lenient, text, expected) in [
             (false, "[]", false),
             (true, "[]", true),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_exceptions_is_said_with_its_place() {
+    fn problems_of_exceptions_name_their_path() {
         let text = r"
 - {enforcement: None}
 - {rule: typo, enforcement: None}

@@ -41,10 +41,10 @@ impl Comparison<'_, '_> {
             self.report(path, UpgradeRule::Unhandled, message);
             return;
         }
-        let (Some(old_schema), Some(new_schema)) = (Schema::of(old), Schema::of(new)) else {
+        let (Some(old_schema), Some(new_schema)) = (Schema::parse(old), Schema::parse(new)) else {
             let (old, new) = (canonical("schema", old), canonical("schema", new));
             if old != new {
-                let change = KeywordChange::of("schema", Some(&old), Some(&new));
+                let change = KeywordChange::new("schema", Some(&old), Some(&new));
                 self.report(path, UpgradeRule::Unhandled, unhandled([change]));
             }
             return;
@@ -80,7 +80,7 @@ impl Comparison<'_, '_> {
                 .iter()
                 .find(|constraint| constraint.keyword == keyword);
             let messages = constraint.and_then(|constraint| {
-                let change = KeywordChange::of(keyword, old.as_ref(), new.as_ref());
+                let change = KeywordChange::new(keyword, old.as_ref(), new.as_ref());
                 let messages = (constraint.compare)(change).ok()?;
                 Some((constraint.rule, messages))
             });
@@ -96,7 +96,7 @@ impl Comparison<'_, '_> {
         if !rest.is_empty() {
             let changes = rest
                 .iter()
-                .map(|(keyword, old, new)| KeywordChange::of(keyword, old.as_ref(), new.as_ref()));
+                .map(|(keyword, old, new)| KeywordChange::new(keyword, old.as_ref(), new.as_ref()));
             self.report(path, UpgradeRule::Unhandled, unhandled(changes));
         }
     }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_written_as_it_is_named() {
+    fn rule_names_are_camel_case() {
         for rule in UpgradeRule::ALL {
             assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
         }

@@ -83,7 +83,7 @@ pub(super) const DOCUMENTATION: &[&str] = &["description", "title", "example", "
 
 impl<'a> Schema<'a> {
     /// Takes a schema apart; `None` where it is neither an object nor `true`, which allows anything.
-    pub(super) fn of(value: &'a Value) -> Option<Self> {
+    pub(super) fn parse(value: &'a Value) -> Option<Self> {
         let mut schema = Self::default();
         let fields = match value {
             Value::Bool(true) => return Some(schema),

@@ -43,7 +43,7 @@ pub(super) fn compare_same(
         for (what, pointer, addition_matters) in FACILITIES {
             let (old, new) = (old.pointer(pointer), new.pointer(pointer));
             if old != new && (old.is_some() || addition_matters) {
-                let message = unhandled([KeywordChange::of(what, old, new)]);
+                let message = unhandled([KeywordChange::new(what, old, new)]);
                 findings.add(Some(name), None, UpgradeRule::Unhandled, message);
             }
         }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_as_kubernetes_does() {
+    fn versions_are_ordered_by_kubernetes_priority() {
         // The example of the Kubernetes documentation on versions of CustomResourceDefinitions, last to first.
         let expected = [
             "foo10",

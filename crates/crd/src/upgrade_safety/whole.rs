@@ -28,7 +28,7 @@ pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
             value.filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
         };
         if value(old) != value(new) {
-            let message = unhandled([KeywordChange::of(what, value(old), value(new))]);
+            let message = unhandled([KeywordChange::new(what, value(old), value(new))]);
             findings.add(None, None, UpgradeRule::Unhandled, message);
         }
     }

@@ -1,4 +1,4 @@
-//! A source of CA certificates that somebody else writes.
+//! A source of CA certificates that Windlass does not issue.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,33 +16,34 @@ use windlass_trust::{
     trust_bundle::TrustBundle,
 };
 
-use super::given::{ReadGivenError, read_given, read_given_to_certificate};
+use super::ca_source_bundle::{ReadCaBundleError, read_ca_bundle, read_certificate_ca_bundle};
 
 /// The objects of a source.
 #[derive(Clone, Default)]
 pub(super) struct SourceObjects {
-    /// The one that targets ask for, if there is one.
+    /// The object that targets request, if it exists.
     pub(super) object: Option<Arc<Value>>,
-    /// Of a Certificate the Secret that it names, if it names one, and if there is one.
+    /// For a Certificate: the key of its Secret, and the Secret if it exists.
     pub(super) secret: Option<(ObjectKey, Option<Arc<Value>>)>,
 }
 
-/// A source, and what is noted of it.
+/// A source and its record.
 pub(super) struct ObservedSource {
     key: ObjectKey,
     pub(super) objects: SourceObjects,
-    /// What it gives, or why it gives nothing.
-    pub(super) given: Result<TrustBundle, ReadGivenError>,
-    /// What is noted of it.
+    /// Its CA certificates, or why there are none.
+    pub(super) current: Result<TrustBundle, ReadCaBundleError>,
+    /// The stored record.
     pub(super) record: Option<SourceRecord>,
-    /// What targets are to trust by that, if they may.
+    /// The trust bundle for targets according to the record.
     pub(super) trust: Option<TrustBundle>,
 }
 
-/// Where every namespace has the CA of the API server: `RootCACertConfigMapName` of kube-controller-manager's rootcacertpublisher.
+/// The ConfigMap with the API server's CA in every namespace: `RootCACertConfigMapName` of
+/// kube-controller-manager's rootcacertpublisher.
 const API_SERVER_CA: &str = "kube-root-ca.crt";
 
-/// The object that gives what `source` asks for; `None` where Windlass issues it.
+/// Returns the object that `source` refers to, or `None` if Windlass issues its CA.
 pub(super) fn source_object(source: &CaSource, own_namespace: &str) -> Option<ObjectKey> {
     match source {
         CaSource::ServingCertificate { .. } => None,
@@ -52,8 +53,8 @@ pub(super) fn source_object(source: &CaSource, own_namespace: &str) -> Option<Ob
     }
 }
 
-/// The Secret that a Certificate names; `None` for any other object, which is not read: most sources are Secrets, and there may be
-/// many.
+/// Returns the Secret that a Certificate names, or `None` for any other object. Calls `read` only for
+/// Certificates, because most sources are Secrets, possibly many.
 pub(super) fn named_secret(key: &ObjectKey, read: impl FnOnce() -> Option<Arc<Value>>) -> Option<ObjectKey> {
     if Kind::from_key(key) != kinds::CERTIFICATE {
         return None;
@@ -63,14 +64,14 @@ pub(super) fn named_secret(key: &ObjectKey, read: impl FnOnce() -> Option<Arc<Va
     Some(kinds::SECRET.object(key.namespace.as_deref(), name))
 }
 
-/// The watches that see a source.
-pub(super) fn watches_of(key: &ObjectKey, index: &Index) -> impl Iterator<Item = Watch> + use<> {
+/// Returns the watches for a source.
+pub(super) fn source_watches(key: &ObjectKey, index: &Index) -> impl Iterator<Item = Watch> + use<> {
     let secret = named_secret(key, || index.find(key));
-    std::iter::once(watch_of(key)).chain(secret.map(|secret| watch_of(&secret)))
+    std::iter::once(object_watch(key)).chain(secret.map(|secret| object_watch(&secret)))
 }
 
-/// The watch that sees one object.
-pub(super) fn watch_of(object: &ObjectKey) -> Watch {
+/// Returns the watch for one object.
+pub(super) fn object_watch(object: &ObjectKey) -> Watch {
     Watch::all(Kind::from_key(object))
         .within(object.namespace.as_deref().unwrap_or_default())
         .selected(Selector::Name(object.name.clone()))
@@ -79,20 +80,20 @@ pub(super) fn watch_of(object: &ObjectKey) -> Watch {
 // === impl ObservedSource ===
 
 impl ObservedSource {
-    /// The source `key`, from its objects and the Secret with its record.
+    /// Creates the source `key` from its objects and the Secret with its record.
     pub(super) fn new(
         key: &ObjectKey,
         objects: SourceObjects,
         record: Option<&Value>,
         now: Timestamp,
     ) -> Self {
-        let given = match Kind::from_key(key) == kinds::CERTIFICATE {
+        let current = match Kind::from_key(key) == kinds::CERTIFICATE {
             true => {
                 let secret = objects.secret.as_ref();
                 let secret = secret.map(|(key, secret)| (key, secret.as_deref()));
-                read_given_to_certificate(key, secret, now)
+                read_certificate_ca_bundle(key, secret, now)
             }
-            false => read_given(objects.object.as_deref(), key, now),
+            false => read_ca_bundle(objects.object.as_deref(), key, now),
         };
         let record = record.and_then(SourceRecord::read);
         let record = record.filter(|(of, _)| of == key).map(|(_, record)| record);
@@ -100,40 +101,40 @@ impl ObservedSource {
             key: key.clone(),
             trust: record.as_ref().and_then(|record| record.trust(now).ok()),
             objects,
-            given,
+            current,
             record,
         }
     }
 
-    /// What targets are to trust that ask in this way, and what is wrong.
-    pub(super) fn given_to(&self, source: &CaSource) -> (Option<&TrustBundle>, Option<String>) {
+    /// Returns the trust bundle for targets that request the source in this way, and the problem, if any.
+    pub(super) fn bundle_for(&self, source: &CaSource) -> (Option<&TrustBundle>, Option<String>) {
         if let CaSource::Secret { consent, .. } = source
-            && let Some(problem) = self.is_withheld(*consent)
+            && let Some(problem) = self.consent_problem(*consent)
         {
             return (None, Some(problem));
         }
-        let problem = self.given.as_ref().err().map(ToString::to_string);
+        let problem = self.current.as_ref().err().map(ToString::to_string);
         (self.trust.as_ref(), problem)
     }
 
-    /// Why a Secret that is there does not let targets have its CA certificates.
-    pub(super) fn is_withheld(&self, consent: Consent) -> Option<String> {
+    /// Returns why an existing Secret does not allow this kind of request, or `None` if it does.
+    pub(super) fn consent_problem(&self, consent: Consent) -> Option<String> {
         let (secret, annotation) = (self.objects.object.as_deref()?, consent.annotation()?);
-        let is_given = object::annotation(secret, annotation) == Some("true");
-        (!is_given).then(|| format!("{} does not have the annotation {annotation}: \"true\"", self.key))
+        let is_allowed = object::annotation(secret, annotation) == Some("true");
+        (!is_allowed).then(|| format!("{} does not have the annotation {annotation}: \"true\"", self.key))
     }
 
-    /// What is to be noted of it: what it gives, and what it gave before unless it says that nobody is to trust that. Before anything
-    /// is noted of it, it is what others have `handed_over` that it gave.
+    /// Returns the record to store: the current and previous CAs, or only the current one if the source
+    /// forbids to trust previous ones. A new record counts the certificates in `common_previous_cas` as previous CAs.
     pub(super) fn next_record(
         &self,
-        handed_over: impl FnOnce() -> BTreeSet<Certificate>,
+        common_previous_cas: impl FnOnce() -> BTreeSet<Certificate>,
         now: Timestamp,
     ) -> Option<SourceRecord> {
-        let next = match (&self.given, &self.record) {
-            (Ok(given), Some(record)) => record.updated(given, now),
-            (Ok(given), None) => SourceRecord::with_trusted(handed_over(), given.clone(), now),
-            // What was good last stays.
+        let next = match (&self.current, &self.record) {
+            (Ok(bundle), Some(record)) => record.updated(bundle, now),
+            (Ok(bundle), None) => SourceRecord::with_trusted(common_previous_cas(), bundle.clone(), now),
+            // Keep the last valid CA.
             (Err(_), Some(record)) => record.updated(record.current(), now),
             (Err(_), None) => return None,
         };
@@ -146,8 +147,8 @@ impl ObservedSource {
         })
     }
 
-    /// Until when it is as it is, if nobody changes it.
-    pub(super) fn until(&self, now: Timestamp) -> Timestamp {
+    /// Returns when its trust bundle changes because a certificate expires.
+    pub(super) fn valid_until(&self, now: Timestamp) -> Timestamp {
         let until = self.record.as_ref().and_then(|record| record.next_expiry(now));
         until.unwrap_or(Timestamp::MAX)
     }

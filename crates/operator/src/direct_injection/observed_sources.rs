@@ -1,4 +1,4 @@
-//! The sources that are asked for, each read once for all targets that ask for it.
+//! Cache of the requested sources, each read once for all of its targets.
 
 use std::{
     collections::HashMap,
@@ -11,86 +11,86 @@ use parking_lot::Mutex;
 use windlass_cluster::{Index, IndexedObject};
 use windlass_object::ObjectKey;
 use windlass_trust::{
-    injection::{CaSource, CaSources, Injection, Reach, TargetKinds},
+    injection::{CaSource, CaSources, Injection, InjectionScope, TargetKinds},
     objects::SourceRecord,
     trust_bundle::{TrustBundle, TrustBundleError},
 };
 
 use super::{
-    given::is_of_serving_certificate,
-    observed_source::{ObservedSource, SourceObjects, named_secret, source_object, watch_of},
+    ca_source_bundle::belongs_to_serving_certificate,
+    observed_source::{ObservedSource, SourceObjects, named_secret, object_watch, source_object},
 };
 use crate::context::Context;
 
-/// The sources that are asked for, as they were read last.
+/// The requested sources as last read.
 #[derive(Default)]
 pub(super) struct ObservedSources {
-    known: Mutex<HashMap<ObjectKey, Known>>,
-    united: Mutex<HashMap<CaSources, Arc<United>>>,
+    known: Mutex<HashMap<ObjectKey, CachedSource>>,
+    combined: Mutex<HashMap<CaSources, Arc<CombinedSources>>>,
 }
 
-/// A source that was read.
-struct Known {
-    seen: Seen,
+/// A cached source.
+struct CachedSource {
+    seen: SourceVersions,
     source: Arc<ObservedSource>,
     until: Timestamp,
 }
 
-/// What a source was read from.
+/// The objects that a source was read from.
 #[derive(PartialEq)]
-struct Seen {
+struct SourceVersions {
     object: Option<IndexedObject>,
     secret: Option<(ObjectKey, Option<IndexedObject>)>,
     record: Option<IndexedObject>,
 }
 
-/// What the sources of a set give together.
-pub(super) struct United {
+/// The combined CA certificates of a set of sources.
+pub(super) struct CombinedSources {
     sources: Vec<Arc<ObservedSource>>,
     kinds: Arc<TargetKinds>,
-    /// What is to be injected, if they give anything.
+    /// The injection, if a source has CA certificates.
     pub(super) injection: Option<Arc<Injection>>,
-    /// What is wrong with some of them.
+    /// Problems of some of the sources.
     pub(super) problem: Option<String>,
-    everywhere: Mutex<Everywhere>,
+    distribution: Mutex<Distribution>,
 }
 
-/// Whether all targets of a set were once seen to carry what it gives.
-enum Everywhere {
+/// Whether all targets of a set have been found to contain the injection.
+enum Distribution {
     Unknown,
-    /// They were not, then.
-    NotAt(Instant),
-    Seen,
+    /// Some targets lacked it at this time.
+    Incomplete(Instant),
+    Complete,
 }
 
-/// How often all targets of a set are looked at, each of which asks for that.
-const LOOK_PAUSE: Duration = Duration::from_millis(500);
+/// Minimum time between checks of all targets of a set, which each of these targets requests.
+const CHECK_PAUSE: Duration = Duration::from_millis(500);
 
 // === impl ObservedSources ===
 
 impl ObservedSources {
-    /// A source as it is now; `None` where nothing is known of it yet, or where the rotation of a ServingCertificate gives its
-    /// targets what it would.
+    /// Returns a source, or `None` if it has not been read yet or if the rotation of a ServingCertificate
+    /// updates its targets.
     pub(super) fn find(&self, key: &ObjectKey, context: &Context) -> Option<Arc<ObservedSource>> {
         let (index, now) = (&context.index, context.clock.now());
         let object = index.find_indexed(key);
         let secret = named_secret(key, || Some(object.as_ref()?.read()));
-        let seen = Seen {
+        let seen = SourceVersions {
             object,
             secret: secret.map(|secret| (secret.clone(), index.find_indexed(&secret))),
             record: index.find_indexed(&SourceRecord::key(&context.namespace, key)),
         };
-        let is_unknown = |key: &ObjectKey| !index.is_complete(&watch_of(key));
+        let is_unknown = |key: &ObjectKey| !index.is_complete(&object_watch(key));
         match (&seen.object, &seen.secret) {
             (None, _) if is_unknown(key) => return None,
             (_, Some((secret, None))) if is_unknown(secret) => return None,
             _ => {}
         }
         let source = self.read(key, seen, now);
-        (!is_issued(key, &source, index)).then_some(source)
+        (!is_managed_by_rotation(key, &source, index)).then_some(source)
     }
 
-    fn read(&self, key: &ObjectKey, seen: Seen, now: Timestamp) -> Arc<ObservedSource> {
+    fn read(&self, key: &ObjectKey, seen: SourceVersions, now: Timestamp) -> Arc<ObservedSource> {
         let mut all = self.known.lock();
         if let Some(known) = all.get(key)
             && known.seen == seen
@@ -108,62 +108,62 @@ impl ObservedSources {
         };
         let record = read(&seen.record);
         let source = Arc::new(ObservedSource::new(key, objects, record.as_deref(), now));
-        let known = Known {
+        let known = CachedSource {
             seen,
             source: source.clone(),
-            until: source.until(now),
+            until: source.valid_until(now),
         };
         all.insert(key.clone(), known);
         source
     }
 
-    /// What a set of sources gives together; `None` where it is not known of all of them, or Windlass issues it.
-    pub(super) fn unite(&self, set: &CaSources, context: &Context) -> Option<Arc<United>> {
+    /// Combines a set of sources. Returns `None` if one has not been read yet or if Windlass issues it.
+    pub(super) fn combine(&self, set: &CaSources, context: &Context) -> Option<Arc<CombinedSources>> {
         let find = |source: &CaSource| self.find(&source_object(source, &context.namespace)?, context);
         let sources: Vec<_> = set.iter().map(find).collect::<Option<_>>()?;
         let kinds = context.index.target_kinds();
-        let mut united = self.united.lock();
-        if let Some(known) = united.get(set)
-            && known.is_of(&sources, &kinds)
+        let mut combined = self.combined.lock();
+        if let Some(known) = combined.get(set)
+            && known.is_from(&sources, &kinds)
         {
             return Some(known.clone());
         }
-        let new = Arc::new(United::new(set, sources, kinds));
-        united.insert(set.clone(), new.clone());
+        let new = Arc::new(CombinedSources::new(set, sources, kinds));
+        combined.insert(set.clone(), new.clone());
         Some(new)
     }
 
-    /// Forgets a source that nobody asks for.
+    /// Forgets a source that no target requests.
     pub(super) fn forget(&self, key: &ObjectKey) {
         let known = self.known.lock().remove(key);
-        if let Some(Known { source, .. }) = known {
-            let mut united = self.united.lock();
-            united.retain(|_, united| !united.sources.iter().any(|one| Arc::ptr_eq(one, &source)));
+        if let Some(CachedSource { source, .. }) = known {
+            let mut combined = self.combined.lock();
+            combined.retain(|_, combined| !combined.sources.iter().any(|one| Arc::ptr_eq(one, &source)));
         }
     }
 }
 
-/// Whether the rotation of a ServingCertificate gives targets what a source would.
-pub(super) fn is_issued(key: &ObjectKey, source: &ObservedSource, index: &Index) -> bool {
+/// Reports whether the rotation of a ServingCertificate updates the targets of this source.
+pub(super) fn is_managed_by_rotation(key: &ObjectKey, source: &ObservedSource, index: &Index) -> bool {
     let object = source.objects.object.as_deref();
-    object.is_some_and(|object| is_of_serving_certificate(object, key, index))
+    object.is_some_and(|object| belongs_to_serving_certificate(object, key, index))
 }
 
-// === impl United ===
+// === impl CombinedSources ===
 
-impl United {
-    /// What the sources of a set give to targets of these kinds.
+impl CombinedSources {
+    /// Combines sources for targets of these kinds.
     pub(super) fn new(set: &CaSources, sources: Vec<Arc<ObservedSource>>, kinds: Arc<TargetKinds>) -> Self {
-        let given = set
+        let bundles = set
             .iter()
             .zip(&sources)
-            .map(|(asked, source)| source.given_to(asked));
-        let (trusted, problems): (Vec<_>, Vec<_>) = given.unzip();
+            .map(|(asked, source)| source.bundle_for(asked));
+        let (trusted, problems): (Vec<_>, Vec<_>) = bundles.unzip();
         let mut problems: Vec<_> = problems.into_iter().flatten().collect();
-        let injection = match trust(trusted.into_iter().flatten()) {
+        let injection = match combine_bundles(trusted.into_iter().flatten()) {
             Ok(trust) => {
-                let reach = || Reach::asking([set.clone()]).within(kinds.clone());
-                trust.map(|trust| Arc::new(Injection::new(trust, reach())))
+                let scope = || InjectionScope::requesting([set.clone()]).with_kinds(kinds.clone());
+                trust.map(|trust| Arc::new(Injection::new(trust, scope())))
             }
             Err(error) => {
                 problems.push(error.to_string());
@@ -175,31 +175,31 @@ impl United {
             kinds,
             injection,
             problem: (!problems.is_empty()).then(|| problems.join("; ")),
-            everywhere: Mutex::new(Everywhere::Unknown),
+            distribution: Mutex::new(Distribution::Unknown),
         }
     }
 
-    /// Whether all of its targets carry what it gives, or were once seen to; `look` looks at all of them. One of a moment ago that
-    /// has found one which does not is good for all.
-    pub(super) fn is_everywhere(&self, look: impl FnOnce() -> bool) -> bool {
-        // Who looks now says it to those who come next.
-        let Some(mut everywhere) = self.everywhere.try_lock() else {
+    /// Reports whether all targets have been found to contain the injection. `check` checks all of them. A
+    /// negative result is reused for a moment.
+    pub(super) fn is_distributed(&self, check: impl FnOnce() -> bool) -> bool {
+        // Another thread is checking. The next call will get its result.
+        let Some(mut distribution) = self.distribution.try_lock() else {
             return false;
         };
-        match *everywhere {
-            Everywhere::Seen => return true,
-            Everywhere::NotAt(looked) if looked.elapsed() < LOOK_PAUSE => return false,
+        match *distribution {
+            Distribution::Complete => return true,
+            Distribution::Incomplete(checked) if checked.elapsed() < CHECK_PAUSE => return false,
             _ => {}
         }
-        let is_everywhere = look();
-        *everywhere = match is_everywhere {
-            true => Everywhere::Seen,
-            false => Everywhere::NotAt(Instant::now()),
+        let is_distributed = check();
+        *distribution = match is_distributed {
+            true => Distribution::Complete,
+            false => Distribution::Incomplete(Instant::now()),
         };
-        is_everywhere
+        is_distributed
     }
 
-    fn is_of(&self, sources: &[Arc<ObservedSource>], kinds: &Arc<TargetKinds>) -> bool {
+    fn is_from(&self, sources: &[Arc<ObservedSource>], kinds: &Arc<TargetKinds>) -> bool {
         let pairs = self.sources.iter().zip(sources);
         Arc::ptr_eq(&self.kinds, kinds)
             && self.sources.len() == sources.len()
@@ -207,9 +207,11 @@ impl United {
     }
 }
 
-/// The certificates of all sources that give any.
-fn trust<'a>(given: impl Iterator<Item = &'a TrustBundle>) -> Result<Option<TrustBundle>, TrustBundleError> {
-    let certificates: Vec<_> = given.flat_map(TrustBundle::certificates).cloned().collect();
+/// Combines the certificates of all sources that have any.
+fn combine_bundles<'a>(
+    bundles: impl Iterator<Item = &'a TrustBundle>,
+) -> Result<Option<TrustBundle>, TrustBundleError> {
+    let certificates: Vec<_> = bundles.flat_map(TrustBundle::certificates).cloned().collect();
     match certificates.is_empty() {
         true => Ok(None),
         false => TrustBundle::new(certificates).map(Some),

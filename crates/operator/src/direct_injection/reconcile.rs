@@ -1,4 +1,4 @@
-//! One target, and what it asks for that Windlass does not issue.
+//! Reconciliation of a target that requests CA certificates which Windlass does not issue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,10 +15,10 @@ use windlass_trust::{
 };
 
 use super::{
-    contests::{Contests, Turn},
+    injection_conflicts::{InjectionConflicts, WriteDecision},
     observed_source::{ObservedSource, SourceObjects, named_secret, source_object},
-    observed_sources::{ObservedSources, United, is_issued},
-    requests::{NOT_GIVEN, foreign_sets, is_given},
+    observed_sources::{CombinedSources, ObservedSources, is_managed_by_rotation},
+    requests::{API_SERVER_CA_UNAVAILABLE, external_sets, is_available},
     withdrawal::Withdrawals,
 };
 use crate::{
@@ -28,148 +28,157 @@ use crate::{
     reporting::Announced,
 };
 
-/// Gives targets what others than Windlass issue.
+/// Injects CA certificates that Windlass does not issue.
 pub(super) struct DirectInjector {
     pub(super) context: Arc<Context>,
     pub(super) timing: Timing,
-    pub(super) contests: Contests,
+    pub(super) conflicts: InjectionConflicts,
     pub(super) announced: Announced,
     pub(super) sources: Arc<ObservedSources>,
     pub(super) withdrawals: Withdrawals,
-    /// Repairs are counted from then.
+    /// Start of the monotonic clock for repairs.
     pub(super) since: LeaderSince,
 }
 
-/// Why a reconciliation has to be tried again.
+/// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub(super) struct InjectDirectlyError(#[from] RequestError);
 
-/// How often a target is looked at that nothing changes of: a CA ends, and a write that was refused may be allowed.
-const LOOK: Duration = Duration::from_secs(600);
+/// Time between reconciliations of an unchanged target. CAs expire, and a refused write may be allowed later.
+const RESYNC: Duration = Duration::from_secs(600);
 
-/// How soon a target is looked at again that another CA injector has written.
-const RETURN: SignedDuration = SignedDuration::from_secs(1);
+/// Time until a target is reconciled again after another CA injector has written it.
+const INJECTOR_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
-/// Why a target has no trust bundle, where it asks for one that we do not have.
+/// Reason if a requested trust bundle is missing.
 const NO_BUNDLE: &str = "NoTrustBundle";
 
-/// How soon a target is looked at again in which an injection has left something behind.
-const RELEASE: Duration = Duration::from_secs(1);
+/// Time until the release of leftover field ownership is tried again.
+const RELEASE_RETRY: Duration = Duration::from_secs(1);
 
 // === impl DirectInjector ===
 
 impl DirectInjector {
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
-        if self.is_done(&key) {
-            return Ok(Action::Requeue(LOOK));
+        if self.is_up_to_date(&key) {
+            return Ok(Action::Requeue(RESYNC));
         }
         let Some(target) = self.context.index.find(&key) else {
             self.forget(&key);
             return Ok(Action::AwaitChange);
         };
         let kinds = self.context.index.target_kinds();
-        let requests = match CaRequests::of(&target, &kinds) {
+        let requests = match CaRequests::from_object(&target, &kinds) {
             Ok(requests) => requests,
             Err(invalid) => {
-                // Where it asks a ServingCertificate, that says it.
-                let readable = CaRequests::readable(&target, &kinds);
-                if foreign_sets(&readable).len() == readable.sets().len() {
-                    self.say(&target, &key, NO_BUNDLE, &invalid.to_string());
+                // For a target of a ServingCertificate, that controller reports the problem.
+                let readable = CaRequests::from_valid_annotations(&target, &kinds);
+                if external_sets(&readable).len() == readable.sets().len() {
+                    self.warn_once(&target, &key, NO_BUNDLE, &invalid.to_string());
                 }
                 return Ok(Action::AwaitChange);
             }
         };
-        let mut sets = foreign_sets(&requests);
+        let mut sets = external_sets(&requests);
         if sets.is_empty() {
             self.forget(&key);
             return Ok(self.withdraw(&target, &key).await?);
         }
         if let Err(elsewhere) = ManagedElsewhere::check(&target, &kinds) {
-            self.say(&target, &key, "ManagedElsewhere", &elsewhere.to_string());
+            self.warn_once(&target, &key, "ManagedElsewhere", &elsewhere.to_string());
             return Ok(Action::AwaitChange);
         }
         let asked = sets.len();
-        sets.retain(|set| is_given(set, &key));
+        sets.retain(|set| is_available(set, &key));
         let mut problems = Vec::new();
         if sets.len() < asked {
-            problems.push(NOT_GIVEN.to_owned());
+            problems.push(API_SERVER_CA_UNAVAILABLE.to_owned());
         }
         let known: Vec<_> = sets
             .iter()
-            .filter_map(|set| Some((set, self.sources.unite(set, &self.context)?)))
+            .filter_map(|set| Some((set, self.sources.combine(set, &self.context)?)))
             .collect();
-        let injections = known.iter().filter_map(|(_, united)| united.injection.clone());
-        self.contests.retain(&key, &injections.collect::<Vec<_>>());
-        let mut next = LOOK;
-        for (set, united) in &known {
-            problems.extend(united.problem.clone());
-            let Some(injection) = &united.injection else {
+        let injections = known
+            .iter()
+            .filter_map(|(_, combined)| combined.injection.clone());
+        self.conflicts.retain(&key, &injections.collect::<Vec<_>>());
+        let mut next = RESYNC;
+        for (set, combined) in &known {
+            problems.extend(combined.problem.clone());
+            let Some(injection) = &combined.injection else {
                 continue;
             };
             let (refusal, version) = match self.inject(&target, &key, injection).await? {
-                Injected::Later(wait) => {
+                InjectionAttempt::Later(wait) => {
                     next = next.min(wait.unsigned_abs());
                     continue;
                 }
-                Injected::Now(InjectionOutcome::Refused(refusal)) => (Some(refusal), None),
-                Injected::Now(InjectionOutcome::Written(version)) => (None, version),
-                Injected::Now(_) => (None, None),
+                InjectionAttempt::Tried(InjectionOutcome::Refused(refusal)) => (Some(refusal), None),
+                InjectionAttempt::Tried(InjectionOutcome::Written(version)) => (None, version),
+                InjectionAttempt::Tried(_) => (None, None),
             };
             problems.extend(refusal);
             if let Some(version) = version.filter(|_| asked == 1 && !injection::needs_release(&target)) {
-                self.contests.done(&key, version);
+                self.conflicts.record_complete(&key, version);
             }
-            if !self.release(&target, &key, set, united).await? {
-                next = next.min(RELEASE);
+            if !self.release(&target, &key, set, combined).await? {
+                next = next.min(RELEASE_RETRY);
             }
         }
         match problems.is_empty() {
             true => self.announced.forget(&key),
-            false => self.say(&target, &key, NO_BUNDLE, &problems.join("; ")),
+            false => self.warn_once(&target, &key, NO_BUNDLE, &problems.join("; ")),
         }
         Ok(Action::Requeue(next))
     }
 
-    /// Whether a target is as our last write has made it, and its source, too.
-    fn is_done(&self, key: &ObjectKey) -> bool {
+    /// Reports whether a target and its sources are unchanged since the last write of Windlass.
+    fn is_up_to_date(&self, key: &ObjectKey) -> bool {
         let Some(target) = self.context.index.find_indexed(key) else {
             return false;
         };
         let version = target.version();
-        let Some(carried) = version.and_then(|version| self.contests.carried(key, version)) else {
+        let Some(carried) = version.and_then(|version| self.conflicts.complete_injection(key, version))
+        else {
             return false;
         };
         let set: CaSources = target.ca_sources().cloned().collect();
-        let united = self.sources.unite(&set, &self.context);
-        united.is_some_and(|united| united.problem.is_none() && united.injection.as_ref() == Some(&carried))
+        let combined = self.sources.combine(&set, &self.context);
+        combined.is_some_and(|combined| {
+            combined.problem.is_none() && combined.injection.as_ref() == Some(&carried)
+        })
     }
 
-    /// Gives a target back what it lacks, for a leader that does not. What keeps it from that is the leader's to say.
-    pub(super) async fn stand_in(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
+    /// Repairs a target if the leader does not. Problems are left to the leader to report.
+    pub(super) async fn repair_in_standby(
+        self: Arc<Self>,
+        key: ObjectKey,
+    ) -> Result<Action, InjectDirectlyError> {
         let Some(target) = self.context.index.find(&key) else {
             return Ok(Action::AwaitChange);
         };
-        let requests = CaRequests::of(&target, &self.context.index.target_kinds()).unwrap_or_default();
-        let lacks = |united: &United| {
-            let injection = united.injection.as_ref();
+        let requests =
+            CaRequests::from_object(&target, &self.context.index.target_kinds()).unwrap_or_default();
+        let lacks = |combined: &CombinedSources| {
+            let injection = combined.injection.as_ref();
             injection.is_some_and(|injection| injection.is_needed(&target) == Ok(true))
         };
         let mut next = None;
-        for set in foreign_sets(&requests) {
-            if !is_given(&set, &key) {
+        for set in external_sets(&requests) {
+            if !is_available(&set, &key) {
                 continue;
             }
-            let known = self.sources.unite(&set, &self.context);
+            let known = self.sources.combine(&set, &self.context);
             if !known.is_some_and(|known| lacks(&known)) {
                 continue;
             }
-            // A watch may be late.
-            let Some(united) = self.read(&set).await?.filter(|united| lacks(united)) else {
+            // The watch may be late.
+            let Some(combined) = self.read_sources(&set).await?.filter(|combined| lacks(combined)) else {
                 continue;
             };
-            if let Some(injection) = &united.injection
-                && let Injected::Later(wait) = self.inject(&target, &key, injection).await?
+            if let Some(injection) = &combined.injection
+                && let InjectionAttempt::Later(wait) = self.inject(&target, &key, injection).await?
             {
                 next = next.max(Some(wait));
             }
@@ -177,8 +186,8 @@ impl DirectInjector {
         Ok(next.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
     }
 
-    /// What the sources of a set give, by the API server's own word.
-    async fn read(&self, set: &CaSources) -> Result<Option<United>, InjectDirectlyError> {
+    /// Reads a set of sources from the API server.
+    async fn read_sources(&self, set: &CaSources) -> Result<Option<CombinedSources>, InjectDirectlyError> {
         let cluster = &self.context.cluster;
         let mut sources = Vec::new();
         for source in set {
@@ -195,43 +204,43 @@ impl DirectInjector {
                 .read(&SourceRecord::key(&self.context.namespace, &key))
                 .await?;
             let source = ObservedSource::new(&key, objects, record.as_ref(), self.context.clock.now());
-            if is_issued(&key, &source, &self.context.index) {
+            if is_managed_by_rotation(&key, &source, &self.context.index) {
                 return Ok(None);
             }
             sources.push(Arc::new(source));
         }
         let kinds = self.context.index.target_kinds();
-        Ok(Some(United::new(set, sources, kinds)))
+        Ok(Some(CombinedSources::new(set, sources, kinds)))
     }
 
-    /// Forgets a target that is gone, or asks for nothing any more.
+    /// Forgets a target that does not exist or requests nothing.
     fn forget(&self, key: &ObjectKey) {
-        self.contests.forget(key);
+        self.conflicts.forget(key);
         self.announced.forget(key);
     }
 
-    /// Gives a target the trust bundle, unless that has to wait.
+    /// Injects the trust bundle, unless a repair has to wait.
     async fn inject(
         &self,
         target: &Value,
         key: &ObjectKey,
         injection: &Arc<Injection>,
-    ) -> Result<Injected, InjectDirectlyError> {
-        // Counted before the write: a watch may be faster than the answer.
+    ) -> Result<InjectionAttempt, InjectDirectlyError> {
+        // Measured before the write, because a watch may be faster than the response.
         let uptime = SignedDuration::try_from(self.since.elapsed()).unwrap_or(SignedDuration::MAX);
         let outcome = match injection.is_needed(target) {
             Ok(false) => InjectionOutcome::Unchanged,
             Ok(true) => {
-                let turn = self.contests.turn(key, injection, uptime, &self.timing);
-                if let Turn::Wait(wait) = turn {
-                    return Ok(Injected::Later(wait));
+                let turn = self.conflicts.decide(key, injection, uptime, &self.timing);
+                if let WriteDecision::Wait(wait) = turn {
+                    return Ok(InjectionAttempt::Later(wait));
                 }
-                if turn == Turn::Repair && ca_injectors::is_taken_back(&self.context, target) {
-                    return Ok(Injected::Later(RETURN));
+                if turn == WriteDecision::Repair && ca_injectors::is_taken_back(&self.context, target) {
+                    return Ok(InjectionAttempt::Later(INJECTOR_RETRY));
                 }
                 let leave = self.context.pace_of(key).turn().await;
                 let outcome = inject(&self.context.cluster, leave, key, target, injection).await?;
-                if outcome.is_written() && turn == Turn::Repair {
+                if outcome.is_written() && turn == WriteDecision::Repair {
                     self.count_repair(target, key, injection, uptime);
                 }
                 outcome
@@ -242,25 +251,27 @@ impl DirectInjector {
             outcome,
             InjectionOutcome::Unchanged | InjectionOutcome::Written(_)
         ) {
-            self.contests.carries(key, injection, uptime, &self.timing);
+            self.conflicts
+                .record_present(key, injection, uptime, &self.timing);
         }
-        Ok(Injected::Now(outcome))
+        Ok(InjectionAttempt::Tried(outcome))
     }
 
-    /// Gives up what an injection has left behind in a target, where that is in the way of who applies it: when all targets that
-    /// ask for the same carry what they should, which everybody waits for. Whether nothing is left to do.
+    /// Releases leftover field ownership of an injection, which would obstruct clients that apply the target.
+    /// Waits until all targets with the same request are up to date, since these are more urgent. Returns
+    /// whether nothing is left to do.
     async fn release(
         &self,
         target: &Value,
         key: &ObjectKey,
         set: &CaSources,
-        united: &United,
+        combined: &CombinedSources,
     ) -> Result<bool, InjectDirectlyError> {
         let kinds = self.context.index.target_kinds();
         if injection::release(target, &kinds).is_none() {
             return Ok(true);
         }
-        if !united.is_everywhere(|| self.is_everywhere(set, united)) {
+        if !combined.is_distributed(|| self.is_distributed(set, combined)) {
             return Ok(false);
         }
         let turn = self.context.pace_of(key).turn().await;
@@ -268,9 +279,10 @@ impl DirectInjector {
         Ok(true)
     }
 
-    /// Whether all targets that ask for the same carry what is given, or cannot.
-    fn is_everywhere(&self, set: &CaSources, united: &United) -> bool {
-        let Some((injection, source)) = united.injection.as_ref().zip(set.first()) else {
+    /// Reports whether all targets with the same request contain the injection, or are known to have a
+    /// problem.
+    fn is_distributed(&self, set: &CaSources, combined: &CombinedSources) -> bool {
+        let Some((injection, source)) = combined.injection.as_ref().zip(set.first()) else {
             return false;
         };
         let mut targets = self.context.index.targets(source).into_iter();
@@ -280,7 +292,7 @@ impl DirectInjector {
         !targets.any(is_waited_for)
     }
 
-    /// Counts a repair, and says in an event from time to time whose writes are repaired.
+    /// Counts a repair, and now and then publishes an event that names the client whose write was repaired.
     fn count_repair(
         &self,
         target: &Value,
@@ -289,7 +301,9 @@ impl DirectInjector {
         uptime: SignedDuration,
     ) {
         let by = injection::last_writer(target);
-        let limiter = self.contests.repaired(key, injection, by, uptime, &self.timing);
+        let limiter = self
+            .conflicts
+            .record_repair(key, injection, by, uptime, &self.timing);
         self.context.metrics.repaired(key);
         if limiter.is_notable() {
             warn!(target = %key, "{limiter}");
@@ -298,18 +312,18 @@ impl DirectInjector {
         }
     }
 
-    /// Says once what keeps a target from its trust bundle.
-    fn say(&self, target: &Value, key: &ObjectKey, reason: &'static str, problem: &str) {
+    /// Publishes an event about a problem, once.
+    fn warn_once(&self, target: &Value, key: &ObjectKey, reason: &'static str, problem: &str) {
         if self.announced.is_news(key, problem, None) {
             self.context.warn_of_target(key, target, reason, problem);
         }
     }
 }
 
-/// What became of an injection.
-enum Injected {
-    /// This.
-    Now(InjectionOutcome),
-    /// It has to wait for so long.
+/// Result of an injection.
+enum InjectionAttempt {
+    /// It was tried.
+    Tried(InjectionOutcome),
+    /// It has to wait this long.
     Later(SignedDuration),
 }

@@ -1,4 +1,4 @@
-//! Taking a trust bundle away from a target that asks for none any more.
+//! Removal of injected trust bundles from targets that no longer request them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,29 +8,29 @@ use tokio::time::Instant;
 use tracing::info;
 use windlass_cluster::{RequestError, worker::Action};
 use windlass_object::{ObjectKey, names, object};
-use windlass_trust::injection::{CaRequests, ManagedElsewhere, TargetKinds, is_left_behind, withdrawal};
+use windlass_trust::injection::{CaRequests, ManagedElsewhere, TargetKinds, has_injected_bundle, withdrawal};
 
 use super::reconcile::DirectInjector;
 
-/// Since when targets ask for nothing any more that carry what was injected.
+/// When targets with an injected trust bundle were first found without a request.
 #[derive(Default)]
 pub(super) struct Withdrawals(Mutex<HashMap<ObjectKey, Instant>>);
 
-/// How long a target keeps its trust bundle without asking for it: whoever wrote it anew may have forgotten the annotation, and an
-/// install puts it back.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a target keeps its trust bundle after the request is gone. A client may have recreated the target
+/// without the annotation, which an install adds again.
+const DELAY: Duration = Duration::from_secs(10);
 
 // === impl Withdrawals ===
 
 impl Withdrawals {
-    /// How long to wait still.
-    fn wait(&self, target: &ObjectKey) -> Duration {
+    /// Returns how long to wait before the removal.
+    fn remaining_delay(&self, target: &ObjectKey) -> Duration {
         let mut all = self.0.lock();
         let since = all.entry(target.clone()).or_insert_with(Instant::now);
-        PATIENCE.saturating_sub(since.elapsed())
+        DELAY.saturating_sub(since.elapsed())
     }
 
-    /// It asks again, or carries nothing any more.
+    /// Forgets a target that requests a trust bundle again or contains none.
     pub(super) fn forget(&self, target: &ObjectKey) {
         self.0.lock().remove(target);
     }
@@ -39,21 +39,22 @@ impl Withdrawals {
 // === impl DirectInjector ===
 
 impl DirectInjector {
-    /// Takes away from a target what was injected, if it asks for nothing, and nobody else has written it since.
+    /// Removes an injected trust bundle if the target requests none and no other client has changed the
+    /// bundle.
     pub(super) async fn withdraw(&self, seen: &Value, key: &ObjectKey) -> Result<Action, RequestError> {
         let kinds = self.context.index.target_kinds();
-        if !is_withdrawn(seen, &kinds) {
+        if !must_withdraw(seen, &kinds) {
             self.withdrawals.forget(key);
             return Ok(Action::AwaitChange);
         }
-        let wait = self.withdrawals.wait(key);
+        let wait = self.withdrawals.remaining_delay(key);
         if !wait.is_zero() {
             return Ok(Action::Requeue(wait));
         }
         self.withdrawals.forget(key);
-        // Who owns what is known by the whole object alone.
+        // Only the complete object has its managed fields.
         let live = self.context.cluster.read(key).await?;
-        let Some(live) = live.filter(|live| is_withdrawn(live, &kinds)) else {
+        let Some(live) = live.filter(|live| must_withdraw(live, &kinds)) else {
             return Ok(Action::AwaitChange);
         };
         let Some(patch) = withdrawal(&live, &kinds) else {
@@ -63,14 +64,14 @@ impl DirectInjector {
         let write = self.context.cluster.patch_for_version(key, patch, names::INJECT);
         match turn.write(write).await {
             Ok(_) => {
-                info!(object = %key, "Took the trust bundle away");
+                info!(object = %key, "Removed the trust bundle");
                 let message =
-                    "the annotation that asked for a trust bundle is gone: took away what was injected";
+                    "removed the injected trust bundle because the annotation that requested it is gone";
                 self.context
                     .note_of_target(key, &live, "TrustBundleWithdrawn", message);
                 Ok(Action::AwaitChange)
             }
-            // It has changed meanwhile, and that brings us back.
+            // The target has changed in the meantime. That change triggers the next reconciliation.
             Err(error) if error.is_invalid() || error.is_conflict() || error.is_not_found() => {
                 Ok(Action::AwaitChange)
             }
@@ -79,12 +80,12 @@ impl DirectInjector {
     }
 }
 
-/// Whether a target carries what was injected, and asks for nothing. What an install has applied is its own to arm and disarm; what
-/// asks somebody else is theirs.
-fn is_withdrawn(target: &Value, kinds: &TargetKinds) -> bool {
+/// Reports whether an injected trust bundle should be removed. Excludes objects of a BundleDeployment, whose
+/// install manages them, and targets that request a bundle from another injector.
+fn must_withdraw(target: &Value, kinds: &TargetKinds) -> bool {
     let is_installed = object::label(target, names::BUNDLE_DEPLOYMENT).is_some();
-    is_left_behind(target, kinds)
+    has_injected_bundle(target, kinds)
         && !is_installed
-        && !CaRequests::are_made(target, kinds)
+        && !CaRequests::are_present(target, kinds)
         && ManagedElsewhere::check(target, kinds).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What a ServingCertificate asks for.
+//! The desired state of a ServingCertificate.
 
 use std::sync::Arc;
 
@@ -18,15 +18,12 @@ use super::{
     secrets::Secrets,
 };
 
-/// What a ServingCertificate asks for.
+/// The desired state of a ServingCertificate.
 pub(super) struct DesiredCertificate {
-    /// Which one.
     pub(super) key: ObjectKey,
-    /// The whole object.
     pub(super) object: Arc<Value>,
-    /// Its spec.
     pub(super) spec: ServingCertificateSpec,
-    /// Its status as it was known last.
+    /// Last known status.
     pub(super) status: ServingCertificateStatus,
     /// The value of `windlass.dev/rotate`.
     pub(super) request: Option<String>,
@@ -47,29 +44,26 @@ impl DesiredCertificate {
         })
     }
 
-    /// Its namespace.
     pub(super) fn namespace(&self) -> &str {
         self.key.namespace.as_deref().unwrap_or_default()
     }
 
-    /// Its uid.
     pub(super) fn uid(&self) -> &str {
         object::text(&self.object, "/metadata/uid").unwrap_or_default()
     }
 
-    /// The generation of its spec.
     pub(super) fn generation(&self) -> Option<i64> {
         self.object
             .pointer("/metadata/generation")
             .and_then(Value::as_i64)
     }
 
-    /// The names that are served.
+    /// DNS names of the certificate.
     pub(super) fn names(&self) -> Result<DnsNames, InvalidDnsNames> {
-        DnsNames::of_service(&self.spec.service_name, self.namespace(), &self.spec.dns_names)
+        DnsNames::for_service(&self.spec.service_name, self.namespace(), &self.spec.dns_names)
     }
 
-    /// What it asks of its Secrets, given the names that are served.
+    /// Returns the requirements for its Secrets, for a certificate with `names`.
     pub(super) fn requirements<'a>(&'a self, names: &'a DnsNames) -> CertificateRequirements<'a> {
         CertificateRequirements {
             certificate: &self.key,
@@ -80,14 +74,14 @@ impl DesiredCertificate {
         }
     }
 
-    /// The Secret by whose name targets may ask for `ca.crt`.
-    pub(super) fn secret_to_ask(&self, secrets: &Secrets) -> Option<&str> {
+    /// Returns the name of the Secret if targets may request its `ca.crt` by that name.
+    pub(super) fn requestable_secret_name(&self, secrets: &Secrets) -> Option<&str> {
         secrets
             .allow_direct_injection
             .then_some(self.spec.secret_name.as_str())
     }
 
-    /// The durations of its rotation.
+    /// Returns the durations of its rotation.
     pub(super) fn timing(&self, base: &Timing) -> Timing {
         Timing {
             leaf_life: self.spec.duration.0,
@@ -100,7 +94,7 @@ impl DesiredCertificate {
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
-    /// What a ServingCertificate asks for now; nothing, if it is gone or going.
+    /// Returns the desired state of a ServingCertificate, or `None` if it does not exist or is being deleted.
     pub(super) fn desired(
         &self,
         key: &ObjectKey,
@@ -122,7 +116,7 @@ mod tests {
     use windlass_object::GoDuration;
 
     #[test]
-    fn what_admission_refuses_is_what_a_rotation_could_not_do() {
+    fn admission_rejects_lifetimes_that_are_too_short_to_rotate() {
         let least = GoDuration(Timing::default().shortest_leaf_life());
         for crd in [ServingCertificate::crd(), BundleDeployment::crd()] {
             let schema = serde_json::to_string(&crd).unwrap();

@@ -1,4 +1,4 @@
-//! What the endpoints of Services serve.
+//! Observation of the certificates that the endpoints of Services serve.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,15 +11,15 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
-    injection::Reach,
+    injection::InjectionScope,
     objects::CertificateStore,
     pki::{self, DnsNames},
     rotation::{Chain, ObservedEndpoint},
 };
 
 use super::{
+    probe_schedule::{Presentation, ProbeSchedule},
     service_pods::ServicePod,
-    turns::{DialTurns, Presentation},
 };
 use crate::{
     context::Context,
@@ -27,7 +27,7 @@ use crate::{
     servers::{CalledPorts, DIALS, Port, Server, servers},
 };
 
-/// The Services of a namespace for which a certificate with these names is.
+/// Returns the Services of a namespace whose DNS name is among `names`.
 pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<Arc<Value>> {
     let mut services = index.objects_within(&kinds::SERVICE, Some(namespace));
     services.retain(|service| {
@@ -37,10 +37,11 @@ pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<
     services
 }
 
-/// Dials every endpoint of the Services, ready or not; where there are very many, one after the other has its turn.
+/// Connects to the endpoints of the Services, ready or not. If there are too many for one round, each gets
+/// its turn.
 pub(super) async fn observe(
     context: &Context,
-    turns: &DialTurns,
+    schedule: &ProbeSchedule,
     certificate: &ObjectKey,
     names: &DnsNames,
     services: &[Arc<Value>],
@@ -49,33 +50,33 @@ pub(super) async fn observe(
 ) -> Vec<ObservedEndpoint> {
     let servers = servers(&context.index, services, called);
     let ports = servers.iter().flat_map(|server| server.ports.values().flatten());
-    let mut dials = turns.choose(certificate, ports);
-    let dialling = dials.due.iter().map(|port| {
+    let mut round = schedule.next_round(certificate, ports);
+    let dialling = round.due.iter().map(|port| {
         let (prober, name) = (context.prober.clone(), names.primary());
         async move { prober.handshake(port.address, name, &TrustAnchors::none()).await }
     });
-    // Collected first: a stream of borrowing futures is not known to be `Send`.
+    // Collected first: the compiler cannot prove that a stream of borrowing futures is `Send`.
     let dialling: Vec<_> = dialling.collect();
     let answers: Vec<_> = futures::stream::iter(dialling).buffered(DIALS).collect().await;
-    for (port, answer) in dials.due.iter().zip(answers) {
+    for (port, answer) in round.due.iter().zip(answers) {
         context.metrics.probed("handshake", answer.is_ok());
         if matches!(answer, Err(ProbeError::Timeout { .. })) {
-            dials.silent.insert(port.clone());
+            round.silent.insert(port.clone());
         }
         let seen = match answer {
             Ok(presented) => read(&presented, certificates),
             Err(error) => Err(chain(&error)),
         };
-        dials.seen.insert(port.clone(), seen);
+        round.seen.insert(port.clone(), seen);
     }
-    turns.note(certificate, &dials);
+    schedule.record(certificate, &round);
     let servers = servers.into_iter();
     servers
-        .map(|server| observed(server, &dials.seen, !called.is_empty()))
+        .map(|server| observed(server, &round.seen, !called.is_empty()))
         .collect()
 }
 
-/// Completes what was dialled with what is known of the pods, and counts those that are no endpoints yet.
+/// Adds the creation times of the pods, and counts the pods that are not endpoints yet.
 pub(super) fn add_pods(endpoints: &mut [ObservedEndpoint], pods: &[ServicePod]) -> usize {
     for endpoint in endpoints.iter_mut() {
         let pod = pods.iter().find(|pod| pod.name == endpoint.name);
@@ -85,18 +86,20 @@ pub(super) fn add_pods(endpoints: &mut [ObservedEndpoint], pods: &[ServicePod]) 
     pods.iter().filter(is_starting).count()
 }
 
-/// What a server showed on all of its ports. One of them that was not seen hides behind no other if `each` of them is
-/// called; else one may speak no TLS at all.
+/// Combines what a server presented on its ports. If `each` port is called, a port that could not be observed
+/// makes the endpoint unobservable. Otherwise the other ports suffice, since it may not be a TLS port.
 fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> ObservedEndpoint {
     let mut chains = Vec::new();
     let mut unobservable = None;
     for ports in server.ports.values() {
         let shown = || ports.iter().filter_map(|port| seen.get(port));
-        // A server may listen on one family of addresses only.
+        // A server may listen on one address family only.
         let presented: Vec<_> = shown().filter_map(|shown| shown.as_ref().ok()).copied().collect();
         if presented.is_empty() {
             let why = shown().find_map(|shown| shown.as_ref().err());
-            unobservable.get_or_insert(why.map_or("its turn to be dialled has not come yet", String::as_str));
+            unobservable.get_or_insert(
+                why.map_or("not probed yet: other endpoints are probed first", String::as_str),
+            );
         }
         chains.extend(presented);
     }
@@ -115,12 +118,12 @@ fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> 
     }
 }
 
-/// What a target calls.
+/// Returns the Services and ports that a target calls.
 pub(super) fn called_ports<'a>(
-    reach: &'a Reach,
+    scope: &'a InjectionScope,
     target: &'a Value,
 ) -> impl Iterator<Item = (String, i64)> + 'a {
-    reach.holders(target).filter_map(|holder| {
+    scope.holders(target).filter_map(|holder| {
         let service = target.pointer(&format!("{}/service", holder.pointer))?;
         let port = service.get("port").and_then(Value::as_i64);
         let name = object::text(service, "/name")?.to_owned();
@@ -136,9 +139,9 @@ fn read(presented: &Presented, certificates: &mut CertificateStore) -> Presentat
     match chain.next() {
         Some(Ok(leaf)) => {
             let cross = chain.next().and_then(Result::ok);
-            let cross = cross.map(|cross| certificates.learn_presented(&cross));
+            let cross = cross.map(|cross| certificates.insert_presented(&cross));
             Ok(Chain {
-                leaf: certificates.learn_presented(&leaf),
+                leaf: certificates.insert_presented(&leaf),
                 cross,
             })
         }
@@ -196,31 +199,31 @@ mod tests {
     }
 
     #[test]
-    fn a_called_port_that_was_not_seen_does_not_hide_behind_one_that_was() {
+    fn a_called_port_that_cannot_be_observed_is_reported() {
         let ports = [("10.0.0.1:9443", served(1)), ("10.0.0.1:8443", refused())];
         let seen = observe(&ports, true);
         assert_eq!(seen.chains.len(), 1);
         assert_eq!(seen.unobservable.as_deref(), Some("connection refused"));
-        // Where nobody says which are called, one of them may be no TLS port.
+        // If the called ports are not known, one of them may not be a TLS port.
         assert_eq!(observe(&ports, false).unobservable, None);
         assert!(observe(&ports[1..], false).unobservable.is_some());
     }
 
     #[test]
-    fn ports_that_serve_different_certificates_show_both() {
+    fn different_certificates_on_two_ports_are_both_observed() {
         let ports = [("10.0.0.1:9443", served(1)), ("10.0.0.1:8443", served(2))];
         assert_eq!(observe(&ports, true).chains.len(), 2);
     }
 
     #[test]
-    fn a_server_of_one_family_of_addresses_is_seen_in_a_service_of_two() {
+    fn a_server_may_listen_on_one_address_family_of_a_dual_stack_service() {
         let ports = [("10.0.0.1:9443", served(1)), ("[fd00::1]:9443", refused())];
         let seen = observe(&ports, true);
         assert_eq!((seen.chains.len(), seen.unobservable), (1, None));
     }
 
     #[test]
-    fn a_pod_that_is_no_endpoint_yet_is_starting() {
+    fn a_pod_without_endpoint_counts_as_starting() {
         let mut endpoints = [observe(&[("10.0.0.1:9443", served(1))], true)];
         let pod = |name: &str| ServicePod {
             name: name.to_owned(),

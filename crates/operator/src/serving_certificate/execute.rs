@@ -1,4 +1,4 @@
-//! Doing what a plan says.
+//! Execution of a plan's steps.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -19,11 +19,11 @@ use windlass_trust::{
         CaSecret, IssueCaError, Mint, SecretContents, ServingSecret, new_authorities, restart_patch, summary,
     },
     pki::{CertificateAuthority, Credentials, PrivateKey, Terms},
-    rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet, is_waited_for},
+    rotation::{CaChange, Leaf, Publication, Step, Timing, TrustSet, blocks_rotation},
 };
 
 use super::{
-    desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered, history::Overwrite,
+    desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered, history::InjectionRecord,
     reconciler::CertificateReconciler,
 };
 use crate::{
@@ -31,22 +31,22 @@ use crate::{
     injection::{InjectionOutcome, inject, release},
 };
 
-/// What comes after a plan was carried out; where there are several, the last.
+/// What to do after the steps of a plan. Of several outcomes, the last variant counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StepsOutcome {
-    /// A watch tells when there is something to see.
+    /// Wait for a change that a watch reports.
     Settled,
-    /// A target was written, by us or by somebody else: a watch tells how it is now, and there is nothing to say of how
-    /// it was.
+    /// A target was written, by Windlass or by another client. Wait for the watch to deliver it before
+    /// reporting status.
     Awaited,
-    /// A Secret was written, or somebody else wrote what was to be written: what was seen is no longer so.
-    LookAgain,
+    /// A Secret was written, by Windlass or by another client. The observation is outdated: gather again.
+    GatherAgain,
 }
 
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
-    /// Does all steps. One that fails keeps no other from being done; the first failure is returned.
+    /// Executes all steps, even if one fails, and returns the first error.
     pub(super) async fn execute(
         &self,
         desired: &DesiredCertificate,
@@ -88,7 +88,7 @@ impl CertificateReconciler {
                         self.announce_step(desired, step);
                     }
                     if done == WriteOutcome::Stale || (done == WriteOutcome::Written && is_secret) {
-                        outcome = StepsOutcome::LookAgain;
+                        outcome = StepsOutcome::GatherAgain;
                     }
                 }
                 Err(error) => failure = failure.or(Some(error)),
@@ -104,14 +104,14 @@ impl CertificateReconciler {
             Ok(done) => outcome = outcome.max(done),
             Err(error) => failure = failure.take().or(Some(error)),
         };
-        let prepared = prepared(gathered, &injections)?;
+        let prepared = prepare_injections(gathered, &injections)?;
         let mut injecting = FuturesUnordered::new();
         for prepared in &prepared {
-            // A repair is not to wait for all of them.
+            // Leave capacity for repairs, which share this pace.
             while injecting.len() >= self.context.pace.limit() {
                 injecting.next().await.map(&mut note);
             }
-            // Boxed: they are many, and moved about.
+            // Boxed: these futures are many and get moved.
             injecting.push(Box::pin(
                 self.inject(desired, gathered, prepared, &refused, timing),
             ));
@@ -120,7 +120,8 @@ impl CertificateReconciler {
             note(done);
         }
         drop(injecting);
-        // What nobody can see but who applies a target comes after what everybody waits for.
+        // Runs last: leftover ownership affects only clients that apply the target, while programs wait for
+        // the injections.
         if !is_pending && let Err(error) = self.release_targets(gathered).await {
             failure = failure.or(Some(error));
         }
@@ -152,7 +153,7 @@ impl CertificateReconciler {
             signers,
             certificates: &mut gathered.certificates,
         };
-        let after = before.after(change, &mut mint)?;
+        let after = before.with_change(change, &mut mint)?;
         let signers = mint.signers;
         let key = CaSecret::key(&self.context.namespace, &desired.key);
         let mut secret = CaSecret::write(
@@ -172,8 +173,8 @@ impl CertificateReconciler {
         Ok(done)
     }
 
-    /// The CAs with their keys, read now: they are in memory only while they sign. `None` where the Secret has changed since it
-    /// was looked at.
+    /// Reads the CAs with their keys, which stay in memory only while they sign. Returns `None` if the Secret
+    /// has changed since it was observed.
     async fn signers(
         &self,
         desired: &DesiredCertificate,
@@ -266,7 +267,7 @@ impl CertificateReconciler {
             bundle,
             injection,
         } = prepared;
-        let awaited = match is_waited_for(target) {
+        let awaited = match blocks_rotation(target) {
             true => StepsOutcome::Awaited,
             false => StepsOutcome::Settled,
         };
@@ -277,33 +278,34 @@ impl CertificateReconciler {
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
         };
-        // Where there are many, some wait for others, and a repair of one alone may be faster: what was seen is seconds old.
+        // With many targets, this one may have waited for others for seconds, and a repair may have been
+        // faster. Use the latest version.
         let Some(latest) = self.context.index.find(target) else {
             return Ok(StepsOutcome::Settled);
         };
-        let is_repair = self.histories.carried(&desired.key, target).as_ref() == Some(*bundle);
+        let is_repair = self.histories.last_bundle(&desired.key, target).as_ref() == Some(*bundle);
         let is_lacking = || injection.is_needed(&latest) == Ok(true);
         if is_repair && is_lacking() && ca_injectors::is_taken_back(&self.context, &latest) {
-            // The plan is to leave it to them.
-            return Ok(StepsOutcome::LookAgain);
+            // Plan again, which leaves the target to the other injector.
+            return Ok(StepsOutcome::GatherAgain);
         }
-        let injected = match injection::CaRequests::of(&latest, &self.context.index.target_kinds()) {
+        let injected = match injection::CaRequests::from_object(&latest, &self.context.index.target_kinds()) {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let version = object::text(&latest, "/metadata/resourceVersion");
-                let is_begun = injection.is_as_before(&seen, &latest)
-                    && self.histories.begin(&desired.key, target, version);
+                let is_begun = injection.carries_same_bundles(&seen, &latest)
+                    && self.histories.begin_write(&desired.key, target, version);
                 if !is_begun {
                     return Ok(awaited);
                 }
                 let injected = inject(&self.context.cluster, turn, target, &latest, injection).await;
                 if injected.is_err() {
-                    self.histories.abandon(&desired.key, target);
+                    self.histories.abandon_write(&desired.key, target);
                 }
                 injected?
             }
         };
-        let limiter = self.histories.note(&Overwrite {
+        let limiter = self.histories.record(&InjectionRecord {
             certificate: &desired.key,
             target,
             trust: bundle,
@@ -320,13 +322,14 @@ impl CertificateReconciler {
             InjectionOutcome::Written(_) | InjectionOutcome::Unchanged | InjectionOutcome::Overtaken => {
                 awaited
             }
-            // The plan is to hear of it.
-            InjectionOutcome::Refused(_) if !refused.contains(target) => StepsOutcome::LookAgain,
+            // Plan again, with this refusal.
+            InjectionOutcome::Refused(_) if !refused.contains(target) => StepsOutcome::GatherAgain,
             InjectionOutcome::Refused(_) | InjectionOutcome::Gone => StepsOutcome::Settled,
         })
     }
 
-    /// Gives up what injections have left behind, in all targets where it is in the way of who applies them.
+    /// Releases leftover field ownership of injections in all targets where it would obstruct clients that
+    /// apply them.
     async fn release_targets(&self, gathered: &Gathered) -> Result<(), ServingCertificateError> {
         let mut releasing = FuturesUnordered::new();
         for target in &gathered.unreleased {
@@ -359,7 +362,7 @@ impl CertificateReconciler {
                 info!(object = %key, "Restarted the rollout");
                 Ok(WriteOutcome::Written)
             }
-            // It has changed since it was read, as it does while its pods come and go.
+            // The workload has changed since it was read, for example its status.
             Err(error) if error.is_invalid() || error.is_conflict() || error.is_not_found() => {
                 Ok(WriteOutcome::Nothing)
             }
@@ -386,11 +389,11 @@ impl CertificateReconciler {
         }
     }
 
-    /// Forgets a ServingCertificate that is gone, and removes its CAs.
+    /// Forgets a deleted ServingCertificate, and deletes its CAs.
     pub(super) async fn forget(&self, certificate: &ObjectKey) -> Result<(), ServingCertificateError> {
         self.histories.forget(certificate);
-        self.turns.forget(certificate);
-        self.obstacles.forget(certificate);
+        self.probe_schedule.forget(certificate);
+        self.obstacle_backoff.forget(certificate);
         self.secrets.forget(certificate);
         self.announced.forget(certificate);
         self.rotations.forget(certificate);
@@ -399,7 +402,7 @@ impl CertificateReconciler {
         let Some(secret) = cluster.read(&key).await? else {
             return Ok(());
         };
-        // Only the API server's own word is good enough to give up keys.
+        // Confirm the deletion with the API server before keys are deleted.
         let is_gone = cluster.read(certificate).await?.is_none();
         if !is_gone || !CaSecret::is_ours(&secret, certificate) {
             return Ok(());
@@ -412,15 +415,15 @@ impl CertificateReconciler {
     }
 }
 
-/// A target, and what is to be injected into it.
+/// A target and its injection.
 struct PreparedInjection<'a> {
     target: &'a ObjectKey,
     bundle: &'a TrustSet,
-    /// The same for all targets of one trust bundle.
+    /// Shared by all targets with the same trust bundle.
     injection: Arc<Injection>,
 }
 
-fn prepared<'a>(
+fn prepare_injections<'a>(
     gathered: &Gathered,
     injections: &[(&'a ObjectKey, &'a TrustSet)],
 ) -> Result<Vec<PreparedInjection<'a>>, ServingCertificateError> {
@@ -431,7 +434,7 @@ fn prepared<'a>(
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let trust = gathered.certificates.trust_bundle(bundle)?;
-                entry.insert(Arc::new(Injection::new(trust, gathered.reach.clone())))
+                entry.insert(Arc::new(Injection::new(trust, gathered.scope.clone())))
             }
         };
         prepared.push(PreparedInjection {
@@ -443,7 +446,8 @@ fn prepared<'a>(
     Ok(prepared)
 }
 
-/// The span of a step, where it is of a trace. What becomes of a target is a request, and needs no other.
+/// Starts the span of a step, if the step belongs to a trace. An injection needs none, as its request has a
+/// span.
 fn step_span(step: &Step) -> Option<OpenSpan> {
     let name = match step {
         Step::ChangeAuthorities { .. } => "change CAs",
@@ -455,13 +459,12 @@ fn step_span(step: &Step) -> Option<OpenSpan> {
     Some(span.with(SpanAttribute::new("windlass.step", step.to_string())))
 }
 
-/// What became of a step.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteOutcome {
-    /// It was done.
     Written,
-    /// There was nothing to do.
+    /// There was nothing to write.
     Nothing,
-    /// What was seen is no longer so.
+    /// The observation is outdated.
     Stale,
 }

@@ -1,7 +1,7 @@
-//! What is remembered of targets from one reconciliation to the next.
+//! What is remembered of targets between reconciliations.
 //!
-//! All of it may be lost with the process: a write that was refused is refused again, somebody who takes trust bundles away
-//! does so again, and a wait begins again with each process.
+//! All of it may be lost with the process. Then a refused write is refused again, a client that removes trust
+//! bundles is noticed again, and waits start again.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,66 +15,65 @@ use windlass_trust::rotation::{self, ClockReading, Mark, Observation, RepairLimi
 
 use crate::injection::InjectionOutcome;
 
-/// What is remembered of the targets of each ServingCertificate.
+/// History of the targets of each ServingCertificate.
 #[derive(Default)]
 pub(super) struct Histories(Mutex<HashMap<ObjectKey, Targets>>);
 
-/// What became of an injection.
-pub(super) struct Overwrite<'a> {
-    /// Whose trust bundle it was.
+/// The outcome of an injection.
+pub(super) struct InjectionRecord<'a> {
+    /// The ServingCertificate of the trust bundle.
     pub(super) certificate: &'a ObjectKey,
-    /// What it went into.
     pub(super) target: &'a ObjectKey,
-    /// The trust bundle.
     pub(super) trust: &'a TrustSet,
-    /// Whether the target had carried it before: to be asked before it is written, because watches may be faster than
-    /// the answer.
+    /// Whether the target contained this trust bundle before. Determine it before the write, because a watch
+    /// may deliver the write earlier than its response.
     pub(super) is_repair: bool,
-    /// Who wrote the target before.
+    /// Field manager of the previous write.
     pub(super) by: Option<&'a str>,
-    /// What became of it.
+    /// Outcome of the injection.
     pub(super) injected: &'a InjectionOutcome,
-    /// When that was, on the steady clock.
+    /// Time of the injection, on the monotonic clock.
     pub(super) uptime: SignedDuration,
-    /// The pace of repairs.
+    /// Pace of repairs.
     pub(super) timing: &'a Timing,
 }
 
-/// How long a watch may take to show a write of ours. One that takes longer costs a write that the API server refuses.
-const UNSEEN: Duration = Duration::from_secs(10);
+/// How long a watch may take to deliver a write of Windlass. A slower watch only causes a write that the API
+/// server rejects.
+const WATCH_DELAY: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Targets {
-    /// When one of them was last seen without the next CA.
+    /// When a target was last observed without the next CA.
     regressed: Option<Mark>,
     each: HashMap<ObjectKey, History>,
 }
 
 #[derive(Default)]
 struct History {
-    /// Why the last write was refused: it is tried again, but nothing waits for it.
+    /// Why the last write was refused. It is retried, but nothing waits for it.
     refused: Option<Refusal>,
-    /// The trust bundle that it carried, or was given, last.
+    /// The trust bundle that the target contained, or got, last.
     carried: Option<TrustSet>,
     limiter: RepairLimiter,
-    /// The resourceVersion from which a write of ours has begun last, and when.
+    /// The resourceVersion on which Windlass based its last write, and when.
     written_from: Option<(String, Instant)>,
-    /// The resourceVersion that our last write has made.
+    /// The resourceVersion that the last write of Windlass created.
     written_as: Option<String>,
 }
 
 /// Why a target was not written.
 struct Refusal {
     message: String,
-    /// Since when writes are refused, on the steady clock.
+    /// Since when writes are refused, on the monotonic clock.
     since: SignedDuration,
 }
 
 // === impl Histories ===
 
 impl Histories {
-    /// Completes an observation of all targets with what is remembered, and remembers what it shows. `trust` is what
-    /// targets are to carry.
+    /// Adds the history to an observation of all targets, and updates it. `trust` is the trust bundle that
+    /// targets should contain.
     pub(super) fn complete(
         &self,
         certificate: &ObjectKey,
@@ -89,7 +88,7 @@ impl Histories {
         self.complete_some(certificate, observation, trust, timing);
     }
 
-    /// The same for an observation of some of the targets.
+    /// Like [`complete`](Self::complete), for an observation of some targets.
     pub(super) fn complete_some(
         &self,
         certificate: &ObjectKey,
@@ -108,7 +107,7 @@ impl Histories {
             if history.limiter.is_over(mark.uptime, timing) {
                 history.limiter = RepairLimiter::default();
             }
-            target.given.clone_from(&history.carried);
+            target.last_written.clone_from(&history.carried);
             if let Some(refusal) = &history.refused {
                 let refused_for = mark.uptime - refusal.since;
                 let newest = observation
@@ -125,14 +124,14 @@ impl Histories {
         observation.regressed = targets.regressed;
     }
 
-    /// The trust bundle that a target carried, or was given, last.
-    pub(super) fn carried(&self, certificate: &ObjectKey, target: &ObjectKey) -> Option<TrustSet> {
+    /// Returns the trust bundle that a target contained, or got, last.
+    pub(super) fn last_bundle(&self, certificate: &ObjectKey, target: &ObjectKey) -> Option<TrustSet> {
         let histories = self.0.lock();
         let history = histories.get(certificate)?.each.get(target)?;
         history.carried.clone()
     }
 
-    /// Whether a target is still as our last write has made it.
+    /// Reports whether a target is unchanged since the last write of Windlass.
     pub(super) fn is_as_written(
         &self,
         certificate: &ObjectKey,
@@ -147,14 +146,20 @@ impl Histories {
         written.is_some() && written == version
     }
 
-    /// Begins to write a target as it was seen at a resourceVersion; `false` where that was begun before, and no watch has shown
-    /// yet what came of it: a reconciliation and a repair may be about the same change.
-    pub(super) fn begin(&self, certificate: &ObjectKey, target: &ObjectKey, version: Option<&str>) -> bool {
+    /// Starts a write that is based on a resourceVersion. Returns `false` if one has already started from
+    /// that version and the watch has not delivered its result yet: a reconciliation and a repair may handle
+    /// the same change.
+    pub(super) fn begin_write(
+        &self,
+        certificate: &ObjectKey,
+        target: &ObjectKey,
+        version: Option<&str>,
+    ) -> bool {
         let Some(version) = version else { return true };
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
         let written_from = &mut targets.each.entry(target.clone()).or_default().written_from;
-        let is_unseen = |(from, at): &(String, Instant)| from == version && at.elapsed() < UNSEEN;
+        let is_unseen = |(from, at): &(String, Instant)| from == version && at.elapsed() < WATCH_DELAY;
         if written_from.as_ref().is_some_and(is_unseen) {
             return false;
         }
@@ -162,8 +167,8 @@ impl Histories {
         true
     }
 
-    /// What was [begun](Self::begin) may be tried again.
-    pub(super) fn abandon(&self, certificate: &ObjectKey, target: &ObjectKey) {
+    /// Allows a write that was [started](Self::begin_write) to be retried.
+    pub(super) fn abandon_write(&self, certificate: &ObjectKey, target: &ObjectKey) {
         let mut histories = self.0.lock();
         let targets = histories.get_mut(certificate);
         if let Some(history) = targets.and_then(|targets| targets.each.get_mut(target)) {
@@ -171,9 +176,9 @@ impl Histories {
         }
     }
 
-    /// Notes what became of an injection. Where it gave back what the target had carried before: how often that was.
-    pub(super) fn note(&self, overwrite: &Overwrite<'_>) -> Option<RepairLimiter> {
-        let Overwrite {
+    /// Records the outcome of an injection. For a repair, returns how often this target was repaired.
+    pub(super) fn record(&self, record: &InjectionRecord<'_>) -> Option<RepairLimiter> {
+        let InjectionRecord {
             certificate,
             target,
             trust,
@@ -182,7 +187,7 @@ impl Histories {
             injected,
             uptime,
             timing,
-        } = *overwrite;
+        } = *record;
         let mut histories = self.0.lock();
         let targets = histories.entry(certificate.clone()).or_default();
         let history = targets.each.entry(target.clone()).or_default();
@@ -204,7 +209,7 @@ impl Histories {
         Some(history.limiter.clone())
     }
 
-    /// Forgets a ServingCertificate that is gone.
+    /// Forgets a deleted ServingCertificate.
     pub(super) fn forget(&self, certificate: &ObjectKey) {
         self.0.lock().remove(certificate);
     }

@@ -1,5 +1,5 @@
-//! Giving a target back at once what somebody else took from it, whatever else is under way: a rotation dials endpoints,
-//! and one that does not answer keeps it for seconds; another target is being written.
+//! Immediate repair of a target that another client has overwritten. It does not wait for a reconciliation,
+//! which may take seconds if an endpoint does not respond, or for other targets.
 
 use std::{fmt, sync::Arc};
 
@@ -12,15 +12,15 @@ use windlass_trust::{
 
 use super::{
     desired::DesiredCertificate, error::ServingCertificateError, gather::Gathered,
-    reconciler::CertificateReconciler, targets::reach,
+    reconciler::CertificateReconciler, targets::scope,
 };
 
-/// A target that may have to be repaired.
+/// A target that may need a repair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Repair {
-    /// What was written.
+    /// The overwritten target.
     pub(super) target: ObjectKey,
-    /// Whose trust bundle it is to carry.
+    /// The ServingCertificate whose trust bundle it should contain.
     pub(super) certificate: ObjectKey,
 }
 
@@ -30,10 +30,9 @@ impl fmt::Display for Repair {
     }
 }
 
-/// How many different CA bundles of targets are remembered.
-const MOST_BUNDLES: usize = 100;
+/// Maximum number of different CA bundles that are remembered.
+const MAX_BUNDLES: usize = 100;
 
-/// What is to be done for a repair.
 struct PlannedRepair {
     desired: DesiredCertificate,
     timing: Timing,
@@ -44,8 +43,8 @@ struct PlannedRepair {
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
-    /// Repairs a target if that may be done now. All else, obstacles and refusals too, is for a reconciliation to see and
-    /// to say.
+    /// Repairs a target if this is due now. Everything else, including obstacles and refusals, is left to a
+    /// reconciliation.
     pub(super) async fn repair(self: Arc<Self>, repair: Repair) -> Result<Action, ServingCertificateError> {
         let Some(mut planned) = self.plan_repair(&repair).await? else {
             return Ok(Action::AwaitChange);
@@ -62,23 +61,26 @@ impl CertificateReconciler {
         Ok(wait.map_or(Action::AwaitChange, |wait| Action::Requeue(wait.unsigned_abs())))
     }
 
-    /// Repairs a target for a leader that does not.
-    pub(super) async fn stand_in(self: Arc<Self>, repair: Repair) -> Result<Action, ServingCertificateError> {
+    /// Repairs a target if the leader does not.
+    pub(super) async fn repair_in_standby(
+        self: Arc<Self>,
+        repair: Repair,
+    ) -> Result<Action, ServingCertificateError> {
         if !self.is_repair_due(&repair).await? {
             return Ok(Action::AwaitChange);
         }
-        // A watch may be late, and late by more than one rotation.
+        // A watch may be late by more than one rotation.
         self.secrets.forget(&repair.certificate);
         self.repair(repair).await
     }
 
-    /// Whether a target has to be repaired, by what the Secrets said when they were read last.
+    /// Reports whether a target needs a repair, judged by the Secrets as last read.
     pub(super) async fn is_repair_due(&self, repair: &Repair) -> Result<bool, ServingCertificateError> {
         let planned = self.plan_repair(repair).await?;
         Ok(planned.is_some_and(|planned| !planned.steps.is_empty()))
     }
 
-    /// What a repair of a target has to do; nothing, if the target is as it was or nothing can be said.
+    /// Plans the repair of a target. Returns `None` if the target is unchanged or cannot be judged.
     async fn plan_repair(&self, repair: &Repair) -> Result<Option<PlannedRepair>, ServingCertificateError> {
         let Some(desired) = self.desired(&repair.certificate)? else {
             return Ok(None);
@@ -96,8 +98,8 @@ impl CertificateReconciler {
         }))
     }
 
-    /// Whether a target is gone, or still carries what it did: that it is to carry more by now is for a rotation to find,
-    /// and nobody has to be asked.
+    /// Reports, without requests, whether a target does not exist or still contains its last trust bundle. A
+    /// newer trust bundle is left to a reconciliation.
     fn is_intact(&self, desired: &DesiredCertificate, target: &ObjectKey) -> bool {
         let Some(object) = self.context.index.find_indexed(target) else {
             return true;
@@ -109,15 +111,15 @@ impl CertificateReconciler {
             return true;
         }
         let Ok(names) = desired.names() else { return true };
-        let Some(carried) = self.histories.carried(&desired.key, target) else {
+        let Some(carried) = self.histories.last_bundle(&desired.key, target) else {
             return false;
         };
         let mut bundles = self.bundles.lock();
-        if bundles.bundles_read() > MOST_BUNDLES {
+        if bundles.parsed_bundle_count() > MAX_BUNDLES {
             *bundles = CertificateStore::default();
         }
-        let reach = reach(&desired.key, Some(&desired.spec.secret_name), &names);
-        let seen = read_target(target, &object.read(), &reach, &carried, &mut bundles);
+        let scope = scope(&desired.key, Some(&desired.spec.secret_name), &names);
+        let seen = read_target(target, &object.read(), &scope, &carried, &mut bundles);
         seen.is_some_and(|seen| seen.bundle == Some(carried))
     }
 }

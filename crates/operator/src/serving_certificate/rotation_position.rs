@@ -1,39 +1,39 @@
-//! Where a rotation is, for its trace: by what the CA Secret holds, so that every process comes to the same.
+//! Position of a rotation for its trace, derived from the CA Secret so that every process computes the same.
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_cluster::telemetry::traces::TracePhase;
 use windlass_trust::rotation::{CaChange, CaState, RotationPhase, Step, Trust};
 
-/// Where a rotation is. It begins when a CA begins to sign, and ends when the one after it is trusted.
+/// Position of a rotation, which starts when a CA starts to sign and ends when the CA after it is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RotationPosition {
-    /// The number of the CA that has begun to sign, or is about to.
+    /// Number of the CA that has started to sign, or is about to.
     pub(super) generation: u32,
-    /// When it has.
+    /// When that CA started to sign.
     pub(super) started: Option<Timestamp>,
-    /// How far it is.
     pub(super) phase: RotationPhase,
-    /// When the CA after it was made, with which what comes after [`RotationPhase::Signing`] begins.
+    /// When the CA after it was created. Then the phase after [`RotationPhase::Signing`] starts.
     pub(super) next_made: Option<Timestamp>,
 }
 
 // === impl RotationPosition ===
 
 impl RotationPosition {
-    /// What a plan for these CAs says, by its phase and steps; `None` in no rotation. The certificates of CAs begin `tolerance`
-    /// before they are made. What is stored by another clock is not after `now`.
-    pub(super) fn of(
+    /// Computes the position from the CAs and from the phase and steps of their plan. Returns `None` outside
+    /// a rotation. The validity of a CA starts `tolerance` before its creation. Stored times are limited to
+    /// `now`, since another clock may have written them.
+    pub(super) fn from_plan(
         authorities: &CaState,
         phase: RotationPhase,
         steps: &[Step],
         tolerance: SignedDuration,
         now: Timestamp,
     ) -> Option<Self> {
-        let beginning = steps.iter().find_map(|step| match step {
-            Step::ChangeAuthorities { change, .. } => beginning(authorities, change),
+        let rotation_start = steps.iter().find_map(|step| match step {
+            Step::ChangeAuthorities { change, .. } => rotation_start(authorities, change),
             _ => None,
         });
-        if let Some((generation, phase)) = beginning {
+        if let Some((generation, phase)) = rotation_start {
             return Some(Self {
                 generation,
                 started: Some(now),
@@ -50,7 +50,7 @@ impl RotationPosition {
                 .unwrap_or(not_before)
                 .min(now)
         });
-        // Another next CA is made where one is lost, and is waited for anew where it is urgent: both without a rotation.
+        // A lost next CA is replaced, and one that is urgently needed is awaited again, without a rotation.
         let is_after = next.is_some_and(|next| next.generation == current.generation + 1);
         let is_known = matches!(authorities.trust, Trust::Known(_));
         let is_of_rotation = match phase {
@@ -65,8 +65,8 @@ impl RotationPosition {
         })
     }
 
-    /// Its phases until now, each with when it has begun. The first CA of all has nothing to replace. Of a rotation that has ended,
-    /// it is taken to have gone as most do.
+    /// Returns the phases until now with their start times. The first CA replaces nothing, so it skips
+    /// phases. A finished rotation is assumed to have had the usual phases.
     pub(super) fn phases(&self, now: Timestamp) -> Vec<(TracePhase, Timestamp)> {
         let started = self.started.unwrap_or(now);
         let next_made = self.next_made.unwrap_or(now).max(started);
@@ -85,14 +85,14 @@ impl RotationPosition {
     }
 }
 
-/// The rotation that a change begins.
-fn beginning(authorities: &CaState, change: &CaChange) -> Option<(u32, RotationPhase)> {
+/// Returns the rotation that a change starts.
+fn rotation_start(authorities: &CaState, change: &CaChange) -> Option<(u32, RotationPhase)> {
     match change {
         CaChange::Promote { .. } => {
             let next = authorities.next.as_ref()?;
             Some((next.generation, RotationPhase::Signing))
         }
-        CaChange::Found {
+        CaChange::Create {
             current: Some((current, _)),
             ..
         } => Some((current.generation, RotationPhase::Distributing)),
@@ -100,7 +100,7 @@ fn beginning(authorities: &CaState, change: &CaChange) -> Option<(u32, RotationP
     }
 }
 
-/// A phase as a span.
+/// Returns a phase as a span.
 pub(super) fn trace_phase(phase: RotationPhase) -> TracePhase {
     let (number, name) = match phase {
         RotationPhase::Signing => (1, "Signing"),
@@ -126,7 +126,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// A CA that was made then.
+    /// A CA that was created at `made`.
     fn ca(generation: u32, made: i64, signs_since: Option<i64>) -> Ca {
         Ca {
             generation,
@@ -138,7 +138,7 @@ mod tests {
             },
             signs_since: signs_since.map(at),
             has_key: true,
-            as_asked: true,
+            matches_spec: true,
         }
     }
 
@@ -158,10 +158,10 @@ mod tests {
         }
     }
 
-    /// The generation, and the phases with when they have begun.
-    fn told(authorities: &CaState, phase: RotationPhase, steps: &[Step]) -> Option<(u32, String)> {
+    /// Returns the generation, and the phases with their start times.
+    fn describe(authorities: &CaState, phase: RotationPhase, steps: &[Step]) -> Option<(u32, String)> {
         let now = at(500);
-        let position = RotationPosition::of(authorities, phase, steps, TOLERANCE, now)?;
+        let position = RotationPosition::from_plan(authorities, phase, steps, TOLERANCE, now)?;
         let phases = position.phases(now).into_iter();
         let phases: Vec<_> = phases
             .map(|(phase, since)| format!("{} {}", phase.name, since.as_second()))
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_lasts_from_the_first_signature_until_the_ca_after_it_is_trusted() {
+    fn a_rotation_lasts_from_the_first_signature_until_the_following_ca_is_trusted() {
         let known = Trust::Known(Mark {
             run: 1,
             uptime: SignedDuration::ZERO,
@@ -196,40 +196,40 @@ mod tests {
             ),
             (&stable, RotationPhase::Stable, "Signing 200, Retiring 300"),
         ] {
-            let told = told(authorities, phase, &[]);
+            let told = describe(authorities, phase, &[]);
             assert_eq!(told, Some((2, expected.to_owned())), "{phase:?}");
         }
         let promote = change(CaChange::Promote {
             at: at(500),
             cross: None,
         });
-        let before = told(&stable, RotationPhase::Stable, &promote);
+        let before = describe(&stable, RotationPhase::Stable, &promote);
         assert_eq!(before, Some((3, "Signing 500".to_owned())));
     }
 
     #[test]
-    fn the_first_ca_has_nothing_to_replace() {
+    fn the_first_ca_only_has_the_phase_distributing() {
         let template = |generation| CaTemplate {
             generation,
             validity: validity(500),
         };
-        let found = change(CaChange::Found {
+        let found = change(CaChange::Create {
             current: Some((template(1), at(500))),
             next: template(2),
             retiring: Vec::new(),
             request: None,
         });
         let nothing = CaState::default();
-        let first = told(&nothing, RotationPhase::Distributing, &found);
+        let first = describe(&nothing, RotationPhase::Distributing, &found);
         assert_eq!(first, Some((1, "Distributing 500".to_owned())));
         let later = cas(ca(1, 400, Some(400)), Some(ca(2, 400, None)), Trust::Distributing);
-        let later = told(&later, RotationPhase::Distributing, &[]);
+        let later = describe(&later, RotationPhase::Distributing, &[]);
         assert_eq!(later, Some((1, "Distributing 400".to_owned())));
     }
 
-    /// It is over: the traces of before are told, and nothing else is of them.
+    /// The rotation is over, so changes after it belong to no rotation.
     #[test]
-    fn what_is_distributed_without_a_rotation_is_in_none() {
+    fn changes_outside_a_rotation_have_no_position() {
         let known = Trust::Known(Mark {
             run: 1,
             uptime: SignedDuration::ZERO,
@@ -237,13 +237,13 @@ mod tests {
         let current = || ca(2, 50, Some(200));
         for authorities in [
             CaState::default(),
-            // The next CA was lost, and another made.
+            // The next CA was lost and replaced.
             cas(current(), Some(ca(4, 300, None)), Trust::Distributing),
             cas(current(), None, Trust::Distributing),
-            // It is known, and waited for where it is urgent.
+            // The next CA is known and urgently needed.
             cas(current(), Some(ca(3, 300, None)), known),
         ] {
-            let told = told(&authorities, RotationPhase::Distributing, &[]);
+            let told = describe(&authorities, RotationPhase::Distributing, &[]);
             assert_eq!(told, None, "{authorities:?}");
         }
     }

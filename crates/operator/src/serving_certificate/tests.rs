@@ -1,4 +1,4 @@
-//! Reconciliations and repairs against an API server that collects garbage at once, and counts what it is asked.
+//! Reconciliations and repairs against an API server that collects garbage immediately and counts requests.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -22,14 +22,14 @@ use windlass_trust::{
 
 use super::{
     execute::StepsOutcome,
-    history::{Histories, Overwrite},
-    neighbours::Neighbours,
-    obstacles::Obstacles,
+    history::{Histories, InjectionRecord},
+    obstacle_backoff::ObstacleBackoff,
+    other_installs::OtherInstalls,
+    probe_schedule::ProbeSchedule,
     reconciler::CertificateReconciler,
     repair::Repair,
     rotation_traces::RotationTraces,
     secrets::{KnownSecrets, Secrets},
-    turns::DialTurns,
 };
 use crate::{context::Context, injection::InjectionOutcome, reporting::Announced};
 
@@ -38,16 +38,16 @@ struct Server {
     index: Arc<Index>,
     secrets: Mutex<HashMap<String, Value>>,
     published: Mutex<Vec<Value>>,
-    /// The statuses that were written.
+    /// The written statuses.
     statuses: Mutex<Vec<Value>>,
     requests: Mutex<usize>,
     /// The list of Leases in any namespace.
     leases: Mutex<Value>,
-    /// By how much its clock is behind this machine's.
+    /// How far its clock is behind that of this machine.
     behind: SignedDuration,
 }
 
-/// The Secret that the ServingCertificate asks for.
+/// Name of the Secret of the ServingCertificate.
 const SECRET: &str = "hook-cert";
 
 // === impl Server ===
@@ -126,7 +126,7 @@ impl Server {
         Some(target)
     }
 
-    /// Shows targets that carry `bundle`.
+    /// Adds targets with `bundle` to the index.
     fn show_targets(&self, names: impl IntoIterator<Item = String>, bundle: &str) {
         self.show_targets_at(names, bundle, None);
     }
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// Shows both Secrets of the ServingCertificate as the watch sees them.
+    /// Adds both Secrets of the ServingCertificate to the index.
     fn show_secrets(&self, version: &str) {
         let authority = CaSecret::key("windlass-system", &certificate());
         for key in [authority, kinds::SECRET.object(Some("system"), SECRET)] {
@@ -195,10 +195,10 @@ impl Server {
             context: Arc::new(context),
             timing: Timing::default(),
             histories: Histories::default(),
-            turns: DialTurns::new(Duration::from_secs(5)),
-            obstacles: Obstacles::default(),
+            probe_schedule: ProbeSchedule::new(Duration::from_secs(5)),
+            obstacle_backoff: ObstacleBackoff::default(),
             secrets: KnownSecrets::default(),
-            neighbours: Neighbours::default(),
+            other_installs: OtherInstalls::default(),
             announced: Announced::default(),
             rotations: RotationTraces::default(),
             bundles: Mutex::default(),
@@ -213,16 +213,16 @@ fn certificate() -> ObjectKey {
 }
 
 #[tokio::test]
-async fn what_is_deleted_while_it_is_reconciled_is_not_published_again() {
+async fn a_certificate_deleted_during_reconciliation_is_not_published_again() {
     let server = Server::new();
     let next = server.reconciler().await.reconcile(certificate()).await.unwrap();
     assert_eq!(next, Action::AwaitChange);
     assert_eq!(server.published.lock().len(), 1);
-    assert_eq!(server.secrets.lock().len(), 0, "the CAs are left");
+    assert_eq!(server.secrets.lock().len(), 0, "the CAs were not deleted");
 }
 
 #[tokio::test]
-async fn nothing_is_issued_that_is_not_valid_yet_for_the_api_server() {
+async fn issued_certificates_are_already_valid_for_the_api_server() {
     for hours in [-1, 1] {
         let server = Server::behind(SignedDuration::from_hours(hours));
         server.reconciler().await.reconcile(certificate()).await.unwrap();
@@ -237,13 +237,13 @@ async fn nothing_is_issued_that_is_not_valid_yet_for_the_api_server() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
+async fn an_unchanged_target_causes_no_requests() {
     let server = Server::new();
     let reconciler = server.reconciler().await;
     let trust = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
     let carried: rotation::TrustSet = trust.certificates().iter().map(objects::summary).collect();
     let target = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks");
-    reconciler.histories.note(&Overwrite {
+    reconciler.histories.record(&InjectionRecord {
         certificate: &certificate(),
         target: &target,
         trust: &carried,
@@ -267,15 +267,15 @@ async fn nobody_is_asked_about_a_target_that_carries_what_it_did() {
     }
 }
 
-/// Two CAs that sign and are trusted, at the version `1` of both Secrets.
+/// Two trusted CAs that sign, with both Secrets at version `1`.
 fn two_authorities() -> Secrets {
     let mut certificates = CertificateStore::default();
     let [current, next] = [1, 2].map(|generation| rotation::Ca {
         generation,
-        certificate: certificates.learn(sample::authority(generation).certificate()),
+        certificate: certificates.insert(sample::authority(generation).certificate()),
         signs_since: None,
         has_key: true,
-        as_asked: true,
+        matches_spec: true,
     });
     let authorities = CaState {
         current: Some(current),
@@ -302,37 +302,41 @@ fn two_authorities() -> Secrets {
 }
 
 #[tokio::test]
-async fn a_repair_costs_the_same_whether_there_are_ten_targets_or_a_thousand() {
+async fn the_cost_of_a_repair_does_not_depend_on_the_number_of_targets() {
     let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
     let name = |number: usize| format!("hooks-{number}");
     for count in [10, 1000] {
-        // The samples are valid then.
+        // The sample certificates are valid at that time.
         let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
         let reconciler = server.reconciler().await;
         server.show_targets((0..count).map(name), &CaBundle::encode(&stale));
         server.show_secrets("1");
-        reconciler.secrets.keep(&certificate(), two_authorities());
+        reconciler.secrets.insert(&certificate(), two_authorities());
         let repair = Repair {
             target: kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks-7"),
             certificate: certificate(),
         };
         let desired = reconciler.desired(&certificate()).unwrap().unwrap();
-        // Sets the clock, and asks discovery once.
+        // Sets the clock and sends the discovery request.
         reconciler.context.cluster.read(&repair.target).await.unwrap();
         let before = *server.requests.lock();
         let gathered = reconciler.gather_target(&desired, &repair.target, &reconciler.timing);
         let gathered = gathered.await.unwrap().unwrap();
         assert_eq!(gathered.observation.targets.len(), 1);
-        assert_eq!(gathered.certificates.bundles_read(), 1);
+        assert_eq!(gathered.certificates.parsed_bundle_count(), 1);
         assert!(reconciler.is_repair_due(&repair).await.unwrap());
         assert_eq!(
             *server.requests.lock(),
             before,
-            "one that stands by asks nobody whether it is due"
+            "a standby process sends no request to find out whether a repair is due"
         );
         reconciler.clone().repair(repair.clone()).await.unwrap();
-        assert_eq!(*server.requests.lock() - before, 1, "the write of {count}");
-        // What the watch has seen since is read before it is acted upon.
+        assert_eq!(
+            *server.requests.lock() - before,
+            1,
+            "one write among {count} targets"
+        );
+        // A newer version in the watch must be read before it is used.
         server.show_secrets("2");
         reconciler.clone().repair(repair).await.unwrap();
         assert!(*server.requests.lock() - before > 2);
@@ -340,20 +344,20 @@ async fn a_repair_costs_the_same_whether_there_are_ten_targets_or_a_thousand() {
 }
 
 #[tokio::test]
-async fn a_target_that_was_repaired_after_it_was_seen_is_not_written_again() {
+async fn a_target_that_is_already_repaired_is_not_written_again() {
     let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
     let both = [1, 2].map(|generation| sample::authority(generation).certificate().clone());
     let both = TrustBundle::new(both).unwrap();
     for (meanwhile, writes) in [(&stale, 1), (&both, 0)] {
-        // The samples are valid then.
+        // The sample certificates are valid at that time.
         let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
         let reconciler = server.reconciler().await;
         server.show_targets(["hooks".to_owned()], &CaBundle::encode(&stale));
         server.show_secrets("1");
-        reconciler.secrets.keep(&certificate(), two_authorities());
+        reconciler.secrets.insert(&certificate(), two_authorities());
         let target = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks");
         let desired = reconciler.desired(&certificate()).unwrap().unwrap();
-        // Sets the clock, and asks discovery once.
+        // Sets the clock and sends the discovery request.
         reconciler.context.cluster.read(&target).await.unwrap();
         let timing = &reconciler.timing;
         let gathered = reconciler.gather_target(&desired, &target, timing);
@@ -372,15 +376,15 @@ async fn a_target_that_was_repaired_after_it_was_seen_is_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_write_that_no_watch_has_shown_yet_is_not_done_again() {
+async fn a_write_is_not_repeated_before_the_watch_delivers_it() {
     let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
-    // The samples are valid then.
+    // The sample certificates are valid at that time.
     let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
     let reconciler = server.reconciler().await;
     server.show_secrets("1");
-    reconciler.secrets.keep(&certificate(), two_authorities());
+    reconciler.secrets.insert(&certificate(), two_authorities());
     let target = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "hooks");
-    // Sets the clock, and asks discovery once.
+    // Sets the clock and sends the discovery request.
     reconciler.context.cluster.read(&target).await.unwrap();
     for (version, writes) in [("7", 1), ("7", 0), ("8", 1)] {
         server.show_targets_at(["hooks".to_owned()], &CaBundle::encode(&stale), Some(version));
@@ -395,7 +399,7 @@ async fn a_write_that_no_watch_has_shown_yet_is_not_done_again() {
 }
 
 #[tokio::test]
-async fn what_another_install_keeps_is_left_alone_until_that_is_gone() {
+async fn a_certificate_of_another_installation_is_skipped_until_that_stops() {
     let server = Server::new();
     let reconciler = server.reconciler().await;
     let serving = json!({
@@ -410,7 +414,7 @@ async fn what_another_install_keeps_is_left_alone_until_that_is_gone() {
     let lease =
         json!({"metadata": {"namespace": "other-system", "name": "windlass", "resourceVersion": "5"}});
     *server.leases.lock() = json!({"items": [lease]});
-    // It has CAs: this API server knows Secrets by their names alone.
+    // The other installation has CAs. This API server ignores the namespaces of Secrets.
     server
         .secrets
         .lock()
@@ -433,9 +437,8 @@ async fn what_another_install_keeps_is_left_alone_until_that_is_gone() {
     assert_eq!(keeper, Some("windlass-system"));
 }
 
-/// While something is in the way, nobody sees what is served, and nothing that was about to fail gets better.
 #[tokio::test]
-async fn what_nobody_looks_at_is_unknown_and_an_alarm_stays() {
+async fn an_obstacle_makes_conditions_unknown_but_keeps_the_reload_alarm() {
     let condition = |condition_type, status, reason| {
         json!({"type": condition_type, "status": status, "reason": reason,
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
@@ -468,7 +471,7 @@ async fn what_nobody_looks_at_is_unknown_and_an_alarm_stays() {
     }
 }
 
-/// A CA Secret that a reconciliation takes for its own, with nothing in it.
+/// An empty CA Secret of this installation.
 fn authority() -> Value {
     let key = certificate();
     json!({

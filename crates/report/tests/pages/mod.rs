@@ -84,7 +84,7 @@ fn target(name: &str, certificate: &str, roots: Option<&[Certificate]>) -> Repor
         "metadata": {"name": name, "annotations": {names::INJECT_CA_FROM: certificate}},
         "webhooks": [{"name": name, "clientConfig": {"service": {"namespace": "a", "name": "b"}, "caBundle": trust}}],
     });
-    ReportedTarget::read(&object, TargetKind::of(&object).unwrap()).unwrap()
+    ReportedTarget::read(&object, TargetKind::from_object(&object).unwrap()).unwrap()
 }
 
 fn stable(number: usize) -> Value {

@@ -1,5 +1,5 @@
-//! Whatever the target, what is written into it is its CA bundles and nothing else, it carries the trust bundle then, and another one can
-//! take its place; and what was injected is taken away again.
+//! For any target: an injection changes only its CA bundles, the target then has the trust bundle, another
+//! trust bundle can replace it, and a withdrawal removes what was injected.
 
 #![no_main]
 
@@ -11,14 +11,15 @@ use serde_json::{Map, Value, json};
 use windlass_object::{ca_injectors::CaInjector, names};
 use windlass_trust::{
     injection::{
-        BundleReader, CaBundlePlace, CaRequests, Encoding, Holder, Injection, Reach, TargetKind, TargetKinds, differs_in_trust_only,
-        is_left_behind, last_injector, last_writer, relevant_fields, release, withdrawal,
+        BundleReader, CaBundlePlace, CaRequests, Encoding, Holder, Injection, InjectionScope, TargetKind,
+        TargetKinds, differs_in_trust_only, has_injected_bundle, last_injector, last_writer, release,
+        relevant_fields, withdrawal,
     },
     pki::DnsNames,
     trust_bundle::TrustBundle,
 };
 
-/// A target, and how it differs from what its API says.
+/// A target, and edits that make it differ from its API.
 #[derive(arbitrary::Arbitrary, Debug)]
 struct Input<'a> {
     target: TargetBase<'a>,
@@ -39,7 +40,7 @@ enum TargetBase<'a> {
     Text(&'a str),
 }
 
-/// What is done at one value of a target.
+/// An edit of one value of a target.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Edit<'a> {
     Remove,
@@ -48,7 +49,7 @@ enum Edit<'a> {
     Add(Name<'a>, Replacement<'a>),
 }
 
-/// Mostly one of few names, so that they mean something.
+/// Usually one of few relevant names.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Name<'a> {
     CaBundle,
@@ -91,10 +92,11 @@ enum Replacement<'a> {
 
 static TRUST: LazyLock<[TrustBundle; 2]> = LazyLock::new(|| {
     let [first, second] = [&include_bytes!("ca-1.pem")[..], &include_bytes!("ca-2.pem")[..]];
-    [first.to_vec(), [second, first].concat()].map(|pem| TrustBundle::from_pem(&pem).expect("it is a trust bundle"))
+    [first.to_vec(), [second, first].concat()]
+        .map(|pem| TrustBundle::from_pem(&pem).expect("it is a trust bundle"))
 });
 
-/// A kind by path, as users add them.
+/// A kind by field paths, as users add them.
 const ADDED: &str = "Gateway";
 
 // === impl TargetBase ===
@@ -121,7 +123,11 @@ impl TargetBase<'_> {
                 json!({"spec": {"clientConfig": {"url": "https://hook.system.svc:8443/hooks"}}}),
             ),
             Self::ConfigMap => ("v1", "ConfigMap", json!({"data": {"other": "text"}})),
-            Self::Added => ("example.com/v1", ADDED, json!({"spec": {"listeners": [{"name": "a", "tls": {}}, {"tls": {}}]}})),
+            Self::Added => (
+                "example.com/v1",
+                ADDED,
+                json!({"spec": {"listeners": [{"name": "a", "tls": {}}, {"tls": {}}]}}),
+            ),
             Self::Text(text) => return serde_json::from_str(text).unwrap_or_default(),
         };
         let mut object = json!({
@@ -181,7 +187,9 @@ impl Replacement<'_> {
             Self::Number(number) => (*number).into(),
             Self::Nothing => "".into(),
             Self::Empty => json!({}),
-            Self::Items => json!([{"name": "a.example.com", "clientConfig": {"service": {"namespace": "system", "name": "hook"}}}, null]),
+            Self::Items => {
+                json!([{"name": "a.example.com", "clientConfig": {"service": {"namespace": "system", "name": "hook"}}}, null])
+            }
             Self::Service => json!({"namespace": "system", "name": "hook"}),
             Self::Source => "system/hook".into(),
             Self::Trust => STANDARD.encode(first.to_pem()).into(),
@@ -204,20 +212,20 @@ impl Edit<'_> {
         let place = &places[usize::from(place) % places.len()];
         let (parent, own) = place.rsplit_once('/').unwrap_or_default();
         match self {
-            Self::Put(replacement) => *target.pointer_mut(place).expect("it is there") = replacement.value(),
-            Self::Add(name, replacement) => match target.pointer_mut(place).expect("it is there") {
+            Self::Put(replacement) => *target.pointer_mut(place).expect("it exists") = replacement.value(),
+            Self::Add(name, replacement) => match target.pointer_mut(place).expect("it exists") {
                 Value::Object(fields) => drop(fields.insert(name.text().to_owned(), replacement.value())),
                 Value::Array(items) => items.push(replacement.value()),
                 other => *other = replacement.value(),
             },
-            Self::Remove if !place.is_empty() => match target.pointer_mut(parent).expect("it is there") {
+            Self::Remove if !place.is_empty() => match target.pointer_mut(parent).expect("it exists") {
                 Value::Object(fields) => drop(fields.shift_remove(&unescaped(own))),
                 Value::Array(items) => drop(items.remove(own.parse().expect("it is an index"))),
                 _ => {}
             },
             Self::Repeat if !place.is_empty() => {
-                let value = target.pointer(place).expect("it is there").clone();
-                if let Value::Array(items) = target.pointer_mut(parent).expect("it is there") {
+                let value = target.pointer(place).expect("it exists").clone();
+                if let Value::Array(items) = target.pointer_mut(parent).expect("it exists") {
                     items.push(value);
                 }
             }
@@ -237,7 +245,10 @@ fn list_places(value: &Value, here: &mut String, places: &mut Vec<String>) {
     };
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| below(name, value)),
-        Value::Array(items) => items.iter().enumerate().for_each(|(index, value)| below(&index.to_string(), value)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| below(&index.to_string(), value)),
         _ => {}
     }
 }
@@ -246,7 +257,7 @@ fn unescaped(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 
-/// Where two values differ: the smallest parts.
+/// Lists the smallest parts in which two values differ.
 fn list_changes(before: &Value, after: &Value, here: &str, changes: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -267,7 +278,7 @@ fn list_changes(before: &Value, after: &Value, here: &str, changes: &mut Vec<Str
             }
         }
         _ if before == after => {}
-        // A place that was null is made with the field.
+        // A parent that was null is created with the field.
         (Value::Null, Value::Object(_)) => list_changes(&json!({}), after, here, changes),
         _ => changes.push(here.to_owned()),
     }
@@ -289,10 +300,10 @@ fn kinds(is_standing_in: bool) -> TargetKinds {
         reader: BundleReader::Watch,
     };
     let answered = CaInjector::ALL.into_iter().filter(|_| is_standing_in).collect();
-    TargetKinds::with([added]).answering(answered)
+    TargetKinds::new([added]).with_replaced_injectors(answered)
 }
 
-/// Puts a trust bundle into the target; whether that changed anything.
+/// Injects a trust bundle into the target and reports whether that changed it.
 fn inject(injection: &Injection, trust: &TrustBundle, target: &mut Value, kinds: &TargetKinds) -> bool {
     let Ok(patch) = injection.plan(target) else {
         assert!(injection.is_needed(target).is_err());
@@ -301,18 +312,24 @@ fn inject(injection: &Injection, trust: &TrustBundle, target: &mut Value, kinds:
     assert_eq!(injection.is_needed(target), Ok(patch.is_some()));
     let Some(patch) = patch else { return false };
     let before = target.clone();
-    json_patch::patch(target, &patch).expect("nothing has changed meanwhile");
+    json_patch::patch(target, &patch).expect("the target is unchanged");
     let mut changes = Vec::new();
     list_changes(&before, target, "", &mut changes);
     let fields: Vec<_> = injection.holders(&before).map(|holder| holder.field()).collect();
     for change in &changes {
-        assert!(fields.contains(change), "{change} is none of {fields:?}");
-        let written = target.pointer(change).and_then(Value::as_str).expect("it is text");
-        assert!([trust.to_pem(), STANDARD.encode(trust.to_pem())].contains(&written.to_owned()), "{written}");
+        assert!(fields.contains(change), "{change} is not one of {fields:?}");
+        let written = target
+            .pointer(change)
+            .and_then(Value::as_str)
+            .expect("it is a string");
+        assert!(
+            [trust.to_pem(), STANDARD.encode(trust.to_pem())].contains(&written.to_owned()),
+            "{written}"
+        );
     }
     assert!(!changes.is_empty(), "{patch:?} changes nothing");
     let is_there = |holder: Holder<'_>| before.pointer(&holder.pointer).is_some_and(Value::is_object);
-    // What holds it is made with it elsewhere.
+    // Elsewhere the parent is created with the field.
     if injection.holders(&before).all(is_there) {
         assert!(differs_in_trust_only(&before, target, kinds), "{before} {target}");
     }
@@ -327,52 +344,65 @@ fuzz_target!(|input: Input<'_>| {
         edit.make(&mut target, *place);
     }
     let kinds = Arc::new(kinds(input.is_standing_in));
-    let requests = CaRequests::of(&target, &kinds);
+    let requests = CaRequests::from_object(&target, &kinds);
     if let Ok(requests) = &requests {
-        assert_eq!(CaRequests::readable(&target, &kinds), *requests);
+        assert_eq!(CaRequests::from_valid_annotations(&target, &kinds), *requests);
     }
-    let mut reach = match (input.is_asked, &requests) {
-        (true, Ok(requests)) => Reach::asking(requests.sets().into_iter().cloned()),
-        _ => Reach::everything(),
+    let mut scope = match (input.is_asked, &requests) {
+        (true, Ok(requests)) => InjectionScope::requesting(requests.sets().into_iter().cloned()),
+        _ => InjectionScope::everything(),
     };
-    reach = reach.within(kinds.clone());
+    scope = scope.with_kinds(kinds.clone());
     if input.is_of_service {
-        reach = reach.calling(DnsNames::of_service("hook", "system", &[]).expect("they are names"));
+        scope =
+            scope.with_servers(DnsNames::for_service("hook", "system", &[]).expect("they are valid names"));
     }
     let [first, second] = &*TRUST;
-    let injections = [first, second].map(|trust| Injection::new(trust.clone(), reach.clone()));
+    let injections = [first, second].map(|trust| Injection::new(trust.clone(), scope.clone()));
     let original = target.clone();
     inject(&injections[0], first, &mut target, &kinds);
     let carrying = target.clone();
     if inject(&injections[1], second, &mut target, &kinds) {
         assert!(inject(&injections[0], first, &mut target, &kinds));
-        assert!(injections[0].is_as_before(&carrying, &target));
+        assert!(injections[0].carries_same_bundles(&carrying, &target));
     }
 
-    let _ = (last_writer(&original), last_injector(&original, &CaInjector::ALL.into()));
+    let _ = (
+        last_writer(&original),
+        last_injector(&original, &CaInjector::ALL.into()),
+    );
     for entry in windlass_object::object::items(&original, "/metadata/managedFields") {
         let _ = relevant_fields(&original, entry, &kinds);
     }
     if let Some(patch) = release(&target, &kinds) {
         let before = target.clone();
-        json_patch::patch(&mut target, &patch).expect("nothing has changed meanwhile");
+        json_patch::patch(&mut target, &patch).expect("the target is unchanged");
         let mut changes = Vec::new();
         list_changes(&before, &target, "", &mut changes);
-        assert!(changes.iter().all(|change| change.starts_with("/metadata/")), "{changes:?}");
+        assert!(
+            changes.iter().all(|change| change.starts_with("/metadata/")),
+            "{changes:?}"
+        );
     }
     if let Some(patch) = withdrawal(&target, &kinds) {
-        // No API server has an annotation that is no text.
-        assert!(is_left_behind(&target, &kinds) || is_marked(&target));
+        // On an API server every annotation is a string.
+        assert!(has_injected_bundle(&target, &kinds) || is_marked(&target));
         let before = target.clone();
-        json_patch::patch(&mut target, &patch).expect("nothing has changed meanwhile");
+        json_patch::patch(&mut target, &patch).expect("the target is unchanged");
         assert!(!is_marked(&target));
-        let holders = kinds.of(&before).map(|kind| kind.holders(&before)).unwrap_or_default();
+        let holders = kinds
+            .kind_of(&before)
+            .map(|kind| kind.holders(&before))
+            .unwrap_or_default();
         let removable: Vec<_> = holders.iter().map(|holder| holder.field()).collect();
         let mut changes = Vec::new();
         list_changes(&before, &target, "", &mut changes);
         for change in &changes {
             let is_mark = change.starts_with(&format!("/metadata/annotations/{}", names::INJECTED));
-            assert!(is_mark || removable.contains(change), "{change} is none of {removable:?}");
+            assert!(
+                is_mark || removable.contains(change),
+                "{change} is not one of {removable:?}"
+            );
         }
     }
 });

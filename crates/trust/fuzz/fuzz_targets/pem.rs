@@ -1,5 +1,6 @@
-//! Whatever the text: what is wrong with it is told by line and without what is in it; what is read is written so that it reads alike, by
-//! others, too; and no trust bundle comes with a key. What begins as DER does is also read as the content of a block.
+//! For any text: each problem is reported by line and without content, what is parsed is encoded so that
+//! Windlass and others parse it equally, and no trust bundle contains a key. Input that starts like DER is
+//! also parsed as the content of a block.
 
 #![no_main]
 
@@ -12,24 +13,29 @@ use windlass_trust::{
         Certificate, Credentials, PrivateKey,
         pem::{self, BlockFault, UnexpectedBlock},
     },
-    trust_bundle::{LONGEST_ENCODED, TrustBundle, TrustBundleError},
+    trust_bundle::{MAX_ENCODED_LENGTH, TrustBundle, TrustBundleError},
 };
 
-/// How a sequence begins in DER.
+/// The DER tag of a sequence.
 const SEQUENCE: u8 = 0x30;
 
-/// A message is one line of text that can be printed.
+/// A message is one line of printable text.
 fn check_message(message: &str) {
     assert!(!message.chars().any(char::is_control), "{message:?}");
 }
 
 fn check_problems(bytes: &[u8], problems: &[UnexpectedBlock]) {
     let lines: Vec<_> = bytes.split(|byte| *byte == b'\n').collect();
-    assert!(problems.is_sorted_by(|one, next| one.line < next.line), "{problems:?}");
+    assert!(
+        problems.is_sorted_by(|one, next| one.line < next.line),
+        "{problems:?}"
+    );
     for problem in problems {
         check_message(&problem.to_string());
         let line = lines[problem.line - 1].trim_ascii_end();
-        let begins = line.strip_prefix(b"-----BEGIN ").is_some_and(|label| label.ends_with(b"-----"));
+        let begins = line
+            .strip_prefix(b"-----BEGIN ")
+            .is_some_and(|label| label.ends_with(b"-----"));
         assert_eq!(begins, problem.fault != BlockFault::Text, "{problem}: {line:?}");
     }
 }
@@ -40,31 +46,46 @@ fn check_certificate(certificate: &Certificate) {
     check_message(&certificate.to_string());
     check_message(&format!("{certificate:?}"));
     let _ = certificate.is_signed_by(certificate);
-    // As statuses have them.
+    // As in statuses.
     let validity = certificate.validity();
     for end in [validity.not_before, validity.not_after] {
         assert_eq!(end.to_string().parse().ok(), Some(end));
     }
 }
 
-/// The canonical form is one for everybody.
+/// There is one canonical form.
 fn check_bundle(bundle: &TrustBundle) {
     let certificates = bundle.certificates();
     assert!(!certificates.is_empty());
     assert!(certificates.is_sorted_by(|one, next| one < next));
     let text = bundle.to_pem();
-    assert!(STANDARD.encode(&text).len() <= LONGEST_ENCODED);
-    assert_eq!(TrustBundle::from_foreign_pem(text.as_bytes()), Ok((bundle.clone(), Vec::new())));
+    assert!(STANDARD.encode(&text).len() <= MAX_ENCODED_LENGTH);
+    assert_eq!(
+        TrustBundle::from_foreign_pem(text.as_bytes()),
+        Ok((bundle.clone(), Vec::new()))
+    );
     let mut backwards = certificates.to_vec();
     backwards.reverse();
     backwards.extend(certificates.iter().cloned());
     assert_eq!(TrustBundle::new(backwards).as_ref(), Ok(bundle));
     let seen_by_others: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
-    let seen_by_others = seen_by_others.expect("rustls reads what we write");
-    assert!(seen_by_others.iter().eq(certificates.iter().map(Certificate::der)));
-    for now in certificates.iter().map(Certificate::not_after).chain([Timestamp::UNIX_EPOCH]) {
+    let seen_by_others = seen_by_others.expect("rustls parses what we encode");
+    assert!(
+        seen_by_others
+            .iter()
+            .eq(certificates.iter().map(Certificate::der))
+    );
+    for now in certificates
+        .iter()
+        .map(Certificate::not_after)
+        .chain([Timestamp::UNIX_EPOCH])
+    {
         match bundle.without_expired(now) {
-            Ok(left) => assert!(left.certificates().iter().all(|left| !left.validity().is_over(now))),
+            Ok(left) => assert!(
+                left.certificates()
+                    .iter()
+                    .all(|left| !left.validity().is_over(now))
+            ),
             Err(error) => assert!(matches!(error, TrustBundleError::Expired(_))),
         }
     }
@@ -80,15 +101,22 @@ fn check(bytes: &[u8]) {
     let written: String = read.certificates.iter().map(Certificate::to_pem).collect();
     assert_eq!(pem::parse(written.as_bytes()).as_ref(), Ok(&read.certificates));
 
-    // Lines of Windows are lines.
-    let text = bytes.split(|byte| *byte == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]);
+    // Windows line endings are accepted.
+    let text = bytes
+        .split(|byte| *byte == b'\n')
+        .collect::<Vec<_>>()
+        .join(&b"\r\n"[..]);
     assert_eq!(pem::read(&text), read);
 
     match TrustBundle::from_foreign_pem(bytes) {
         Ok((bundle, skipped)) => {
             check_bundle(&bundle);
             assert_eq!(skipped, read.problems);
-            assert!(skipped.iter().all(|problem| problem.fault != BlockFault::PrivateKey));
+            assert!(
+                skipped
+                    .iter()
+                    .all(|problem| problem.fault != BlockFault::PrivateKey)
+            );
         }
         Err(error) => check_message(&error.to_string()),
     }
@@ -97,20 +125,25 @@ fn check(bytes: &[u8]) {
         Err(error) => check_message(&error.to_string()),
     }
     if let Ok(key) = PrivateKey::from_pem(bytes) {
-        let back = PrivateKey::from_pem(key.to_pem().as_bytes()).expect("it reads what it writes");
+        let back = PrivateKey::from_pem(key.to_pem().as_bytes()).expect("it parses what it encodes");
         assert_eq!(back.public_key(), key.public_key());
         let _ = key.algorithm();
     }
-    // As a Secret has both.
+    // As in a Secret, which has both.
     if let Ok(credentials) = Credentials::from_pem(bytes, bytes) {
-        unreachable!("a key is no certificate: {credentials:?}");
+        unreachable!("a key is not a certificate: {credentials:?}");
     }
 }
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
     if bytes.first() == Some(&SEQUENCE) {
-        let block = |label| format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(bytes));
+        let block = |label| {
+            format!(
+                "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+                STANDARD.encode(bytes)
+            )
+        };
         check(block("CERTIFICATE").as_bytes());
         check(block("PRIVATE KEY").as_bytes());
     }

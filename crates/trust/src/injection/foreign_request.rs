@@ -137,7 +137,7 @@ mod tests {
         })
     }
 
-    fn answering(injectors: &[CaInjector]) -> TargetKinds {
+    fn kinds_with_replaced(injectors: &[CaInjector]) -> TargetKinds {
         TargetKinds::default().with_replaced_injectors(injectors.iter().copied().collect())
     }
 
@@ -185,7 +185,7 @@ mod tests {
             ),
         ] {
             let target = config(&annotations);
-            let kinds = answering(&cert_manager);
+            let kinds = kinds_with_replaced(&cert_manager);
             let requests = CaRequests::from_object(&target, &kinds).unwrap();
             let expected = CaSources::from_iter(expected);
             assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
             "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
             "metadata": {"name": "e", "annotations": {CLUSTER_API_SECRET: "n/x", CERT_MANAGER_SECRET: "n/y"}},
         });
-        let requests = CaRequests::from_object(&extension, &answering(&CaInjector::ALL)).unwrap();
+        let requests = CaRequests::from_object(&extension, &kinds_with_replaced(&CaInjector::ALL)).unwrap();
         assert_eq!(
             *requests.for_webhook(None),
             CaSources::from([secret(Consent::NotNeeded)])
@@ -219,12 +219,15 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": "n", "name": "c", "annotations": {SERVICE_CA[0]: "true"}},
         });
-        assert!(!CaRequests::are_present(&config_map, &answering(&CaInjector::ALL)));
+        assert!(!CaRequests::are_present(
+            &config_map,
+            &kinds_with_replaced(&CaInjector::ALL)
+        ));
     }
 
     #[test]
     fn each_webhook_gets_the_ca_of_its_service() {
-        let kinds = answering(&[CaInjector::ServiceCa]);
+        let kinds = kinds_with_replaced(&[CaInjector::ServiceCa]);
         for annotation in SERVICE_CA {
             let requests = CaRequests::from_object(&config(&json!({annotation: "true"})), &kinds).unwrap();
             for (entry, service) in [("a.example.com", "a"), ("b.example.com", "b")] {
@@ -234,7 +237,9 @@ mod tests {
         }
         let mut elsewhere = config(&json!({SERVICE_CA[0]: "true"}));
         elsewhere["webhooks"][1]["clientConfig"] = json!({"url": "https://example.com/"});
-        let error = CaRequests::from_object(&elsewhere, &kinds).unwrap_err().to_string();
+        let error = CaRequests::from_object(&elsewhere, &kinds)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("webhook b.example.com calls no Service"),
             "{error}"
@@ -243,7 +248,7 @@ mod tests {
 
     #[test]
     fn invalid_annotations_are_reported() {
-        let kinds = answering(&CaInjector::ALL);
+        let kinds = kinds_with_replaced(&CaInjector::ALL);
         for (annotation, value) in [
             (CERT_MANAGER_CERTIFICATE, "x"),
             (CERT_MANAGER_SECRET, "n/x/y"),

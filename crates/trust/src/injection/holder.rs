@@ -7,49 +7,50 @@ use windlass_object::object;
 use super::place::{CaBundlePlace, Encoding, Surroundings};
 use crate::{pki::pem, trust_bundle::TrustBundle};
 
-/// An object inside of a target that holds a CA bundle, and may say which server it is for.
+/// An object inside a target that holds a CA bundle and may name the server that the bundle verifies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holder<'a> {
-    /// Where it is, for example `/webhooks/0/clientConfig`.
+    /// JSON pointer to the object, for example `/webhooks/0/clientConfig`.
     pub pointer: String,
-    /// The name of the item of the list that it is in, where there is a list.
+    /// `name` of the list item that contains the object, if it is in a list.
     pub entry: Option<&'a str>,
-    /// Which server it is for.
+    /// The server that clients call.
     pub server: CalledServer,
-    /// Which of the places of its kind it is.
+    /// The place of the target's kind that this object is an instance of.
     pub(super) place: &'a CaBundlePlace,
-    /// What holds the field, if it is there.
+    /// The object itself, if it exists.
     object: Option<&'a Value>,
-    /// Paths and their values that must not have changed when it is written.
+    /// Paths and values that must be unchanged when the CA bundle is written.
     pub(super) guards: Vec<(String, &'a Value)>,
 }
 
-/// Which server a CA bundle is for.
+/// The server that a CA bundle verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CalledServer {
-    /// The one that is dialled under this name.
+    /// The server that clients dial by this host name.
     Host(String),
-    /// One that is not named as it should be.
+    /// A server whose name is malformed.
     Unreadable,
-    /// Nobody says.
-    Unsaid,
+    /// The target names no server.
+    Unknown,
 }
 
-/// The value of a field with a CA bundle.
+/// The value of a CA bundle field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaBundle {
     /// The field is absent, null or empty.
     Missing,
-    /// It is not base64, or not even text.
+    /// The value is not base64, or not a string.
     Garbage,
-    /// What clients find in it.
+    /// The value, parsed as clients parse it.
     Read(pem::PemContents),
 }
 
 // === impl Holder ===
 
 impl<'a> Holder<'a> {
-    /// Each of `target` at a place of its kind; `guards` are what else must not have changed when it is written.
+    /// Returns every instance of `place` in `target`. `guards` are further values that must be unchanged on a
+    /// write.
     pub(super) fn all_at(
         target: &'a Value,
         place: &'a CaBundlePlace,
@@ -67,7 +68,7 @@ impl<'a> Holder<'a> {
                 let name = item.get("name");
                 let mut guards = guards.to_vec();
                 match (name, place.surroundings) {
-                    // The index says which entry only as long as the name is there.
+                    // The name guards the index: it shows that the index still means the same entry.
                     (Some(name), _) => guards.push((format!("{item_pointer}/name"), name)),
                     (None, Surroundings::Server) => return None,
                     (None, _) => {}
@@ -79,7 +80,7 @@ impl<'a> Holder<'a> {
             .collect()
     }
 
-    /// The one at `pointer` of `target`; `None` where there can be no CA bundle.
+    /// Returns the holder at `pointer` in `target`, or `None` if it cannot have a CA bundle.
     fn at(
         target: &'a Value,
         pointer: String,
@@ -87,16 +88,16 @@ impl<'a> Holder<'a> {
         mut guards: Vec<(String, &'a Value)>,
     ) -> Option<Self> {
         let object = target.pointer(&pointer).filter(|object| !object.is_null());
-        let server = object.and_then(called_server).unwrap_or(CalledServer::Unsaid);
+        let server = object.and_then(called_server).unwrap_or(CalledServer::Unknown);
         match (object, place.surroundings) {
             (Some(object), Surroundings::Server) => {
-                if server == CalledServer::Unsaid {
+                if server == CalledServer::Unknown {
                     return None;
                 }
-                // Also an absent CA bundle must still be absent.
+                // The guard covers the CA bundle too, even an absent one.
                 guards.push((pointer.clone(), object));
             }
-            // Only a part of it may be at hand.
+            // The object may be trimmed, so the resourceVersion is the guard.
             (Some(_), _) | (None, Surroundings::Nothing) => {
                 let version = "/metadata/resourceVersion";
                 guards.extend(target.pointer(version).map(|value| (version.to_owned(), value)));
@@ -106,7 +107,7 @@ impl<'a> Holder<'a> {
         if object.is_some_and(|object| !object.is_object()) {
             return None;
         }
-        // The API server refuses a CA bundle beside it.
+        // The API server rejects a CA bundle together with insecureSkipTLSVerify.
         let skips_verification =
             |object: &Value| object.get("insecureSkipTLSVerify") == Some(&Value::Bool(true));
         if object.is_some_and(skips_verification) {
@@ -122,43 +123,43 @@ impl<'a> Holder<'a> {
         })
     }
 
-    /// What clients are given there to verify the server with.
+    /// Returns the CA bundle with which clients verify the server.
     pub fn ca_bundle(&self) -> CaBundle {
         CaBundle::read(self.value(), self.place.encoding)
     }
 
-    /// Whether there is anything.
+    /// Reports whether the field has a value.
     pub(super) fn has_ca_bundle(&self) -> bool {
         self.value().is_some()
     }
 
-    /// The same as it is written, where that is text.
+    /// Returns the raw value, if it is a string.
     pub fn text(&self) -> Option<&'a str> {
         self.value().and_then(Value::as_str)
     }
 
-    /// The value of the field, which most often is only compared: reading it takes long.
+    /// Returns the raw value. Callers usually compare it, because parsing is slow.
     fn value(&self) -> Option<&'a Value> {
         self.object?.get(&*self.place.field)
     }
 
-    /// Whether what holds the field has to be made with it.
+    /// Reports whether the object that holds the field must be created with it.
     pub(super) fn is_absent(&self) -> bool {
         self.object.is_none()
     }
 
-    /// Where the field is, as a JSON pointer.
+    /// Returns the JSON pointer to the field.
     pub fn field(&self) -> String {
         format!("{}/{}", self.pointer, self.place.field)
     }
 
-    /// Whether clients find the same in both.
-    pub(super) fn carries_the_same_as(&self, other: &Self) -> bool {
-        // Reading takes long.
+    /// Reports whether clients read the same CA bundle from both.
+    pub(super) fn carries_same_bundle_as(&self, other: &Self) -> bool {
+        // Parsing is slow, so the raw values are compared first.
         self.value() == other.value() || self.ca_bundle() == other.ca_bundle()
     }
 
-    /// Whether clients find exactly this trust bundle in it, in whatever bytes.
+    /// Reports whether clients read exactly this trust bundle, in any encoding.
     pub fn carries(&self, trust: &TrustBundle) -> bool {
         let CaBundle::Read(reading) = self.ca_bundle() else {
             return false;
@@ -185,13 +186,13 @@ impl CaBundle {
         }
     }
 
-    /// The value for a trust bundle, in a field of bytes.
+    /// Encodes a trust bundle for a base64 field.
     pub fn encode(trust: &TrustBundle) -> String {
         STANDARD.encode(trust.to_pem())
     }
 }
 
-/// The server that a client configuration names; `None` where it names none.
+/// Returns the server that a client configuration names, or `None` if it names none.
 fn called_server(client_config: &Value) -> Option<CalledServer> {
     let names_a_server = ["service", "url"]
         .iter()

@@ -11,10 +11,10 @@ use windlass_object::{
 
 use super::{
     holder::{CaBundle, Holder},
+    injection_scope::InjectionScope,
     kinds::{TargetKind, TargetKinds},
     managed_elsewhere::ManagedElsewhere,
     place::Encoding,
-    injection_scope::InjectionScope,
 };
 use crate::trust_bundle::TrustBundle;
 
@@ -69,7 +69,7 @@ impl Injection {
     ///
     /// If the target must not be written.
     pub fn plan(&self, target: &Value) -> Result<Option<Patch>, InjectionError> {
-        let lacking = self.lacking(target)?;
+        let lacking = self.places_without_trust(target)?;
         let operations: Vec<_> = lacking.iter().flat_map(|holder| self.replace(holder)).collect();
         Ok((!operations.is_empty()).then_some(Patch(operations)))
     }
@@ -80,11 +80,11 @@ impl Injection {
     ///
     /// If the target must not be written.
     pub fn is_needed(&self, target: &Value) -> Result<bool, InjectionError> {
-        Ok(!self.lacking(target)?.is_empty())
+        Ok(!self.places_without_trust(target)?.is_empty())
     }
 
     /// Returns the places of `target` without the trust bundle.
-    fn lacking<'t>(&'t self, target: &'t Value) -> Result<Vec<Holder<'t>>, InjectionError> {
+    fn places_without_trust<'t>(&'t self, target: &'t Value) -> Result<Vec<Holder<'t>>, InjectionError> {
         if self.scope.kinds().kind_of(target).is_none() {
             let key = ObjectKey::from_object(target).map(|key| key.to_string());
             return Err(InjectionError::UnknownKind(
@@ -93,10 +93,10 @@ impl Injection {
         }
         ManagedElsewhere::check(target, self.scope.kinds())?;
         let holders = self.holders(target);
-        Ok(holders.filter(|holder| !self.is_in(holder)).collect())
+        Ok(holders.filter(|holder| !self.carries_trust(holder)).collect())
     }
 
-    fn is_in(&self, holder: &Holder<'_>) -> bool {
+    fn carries_trust(&self, holder: &Holder<'_>) -> bool {
         let Some(text) = holder.text() else { return false };
         if text == self.value(holder) {
             return true;
@@ -134,14 +134,14 @@ impl Injection {
     }
 
     /// Reports whether both have the same scope.
-    pub fn is_for_the_same_as(&self, other: &Self) -> bool {
+    pub fn has_same_scope(&self, other: &Self) -> bool {
         self.scope == other.scope
     }
 
     /// Reports whether both states of a target have the same CA bundles in the same places.
-    pub fn is_as_before(&self, before: &Value, after: &Value) -> bool {
+    pub fn carries_same_bundles(&self, before: &Value, after: &Value) -> bool {
         let is_same = |(before, after): (Holder<'_>, Holder<'_>)| {
-            before.pointer == after.pointer && before.carries_the_same_as(&after)
+            before.pointer == after.pointer && before.carries_same_bundle_as(&after)
         };
         let (before, after): (Vec<_>, Vec<_>) =
             (self.holders(before).collect(), self.holders(after).collect());

@@ -1,4 +1,4 @@
-//! Which kinds carry CA bundles, and where.
+//! The kinds that have CA bundles, and the fields that hold them.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -10,55 +10,58 @@ use super::{
     place::{CaBundlePlace, Encoding, Surroundings},
 };
 
-/// A kind that carries CA bundles, and where. The places are the same in all versions of its group that are served.
+/// A kind that has CA bundles, and the fields that hold them. The fields are the same in all served versions
+/// of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetKind {
     /// The API group, for example `apiregistration.k8s.io`; empty for the core group.
     pub group: Cow<'static, str>,
-    /// The version that is watched and patched.
+    /// The preferred version to watch and patch.
     pub version: Cow<'static, str>,
-    /// The versions that are watched and patched where that one is not served.
+    /// Versions to watch and patch if the preferred one is not served.
     pub older: &'static [&'static str],
-    /// For example `APIService`.
+    /// The kind, for example `APIService`.
     pub kind: Cow<'static, str>,
-    /// The resource, as paths and RBAC rules name it.
+    /// The plural name, as used in paths and RBAC rules.
     pub plural: Cow<'static, str>,
-    /// Where its objects carry CA bundles.
+    /// The fields that hold CA bundles.
     pub places: Vec<CaBundlePlace>,
     /// A field and the value that it must have for a CA bundle to be allowed.
     pub only_if: Option<(&'static str, &'static str)>,
-    /// What an owner that applies the object server-side may drop only while nobody else owns a part of it: a pointer into the
-    /// sets of fields in `metadata.managedFields`.
+    /// JSON pointer into `fieldsV1` of `metadata.managedFields`: an owner that uses server-side apply can
+    /// remove this part only if no other field manager owns any of it.
     pub dropped_as_a_whole: Option<&'static str>,
-    /// Who reads what its objects carry.
+    /// Who reads the CA bundles.
     pub reader: BundleReader,
 }
 
-/// Who reads the CA bundles of a kind: how soon they are trusted.
+/// Who reads the CA bundles of a kind, which determines when a new one takes effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BundleReader {
-    /// Who watches the objects, as API servers do.
+    /// Clients that watch the objects, such as API servers.
     #[default]
     Watch,
-    /// Programs that get them as files from the kubelet.
+    /// Programs that read them from files, which the kubelet updates.
     Files,
 }
 
-/// The kinds of targets in a cluster: those of [`KINDS`], and those that were added to them; and whom their objects may ask.
+/// All kinds of targets in a cluster: [`KINDS`] and the added ones. Also holds which other CA injectors
+/// Windlass replaces, and which of these are running.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetKinds {
     added: Vec<TargetKind>,
-    answered: CaInjectors,
-    at_work: CaInjectors,
+    replaced: CaInjectors,
+    running: CaInjectors,
 }
 
-/// Every kind that carries CA bundles by itself. A row is all that a kind needs: watches, RBAC rules and patches follow from it.
+/// The built-in kinds with CA bundles. Watches, RBAC rules and patches are derived from this table.
 pub static KINDS: LazyLock<Vec<TargetKind>> = LazyLock::new(|| {
     vec![
         TargetKind {
-            // The API server refuses a client configuration with strategy None.
+            // The API server rejects a client configuration with strategy None.
             only_if: Some(("/spec/conversion/strategy", "Webhook")),
-            // An owner that applies `strategy: None` is refused while anybody else owns a field of the webhook.
+            // It also rejects an apply of `strategy: None` while another field manager owns a field of the
+            // webhook.
             dropped_as_a_whole: Some("/f:spec/f:conversion"),
             ..kind(
                 [
@@ -121,7 +124,7 @@ pub static KINDS: LazyLock<Vec<TargetKind>> = LazyLock::new(|| {
             reader: BundleReader::Files,
             ..kind(
                 ["", "v1", "ConfigMap", "configmaps"],
-                // The key that trust-manager and others write, and pods mount.
+                // The key that trust-manager and others write, and that pods mount.
                 vec![CaBundlePlace {
                     list: None,
                     holder: Cow::Borrowed("/data"),
@@ -134,15 +137,14 @@ pub static KINDS: LazyLock<Vec<TargetKind>> = LazyLock::new(|| {
     ]
 });
 
-/// The key of a ConfigMap that a CA bundle is in.
+/// The key of a ConfigMap that holds a CA bundle.
 pub const CONFIG_MAP_KEY: &str = "ca-bundle.crt";
 
-/// A CA bundle for each webhook.
+/// One CA bundle per webhook.
 fn webhooks() -> Vec<CaBundlePlace> {
     vec![CaBundlePlace::client_config(Some("/webhooks"), "/clientConfig")]
 }
 
-/// A kind of [`KINDS`].
 fn kind([group, version, kind, plural]: [&'static str; 4], places: Vec<CaBundlePlace>) -> TargetKind {
     TargetKind {
         group: Cow::Borrowed(group),
@@ -160,7 +162,7 @@ fn kind([group, version, kind, plural]: [&'static str; 4], places: Vec<CaBundleP
 // === impl TargetKind ===
 
 impl TargetKind {
-    /// `group/version`, or only the version for the core group: that which is watched and patched.
+    /// Returns `group/version` of the preferred version, or only the version for the core group.
     pub fn api_version(&self) -> String {
         match &*self.group {
             "" => self.version.to_string(),
@@ -168,24 +170,25 @@ impl TargetKind {
         }
     }
 
-    /// The entry of [`KINDS`] for `target`.
-    pub fn of(target: &Value) -> Option<&'static Self> {
-        let (group, kind) = named(target)?;
+    /// Returns the entry of [`KINDS`] for `target`.
+    pub fn from_object(target: &Value) -> Option<&'static Self> {
+        let (group, kind) = group_and_kind(target)?;
         KINDS.iter().find(|known| known.is(group, kind))
     }
 
-    /// Whether it is of this group, and has this name.
+    /// Reports whether this is the kind with that group and name.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
     }
 
-    /// Whether most of its objects are no targets: what a target is, is not told by its kind.
+    /// Reports whether most objects of the kind are not targets, so that only an annotation identifies a
+    /// target.
     pub fn is_common(&self) -> bool {
         let mut places = self.places.iter();
         places.any(|place| place.surroundings != Surroundings::Server)
     }
 
-    /// All places of `target` where a CA bundle may be.
+    /// Returns all places of `target` where a CA bundle may be.
     pub fn holders<'a>(&'a self, target: &'a Value) -> Vec<Holder<'a>> {
         let mut guards = Vec::new();
         if let Some((field, desired)) = self.only_if {
@@ -204,64 +207,64 @@ impl TargetKind {
 // === impl TargetKinds ===
 
 impl TargetKinds {
-    /// Those of [`KINDS`], and `added`.
-    pub fn with(added: impl IntoIterator<Item = TargetKind>) -> Self {
-        Self::default().adding(added)
+    /// Returns [`KINDS`] and `added`.
+    pub fn new(added: impl IntoIterator<Item = TargetKind>) -> Self {
+        Self::default().with_added(added)
     }
 
-    /// The same with these added in the place of others.
+    /// Replaces the added kinds.
     #[must_use]
-    pub fn adding(self, added: impl IntoIterator<Item = TargetKind>) -> Self {
+    pub fn with_added(self, added: impl IntoIterator<Item = TargetKind>) -> Self {
         let added = added.into_iter().collect();
         Self { added, ..self }
     }
 
-    /// The same, for whoever stands in for these injectors: their annotations are answered.
+    /// Sets the CA injectors that Windlass replaces: it honors their annotations.
     #[must_use]
-    pub fn answering(self, answered: CaInjectors) -> Self {
-        Self { answered, ..self }
+    pub fn with_replaced_injectors(self, replaced: CaInjectors) -> Self {
+        Self { replaced, ..self }
     }
 
-    /// The same, while these injectors are at work themselves: who asks them is left to them.
+    /// Sets the replaced CA injectors that are running nevertheless: Windlass does not write their targets.
     #[must_use]
-    pub fn beside(self, at_work: CaInjectors) -> Self {
-        Self { at_work, ..self }
+    pub fn with_running_injectors(self, running: CaInjectors) -> Self {
+        Self { running, ..self }
     }
 
-    /// The injectors whose annotations are answered.
-    pub fn answered(&self) -> &CaInjectors {
-        &self.answered
+    /// Returns the CA injectors that Windlass replaces.
+    pub fn replaced_injectors(&self) -> &CaInjectors {
+        &self.replaced
     }
 
-    /// The injectors that are at work themselves.
-    pub fn at_work(&self) -> &CaInjectors {
-        &self.at_work
+    /// Returns the replaced CA injectors that are running.
+    pub fn running_injectors(&self) -> &CaInjectors {
+        &self.running
     }
 
-    /// Each of them.
+    /// Returns all kinds.
     pub fn all(&self) -> impl Iterator<Item = &TargetKind> {
         KINDS.iter().chain(&self.added)
     }
 
-    /// Those that were added.
+    /// Returns the added kinds.
     pub fn added(&self) -> &[TargetKind] {
         &self.added
     }
 
-    /// The kind with this name in a group.
+    /// Returns the kind with this group and name.
     pub fn find(&self, group: &str, kind: &str) -> Option<&TargetKind> {
         self.all().find(|known| known.is(group, kind))
     }
 
-    /// The kind of `target`.
-    pub fn of(&self, target: &Value) -> Option<&TargetKind> {
-        let (group, kind) = named(target)?;
+    /// Returns the kind of `target`.
+    pub fn kind_of(&self, target: &Value) -> Option<&TargetKind> {
+        let (group, kind) = group_and_kind(target)?;
         self.find(group, kind)
     }
 }
 
-/// The group and the kind of an object that has a name.
-fn named(target: &Value) -> Option<(&str, &str)> {
+/// Returns group and kind of an object that has a name.
+fn group_and_kind(target: &Value) -> Option<(&str, &str)> {
     let (group, _) = object::group_and_version(object::text(target, "/apiVersion")?);
     let (kind, _) = (
         object::text(target, "/kind")?,

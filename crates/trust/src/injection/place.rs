@@ -1,4 +1,4 @@
-//! Where in the objects of a kind a CA bundle may be.
+//! The fields of a kind that may hold a CA bundle.
 
 use std::borrow::Cow;
 
@@ -7,61 +7,61 @@ use thiserror::Error;
 /// A field that holds a CA bundle, in the object itself or in each item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaBundlePlace {
-    /// The list whose items hold one CA bundle each, as a JSON pointer; `None` where the object holds one.
+    /// JSON pointer to the list whose items hold one CA bundle each; `None` if the object holds one.
     pub list: Option<Cow<'static, str>>,
-    /// From the object, or the item of the list, to what holds the field, as a JSON pointer.
+    /// JSON pointer from the object, or from the list item, to the parent of the field.
     pub holder: Cow<'static, str>,
     /// The name of the field.
     pub field: Cow<'static, str>,
-    /// How the field holds it.
+    /// How the field encodes the CA bundle.
     pub encoding: Encoding,
-    /// What is beside the field.
+    /// What the parent of the field contains besides it.
     pub surroundings: Surroundings,
 }
 
-/// How a field holds a CA bundle.
+/// How a field encodes a CA bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// As a field of bytes does in JSON: PEM in base64.
+    /// Base64 of PEM, for fields of type bytes.
     Base64,
-    /// As text does: PEM.
+    /// PEM, for text fields.
     Pem,
 }
 
-/// What is beside a CA bundle.
+/// What the parent of a CA bundle field contains besides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surroundings {
-    /// The server that it is for, as `service` or `url`: without one there can be no CA bundle.
+    /// The server that the CA bundle verifies, as `service` or `url`. Without one there is no CA bundle.
     Server,
-    /// Perhaps the server, perhaps nothing that is known.
+    /// Maybe a server, maybe no known field.
     Anything,
-    /// Nothing that is known; what holds the field is made where it is absent.
+    /// No known field; the parent is created if it is absent.
     Nothing,
 }
 
-/// A path names no place.
+/// Why a path names no place for a CA bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidPath {
-    /// A segment is empty, or has characters that no field of the API has.
+    /// A segment is empty, or has characters that are not allowed in field names of the API.
     #[error(
-        "must be names of fields after a / each, for example /spec/caBundle or /webhooks/*/clientConfig/caBundle"
+        "must be field names, each after a /, for example /spec/caBundle or /webhooks/*/clientConfig/caBundle"
     )]
     Form,
-    /// More than one list, or one whose items are CA bundles themselves.
-    #[error("may have one *, for the items of a list, neither at its beginning nor at its end")]
+    /// The path has more than one list, or a list whose items are CA bundles.
+    #[error("may have one *, for list items, which is neither the first nor the last segment")]
     Lists,
-    /// The field is of Kubernetes itself, or not written with the object.
+    /// The field belongs to Kubernetes, or is not written with the object.
     #[error("must not be in apiVersion, kind, metadata or status")]
     Reserved,
 }
 
-/// What only Kubernetes itself, or the status subresource, writes.
+/// Fields that only Kubernetes or the status subresource writes.
 const RESERVED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 // === impl CaBundlePlace ===
 
 impl CaBundlePlace {
-    /// `caBundle` beside the server that it is for.
+    /// Returns the place of `caBundle` in a client configuration.
     pub(super) fn client_config(list: Option<&'static str>, holder: &'static str) -> Self {
         Self {
             list: list.map(Cow::Borrowed),
@@ -72,11 +72,11 @@ impl CaBundlePlace {
         }
     }
 
-    /// The place at `path`, for example `/webhooks/*/clientConfig/caBundle`.
+    /// Parses the place at `path`, for example `/webhooks/*/clientConfig/caBundle`.
     ///
     /// # Errors
     ///
-    /// When there can be no CA bundle.
+    /// If the path cannot hold a CA bundle.
     pub fn at(path: &str, encoding: Encoding) -> Result<Self, InvalidPath> {
         let names: Vec<_> = path
             .strip_prefix('/')
@@ -106,7 +106,7 @@ impl CaBundlePlace {
     }
 }
 
-/// Whether a name may be one of a field: none of these needs to be escaped in a JSON pointer.
+/// Reports whether `name` may be a field name. Such names need no escaping in a JSON pointer.
 fn is_field(name: &str) -> bool {
     let is_of_name = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
     !name.is_empty() && name.chars().all(is_of_name)
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_a_field_of_the_object_or_of_the_items_of_a_list() {
+    fn a_path_names_a_field_of_the_object_or_of_list_items() {
         for (path, list, holder, field) in [
             ("/caBundle", None, "", "caBundle"),
             ("/spec/tls/ca.crt", None, "/spec/tls", "ca.crt"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_refused() {
+    fn an_invalid_path_is_rejected() {
         for (path, expected) in [
             ("", InvalidPath::Form),
             ("/", InvalidPath::Form),
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_is_too_wild(path in "[/*a~ .-]{0,12}") {
+        fn parsing_any_path_never_panics(path in "[/*a~ .-]{0,12}") {
             if let Ok(place) = CaBundlePlace::at(&path, Encoding::Pem) {
                 let item = place.list.as_deref().map(|list| format!("{list}/*"));
                 prop_assert_eq!(format!("{}{}/{}", item.unwrap_or_default(), place.holder, place.field), path);

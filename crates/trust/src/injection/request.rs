@@ -1,8 +1,8 @@
-//! The annotations with which targets ask for trust bundles.
+//! The annotations with which targets request trust bundles.
 //!
-//! `windlass.dev/inject-ca-from` asks for all of a target; `windlass.dev/inject-ca-from.<name>` for its webhook of that name, in the
-//! place of what is asked for all. The annotations of others count where there is none of these, and we stand in for who answers
-//! them.
+//! `windlass.dev/inject-ca-from` applies to the whole target. `windlass.dev/inject-ca-from.<name>` applies to
+//! the webhook of that name instead. Without annotations of Windlass, the annotations of the CA injectors
+//! that Windlass replaces apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,28 +14,28 @@ use windlass_object::{
     rfc1123::{is_label, is_subdomain},
 };
 
-use super::{kinds::TargetKinds, stand_in::StandIn};
+use super::{foreign_request::ForeignRequest, kinds::TargetKinds};
 
-/// Whose trust bundle a target wants.
+/// Where the CA certificates that a target requests come from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaSource {
-    /// A ServingCertificate's.
+    /// A ServingCertificate.
     ServingCertificate {
-        /// The namespace of the ServingCertificate.
+        /// Its namespace.
         namespace: String,
-        /// The name of the ServingCertificate.
+        /// Its name.
         name: String,
     },
-    /// The `ca.crt` of a Secret that lets targets do so.
+    /// `ca.crt` of a Secret that allows injection.
     Secret {
-        /// The namespace of the Secret.
+        /// Its namespace.
         namespace: String,
-        /// The name of the Secret.
+        /// Its name.
         name: String,
-        /// How the Secret lets them.
+        /// How the Secret allows it.
         consent: Consent,
     },
-    /// The `ca.crt` in the Secret of a Certificate of cert-manager.
+    /// `ca.crt` in the Secret of a cert-manager Certificate.
     Certificate {
         /// The namespace of the Certificate.
         namespace: String,
@@ -46,58 +46,58 @@ pub enum CaSource {
     ApiServer,
 }
 
-/// How a Secret lets targets have its `ca.crt`.
+/// How a Secret allows the injection of its `ca.crt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consent {
     /// By the annotation of Windlass.
     #[default]
     Windlass,
-    /// By that of cert-manager.
+    /// By the annotation of cert-manager.
     CertManager,
-    /// It need not: Cluster API asks for none.
+    /// Always: Cluster API requires no annotation.
     NotNeeded,
 }
 
-/// Several, whose certificates are united; one, where it is a ServingCertificate.
+/// Several sources, whose certificates are combined, or a single ServingCertificate.
 pub type CaSources = BTreeSet<CaSource>;
 
-/// What a target asks for.
+/// The sources that a target requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaRequests {
-    pub(super) of_all: CaSources,
-    pub(super) of_entries: BTreeMap<String, CaSources>,
+    pub(super) for_all: CaSources,
+    pub(super) for_webhooks: BTreeMap<String, CaSources>,
 }
 
-/// Why it is not clear what a target wants.
+/// Why the annotations of a target are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidRequest {
-    /// The value of an annotation names no object.
+    /// The value does not name an object.
     #[error("annotation {annotation}: {value:?} must have the form <namespace>/<name>")]
     Form {
-        /// The annotation's name.
+        /// The name of the annotation.
         annotation: String,
-        /// The annotation's value.
+        /// The value of the annotation.
         value: String,
     },
-    /// The value of an annotation is not `true`.
+    /// The value is not `true`.
     #[error("annotation {annotation}: {value:?} must be \"true\"")]
     NotTrue {
-        /// The annotation's name.
+        /// The name of the annotation.
         annotation: String,
-        /// The annotation's value.
+        /// The value of the annotation.
         value: String,
     },
-    /// The target calls no Service whose CA it could ask for.
+    /// The target calls no Service, so there is no CA to request.
     #[error(
-        "annotation {annotation}: {webhook} calls no Service: ask with {INJECT_CA_FROM} or {INJECT_CA_FROM_SECRET}"
+        "annotation {annotation}: {webhook} calls no Service: use {INJECT_CA_FROM} or {INJECT_CA_FROM_SECRET} instead"
     )]
     NoService {
-        /// The annotation's name.
+        /// The name of the annotation.
         annotation: String,
-        /// The webhook, or the object.
+        /// The webhook or the object.
         webhook: String,
     },
-    /// The target asks a ServingCertificate and somebody else for the same place.
+    /// The target requests a ServingCertificate and another source for the same place.
     #[error(
         "annotation {INJECT_CA_FROM} excludes {INJECT_CA_FROM_SECRET} and {INJECT_API_SERVER_CA} for the same webhooks: remove one"
     )]
@@ -107,13 +107,13 @@ pub enum InvalidRequest {
 // === impl CaRequests ===
 
 impl CaRequests {
-    /// What `target` asks for. Annotations without a value ask for nothing.
+    /// Reads the annotations of `target`. Empty annotations are ignored.
     ///
     /// # Errors
     ///
-    /// When the annotations make no sense.
-    pub fn of(target: &Value, kinds: &TargetKinds) -> Result<Self, InvalidRequest> {
-        if let Some(request) = StandIn::of(target, kinds) {
+    /// If the annotations are invalid.
+    pub fn from_object(target: &Value, kinds: &TargetKinds) -> Result<Self, InvalidRequest> {
+        if let Some(request) = ForeignRequest::from_object(target, kinds) {
             return request.read();
         }
         let mut requests = Self::default();
@@ -128,10 +128,10 @@ impl CaRequests {
         Ok(requests)
     }
 
-    /// The same of annotations that make no sense as a whole: what can be read, and of who asks a ServingCertificate and somebody
-    /// else for the same place, the ServingCertificate. That it gets nothing is said where it is waited for.
-    pub fn readable(target: &Value, kinds: &TargetKinds) -> Self {
-        if let Some(request) = StandIn::of(target, kinds) {
+    /// Reads the valid annotations of `target`. If a place requests a ServingCertificate and another source,
+    /// only the ServingCertificate counts; the ServingCertificate then reports the conflict.
+    pub fn from_valid_annotations(target: &Value, kinds: &TargetKinds) -> Self {
+        if let Some(request) = ForeignRequest::from_object(target, kinds) {
             return request.read().unwrap_or_default();
         }
         let mut requests = Self::default();
@@ -139,7 +139,7 @@ impl CaRequests {
             let sources = annotation.read().unwrap_or_default();
             requests.sources_mut(annotation.entry).extend(sources);
         }
-        for sources in requests.of_entries.values_mut().chain([&mut requests.of_all]) {
+        for sources in requests.for_webhooks.values_mut().chain([&mut requests.for_all]) {
             if sources.iter().any(CaSource::is_certificate) {
                 sources.retain(CaSource::is_certificate);
             }
@@ -147,32 +147,32 @@ impl CaRequests {
         requests
     }
 
-    /// Whether a target asks for anything, or tries to.
-    pub fn are_made(target: &Value, kinds: &TargetKinds) -> bool {
-        Self::are_made_of_us(target) || StandIn::of(target, kinds).is_some()
+    /// Reports whether a target has annotations that request an injection, valid or not.
+    pub fn are_present(target: &Value, kinds: &TargetKinds) -> bool {
+        Self::has_own_annotations(target) || ForeignRequest::from_object(target, kinds).is_some()
     }
 
-    /// Whether it does by an annotation of Windlass.
-    pub(super) fn are_made_of_us(target: &Value) -> bool {
+    /// Reports whether a target has such annotations of Windlass.
+    pub(super) fn has_own_annotations(target: &Value) -> bool {
         annotations(target).next().is_some()
     }
 
-    /// What is asked for a webhook, or for an object that has none.
-    pub fn of_entry(&self, entry: Option<&str>) -> &CaSources {
-        let own = entry.and_then(|entry| self.of_entries.get(entry));
-        own.unwrap_or(&self.of_all)
+    /// Returns the sources for a webhook, or for an object without webhooks.
+    pub fn for_webhook(&self, entry: Option<&str>) -> &CaSources {
+        let own = entry.and_then(|entry| self.for_webhooks.get(entry));
+        own.unwrap_or(&self.for_all)
     }
 
-    /// Each set of sources that is asked for somewhere.
+    /// Returns the distinct non-empty sets of sources.
     pub fn sets(&self) -> BTreeSet<&CaSources> {
-        let sets = self.of_entries.values().chain([&self.of_all]);
+        let sets = self.for_webhooks.values().chain([&self.for_all]);
         sets.filter(|sources| !sources.is_empty()).collect()
     }
 
     fn sources_mut(&mut self, entry: Option<&str>) -> &mut CaSources {
         match entry {
-            Some(entry) => self.of_entries.entry(entry.to_owned()).or_default(),
-            None => &mut self.of_all,
+            Some(entry) => self.for_webhooks.entry(entry.to_owned()).or_default(),
+            None => &mut self.for_all,
         }
     }
 }
@@ -180,10 +180,10 @@ impl CaRequests {
 // === impl Consent ===
 
 impl Consent {
-    /// Each of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Windlass, Self::CertManager, Self::NotNeeded];
 
-    /// The annotation of the Secret that says `true`, if it must have one.
+    /// Returns the annotation that the Secret must set to `true`, if one is required.
     pub const fn annotation(self) -> Option<&'static str> {
         match self {
             Self::Windlass => Some(ALLOW_DIRECT_INJECTION),
@@ -201,11 +201,11 @@ impl CaSource {
     }
 }
 
-/// An annotation that asks for something.
+/// An annotation that requests an injection.
 struct RequestAnnotation<'a> {
-    /// What is asked for, as the annotation's name begins.
+    /// The annotation name without the webhook.
     asked: &'static str,
-    /// The webhook that it is asked for.
+    /// The webhook that it applies to.
     entry: Option<&'a str>,
     value: &'a str,
 }
@@ -267,11 +267,11 @@ impl RequestAnnotation<'_> {
     }
 }
 
-/// Reads `<namespace>/<name>`, both of which are names that Kubernetes takes.
+/// Parses `<namespace>/<name>`, both valid Kubernetes names.
 ///
 /// # Errors
 ///
-/// When the value of the annotation is something else.
+/// If the value has another form.
 pub(super) fn namespace_and_name(annotation: &str, value: &str) -> Result<(String, String), InvalidRequest> {
     match value.split_once('/') {
         Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
@@ -308,20 +308,20 @@ mod tests {
     fn requests(annotations: Value) -> Result<CaRequests, InvalidRequest> {
         let target = json!({"metadata": {"annotations": annotations}});
         let kinds = TargetKinds::default();
-        let read = CaRequests::of(&target, &kinds);
+        let read = CaRequests::from_object(&target, &kinds);
         assert_eq!(
-            CaRequests::are_made(&target, &kinds),
+            CaRequests::are_present(&target, &kinds),
             read.as_ref().map_or(true, |read| !read.sets().is_empty())
         );
         if let Ok(read) = &read {
-            assert_eq!(CaRequests::readable(&target, &kinds), *read);
+            assert_eq!(CaRequests::from_valid_annotations(&target, &kinds), *read);
         }
         read
     }
 
     #[test]
-    fn targets_ask_for_all_or_for_some_of_their_webhooks() {
-        for (annotations, of_all, of_a) in [
+    fn annotations_apply_to_all_webhooks_or_to_one() {
+        for (annotations, for_all, of_a) in [
             (Value::Null, vec![], vec![]),
             (
                 json!({"a": "b", "windlass.dev/inject-ca-fromage": "n/x"}),
@@ -353,17 +353,17 @@ mod tests {
         ] {
             let read = requests(annotations.clone()).unwrap();
             assert_eq!(
-                *read.of_entry(None),
-                CaSources::from_iter(of_all),
+                *read.for_webhook(None),
+                CaSources::from_iter(for_all),
                 "{annotations}"
             );
             assert_eq!(
-                read.of_entry(Some("b.example.com")),
-                read.of_entry(None),
+                read.for_webhook(Some("b.example.com")),
+                read.for_webhook(None),
                 "{annotations}"
             );
             assert_eq!(
-                *read.of_entry(Some("a.example.com")),
+                *read.for_webhook(Some("a.example.com")),
                 CaSources::from_iter(of_a),
                 "{annotations}"
             );
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_annotations_are_reported() {
         for wrong in ["hook", "/hook", "system/", "a/b/c", "a /b", "A/b"] {
             assert_eq!(
                 requests(json!({INJECT_CA_FROM: wrong})).unwrap_err().to_string(),
@@ -388,12 +388,12 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_not_united_with_anything() {
+    fn a_serving_certificate_excludes_other_sources() {
         let annotations = json!({INJECT_CA_FROM: "n/x", INJECT_CA_FROM_SECRET: "n/y"});
         assert_eq!(requests(annotations.clone()), Err(InvalidRequest::Both));
         let target = json!({"metadata": {"annotations": annotations}});
         assert_eq!(
-            *CaRequests::readable(&target, &TargetKinds::default()).of_entry(None),
+            *CaRequests::from_valid_annotations(&target, &TargetKinds::default()).for_webhook(None),
             CaSources::from([certificate("x")])
         );
     }

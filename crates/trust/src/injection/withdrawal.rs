@@ -1,4 +1,4 @@
-//! Taking away what an injection has brought, where nothing asks for it any more.
+//! Removes injected CA bundles that are no longer requested.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::{Value, json};
@@ -10,31 +10,31 @@ use windlass_object::{
 use super::{
     holder::Holder,
     kinds::TargetKinds,
-    writer::{field, is_of_injections, is_of_spec, owns_what_was_injected},
+    writer::{field, injection_owns_bundle, is_of_injections, is_of_spec},
 };
 
-/// Whether `target` carries what an injection has brought, as far as that can be told without all of its field sets.
-pub fn is_left_behind(target: &Value, kinds: &TargetKinds) -> bool {
-    is_marked(target) || owns_what_was_injected(target, kinds)
+/// Reports whether `target` has an injected CA bundle, as far as its trimmed field sets show.
+pub fn has_injected_bundle(target: &Value, kinds: &TargetKinds) -> bool {
+    is_marked(target) || injection_owns_bundle(target, kinds)
 }
 
-/// Whether a CA bundle was injected that nobody owns any more.
+/// Reports whether an annotation marks the CA bundle as injected and released: no field manager owns it.
 fn is_marked(target: &Value) -> bool {
     object::annotation(target, names::INJECTED).is_some()
 }
 
-/// The patch that takes away the CA bundles that an injection has written last, and that nobody else owns; `None` where there is
-/// none. It is made from the whole target, with all of its field sets.
+/// Returns the patch that removes the CA bundles that only the injection owns, or `None` if there are none.
+/// `target` must have complete field sets.
 pub fn withdrawal(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
-    let holders = kinds.of(target)?.holders(target).into_iter();
-    let ours = holders.filter(|holder| holder.has_ca_bundle() && is_ours_alone(target, holder));
+    let holders = kinds.kind_of(target)?.holders(target).into_iter();
+    let ours = holders.filter(|holder| holder.has_ca_bundle() && is_owned_by_injection_only(target, holder));
     let mut operations: Vec<_> = ours.flat_map(|holder| remove(&holder)).collect();
     let unmarked = json!({ names::INJECTED: null });
     operations.extend(patch::changed_entries(target, "/metadata/annotations", &unmarked));
     (!operations.is_empty()).then_some(Patch(operations))
 }
 
-/// Removes a CA bundle, if its place is still as it was.
+/// Removes a CA bundle, provided that its place is unchanged.
 fn remove(holder: &Holder<'_>) -> Vec<PatchOperation> {
     let guards = holder.guards.iter();
     let mut operations: Vec<_> = guards.map(|(path, value)| test(path, value)).collect();
@@ -42,7 +42,7 @@ fn remove(holder: &Holder<'_>) -> Vec<PatchOperation> {
     operations
 }
 
-fn is_ours_alone(target: &Value, holder: &Holder<'_>) -> bool {
+fn is_owned_by_injection_only(target: &Value, holder: &Holder<'_>) -> bool {
     let entries = object::items(target, "/metadata/managedFields").iter();
     let mut owners = entries
         .filter(|entry| is_of_spec(entry) && owns(entry, holder))
@@ -50,7 +50,8 @@ fn is_ours_alone(target: &Value, holder: &Holder<'_>) -> bool {
     (owners.peek().is_some() || is_marked(target)) && owners.all(is_of_injections)
 }
 
-/// Whether an entry of the managed fields owns the CA bundle of a place. An atomic list is owned as a whole.
+/// Reports whether an entry of `managedFields` owns the CA bundle of a place. An atomic list is owned as a
+/// whole.
 fn owns(entry: &Value, holder: &Holder<'_>) -> bool {
     let place = holder.place;
     let Some(mut fields) = entry.get("fieldsV1") else {
@@ -74,7 +75,7 @@ fn owns(entry: &Value, holder: &Holder<'_>) -> bool {
     held.get(format!("f:{}", place.field)).is_some()
 }
 
-/// The set of fields of the item with a name, in a list whose key is the name.
+/// Returns the field set of the item with this name in a list keyed by name.
 fn item<'a>(items: &'a Value, name: &str) -> Option<&'a Value> {
     let key = json!({"name": name});
     let mut items = items.as_object()?.iter();
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_injection_alone_has_written_is_taken_away() {
+    fn a_bundle_owned_only_by_the_injection_is_removed() {
         let kinds = TargetKinds::default();
         for (entries, left) in [
             (
@@ -138,7 +139,7 @@ mod tests {
             assert_eq!(patch.is_some(), left.contains(&false), "{entries}");
             let mut patched = target.clone();
             if let Some(patch) = patch {
-                assert!(is_left_behind(&target, &kinds));
+                assert!(has_injected_bundle(&target, &kinds));
                 json_patch::patch(&mut patched, &patch).unwrap();
                 let mut moved = target.clone();
                 moved["webhooks"].as_array_mut().unwrap().swap(0, 1);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_atomic_list_and_what_was_released_are_told_too() {
+    fn bundles_in_atomic_lists_and_released_bundles_are_found() {
         let kinds = TargetKinds::default();
         let owned =
             json!({"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}});
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(withdrawal(&released, &kinds), None);
         released["metadata"]["annotations"] = json!({names::INJECTED: "true"});
         for target in [definition, atomic, released] {
-            assert!(is_left_behind(&target, &kinds));
+            assert!(has_injected_bundle(&target, &kinds));
             let mut patched = target.clone();
             json_patch::patch(&mut patched, &withdrawal(&target, &kinds).unwrap()).unwrap();
             assert!(!patched.to_string().contains("\"caBundle\""), "{patched}");

@@ -46,7 +46,7 @@ pub fn last_injector(target: &Value, injectors: &CaInjectors) -> Option<CaInject
 /// None` while another field manager owns a field of a CRD's webhook. An annotation then marks the CA bundle
 /// as injected, except on objects of a BundleDeployment.
 pub fn release(target: &Value, kinds: &TargetKinds) -> Option<Patch> {
-    let is_ours = needs_release(target) && owns_what_was_injected(target, kinds);
+    let is_ours = needs_release(target) && injection_owns_bundle(target, kinds);
     if !is_ours || ManagedElsewhere::check(target, kinds).is_err() {
         return None;
     }
@@ -97,7 +97,7 @@ pub fn relevant_fields(target: &Value, entry: &Value, kinds: &TargetKinds) -> Op
 }
 
 /// Reports whether the injection owns a CA bundle of `target`.
-pub(super) fn owns_what_was_injected(target: &Value, kinds: &TargetKinds) -> bool {
+pub(super) fn injection_owns_bundle(target: &Value, kinds: &TargetKinds) -> bool {
     let kind = kinds.kind_of(target);
     let mut entries = object::items(target, "/metadata/managedFields").iter();
     let owns = |fields| owns_ca_bundle(fields, kind);

@@ -1,5 +1,5 @@
-//! Which CAs of `ca.crt` may be taken for lost ones of ours. Whoever writes the serving Secret could have every target trust
-//! any CA otherwise, or more of them than targets take.
+//! Limits which CAs in `ca.crt` count as lost CAs of Windlass. Otherwise a user who can write the serving
+//! Secret could make every target trust any CA, or more CAs than fit into a target.
 
 use std::cmp::Reverse;
 
@@ -9,15 +9,15 @@ use crate::{
     rotation::{CaState, CertificateId, PublishedSecret},
 };
 
-/// How many are adopted at most at a time: the current CA and the next. A rotation adopts no more while three CAs retire, and
-/// waits for what an adopted one may have signed for one life of a serving certificate.
-const MOST: usize = 2;
+/// How many CAs are adopted at a time: the current and the next one. A rotation stops adopting once three CAs
+/// retire, and keeps an adopted CA for the lifetime of one serving certificate.
+const MAX_ADOPTED: usize = 2;
 
-/// The longest certificate that is adopted, in bytes. With 4096 bits of RSA and 100 names it has 4 KB.
-const LONGEST: usize = 4 << 10;
+/// Size limit of an adopted certificate, in bytes. An RSA 4096 certificate with 100 names has 4 KB.
+const MAX_BYTES: usize = 4 << 10;
 
-/// Takes from `ca.crt`, as a rotation sees it, the CAs that are not in the CA Secret and may not be adopted. One that holds
-/// others beside those of the CA Secret, and none to adopt, counts as damaged: it is written again.
+/// Removes from the observed `ca.crt` all CAs that are neither in the CA Secret nor adoptable. A `ca.crt`
+/// with unknown CAs, none of them adoptable, counts as damaged and is rewritten.
 pub fn limit_adoption(
     secret: &mut PublishedSecret,
     known: Option<&CaState>,
@@ -29,13 +29,13 @@ pub fn limit_adoption(
     let (known, unknown): (Vec<_>, Vec<_>) = bundle.iter().partition(is_known);
     let is_adoptable = |root: &&CertificateId| {
         let root = certificates.find(root);
-        root.is_ok_and(|root| root.der().len() <= LONGEST && signs_only_for(root, names))
+        root.is_ok_and(|root| root.der().len() <= MAX_BYTES && signs_only_for(root, names))
     };
     let count = unknown.len();
     let mut adopted: Vec<_> = unknown.into_iter().filter(is_adoptable).collect();
     let signs_leaf = |root: &CertificateId| secret.leaf.is_some_and(|leaf| leaf.is_signed_by(root));
     adopted.sort_by_key(|root| Reverse((signs_leaf(root), root.validity.not_after)));
-    adopted.truncate(MOST);
+    adopted.truncate(MAX_ADOPTED);
     if adopted.len() == count {
         return;
     }
@@ -43,7 +43,7 @@ pub fn limit_adoption(
     secret.bundle = left;
 }
 
-/// Whether a CA may sign for all of `names`, and for no others.
+/// Reports whether a CA may sign for all of `names` and for no other name.
 fn signs_only_for(authority: &Certificate, names: &DnsNames) -> bool {
     let subtrees = authority.permitted_dns_names().unwrap_or_default();
     let is_name = |subtree: &String| {
@@ -64,26 +64,27 @@ mod tests {
     use super::*;
     use crate::pki::{CertificateAuthority, sample};
 
-    fn of_names(extra: &str) -> Certificate {
-        let names = DnsNames::of_service("hook", "system", &[extra.to_owned()]).unwrap();
+    fn ca_for(extra: &str) -> Certificate {
+        let names = DnsNames::for_service("hook", "system", &[extra.to_owned()]).unwrap();
         let terms = sample::terms(sample::YEAR);
         let authority = CertificateAuthority::self_signed(&names, 1, sample::key(), &terms);
         authority.unwrap().certificate().clone()
     }
 
-    /// Who may sign for any name.
-    fn unlimited() -> Certificate {
+    /// A CA without name constraints.
+    fn unconstrained_ca() -> Certificate {
         let mut parameters = CertificateParams::default();
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         Certificate::from_der(parameters.self_signed(&key).unwrap().der().to_vec()).unwrap()
     }
 
-    /// How many of `roots` are left of a bundle with them, where `known` are in the CA Secret; none where it is damaged.
-    fn left(roots: &[&Certificate], known: &[&Certificate]) -> Option<usize> {
+    /// Returns how many of `roots` remain in a bundle of them if `known` are in the CA Secret; `None` if the
+    /// bundle is damaged.
+    fn remaining(roots: &[&Certificate], known: &[&Certificate]) -> Option<usize> {
         let mut certificates = CertificateStore::default();
         let mut learn = |roots: &[&Certificate]| -> Vec<_> {
-            roots.iter().map(|root| certificates.learn(root)).collect()
+            roots.iter().map(|root| certificates.insert(root)).collect()
         };
         let state = CaState {
             retiring: learn(known),
@@ -98,22 +99,22 @@ mod tests {
     }
 
     #[test]
-    fn only_a_ca_of_the_same_names_is_adopted() {
+    fn only_a_ca_limited_to_the_same_names_is_adopted() {
         let own = [1, 2, 3, 4].map(|generation| sample::authority(generation).certificate().clone());
         let [a, b, c, d] = own.each_ref();
-        let (other, any) = (of_names("other.example.com"), unlimited());
-        assert_eq!(left(&[a, b], &[a, b]), Some(2), "nothing is unknown");
+        let (other, any) = (ca_for("other.example.com"), unconstrained_ca());
+        assert_eq!(remaining(&[a, b], &[a, b]), Some(2), "all are known");
         assert_eq!(
-            left(&[&any, &other], &[&any, &other]),
+            remaining(&[&any, &other], &[&any, &other]),
             Some(2),
-            "what is known stays"
+            "known CAs stay"
         );
-        assert_eq!(left(&[a, b], &[]), Some(2));
-        assert_eq!(left(&[a, b, c], &[a]), Some(3));
-        assert_eq!(left(&[a, b, c, d], &[a]), Some(3), "two at most");
-        assert_eq!(left(&[a, &any], &[a]), None);
-        assert_eq!(left(&[a, &other], &[a]), None);
-        assert_eq!(left(&[&any], &[]), None);
-        assert_eq!(left(&[a, b, &any], &[a]), Some(2));
+        assert_eq!(remaining(&[a, b], &[]), Some(2));
+        assert_eq!(remaining(&[a, b, c], &[a]), Some(3));
+        assert_eq!(remaining(&[a, b, c, d], &[a]), Some(3), "at most two");
+        assert_eq!(remaining(&[a, &any], &[a]), None);
+        assert_eq!(remaining(&[a, &other], &[a]), None);
+        assert_eq!(remaining(&[&any], &[]), None);
+        assert_eq!(remaining(&[a, b, &any], &[a]), Some(2));
     }
 }

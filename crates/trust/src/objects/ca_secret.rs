@@ -33,7 +33,7 @@ const RETIRING: &str = "retiring.crt";
 const CROSS: &str = "cross.crt";
 
 /// Length limit of a Secret name, in characters.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME_LENGTH: usize = 253;
 
 /// The keys of the current or of the next CA in the Secret.
 struct Place {
@@ -64,7 +64,7 @@ impl CaSecret {
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
             namespace: Some(own_namespace.to_owned()),
-            name: shortened(&name, LONGEST_NAME),
+            name: shortened(&name, MAX_NAME_LENGTH),
         }
     }
 
@@ -108,7 +108,7 @@ impl CaSecret {
             cross: read_pem(secret, CROSS),
         };
         for certificate in stored.iter() {
-            certificates.learn(certificate);
+            certificates.insert(certificate);
         }
         let mut authorities = match StoredState::read(object::data(secret, STATE).as_deref()) {
             StoredState::Read(authorities) => *authorities,
@@ -116,7 +116,7 @@ impl CaSecret {
         };
         for (authority, place) in [(&mut authorities.current, CURRENT), (&mut authorities.next, NEXT)] {
             *authority = authority.and_then(|stored| {
-                let certificate = intact(&stored.certificate, certificates)?;
+                let certificate = matching_certificate(&stored.certificate, certificates)?;
                 let signer = signer(secret, &place, certificate);
                 let is_of_kind = signer
                     .as_ref()
@@ -130,11 +130,12 @@ impl CaSecret {
             });
         }
         authorities.retiring.retain(|stored| {
-            intact(stored, certificates).is_some_and(|root| root.is_authority() && root.is_signed_by(root))
+            matching_certificate(stored, certificates)
+                .is_some_and(|root| root.is_authority() && root.is_signed_by(root))
         });
         authorities.cross = authorities
             .cross
-            .filter(|stored| intact(stored, certificates).is_some());
+            .filter(|stored| matching_certificate(stored, certificates).is_some());
         Self {
             version: object::text(secret, "/metadata/resourceVersion")
                 .unwrap_or_default()
@@ -227,7 +228,10 @@ fn read_pem(secret: &Value, key: &str) -> Vec<pki::Certificate> {
 }
 
 /// Returns the loaded certificate, if it matches the state.
-fn intact<'a>(stored: &CertificateId, certificates: &'a CertificateStore) -> Option<&'a pki::Certificate> {
+fn matching_certificate<'a>(
+    stored: &CertificateId,
+    certificates: &'a CertificateStore,
+) -> Option<&'a pki::Certificate> {
     let certificate = certificates.find(stored).ok()?;
     (summary(certificate) == *stored).then_some(certificate)
 }
@@ -319,7 +323,7 @@ mod tests {
         };
         let (one, other) = (key("x"), key("y"));
         assert_ne!(one, other);
-        assert!(one.name.len() <= LONGEST_NAME, "{one}");
+        assert!(one.name.len() <= MAX_NAME_LENGTH, "{one}");
         assert_eq!(CaSecret::key("w", &certificate()).name, "system.hook");
     }
 

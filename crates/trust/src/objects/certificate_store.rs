@@ -1,4 +1,4 @@
-//! Certificates as a rotation sees them, and the way back from there to their bytes.
+//! Maps the certificate identifiers that a rotation works with to the certificates themselves.
 
 use std::collections::HashMap;
 
@@ -10,48 +10,48 @@ use crate::{
     trust_bundle::{self, TrustBundleError},
 };
 
-/// Every certificate that was read.
+/// All certificates that were loaded.
 #[derive(Clone, Debug, Default)]
 pub struct CertificateStore {
     certificates: HashMap<Fingerprint, pki::Certificate>,
-    /// What the texts of CA bundles say.
+    /// Parsed CA bundles by their text.
     bundles: HashMap<String, Option<rotation::TrustSet>>,
 }
 
-/// A plan names a certificate that was not read.
+/// A plan refers to a certificate that was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("certificate {0} was not loaded")]
 pub struct UnknownCertificate(
-    /// SHA-256 of its DER.
+    /// SHA-256 of the certificate in DER.
     pub Fingerprint,
 );
 
 /// Why a trust bundle cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteBundleError {
-    /// One of its certificates was not read.
+    /// A certificate was not loaded.
     #[error(transparent)]
     Unknown(#[from] UnknownCertificate),
-    /// It must not be published.
+    /// The certificates must not be published.
     #[error("refusing to publish the trust bundle")]
     Bundle(#[from] TrustBundleError),
 }
 
-/// The key that signed a certificate which does not say, or whose word is wrong.
-const NOBODY: KeyId = Digest([0; 20]);
+/// Stands for the signer of a certificate that names no issuer key, or a wrong one.
+const UNKNOWN_KEY: KeyId = Digest([0; 20]);
 
 // === impl CertificateStore ===
 
 impl CertificateStore {
-    /// Keeps a certificate that is known to be what it says: a CA of ours, or one that targets trust.
-    pub fn learn(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
+    /// Adds a certificate that is known to be authentic: a CA of Windlass, or one that targets trust.
+    pub fn insert(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
         let summary = summary(certificate);
         self.certificates.insert(summary.fingerprint, certificate.clone());
         summary
     }
 
-    /// What a CA bundle says, which is only read where the same text was not read before.
-    pub(super) fn learn_bundle(
+    /// Parses a CA bundle, unless the same text was parsed before.
+    pub(super) fn parse_bundle(
         &mut self,
         text: &str,
         read: impl FnOnce(&mut Self) -> Option<rotation::TrustSet>,
@@ -64,14 +64,14 @@ impl CertificateStore {
         bundle
     }
 
-    /// How many different CA bundles of targets were read.
-    pub fn bundles_read(&self) -> usize {
+    /// Returns how many different CA bundles of targets were parsed.
+    pub fn parsed_bundle_count(&self) -> usize {
         self.bundles.len()
     }
 
-    /// Of all that was read, no more than the certificates of a trust bundle.
+    /// Returns a store with only the certificates of a trust bundle.
     #[must_use]
-    pub fn only(&self, bundle: &rotation::TrustSet) -> Self {
+    pub fn subset(&self, bundle: &rotation::TrustSet) -> Self {
         let known = bundle.iter().filter_map(|certificate| {
             let known = self.certificates.get(&certificate.fingerprint)?;
             Some((certificate.fingerprint, known.clone()))
@@ -82,25 +82,25 @@ impl CertificateStore {
         }
     }
 
-    /// Keeps a certificate that somebody else presents. Its word on who signed it is not taken where the CA is known.
-    pub fn learn_presented(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
-        let mut summary = self.learn(certificate);
+    /// Adds a certificate that a server presents. The issuer that it names is verified if the CA is known.
+    pub fn insert_presented(&mut self, certificate: &pki::Certificate) -> rotation::CertificateId {
+        let mut summary = self.insert(certificate);
         let mut named = self
             .certificates
             .values()
             .filter(|issuer| issuer.is_authority() && key_id(issuer) == summary.issuer_key_id)
             .peekable();
         if named.peek().is_some() && !named.any(|issuer| certificate.is_signed_by(issuer)) {
-            summary.issuer_key_id = NOBODY;
+            summary.issuer_key_id = UNKNOWN_KEY;
         }
         summary
     }
 
-    /// The certificate itself.
+    /// Returns a certificate.
     ///
     /// # Errors
     ///
-    /// When it was not read.
+    /// If it was not loaded.
     pub fn find(
         &self,
         certificate: &rotation::CertificateId,
@@ -110,11 +110,11 @@ impl CertificateStore {
             .ok_or(UnknownCertificate(certificate.fingerprint))
     }
 
-    /// The certificates of a trust bundle themselves.
+    /// Returns the trust bundle with these certificates.
     ///
     /// # Errors
     ///
-    /// When one was not read, or they make no trust bundle that may be published.
+    /// If a certificate was not loaded, or if they form no valid trust bundle.
     pub fn trust_bundle(
         &self,
         bundle: &rotation::TrustSet,
@@ -125,13 +125,13 @@ impl CertificateStore {
     }
 }
 
-/// A certificate as a rotation sees it.
+/// Returns the identifier of a certificate.
 pub fn summary(certificate: &pki::Certificate) -> rotation::CertificateId {
     let key_id = key_id(certificate);
     let issuer_key_id = match certificate.authority_key_identifier() {
         Some(identifier) => KeyId::from_identifier(identifier),
         None if certificate.is_signed_by(certificate) => key_id,
-        None => NOBODY,
+        None => UNKNOWN_KEY,
     };
     rotation::CertificateId {
         fingerprint: Digest(certificate.fingerprint()),
@@ -141,7 +141,7 @@ pub fn summary(certificate: &pki::Certificate) -> rotation::CertificateId {
     }
 }
 
-/// A key without an identifier is known by the hash of itself.
+/// Falls back to a hash of the key if the certificate has no key identifier.
 fn key_id(certificate: &pki::Certificate) -> KeyId {
     let identifier = certificate.subject_key_identifier();
     KeyId::from_identifier(identifier.unwrap_or(certificate.public_key()))
@@ -153,15 +153,15 @@ mod tests {
     use crate::pki::sample;
 
     #[test]
-    fn a_leaf_is_known_to_be_signed_by_its_ca() {
+    fn the_issuer_of_a_leaf_is_found() {
         let authority = sample::authority(1);
         let leaf = authority
             .issue(&sample::names(), &sample::key(), &sample::terms(sample::DAY))
             .unwrap();
         let mut certificates = CertificateStore::default();
-        let root = certificates.learn(authority.certificate());
+        let root = certificates.insert(authority.certificate());
         assert_eq!(root.issuer_key_id, root.key_id);
-        assert!(certificates.learn_presented(&leaf).is_signed_by(&root));
+        assert!(certificates.insert_presented(&leaf).is_signed_by(&root));
         assert_eq!(certificates.find(&root), Ok(authority.certificate()));
         let bundle = [root].into_iter().collect();
         let written = certificates.trust_bundle(&bundle).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_that_only_claims_to_be_signed_by_a_ca_is_nobodys() {
+    fn a_forged_issuer_is_not_accepted() {
         let authority = sample::authority(1);
         let mut pretender = rcgen::CertificateParams::default();
         let identifier = authority.certificate().subject_key_identifier().unwrap();
@@ -184,10 +184,10 @@ mod tests {
         let mut certificates = CertificateStore::default();
         assert!(
             certificates
-                .learn_presented(&leaf)
+                .insert_presented(&leaf)
                 .is_signed_by(&summary(authority.certificate()))
         );
-        let root = certificates.learn(authority.certificate());
-        assert!(!certificates.learn_presented(&leaf).is_signed_by(&root));
+        let root = certificates.insert(authority.certificate());
+        assert!(!certificates.insert_presented(&leaf).is_signed_by(&root));
     }
 }

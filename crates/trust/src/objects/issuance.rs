@@ -1,4 +1,4 @@
-//! Makes CAs and cross certificates for a change of the CA Secret.
+//! Creates CAs and cross certificates for a change of the CA Secret.
 
 use thiserror::Error;
 
@@ -8,32 +8,32 @@ use crate::{
     rotation::{CaChange, CaTemplate, CertificateId, Issuer},
 };
 
-/// Makes the certificates of a change: [`CaState::after`](crate::rotation::CaState::after).
+/// Creates the certificates of a change; see [`CaState::with_change`](crate::rotation::CaState::with_change).
 pub struct Mint<'a> {
-    /// The names that CAs may sign for.
+    /// The names that the CAs may sign for.
     pub names: &'a DnsNames,
-    /// The time of issue.
+    /// The time of issuance.
     pub now: jiff::Timestamp,
-    /// A fresh key for each CA that is to be made.
+    /// One new key for each CA to create.
     pub keys: Vec<PrivateKey>,
-    /// Draws a serial number: 16 bytes, positive, never the same again.
+    /// Returns a serial number: 16 bytes, positive and unique.
     pub serial: fn() -> [u8; 16],
-    /// The CAs whose keys are known; new ones are added.
+    /// The CAs with known keys; new ones are added.
     pub signers: Vec<CertificateAuthority>,
-    /// What was read; what is made is added.
+    /// The loaded certificates; new ones are added.
     pub certificates: &'a mut CertificateStore,
 }
 
-/// Why a certificate was not made.
+/// Why a certificate was not created.
 #[derive(Debug, Error)]
 pub enum IssueCaError {
     /// It could not be issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
-    /// A certificate that is needed for it is missing.
+    /// A certificate that it requires is missing.
     #[error(transparent)]
     Unknown(#[from] UnknownCertificate),
-    /// A key that is needed for it is missing.
+    /// A key that it requires is missing.
     #[error("the signing CA's private key is missing")]
     NoKey,
 }
@@ -41,7 +41,7 @@ pub enum IssueCaError {
 // === impl Mint ===
 
 impl Mint<'_> {
-    /// The terms of a certificate with a new serial number.
+    /// Returns the terms of a certificate with a new serial number.
     fn terms(&self, validity: Validity) -> Terms {
         Terms {
             serial: (self.serial)(),
@@ -58,7 +58,7 @@ impl Issuer for Mint<'_> {
         let key = self.keys.pop().ok_or(IssueCaError::NoKey)?;
         let terms = self.terms(template.validity);
         let authority = CertificateAuthority::self_signed(self.names, template.generation, key, &terms)?;
-        let summary = self.certificates.learn(authority.certificate());
+        let summary = self.certificates.insert(authority.certificate());
         self.signers.push(authority);
         Ok(summary)
     }
@@ -76,14 +76,14 @@ impl Issuer for Mint<'_> {
             .ok_or(IssueCaError::NoKey)?;
         let subject = self.certificates.find(subject)?;
         let cross = issuer.cross_sign(subject, &self.terms(validity))?;
-        Ok(self.certificates.learn(&cross))
+        Ok(self.certificates.insert(&cross))
     }
 }
 
-/// How many CAs a change makes, and so how many fresh keys [`Mint`] needs.
+/// Returns how many CAs a change creates, which is the number of new keys that [`Mint`] needs.
 pub fn new_authorities(change: &CaChange) -> usize {
     match change {
-        CaChange::Found { current, .. } => 1 + usize::from(current.is_some()),
+        CaChange::Create { current, .. } => 1 + usize::from(current.is_some()),
         CaChange::IssueNext(_) | CaChange::Retire { next: Some(_), .. } => 1,
         _ => 0,
     }

@@ -1,8 +1,7 @@
-//! Kubernetes objects as a rotation sees them, and as it writes them: the CA Secret, the serving Secret, targets,
-//! workloads. No IO: what is read and what is to be written are JSON.
+//! Reads and writes the Kubernetes objects of a rotation: the CA Secret, the serving Secret, targets,
+//! workloads. No IO: objects are JSON.
 //!
-//! A rotation knows certificates by their digests; [`CertificateStore`] has the certificates themselves, from reading the
-//! objects to writing them.
+//! A rotation refers to certificates by digest; [`CertificateStore`] holds the certificates themselves.
 
 mod adoption;
 mod ca_secret;
@@ -21,6 +20,6 @@ pub use certificate_store::{CertificateStore, UnknownCertificate, WriteBundleErr
 pub use issuance::{IssueCaError, Mint, new_authorities};
 pub use secret::{CertificateRequirements, label_value};
 pub use serving_secret::{SecretContents, ServingSecret};
-pub use source_record::{LONGEST_OVERLAP, SourceRecord};
+pub use source_record::{MAX_OVERLAP, SourceRecord};
 pub use target::read_target;
 pub use workload::{read_workload, restart_patch};

@@ -1,4 +1,4 @@
-//! What both Secrets of a ServingCertificate have: labels and data.
+//! Labels and data that both Secrets of a ServingCertificate have.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -7,35 +7,35 @@ use windlass_object::{ObjectKey, text::hexadecimal};
 
 use crate::pki::{DnsNames, KeyAlgorithm};
 
-/// What a ServingCertificate asks of its Secrets.
+/// What a ServingCertificate requires of its Secrets.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateRequirements<'a> {
-    /// Names the ServingCertificate.
+    /// Key of the ServingCertificate.
     pub certificate: &'a ObjectKey,
     /// `metadata.uid` of the ServingCertificate.
     pub uid: &'a str,
-    /// The Secret that servers mount, in the namespace of the ServingCertificate.
+    /// Name of the Secret that servers mount, in the namespace of the ServingCertificate.
     pub secret_name: &'a str,
-    /// The names that are served.
+    /// The names that servers are called by.
     pub names: &'a DnsNames,
-    /// What kind all keys are of.
+    /// The algorithm of all keys.
     pub algorithm: KeyAlgorithm,
 }
 
-/// The longest value of a label, in characters.
-const LONGEST_LABEL: usize = 63;
+/// Length limit of a label value, in characters.
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// The value of the label on both Secrets that says which ServingCertificate they belong to.
+/// Returns the value of the label on both Secrets that names their ServingCertificate.
 pub fn label_value(certificate: &str) -> String {
-    shortened(certificate, LONGEST_LABEL)
+    shortened(certificate, MAX_LABEL_LENGTH)
 }
 
-/// A value of a Secret's `data`.
+/// Encodes a value for the `data` of a Secret.
 pub(super) fn encoded(bytes: impl AsRef<[u8]>) -> Value {
     STANDARD.encode(bytes).into()
 }
 
-/// Names that are too long end with a hash of themselves.
+/// Shortens a long name and appends its hash.
 pub(super) fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();
@@ -55,15 +55,15 @@ mod tests {
     use windlass_object::object;
 
     #[test]
-    fn long_labels_stay_different_and_fit() {
+    fn long_labels_stay_unique_and_fit() {
         let name = |end: &str| format!("{}{end}", "a".repeat(240));
-        assert!(label_value(&name("x")).len() <= LONGEST_LABEL);
+        assert!(label_value(&name("x")).len() <= MAX_LABEL_LENGTH);
         assert_ne!(label_value(&name("x")), label_value(&name("y")));
         assert_eq!(label_value("hook"), "hook");
     }
 
     #[test]
-    fn data_is_read_as_it_was_written() {
+    fn data_round_trips() {
         let secret = json!({"data": {"tls.crt": encoded("text"), "other": "%"}});
         assert_eq!(object::data(&secret, "tls.crt"), Some(b"text".to_vec()));
         assert_eq!(object::data(&secret, "other"), None);

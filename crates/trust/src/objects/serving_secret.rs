@@ -78,7 +78,7 @@ impl ServingSecret {
         let bundle = TrustBundle::from_pem(&bytes(CA_CERTIFICATES)).ok();
         let bundle = bundle.map(|bundle| {
             let roots = bundle.certificates().iter();
-            roots.map(|root| certificates.learn(root)).collect()
+            roots.map(|root| certificates.insert(root)).collect()
         });
         let authority = pem::read(&bytes(OLM_CA_CERTIFICATE)).certificates;
         let credentials = Credentials::from_pem(&bytes(TLS_CERTIFICATE), &bytes(TLS_PRIVATE_KEY)).ok();
@@ -86,13 +86,13 @@ impl ServingSecret {
             bundle,
             authority: authority
                 .first()
-                .map(|authority| certificates.learn(authority).fingerprint),
+                .map(|authority| certificates.insert(authority).fingerprint),
             ..PublishedSecret::default()
         };
         if let Some(credentials) = &credentials {
             let cross = credentials.intermediates().first();
-            content.cross = cross.map(|cross| certificates.learn_presented(cross));
-            content.leaf = Some(certificates.learn_presented(credentials.leaf()));
+            content.cross = cross.map(|cross| certificates.insert_presented(cross));
+            content.leaf = Some(certificates.insert_presented(credentials.leaf()));
             content.matches_spec = credentials.leaf().is_for(requirements.names)
                 && credentials.key().algorithm() == requirements.algorithm;
         }
@@ -130,7 +130,7 @@ impl ServingSecret {
             label_value(&requirements.certificate.name).into();
         secret["metadata"]["annotations"][names::OPERATOR_NAMESPACE] = contents.operator_namespace.into();
         let owners = object::items(&secret, "/metadata/ownerReferences");
-        secret["metadata"]["ownerReferences"] = owned(owners, requirements).into();
+        secret["metadata"]["ownerReferences"] = owners_with_certificate(owners, requirements).into();
         let data = &mut secret["data"];
         data[TLS_CERTIFICATE] = encoded(contents.credentials.chain_pem());
         data[TLS_PRIVATE_KEY] = encoded(contents.credentials.key().to_pem());
@@ -159,7 +159,7 @@ impl ServingSecret {
 }
 
 /// Returns `owners` with the ServingCertificate.
-fn owned(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Value> {
+fn owners_with_certificate(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Value> {
     let mut owners = owners.to_vec();
     owners.retain(|owner| object::text(owner, "/kind") != Some(requirements.certificate.kind.as_str()));
     let mut owner = json!({
@@ -220,7 +220,7 @@ mod tests {
             (vec![other(true)], vec![other(true), second.clone()]),
             (vec![first, other(true)], vec![other(true), second]),
         ] {
-            assert_eq!(owned(&before, &requirements), after);
+            assert_eq!(owners_with_certificate(&before, &requirements), after);
         }
     }
 }

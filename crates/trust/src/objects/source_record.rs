@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// How long a previous CA stays trusted at most.
-pub const LONGEST_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
+pub const MAX_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 
 /// How many previous CAs stay trusted at most: the latest ones.
-const MOST_PREVIOUS: usize = 8;
+const MAX_PREVIOUS: usize = 8;
 
 /// The current certificates of a source, and previous ones that are still trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl SourceRecord {
         previous.retain(|previous| {
             !current.certificates().contains(&previous.certificate) && !previous.is_over(now)
         });
-        previous.drain(..previous.len().saturating_sub(MOST_PREVIOUS));
+        previous.drain(..previous.len().saturating_sub(MAX_PREVIOUS));
         let mut record = Self {
             current: current.clone(),
             previous,
@@ -227,10 +227,7 @@ impl SourceRecord {
 impl PreviousCa {
     /// Returns until when it is trusted.
     fn until(&self) -> Timestamp {
-        let end = self
-            .replaced
-            .checked_add(LONGEST_OVERLAP)
-            .unwrap_or(Timestamp::MAX);
+        let end = self.replaced.checked_add(MAX_OVERLAP).unwrap_or(Timestamp::MAX);
         end.min(self.certificate.not_after())
     }
 
@@ -281,7 +278,10 @@ mod tests {
         assert_eq!(first.updated(&bundle(&[1]), NOW), first, "nothing to write");
         let swapped = first.updated(&bundle(&[2]), NOW);
         assert_eq!(swapped.trust(NOW).unwrap(), bundle(&[1, 2]));
-        assert_eq!((swapped.current(), swapped.last_replaced()), (&bundle(&[2]), Some(NOW)));
+        assert_eq!(
+            (swapped.current(), swapped.last_replaced()),
+            (&bundle(&[2]), Some(NOW))
+        );
         let later = |hours| NOW + SignedDuration::from_hours(hours);
         assert_eq!(swapped.updated(&bundle(&[2]), later(23)), swapped);
         assert_eq!(swapped.next_expiry(NOW), Some(later(24)));
@@ -348,7 +348,7 @@ mod tests {
                 prop_assert!(generations.iter().all(|current| trust.certificates().contains(&certificate(*current))));
                 let until_now = before.current().certificates();
                 prop_assert!(until_now.iter().all(|current| trust.certificates().contains(current)), "each step keeps the previous certificates trusted");
-                prop_assert!(record.previous.len() <= MOST_PREVIOUS);
+                prop_assert!(record.previous.len() <= MAX_PREVIOUS);
                 let secret = record.write(&key, &source(), Some("7")).unwrap();
                 prop_assert_eq!(SourceRecord::read(&secret), Some((source(), record.clone())));
                 prop_assert_eq!(record.updated(&bundle(&generations), now), record.clone());

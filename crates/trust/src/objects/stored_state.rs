@@ -1,4 +1,5 @@
-//! `state.json` of the CA Secret: what is noted of the CAs, and what can be known of them where it cannot be read.
+//! `state.json` of the CA Secret, and how the state is restored from the certificates if the file is
+//! unreadable.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,18 +10,18 @@ use crate::{
     rotation::{Ca, CaState, CertificateId},
 };
 
-/// What `state.json` says.
+/// The contents of `state.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StoredState {
-    /// This.
+    /// A readable state.
     Read(Box<CaState>),
-    /// Something that only a newer Windlass knows to read.
+    /// A format that only a newer Windlass can read.
     Newer(Value),
-    /// Nothing, or nothing that makes sense.
+    /// Missing or invalid.
     Unreadable,
 }
 
-/// The certificates beside it, as far as they can be read.
+/// The readable certificates in the same Secret.
 #[derive(Debug)]
 pub(super) struct StoredCertificates {
     pub(super) current: Vec<Certificate>,
@@ -29,7 +30,7 @@ pub(super) struct StoredCertificates {
     pub(super) cross: Vec<Certificate>,
 }
 
-/// What is written. It grows when what was written before would be misread.
+/// The format version that is written. It increases when an older Windlass would misread the new format.
 const VERSION: u64 = 1;
 
 #[derive(Serialize)]
@@ -42,7 +43,7 @@ struct Versioned<'a> {
 // === impl StoredState ===
 
 impl StoredState {
-    /// Reads `state.json`. Without a version, it is of before there was one.
+    /// Parses `state.json`. Without a version it is in the oldest format.
     pub(super) fn read(json: Option<&[u8]>) -> Self {
         let Some(Ok(stored)) = json.map(serde_json::from_slice::<Value>) else {
             return Self::Unreadable;
@@ -59,7 +60,7 @@ impl StoredState {
     }
 }
 
-/// `state.json` for these CAs.
+/// Encodes `state.json` for these CAs.
 pub(super) fn write(authorities: &CaState) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Versioned {
         version: VERSION,
@@ -80,18 +81,18 @@ impl StoredCertificates {
         [current, next, retiring, cross].into_iter().flatten()
     }
 
-    /// What the certificates tell by themselves. Who else may have their keys, and what was carried out, is not known any
-    /// more: targets are read back again, and a request that is still there is carried out again.
+    /// Restores the state from the certificates. Compromised keys and executed requests are lost: targets are
+    /// read back again, and a request that is still set is executed again.
     pub(super) fn state(&self) -> CaState {
         let authority = |certificates: &[Certificate]| {
             let root = certificates.first().filter(|root| is_root(root))?;
             Some(Ca {
                 generation: CertificateAuthority::generation(root).unwrap_or_default(),
                 certificate: summary(root),
-                // That of its certificate is not later.
+                // The current CA was created after its certificate's notBefore.
                 signs_since: None,
                 has_key: false,
-                as_asked: false,
+                matches_spec: false,
             })
         };
         let (current, next) = (authority(&self.current), authority(&self.next));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_what_was_written_before_there_were_versions() {
+    fn current_and_unversioned_state_is_read() {
         let authorities = authorities();
         let json = write(&authorities).unwrap();
         let mut stored: Value = serde_json::from_slice(&json).unwrap();
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_version_wrote_is_told_from_what_is_broken() {
+    fn newer_state_is_distinguished_from_broken_state() {
         let read = |json: &str| StoredState::read(Some(json.as_bytes()));
         let mut newer: Value = serde_json::from_slice(&write(&authorities()).unwrap()).unwrap();
         for version in [json!(2), json!("v2"), json!(null)] {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_tell_which_cas_there_are() {
+    fn cas_are_restored_from_certificates() {
         let state = authorities();
         let generations = [state.current, state.next].map(|authority| authority.unwrap().generation);
         assert_eq!((generations, state.generation), ([3, 4], 4));

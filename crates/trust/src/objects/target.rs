@@ -21,14 +21,14 @@ pub fn read_target(
 ) -> Option<rotation::Target> {
     let carried: Vec<_> = scope
         .holders(target)
-        .map(|holder| carried(&holder, certificates))
+        .map(|holder| read_bundle(&holder, certificates))
         .collect();
     if carried.is_empty() {
         return None;
     }
     Some(rotation::Target {
         id: id.clone(),
-        bundle: common(&carried, trust),
+        bundle: common_bundle(&carried, trust),
         last_written: None,
         refused: CaRequests::from_object(target, scope.kinds())
             .err()
@@ -38,21 +38,24 @@ pub fn read_target(
     })
 }
 
-fn carried(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<rotation::TrustSet> {
+fn read_bundle(holder: &Holder<'_>, certificates: &mut CertificateStore) -> Option<rotation::TrustSet> {
     // Almost all targets have the same bundle.
-    certificates.learn_bundle(holder.text()?, |certificates| {
+    certificates.parse_bundle(holder.text()?, |certificates| {
         let CaBundle::Read(reading) = holder.ca_bundle() else {
             return None;
         };
         let roots = reading.certificates.iter();
-        let roots: rotation::TrustSet = roots.map(|root| certificates.learn(root)).collect();
+        let roots: rotation::TrustSet = roots.map(|root| certificates.insert(root)).collect();
         (reading.is_usable() && !roots.is_empty()).then_some(roots)
     })
 }
 
 /// Returns the certificates that all places of a target have. If these equal the desired ones but one place
 /// has more, returns that place's certificates, so that the difference is repaired.
-fn common(carried: &[Option<rotation::TrustSet>], trust: &rotation::TrustSet) -> Option<rotation::TrustSet> {
+fn common_bundle(
+    carried: &[Option<rotation::TrustSet>],
+    trust: &rotation::TrustSet,
+) -> Option<rotation::TrustSet> {
     let bundles: Vec<_> = carried.iter().map(Option::as_ref).collect::<Option<_>>()?;
     let (first, others) = bundles.split_first()?;
     let common: rotation::TrustSet = first
@@ -103,7 +106,7 @@ mod tests {
             bundle
                 .certificates()
                 .iter()
-                .map(|root| certificates.learn(root))
+                .map(|root| certificates.insert(root))
                 .collect()
         };
         let (one_seen, both_seen, all_seen) = (summary(&one), summary(&both), summary(&all));
@@ -146,7 +149,7 @@ mod tests {
             let roots: rotation::TrustSet = bundle.certificates().iter().map(summary).collect();
             assert_eq!(read.unwrap().bundle, Some(roots));
         }
-        assert_eq!(certificates.bundles_read(), 2);
+        assert_eq!(certificates.parsed_bundle_count(), 2);
     }
 
     #[test]

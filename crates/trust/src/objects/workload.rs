@@ -111,8 +111,8 @@ fn deployment_costs_requests(deployment: &Value) -> bool {
     let replicas = replicas(deployment);
     let limit = |field: &str| deployment.pointer(&format!("/spec/strategy/rollingUpdate/{field}"));
     let quarter = json!("25%");
-    let surge = share(limit("maxSurge").unwrap_or(&quarter), replicas, true);
-    let unavailable = share(limit("maxUnavailable").unwrap_or(&quarter), replicas, false);
+    let surge = resolve_limit(limit("maxSurge").unwrap_or(&quarter), replicas, true);
+    let unavailable = resolve_limit(limit("maxUnavailable").unwrap_or(&quarter), replicas, false);
     // If both are 0, the Deployment controller uses 1.
     let unavailable = if surge == 0 {
         unavailable.max(1)
@@ -126,7 +126,7 @@ fn deployment_costs_requests(deployment: &Value) -> bool {
 fn stateful_set_costs_requests(stateful_set: &Value) -> bool {
     let replicas = replicas(stateful_set);
     let limit = stateful_set.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable");
-    share(limit.unwrap_or(&json!(1)), replicas, true).max(1) >= replicas
+    resolve_limit(limit.unwrap_or(&json!(1)), replicas, true).max(1) >= replicas
 }
 
 /// maxUnavailable pods of a DaemonSet may be missing at a time, unless it surges.
@@ -134,8 +134,8 @@ fn daemon_set_costs_requests(daemon_set: &Value) -> bool {
     let nodes = daemon_set.pointer(DAEMON_SET.desired).and_then(Value::as_i64);
     let nodes = nodes.unwrap_or(1);
     let limit = |field: &str| daemon_set.pointer(&format!("/spec/updateStrategy/rollingUpdate/{field}"));
-    let surge = share(limit("maxSurge").unwrap_or(&json!(0)), nodes, true);
-    let unavailable = share(limit("maxUnavailable").unwrap_or(&json!(1)), nodes, true);
+    let surge = resolve_limit(limit("maxSurge").unwrap_or(&json!(0)), nodes, true);
+    let unavailable = resolve_limit(limit("maxUnavailable").unwrap_or(&json!(1)), nodes, true);
     surge == 0 && unavailable.max(1) >= nodes
 }
 
@@ -145,7 +145,7 @@ fn replicas(workload: &Value) -> i64 {
 }
 
 /// Resolves a number of pods or a percentage of `replicas`.
-fn share(limit: &Value, replicas: i64, round_up: bool) -> i64 {
+fn resolve_limit(limit: &Value, replicas: i64, round_up: bool) -> i64 {
     let percentage = match limit {
         Value::String(text) => text.trim_end_matches('%').parse().unwrap_or(0),
         number => return number.as_i64().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! A CA that may sign for one Service, and what it signs.
+//! A CA that may sign for one Service, and the certificates that it signs.
 
 use jiff::Timestamp;
 use rcgen::{
@@ -15,13 +15,14 @@ use super::{
     validity::date_time,
 };
 
-/// The longest common name, in characters (RFC 5280, ub-common-name). Longer ones are refused by strict clients.
-const LONGEST_COMMON_NAME: usize = 64;
+/// Length limit of a common name, in characters (RFC 5280, ub-common-name). Strict clients reject longer
+/// ones.
+const MAX_COMMON_NAME_LENGTH: usize = 64;
 
-/// A root may be followed by one CA: the next root, cross-signed by it.
+/// Path length of a root: one more CA may follow, the next root that it cross-signs.
 const ROOT_PATH_LENGTH: u8 = 1;
 
-/// A cross certificate is followed by leaves only.
+/// Path length of a cross certificate: only leaves may follow.
 const CROSS_PATH_LENGTH: u8 = 0;
 
 /// A CA certificate and its key.
@@ -31,40 +32,41 @@ pub struct CertificateAuthority {
     key: PrivateKey,
 }
 
-/// What makes one certificate differ from the one issued before it.
+/// Properties of a certificate that differ from one issuance to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Random bytes, read as a positive number.
     pub serial: [u8; 16],
-    /// When it is issued.
+    /// The time of issuance.
     pub now: Timestamp,
-    /// When it is valid; less where its issuer ends before.
+    /// The validity, which the issuer's notAfter may shorten.
     pub validity: Validity,
 }
 
 /// Why a certificate was not issued.
 #[derive(Debug, Error)]
 pub enum IssueError {
-    /// The issuer's constraints make clients refuse the certificate.
+    /// Clients would reject the certificate because of the issuer's name constraints.
     #[error("the CA {authority} is not permitted to sign for {name}")]
     NotPermitted {
         /// The common name of the CA.
         authority: String,
-        /// The first name that it must not sign for.
+        /// The first name that the CA may not sign for.
         name: String,
     },
-    /// It would have ended already.
+    /// The certificate would have expired already.
     #[error("notAfter {not_after} is not after the time of issuance, {now}")]
     Ended {
-        /// When it is issued.
+        /// The time of issuance.
         now: Timestamp,
-        /// When it or its issuer ends.
+        /// When the certificate or its issuer expires.
         not_after: Timestamp,
     },
-    /// What should be cross-signed is not a CA.
+    /// The certificate to cross-sign is not a CA.
     #[error("{0} is not a CA")]
     NotAnAuthority(String),
-    /// A CA that Windlass did not make has a name that it cannot write again byte by byte, as clients compare it.
+    /// The CA was not created by Windlass, and its name cannot be reproduced byte by byte, which is how
+    /// clients compare names.
     #[error("{0} is not a CA created by Windlass")]
     ForeignName(String),
     /// X.509 cannot express a time.
@@ -73,7 +75,7 @@ pub enum IssueError {
     /// The certificate cannot be encoded or signed.
     #[error("cannot sign a certificate")]
     Sign(#[from] rcgen::Error),
-    /// What was signed cannot be read.
+    /// The signed certificate cannot be parsed.
     #[error("cannot parse the signed certificate")]
     Inspect(#[from] InspectError),
 }
@@ -92,8 +94,8 @@ pub enum ReadAuthorityError {
 // === impl CertificateAuthority ===
 
 impl CertificateAuthority {
-    /// Makes a root that may sign for `names` and nothing else. `generation` counts the CAs of a ServingCertificate
-    /// and goes into the common name, for whoever reads `candidate authority certificate …` in a log.
+    /// Creates a root that may sign only for `names`. `generation` counts the CAs of a ServingCertificate and
+    /// is part of the common name, which clients log as `candidate authority certificate …`.
     ///
     /// # Errors
     ///
@@ -116,11 +118,11 @@ impl CertificateAuthority {
         Ok(Self { certificate, key })
     }
 
-    /// Puts a CA certificate and its key together.
+    /// Combines a CA certificate and its key.
     ///
     /// # Errors
     ///
-    /// When it is not a CA, or the key is another's.
+    /// If the certificate is not a CA, or if the key belongs to another one.
     pub fn new(certificate: Certificate, key: PrivateKey) -> Result<Self, ReadAuthorityError> {
         if !certificate.is_authority() {
             return Err(ReadAuthorityError::NotAnAuthority(certificate.to_string()));
@@ -131,23 +133,24 @@ impl CertificateAuthority {
         Ok(Self { certificate, key })
     }
 
-    /// The generation that the name of such a root says.
+    /// Returns the generation in the name of a root that Windlass created.
     pub fn generation(root: &Certificate) -> Option<u32> {
         let (_, end) = root.common_name()?.rsplit_once(" CA ")?;
         end.split(' ').next()?.parse().ok()
     }
 
-    /// The CA's certificate.
+    /// Returns the CA's certificate.
     pub fn certificate(&self) -> &Certificate {
         &self.certificate
     }
 
-    /// The CA's key.
+    /// Returns the CA's key.
     pub fn key(&self) -> &PrivateKey {
         &self.key
     }
 
-    /// Issues a serving certificate for `names` and the public half of `key`. It ends when the CA ends, if not before.
+    /// Issues a serving certificate for `names` and the public part of `key`. It expires with the CA at the
+    /// latest.
     ///
     /// # Errors
     ///
@@ -158,7 +161,7 @@ impl CertificateAuthority {
         key: &PrivateKey,
         terms: &Terms,
     ) -> Result<Certificate, IssueError> {
-        // Clients check the constraints against every name of a leaf, not only against the one they dial.
+        // Clients check the constraints against every name of a leaf, not only the one they dial.
         if let Some(name) = names.iter().find(|name| !self.certificate.permits_name(name)) {
             return Err(IssueError::NotPermitted {
                 authority: self.certificate.to_string(),
@@ -167,8 +170,8 @@ impl CertificateAuthority {
         }
         let validity = terms.validity_under(&[&self.certificate])?;
         let mut parameters = parameters(validity, terms.serial)?;
-        // Without a common name where it would be too long; clients look at the alternative names only.
-        parameters.distinguished_name = if names.primary().len() <= LONGEST_COMMON_NAME {
+        // A long name is left out: clients read only the alternative names.
+        parameters.distinguished_name = if names.primary().len() <= MAX_COMMON_NAME_LENGTH {
             common_name(names.primary())
         } else {
             DistinguishedName::new()
@@ -183,8 +186,8 @@ impl CertificateAuthority {
         self.sign(&parameters, key.pair())
     }
 
-    /// Signs the key and the name of another CA, so that whoever trusts this CA trusts what the other one signs. Ends
-    /// when the first of both does, if not before.
+    /// Signs the key and name of another CA, so that clients that trust this CA trust certificates of the
+    /// other one. It expires with the earlier of the two at the latest.
     ///
     /// # Errors
     ///
@@ -208,7 +211,7 @@ impl CertificateAuthority {
         }
         let public_key = SubjectPublicKeyInfo::from_der(other.public_key())?;
         let cross = self.sign(&parameters, &public_key)?;
-        if !cross.is_namesake_of(other) {
+        if !cross.has_same_subject(other) {
             return Err(IssueError::ForeignName(other.to_string()));
         }
         Ok(cross)
@@ -240,7 +243,7 @@ impl CertificateAuthority {
 // === impl Terms ===
 
 impl Terms {
-    /// The validity of what cannot outlive `others`.
+    /// Returns the validity of a certificate that must not outlive `others`.
     fn validity_under(&self, others: &[&Certificate]) -> Result<Validity, IssueError> {
         let validity = others.iter().fold(self.validity, |validity, other| {
             validity.capped(other.not_after())
@@ -260,13 +263,13 @@ fn parameters(validity: Validity, serial: [u8; 16]) -> Result<CertificateParams,
     parameters.not_before = date_time(validity.not_before).ok_or(IssueError::Time)?;
     parameters.not_after = date_time(validity.not_after).ok_or(IssueError::Time)?;
     parameters.serial_number = Some(SerialNumber::from(serial.to_vec()));
-    // With it clients find the right one of several CAs with one name, and we see whose leaf is served.
+    // Key identifiers let clients pick one of several CAs with the same name, and show whose leaf is served.
     parameters.use_authority_key_identifier_extension = true;
     Ok(parameters)
 }
 
-/// A CA has no extended key usage: it would limit what it signs. It has no alternative names: its own constraints
-/// would apply to them.
+/// A CA has no extended key usage, which would restrict what it signs, and no alternative names, to which its
+/// own constraints would apply.
 fn authority_parameters(
     subtrees: &[&str],
     path_length: u8,
@@ -280,7 +283,7 @@ fn authority_parameters(
     Ok(parameters)
 }
 
-/// Only these DNS names, and no IP address: kinds of names that are not mentioned would all be permitted.
+/// Permits only these DNS names and no IP addresses. Name types that are not mentioned would be unrestricted.
 fn constraints(subtrees: &[&str]) -> NameConstraints {
     NameConstraints {
         permitted_subtrees: subtrees
@@ -294,11 +297,11 @@ fn constraints(subtrees: &[&str]) -> NameConstraints {
     }
 }
 
-/// Which Service's CA, which one in the row, and which key: for people who read an error of a client.
+/// Contains the Service, the generation and a hash of the key, for users who read a client's error.
 fn root_name(service: &str, generation: u32, key: &PrivateKey) -> String {
     let hash = hexadecimal(&Sha256::digest(key.public_key())[..4]);
     let end = format!(" CA {generation} {hash}");
-    let room = LONGEST_COMMON_NAME.saturating_sub(end.len());
+    let room = MAX_COMMON_NAME_LENGTH.saturating_sub(end.len());
     let service: String = service.chars().take(room).collect();
     service + &end
 }

@@ -1,4 +1,4 @@
-//! Inspecting a certificate: what a rotation, a trust bundle and a status want to know of it.
+//! A parsed X.509 certificate.
 
 use std::{cmp::Ordering, fmt, hash};
 
@@ -16,7 +16,7 @@ use x509_parser::{
 
 use super::{DnsNames, Validity, dns_names::is_within, pem};
 
-/// A certificate that was read without an error. Two are equal if their bytes are.
+/// A certificate that was parsed without errors. Two are equal if their bytes are.
 #[derive(Clone)]
 pub struct Certificate {
     der: CertificateDer<'static>,
@@ -26,18 +26,18 @@ pub struct Certificate {
 /// Why bytes are not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InspectError {
-    /// They are no X.509 certificate in DER.
+    /// The bytes are not X.509 in DER.
     #[error("not an X.509 certificate: {0}")]
     Malformed(String),
-    /// A certificate and something behind it.
+    /// Bytes follow the certificate.
     #[error("{0} trailing bytes after the certificate")]
     TrailingBytes(usize),
-    /// An extension that is needed to judge the certificate cannot be read.
+    /// A relevant extension cannot be parsed.
     #[error("cannot parse extension {0}")]
     Extension(String),
 }
 
-/// What was read.
+/// The parsed fields.
 #[derive(Clone)]
 struct Facts {
     common_name: Option<String>,
@@ -57,11 +57,11 @@ struct Facts {
 // === impl Certificate ===
 
 impl Certificate {
-    /// Reads a certificate, DER.
+    /// Parses a certificate in DER.
     ///
     /// # Errors
     ///
-    /// When the bytes are anything but one certificate.
+    /// If the bytes are not exactly one certificate.
     pub fn from_der(der: impl Into<Vec<u8>>) -> Result<Self, InspectError> {
         let der = der.into();
         let (rest, parsed) =
@@ -69,59 +69,59 @@ impl Certificate {
         if !rest.is_empty() {
             return Err(InspectError::TrailingBytes(rest.len()));
         }
-        let facts = Facts::of(&parsed)?;
+        let facts = Facts::from_x509(&parsed)?;
         Ok(Self {
             der: der.into(),
             facts,
         })
     }
 
-    /// The bytes, DER.
+    /// Returns the certificate in DER.
     pub fn der(&self) -> &CertificateDer<'static> {
         &self.der
     }
 
-    /// One PEM block with a newline at its end.
+    /// Returns one PEM block with a final newline.
     pub fn to_pem(&self) -> String {
         pem::encode("CERTIFICATE", &self.der)
     }
 
-    /// SHA-256 of the bytes.
+    /// Returns the SHA-256 of the DER.
     pub fn fingerprint(&self) -> [u8; 32] {
         Sha256::digest(&self.der).into()
     }
 
-    /// The common name of the subject.
+    /// Returns the common name of the subject.
     pub fn common_name(&self) -> Option<&str> {
         self.facts.common_name.as_deref()
     }
 
-    /// The serial number, big endian; as it is encoded, so a positive number with a high first bit begins with 0.
+    /// Returns the encoded serial number, big endian: a positive number with a high first bit starts with 0.
     pub fn serial(&self) -> &[u8] {
         &self.facts.serial
     }
 
-    /// When it is valid.
+    /// Returns the validity.
     pub fn validity(&self) -> Validity {
         self.facts.validity
     }
 
-    /// Its last second.
+    /// Returns the last second in which it is valid.
     pub fn not_after(&self) -> Timestamp {
         self.facts.validity.not_after
     }
 
-    /// The DNS names that it is for, in order.
+    /// Returns the DNS names in order.
     pub fn dns_names(&self) -> &[String] {
         &self.facts.dns_names
     }
 
-    /// Whether it is for exactly these names.
+    /// Reports whether it has exactly these names.
     pub fn is_for(&self, names: &DnsNames) -> bool {
         names.iter().eq(self.facts.dns_names.iter().map(String::as_str))
     }
 
-    /// Whether its name constraints let it sign for all of `names`; true where it has none.
+    /// Reports whether its name constraints permit all of `names`, which is true without constraints.
     pub fn permits(&self, names: &DnsNames) -> bool {
         names.iter().all(|name| self.permits_name(name))
     }
@@ -133,43 +133,42 @@ impl Certificate {
         }
     }
 
-    /// The DNS subtrees that its name constraints permit; `None` where any name is.
+    /// Returns the DNS subtrees that its name constraints permit; `None` if unrestricted.
     pub fn permitted_dns_names(&self) -> Option<&[String]> {
         self.facts.permitted_dns_names.as_deref()
     }
 
-    /// The identifier of its key.
+    /// Returns the identifier of its key.
     pub fn subject_key_identifier(&self) -> Option<&[u8]> {
         self.facts.subject_key_identifier.as_deref()
     }
 
-    /// The identifier of the key that signed it.
+    /// Returns the identifier of the key that signed it.
     pub fn authority_key_identifier(&self) -> Option<&[u8]> {
         self.facts.authority_key_identifier.as_deref()
     }
 
-    /// Its public key, DER (SubjectPublicKeyInfo).
+    /// Returns its public key in DER (SubjectPublicKeyInfo).
     pub fn public_key(&self) -> &[u8] {
         &self.facts.public_key
     }
 
-    /// Whether it may sign certificates.
+    /// Reports whether it may sign certificates.
     pub fn is_authority(&self) -> bool {
         self.facts.is_authority
     }
 
-    /// How many CAs may follow it in a chain; `None` where any number.
+    /// Returns how many CAs may follow it in a chain; `None` if unlimited.
     pub fn path_length(&self) -> Option<u32> {
         self.facts.path_length
     }
 
-    /// Whether it has the same subject, byte by byte.
-    pub(super) fn is_namesake_of(&self, other: &Self) -> bool {
+    /// Reports whether both subjects have the same bytes.
+    pub(super) fn has_same_subject(&self, other: &Self) -> bool {
         self.facts.subject == other.facts.subject
     }
 
-    /// Whether `issuer`'s key signed it in the name of `issuer`'s subject. The names are compared byte by byte, as
-    /// Go does.
+    /// Reports whether `issuer` signed it and is named as issuer. Names are compared byte by byte, as in Go.
     pub fn is_signed_by(&self, issuer: &Self) -> bool {
         if self.facts.issuer != issuer.facts.subject {
             return false;
@@ -180,8 +179,9 @@ impl Certificate {
         let Ok((_, issuer)) = X509Certificate::from_der(&issuer.der) else {
             return false;
         };
-        // What is around the signature is not signed, and x509-parser reads much of it that Go does not: another tag,
-        // an algorithm that is not the signed one (RFC 5280, 4.1.1.2), a signature that is not whole bytes.
+        // The signature does not cover the fields around it, and x509-parser accepts variants there that Go
+        // rejects: another tag, a different algorithm than the signed one (RFC 5280, 4.1.1.2), a signature of
+        // partial bytes.
         anchor_from_trusted_cert(&self.der).is_ok()
             && parsed.verify_signature(Some(issuer.public_key())).is_ok()
     }
@@ -201,7 +201,7 @@ impl hash::Hash for Certificate {
     }
 }
 
-/// The oldest first; a total order of the bytes, so that a set of certificates has one form.
+/// Orders by notBefore, then by bytes, so that a set of certificates has one canonical form.
 impl Ord for Certificate {
     fn cmp(&self, other: &Self) -> Ordering {
         let age = |certificate: &Self| (certificate.validity().not_before, certificate.not_after());
@@ -228,8 +228,8 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The common name and, where two certificates could have the same one, the serial number. It is in messages, and a stranger's
-/// certificate may have any.
+/// Writes the common name, followed by the serial number if another certificate could have the same name.
+/// Escaped, because it is part of messages and foreign certificates may have any name.
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self
@@ -247,7 +247,7 @@ impl fmt::Display for Certificate {
 // === impl Facts ===
 
 impl Facts {
-    fn of(parsed: &X509Certificate<'_>) -> Result<Self, InspectError> {
+    fn from_x509(parsed: &X509Certificate<'_>) -> Result<Self, InspectError> {
         let mut facts = Self {
             common_name: parsed
                 .subject()

@@ -1,4 +1,4 @@
-//! What a server serves with: a chain that begins with its leaf, and the leaf's key.
+//! The certificate chain and the key of a server.
 
 use thiserror::Error;
 use windlass_object::secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY};
@@ -8,7 +8,7 @@ use super::{
     pem::{self, MalformedPem},
 };
 
-/// The contents of a Secret of type `kubernetes.io/tls`, the key being the leaf's.
+/// The contents of a Secret of type `kubernetes.io/tls`, whose key belongs to the leaf.
 #[derive(Debug)]
 pub struct Credentials {
     leaf: Certificate,
@@ -19,13 +19,13 @@ pub struct Credentials {
 /// Why a serving Secret cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadCredentialsError {
-    /// The chain cannot be read.
+    /// The chain cannot be parsed.
     #[error("cannot read {TLS_CERTIFICATE}")]
     Chain(#[source] MalformedPem),
-    /// There is not a certificate.
+    /// The chain is empty.
     #[error("{TLS_CERTIFICATE} is empty")]
     NoLeaf,
-    /// The key cannot be read.
+    /// The key cannot be parsed.
     #[error("cannot read {TLS_PRIVATE_KEY}")]
     Key(#[source] ReadPrivateKeyError),
     /// The key belongs to another certificate.
@@ -36,11 +36,11 @@ pub enum ReadCredentialsError {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Puts a leaf, the certificates that lead from it to a CA, and the leaf's key together.
+    /// Combines a leaf, its intermediates and its key.
     ///
     /// # Errors
     ///
-    /// When the key is not the leaf's.
+    /// If the key does not belong to the leaf.
     pub fn new(
         leaf: Certificate,
         intermediates: Vec<Certificate>,
@@ -56,11 +56,11 @@ impl Credentials {
         })
     }
 
-    /// Reads `tls.crt` and `tls.key`.
+    /// Parses `tls.crt` and `tls.key`.
     ///
     /// # Errors
     ///
-    /// When either is anything but certificates and their key.
+    /// If they are not certificates and the matching key.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ReadCredentialsError> {
         let mut chain = pem::parse(chain)
             .map_err(ReadCredentialsError::Chain)?
@@ -70,22 +70,22 @@ impl Credentials {
         Self::new(leaf, chain.collect(), key)
     }
 
-    /// The server's own certificate.
+    /// Returns the server's own certificate.
     pub fn leaf(&self) -> &Certificate {
         &self.leaf
     }
 
-    /// What follows the leaf in the handshake.
+    /// Returns the certificates that follow the leaf in the handshake.
     pub fn intermediates(&self) -> &[Certificate] {
         &self.intermediates
     }
 
-    /// The leaf's key.
+    /// Returns the leaf's key.
     pub fn key(&self) -> &PrivateKey {
         &self.key
     }
 
-    /// `tls.crt`: the leaf, then what follows it.
+    /// Returns `tls.crt`: the leaf and its intermediates.
     pub fn chain_pem(&self) -> String {
         std::iter::once(&self.leaf)
             .chain(&self.intermediates)

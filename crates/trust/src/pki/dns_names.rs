@@ -1,35 +1,36 @@
-//! The DNS names that a serving certificate is for.
+//! The DNS names of a serving certificate.
 
 use std::net::IpAddr;
 
 use thiserror::Error;
 use windlass_object::rfc1123::{LABEL_LENGTH, SUBDOMAIN_LENGTH, is_label};
 
-/// The DNS names of one Service, each once; the first is the one that the API server dials, `SERVICE.NAMESPACE.svc`.
+/// The distinct DNS names of one Service. The first is the one that the API server dials,
+/// `SERVICE.NAMESPACE.svc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsNames {
     primary: String,
     others: Vec<String>,
 }
 
-/// Some names are no DNS names.
+/// Some names are not DNS names.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .0.join("; "))]
 pub struct InvalidDnsNames(
-    /// What is wrong, a sentence for each name.
+    /// One sentence per invalid name.
     pub Vec<String>,
 );
 
 // === impl DnsNames ===
 
 impl DnsNames {
-    /// The names under which a Service is reached inside the cluster, then `extra` ones. Case does not matter in DNS
-    /// and is lost here; an extra name may begin with `*.`.
+    /// Returns the names of a Service inside the cluster, followed by `extra` names, all in lower case. An
+    /// extra name may start with `*.`.
     ///
     /// # Errors
     ///
-    /// When any of them is not a DNS name; all of those are named.
-    pub fn of_service(service: &str, namespace: &str, extra: &[String]) -> Result<Self, InvalidDnsNames> {
+    /// If any name is not a DNS name; the error lists all of them.
+    pub fn for_service(service: &str, namespace: &str, extra: &[String]) -> Result<Self, InvalidDnsNames> {
         let primary = format!("{service}.{namespace}.svc");
         let mut others = vec![
             format!("{service}.{namespace}.svc.cluster.local"),
@@ -49,34 +50,34 @@ impl DnsNames {
         }
     }
 
-    /// The first name, `SERVICE.NAMESPACE.svc`.
+    /// Returns the first name, `SERVICE.NAMESPACE.svc`.
     pub fn primary(&self) -> &str {
         &self.primary
     }
 
-    /// All names in order.
+    /// Returns all names in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.primary.as_str()).chain(self.others.iter().map(String::as_str))
     }
 
-    /// Whether a certificate with these names is good for `host`.
+    /// Reports whether a certificate with these names is valid for `host`.
     pub fn cover(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.iter().any(|name| match name.strip_prefix("*.") {
-            // A wildcard stands for exactly one label (RFC 6125 §6.4.3).
+            // A wildcard matches exactly one label (RFC 6125 §6.4.3).
             Some(domain) => host.split_once('.').is_some_and(|(_, rest)| rest == domain),
             None => name == host,
         })
     }
 }
 
-/// Whether `name`, which may begin with `*.`, lies in the domain `subtree` (RFC 5280 §4.2.1.10).
+/// Reports whether `name`, which may start with `*.`, is in the domain `subtree` (RFC 5280 §4.2.1.10).
 pub(super) fn is_within(name: &str, subtree: &str) -> bool {
     let name = without_wildcard(name);
     name == subtree || name.strip_suffix(subtree).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// The domain that a name constraint for `name` needs.
+/// Returns the domain that a name constraint for `name` needs.
 pub(super) fn without_wildcard(name: &str) -> &str {
     name.strip_prefix("*.").unwrap_or(name)
 }
@@ -96,7 +97,7 @@ fn problem(name: &str) -> Option<String> {
         .next()
         .is_some_and(|label| label.bytes().all(|byte| byte.is_ascii_digit()))
     {
-        // Clients take such a name for an IP address (WHATWG URL, RFC 3696 §2).
+        // Clients parse such a name as an IP address (WHATWG URL, RFC 3696 §2).
         "ends with a label that is a number".to_owned()
     } else {
         return None;
@@ -110,11 +111,11 @@ mod tests {
 
     fn names(extra: &[&str]) -> Result<DnsNames, InvalidDnsNames> {
         let extra: Vec<_> = extra.iter().map(|&name| name.to_owned()).collect();
-        DnsNames::of_service("hook", "system", &extra)
+        DnsNames::for_service("hook", "system", &extra)
     }
 
     #[test]
-    fn the_name_that_is_dialled_comes_first_and_each_name_once() {
+    fn the_service_name_comes_first_and_names_are_unique() {
         let names = names(&[
             "Hook.Example.com",
             "hook.system",
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_name_is_named() {
+    fn every_invalid_name_is_reported() {
         let long = "a".repeat(64);
         let wrong = [
             "", "a..b", "-a", "a_b", "10.0.0.1", "::1", "a.1", "*", "a.*.b", &long, "a b", "ä",
@@ -144,13 +145,13 @@ mod tests {
         let InvalidDnsNames(problems) = names(&wrong).unwrap_err();
         assert_eq!(problems.len(), wrong.len(), "{problems:#?}");
         assert!(problems[4].contains("\"10.0.0.1\" is not a DNS name: it is an IP address"));
-        assert!(DnsNames::of_service(&long, "n", &[]).is_err());
+        assert!(DnsNames::for_service(&long, "n", &[]).is_err());
         assert!(names(&[&vec!["a"; 127].join(".")]).is_ok());
         assert!(names(&[&vec!["a"; 128].join(".")]).is_err());
     }
 
     #[test]
-    fn hosts_are_covered_as_clients_match_them() {
+    fn hosts_are_matched_as_clients_match_them() {
         let names = names(&["*.example.com"]).unwrap();
         for host in [
             "hook.system.svc",
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subtree_holds_its_domain_and_what_is_below() {
+    fn a_subtree_contains_its_domain_and_subdomains() {
         for (name, subtree, within) in [
             ("a.b", "a.b", true),
             ("x.a.b", "a.b", true),

@@ -1,8 +1,8 @@
-//! Certificates of our own: CAs that may sign for one Service only, its serving certificates, and the cross
-//! certificates that lead from one CA to the next. Issued and inspected without IO: keys, serial numbers and the
-//! time are arguments.
+//! Certificates of Windlass: CAs that may sign for one Service only, serving certificates, and cross
+//! certificates between consecutive CAs. No IO: keys, serial numbers and the time are arguments.
 //!
-//! What is issued verifies in Go (`crypto/x509`), OpenSSL and webpki; the reasons are noted where a rule is applied.
+//! All certificates verify in Go (`crypto/x509`), OpenSSL and webpki; comments state which client requires a
+//! rule.
 
 mod authority;
 mod certificate;

@@ -1,17 +1,17 @@
-//! Strict PEM of certificates (RFC 7468). Everything that is not a certificate is reported with its line, and nothing
-//! of its content, which might be a key.
+//! Strict PEM of certificates (RFC 7468). Anything else is reported by line and without its content, which
+//! might be a key.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use thiserror::Error;
 
 use super::{Certificate, InspectError};
 
-/// What a text in PEM holds: certificates, and all that is wrong with the rest.
+/// The contents of a PEM text: certificates, and problems with the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PemContents {
-    /// The certificates that can be read, in order.
+    /// The certificates that can be parsed, in order.
     pub certificates: Vec<Certificate>,
-    /// What else is there, in order.
+    /// Everything else, in order.
     pub problems: Vec<UnexpectedBlock>,
 }
 
@@ -19,47 +19,47 @@ pub struct PemContents {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {fault}")]
 pub struct UnexpectedBlock {
-    /// Where it begins, counted from 1.
+    /// The line where it starts, counted from 1.
     pub line: usize,
-    /// Why clients cannot use it, or should not be given it.
+    /// Why it is rejected.
     pub fault: BlockFault,
 }
 
-/// What can be in PEM that is not a certificate.
+/// Why a part of PEM is not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockFault {
     /// Text outside of blocks.
     #[error("text outside of a PEM block")]
     Text,
-    /// A private key, in any of its encodings.
+    /// A private key in any encoding.
     #[error("a private key, which does not belong here; replace the key if it may have been exposed")]
     PrivateKey,
-    /// A block of another kind.
+    /// A block of another type.
     #[error("a PEM block other than CERTIFICATE")]
     OtherBlock,
     /// A block with headers, which clients skip.
     #[error("a PEM block with headers, which clients ignore")]
     Headers,
-    /// A block without its end.
+    /// A block without an END line.
     #[error("a truncated PEM block: the END line is missing")]
     CutOff,
-    /// A block of something else than base64.
+    /// A block that is not base64.
     #[error("a PEM block that is not base64")]
     NotBase64,
-    /// A block of something else than a certificate.
+    /// A block that is not a certificate.
     #[error("a PEM block with invalid content: {0}")]
     NotACertificate(InspectError),
 }
 
-/// All that is wrong with PEM that should only hold certificates.
+/// The problems of PEM that must contain only certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .0.iter().map(UnexpectedBlock::to_string).collect::<Vec<_>>().join("; "))]
 pub struct MalformedPem(
-    /// The problems, at least one.
+    /// At least one problem.
     pub Vec<UnexpectedBlock>,
 );
 
-/// A block that has begun.
+/// A block whose END line was not read yet.
 struct Block {
     line: usize,
     label: String,
@@ -70,7 +70,7 @@ struct Block {
 // === impl PemContents ===
 
 impl PemContents {
-    /// Whether there is nothing beside the certificates but what clients such as Go's skip.
+    /// Reports whether everything but the certificates is skipped by clients such as Go's.
     pub fn is_usable(&self) -> bool {
         self.problems.iter().all(|problem| {
             matches!(
@@ -106,7 +106,7 @@ impl Block {
         Certificate::from_der(der).map_err(BlockFault::NotACertificate)
     }
 
-    fn cut_off(self, reading: &mut PemContents) {
+    fn finish_truncated(self, reading: &mut PemContents) {
         let fault = if self.is_private_key() {
             BlockFault::PrivateKey
         } else {
@@ -123,7 +123,7 @@ impl Block {
     }
 }
 
-/// Reads whatever is there. Never fails: garbage is a problem with a line.
+/// Parses any bytes. Never fails: garbage is reported as a problem with a line.
 pub fn read(bytes: &[u8]) -> PemContents {
     let mut reading = PemContents::default();
     let mut block: Option<Block> = None;
@@ -132,7 +132,7 @@ pub fn read(bytes: &[u8]) -> PemContents {
         let line = line.trim_ascii_end();
         if let Some(label) = delimiter(line, "-----BEGIN ") {
             if let Some(block) = block.take() {
-                block.cut_off(&mut reading);
+                block.finish_truncated(&mut reading);
             }
             block = Some(Block {
                 line: index + 1,
@@ -147,13 +147,13 @@ pub fn read(bytes: &[u8]) -> PemContents {
             if begun.label == label {
                 begun.finish(&mut reading);
             } else {
-                begun.cut_off(&mut reading);
+                begun.finish_truncated(&mut reading);
             }
         } else if let Some(block) = &mut block {
             block.has_headers |= line.contains(&b':');
             block.body.extend_from_slice(line);
         } else if !line.is_empty() && !in_text {
-            // One problem for a whole paragraph.
+            // A paragraph counts as one problem.
             in_text = true;
             reading.problems.push(UnexpectedBlock {
                 line: index + 1,
@@ -162,16 +162,16 @@ pub fn read(bytes: &[u8]) -> PemContents {
         }
     }
     if let Some(block) = block {
-        block.cut_off(&mut reading);
+        block.finish_truncated(&mut reading);
     }
     reading
 }
 
-/// Reads PEM that holds certificates and nothing else.
+/// Parses PEM that must contain only certificates.
 ///
 /// # Errors
 ///
-/// When there is anything else; all of it is named.
+/// If it contains anything else; the error lists all of it.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Certificate>, MalformedPem> {
     let PemContents {
         certificates,
@@ -184,7 +184,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Certificate>, MalformedPem> {
     }
 }
 
-/// One block, 64 characters a line, with a newline at its end.
+/// Encodes one block with 64 characters per line and a final newline.
 pub(super) fn encode(label: &str, content: &[u8]) -> String {
     let mut pem = format!("-----BEGIN {label}-----\n");
     for (index, character) in STANDARD.encode(content).chars().enumerate() {
@@ -197,7 +197,7 @@ pub(super) fn encode(label: &str, content: &[u8]) -> String {
     pem
 }
 
-/// The label of a line that begins or ends a block.
+/// Returns the label of a BEGIN or END line.
 fn delimiter(line: &[u8], prefix: &str) -> Option<String> {
     let label = line.strip_prefix(prefix.as_bytes())?.strip_suffix(b"-----")?;
     Some(String::from_utf8_lossy(label).into_owned())

@@ -1,4 +1,4 @@
-//! Private keys, which no log, error or `Debug` ever shows.
+//! Private keys, which no log, error or `Debug` output shows.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::Certificate;
 
-/// A private key with its public key. Its memory is wiped when it is dropped, as far as the libraries that use it let us.
+/// A private key with its public key. Its memory is wiped on drop, as far as the libraries that use it allow.
 pub struct PrivateKey(KeyPair);
 
-/// What kind of key it is.
+/// The algorithm of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
-    /// On a NIST curve of so many bits.
+    /// ECDSA on a NIST curve of this many bits.
     Ecdsa(usize),
-    /// With a modulus of so many bits.
+    /// RSA with a modulus of this many bits.
     Rsa(usize),
-    /// A key of another algorithm, which nothing is issued for.
+    /// An unsupported algorithm.
     Other,
 }
 
-/// A private key cannot be read. Says nothing of what was read: it might be a key.
+/// A private key cannot be parsed. Contains nothing of the input, which might be a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "not a PKCS#8 private key (PEM block PRIVATE KEY) of a supported algorithm (ECDSA P-256, P-384; RSA from 2048 bits)"
@@ -33,31 +33,31 @@ pub struct ReadPrivateKeyError;
 // === impl PrivateKey ===
 
 impl PrivateKey {
-    /// Reads PEM with one block `PRIVATE KEY`, PKCS#8.
+    /// Parses PEM with one PKCS#8 block `PRIVATE KEY`.
     ///
     /// # Errors
     ///
-    /// When it is anything else.
+    /// If the input is anything else.
     pub fn from_pem(pem: &[u8]) -> Result<Self, ReadPrivateKeyError> {
         let pem = std::str::from_utf8(pem).map_err(|_| ReadPrivateKeyError)?;
-        // The reader of PEM takes any block and skips what is before it.
+        // The PEM parser accepts any block and skips leading text.
         if !pem.starts_with("-----BEGIN PRIVATE KEY-----") {
             return Err(ReadPrivateKeyError);
         }
         KeyPair::from_pem(pem).map(Self).map_err(|_| ReadPrivateKeyError)
     }
 
-    /// PKCS#8 in PEM: kubert and others read nothing else (no SEC1).
+    /// Returns PKCS#8 in PEM, the only format that kubert and others read (no SEC1).
     pub fn to_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(self.0.serialize_pem())
     }
 
-    /// Whether it is the key of `certificate`.
+    /// Reports whether it is the key of `certificate`.
     pub fn belongs_to(&self, certificate: &Certificate) -> bool {
         self.0.subject_public_key_info() == certificate.public_key()
     }
 
-    /// What kind of key it is.
+    /// Returns the algorithm of the key.
     pub fn algorithm(&self) -> KeyAlgorithm {
         let der = self.public_key();
         match SubjectPublicKeyInfo::from_der(&der).map(|(_, info)| info.parsed().map(KeyAlgorithm::from)) {
@@ -66,7 +66,7 @@ impl PrivateKey {
         }
     }
 
-    /// Its public key, DER (SubjectPublicKeyInfo).
+    /// Returns its public key in DER (SubjectPublicKeyInfo).
     pub fn public_key(&self) -> Vec<u8> {
         self.0.subject_public_key_info()
     }
@@ -112,7 +112,7 @@ mod tests {
     use crate::pki::sample;
 
     #[test]
-    fn it_is_written_as_pkcs8_and_read_back() {
+    fn a_key_round_trips_as_pkcs8() {
         for (pair, algorithm) in [
             (KeyPair::generate().unwrap(), KeyAlgorithm::Ecdsa(256)),
             (sample::rsa_key_pair(0), KeyAlgorithm::Rsa(2048)),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_and_errors_show_nothing_of_it() {
+    fn debug_output_and_errors_hide_the_key() {
         let key = PrivateKey::from(KeyPair::generate().unwrap());
         assert_eq!(format!("{key:?}"), "PrivateKey(redacted)");
         let pem = key.to_pem();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_keys_are_rejected() {
         let pem = KeyPair::generate().unwrap().serialize_pem();
         for wrong in [
             String::new(),

@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test fails where its material cannot be made"
+    reason = "a test fails if its fixtures cannot be created"
 )]
 
 use std::sync::{
@@ -16,26 +16,26 @@ use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 
 use super::{CertificateAuthority, DnsNames, PrivateKey, Terms, Validity};
 
-/// The time of all tests.
+/// The current time in tests.
 pub const NOW: Timestamp = Timestamp::constant(1_795_000_000, 0);
 
-/// A day.
+/// One day.
 pub const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// A year.
+/// One year.
 pub const YEAR: SignedDuration = SignedDuration::from_hours(24 * 365);
 
 /// The names of the Service `hook` in the namespace `system`.
 pub fn names() -> DnsNames {
-    DnsNames::of_service("hook", "system", &[]).unwrap()
+    DnsNames::for_service("hook", "system", &[]).unwrap()
 }
 
-/// A new P-256 key.
+/// Creates a P-256 key.
 pub fn key() -> PrivateKey {
     KeyPair::generate().unwrap().into()
 }
 
-/// One of five RSA keys, always the same one for an index: generating them takes long.
+/// Returns one of five RSA keys, always the same for an index, because generating them is slow.
 pub fn rsa_key_pair(index: usize) -> KeyPair {
     static KEYS: [LazyLock<String>; 5] = [const { LazyLock::new(generate_rsa) }; 5];
     KeyPair::from_pem(&KEYS[index]).unwrap()
@@ -46,7 +46,7 @@ fn generate_rsa() -> String {
     key.to_pkcs8_pem(LineEnding::LF).unwrap().to_string()
 }
 
-/// Issued now, with a serial number of its own.
+/// Returns terms of issuance at [`NOW`] with a unique serial number.
 pub fn terms(lifetime: SignedDuration) -> Terms {
     static NEXT: AtomicU8 = AtomicU8::new(0);
     Terms {
@@ -56,7 +56,7 @@ pub fn terms(lifetime: SignedDuration) -> Terms {
     }
 }
 
-/// From ten minutes ago until `lifetime` from now.
+/// Returns a validity from ten minutes ago until `lifetime` from now.
 pub fn valid_for(lifetime: SignedDuration) -> Validity {
     Validity {
         not_before: NOW - SignedDuration::from_mins(10),
@@ -64,7 +64,7 @@ pub fn valid_for(lifetime: SignedDuration) -> Validity {
     }
 }
 
-/// A CA of [`names`], valid for a year.
+/// Creates a CA for [`names`] that is valid for a year.
 pub fn authority(generation: u32) -> CertificateAuthority {
     CertificateAuthority::self_signed(&names(), generation, key(), &terms(YEAR)).unwrap()
 }

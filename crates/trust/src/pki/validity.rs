@@ -1,24 +1,24 @@
-//! When a certificate is valid; and the only place where the time types of the X.509 crates meet ours.
+//! The validity of a certificate, and the conversion between the time types of the X.509 crates and ours.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use x509_parser::time::ASN1Time;
 
-/// The time in which a certificate is valid, both ends included. Certificates count in whole seconds.
+/// The validity of a certificate in whole seconds, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Validity {
-    /// The first second in which it is valid.
+    /// The first valid second.
     pub not_before: Timestamp,
-    /// The last second in which it is valid.
+    /// The last valid second.
     pub not_after: Timestamp,
 }
 
 // === impl Validity ===
 
 impl Validity {
-    /// The same, but not beyond `end`.
+    /// Returns the validity, cut at `end`.
     #[must_use]
     pub fn capped(self, end: Timestamp) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Validity {
         }
     }
 
-    /// The part of both, as a cross certificate needs it.
+    /// Returns the overlap of both, as a cross certificate needs it.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self {
@@ -36,12 +36,12 @@ impl Validity {
         }
     }
 
-    /// Whether `now` lies in it.
+    /// Reports whether `now` is in it.
     pub fn contains(&self, now: Timestamp) -> bool {
         self.not_before.as_second() <= now.as_second() && !self.is_over(now)
     }
 
-    /// Whether `now` lies after it.
+    /// Reports whether `now` is after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.not_after.as_second() < now.as_second()
     }
@@ -56,12 +56,12 @@ impl From<&x509_parser::certificate::Validity> for Validity {
     }
 }
 
-/// The same moment for the crate that writes certificates; `None` where it has no such year.
+/// Converts a time for the crate that encodes certificates; `None` if it does not support the year.
 pub(super) fn date_time(timestamp: Timestamp) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(timestamp.as_second()).ok()
 }
 
-/// The same moment in our words. X.509 ends with the year 9999, so what lies beyond our range is cut off.
+/// Converts an X.509 time. X.509 ends with the year 9999; later times than `Timestamp` supports are cut off.
 fn timestamp(time: ASN1Time) -> Timestamp {
     let seconds = time.timestamp();
     Timestamp::from_second(seconds.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second()))
@@ -79,7 +79,7 @@ mod tests {
     const HALF: SignedDuration = SignedDuration::from_millis(500);
 
     #[test]
-    fn both_ends_belong_to_it() {
+    fn both_ends_are_inclusive() {
         let validity = Validity {
             not_before: NOW,
             not_after: NOW + DAY,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_of_seconds_do_not_count() {
+    fn fractions_of_seconds_are_ignored() {
         let validity = Validity {
             not_before: NOW + HALF,
             not_after: NOW + DAY + HALF,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_intersection_begins_with_the_later_and_ends_with_the_earlier() {
+    fn an_intersection_has_the_later_start_and_the_earlier_end() {
         let validity = |from: Timestamp, days: i32| Validity {
             not_before: from,
             not_after: from + DAY * days,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_time_of_ours_can_be_written() {
+    fn every_timestamp_in_range_is_encodable() {
         for time in [Timestamp::MIN, NOW, Timestamp::MAX] {
             assert!(date_time(time).is_some(), "{time}");
         }

@@ -1,77 +1,78 @@
-//! What conditions of a ServingCertificate say.
+//! The conditions of a ServingCertificate.
 
 use std::fmt;
 
 /// The conditions of a ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assessments {
-    /// Calls through every target verify what is served.
+    /// Calls through every target verify the served certificates.
     pub trusted: Assessment,
-    /// Every ready endpoint serves a certificate that is valid and trusted.
+    /// Every ready endpoint serves a valid and trusted certificate.
     pub served: Assessment,
-    /// Both, and nothing is in the way of the next renewal.
+    /// The other two are met, and nothing blocks the next renewal.
     pub ready: Assessment,
 }
 
-/// A condition's status, reason and message.
+/// Status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assessment {
-    /// Whether it is met.
+    /// Whether the condition is met.
     pub status: ConditionStatus,
-    /// Why, in a word.
+    /// The reason in CamelCase.
     pub reason: Reason,
-    /// Why, in a sentence.
+    /// The message.
     pub message: String,
 }
 
-/// What a condition's status says (Kubernetes API conventions, "typical status properties").
+/// The status of a condition (Kubernetes API conventions, "typical status properties").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionStatus {
-    /// It is met.
+    /// The condition is met.
     True,
-    /// It is not met.
+    /// The condition is not met.
     False,
-    /// Nobody could look.
+    /// The state could not be observed.
     Unknown,
 }
 
-/// Why a condition is or is not met.
+/// The reason of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// It is met, and nothing is under way.
+    /// Met; nothing is in progress.
     Current,
-    /// It is met, and a write is still to arrive everywhere.
+    /// Met; a write has not taken effect everywhere yet.
     Updating,
-    /// A target carries another trust bundle, and is being repaired.
+    /// A target carries another trust bundle and is being repaired.
     Untrusted,
-    /// It is met, and somebody else keeps taking the trust bundle from a target.
+    /// Met; another controller repeatedly removes the trust bundle from a target.
     Contested,
-    /// It is met as far as can be seen: a kind of targets cannot be listed.
+    /// Met for all known targets; a kind of targets cannot be listed.
     TargetsUnlisted,
-    /// A target refuses the trust bundle.
+    /// A target rejects the trust bundle.
     Blocked,
-    /// There is no Service.
+    /// The Service does not exist.
     NoService,
-    /// There is no ready endpoint.
+    /// No endpoint is ready.
     NoReadyEndpoints,
-    /// An endpoint serves a certificate that has ended or is not trusted.
+    /// An endpoint serves a certificate that has expired or is not trusted.
     NotServed,
-    /// An endpoint serves a certificate of before, or may, and that ends soon. Of several reasons this is the first.
+    /// An endpoint serves, or may serve, a replaced certificate that expires soon. Takes precedence over
+    /// other reasons.
     NotReloaded,
-    /// It could not be seen what an endpoint serves.
+    /// The certificate of an endpoint could not be observed.
     Unobservable,
     /// There is no valid serving certificate.
     NotIssued,
-    /// It is met, and the value of `windlass.dev/rotate` asks for nothing.
+    /// Met; the value of `windlass.dev/rotate` is invalid.
     InvalidRequest,
-    /// The durations of the spec do not work.
+    /// The durations in the spec are invalid.
     InvalidDurations,
 }
 
 // === impl ConditionStatus ===
 
 impl fmt::Display for ConditionStatus {
-    /// As a condition's status is spelled.
+    /// Writes the status as in a condition.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
@@ -80,7 +81,6 @@ impl fmt::Display for ConditionStatus {
 // === impl Assessment ===
 
 impl Assessment {
-    /// It is met.
     pub(super) fn yes(reason: Reason, message: String) -> Self {
         Self {
             status: ConditionStatus::True,
@@ -89,7 +89,6 @@ impl Assessment {
         }
     }
 
-    /// Nobody could look.
     pub(super) fn unknown(reason: Reason, message: String) -> Self {
         Self {
             status: ConditionStatus::Unknown,
@@ -98,7 +97,6 @@ impl Assessment {
         }
     }
 
-    /// It is not met.
     pub(super) fn no(reason: Reason, message: String) -> Self {
         Self {
             status: ConditionStatus::False,
@@ -111,7 +109,7 @@ impl Assessment {
 // === impl Reason ===
 
 impl fmt::Display for Reason {
-    /// As a condition's reason is spelled.
+    /// Writes the reason as in a condition.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }

@@ -1,4 +1,4 @@
-//! What stands in the way.
+//! Problems that block a rotation.
 
 use std::fmt;
 
@@ -12,47 +12,49 @@ use crate::rotation::{
     situation::Situation,
 };
 
-/// Something that stands in the way until someone sees to it.
+/// A problem that persists until a user fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// A target refuses the trust bundle. The other targets get it, and what this one trusts stays trusted.
+    /// A target rejects the trust bundle. Other targets are still updated, and what this one trusts stays
+    /// trusted.
     Target {
         /// The target.
         target: ObjectKey,
-        /// What the API server said.
+        /// The error from the API server.
         message: String,
     },
-    /// Somebody else takes the trust bundle from a target. It is given back each time.
+    /// Another controller removes the trust bundle from a target. Windlass restores it each time.
     Contested {
         /// The target.
         target: ObjectKey,
-        /// By whom, and how often.
+        /// Who does so, and how often.
         contested: Contested,
     },
-    /// An endpoint goes on serving a certificate of before, although its server had its time.
+    /// An endpoint still serves a replaced certificate although its server had time to reload.
     Endpoint {
         /// The pod or address.
         endpoint: String,
-        /// What it serves in place of the certificate in the Secret, in words.
+        /// What the endpoint serves, as a predicate.
         message: String,
     },
-    /// What was not seen may serve certificates of before, so that the CA that signed them stays trusted.
+    /// Servers that could not be observed may serve old certificates, so the CA that signed these stays
+    /// trusted.
     Unobservable {
-        /// What is not seen, and why.
+        /// What cannot be observed, and why.
         message: String,
-        /// Until when.
+        /// When the last old certificate expires.
         until: Timestamp,
     },
-    /// No list of a kind of targets was ever seen. Those that are known are cared for; which CAs sign and are trusted
-    /// does not change.
+    /// A kind of targets was never listed. Known targets are still updated, but the signing and trusted CAs
+    /// stay the same.
     Unlisted(String),
-    /// The value of `windlass.dev/rotate` asks for nothing.
+    /// The value of `windlass.dev/rotate` is invalid.
     Request(String),
-    /// A duration of the spec does not work; nothing new is issued.
+    /// A duration in the spec is invalid; no new certificate is issued.
     Durations(String),
 }
 
-/// Everything that stands in the way, by name.
+/// Returns all problems that block the rotation.
 pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let problems = situation.timing.problems().into_iter();
     let durations = problems.map(|problem| Blocked::Durations(problem.to_string()));
@@ -82,7 +84,7 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
     let is_late = situation
         .published_at()
         .is_some_and(|published| situation.wait_left(&published, situation.timing.reload).is_none());
-    let behind = endpoints::behind(situation).filter(|_| is_late);
+    let behind = endpoints::outdated_endpoints(situation).filter(|_| is_late);
     let behind = behind.map(|(endpoint, leaf)| Blocked::Endpoint {
         endpoint: endpoint.name.clone(),
         message: format!(
@@ -93,12 +95,12 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
 
     let held = situation.authorities.retiring.iter().filter_map(|authority| {
         match endpoints::hold(situation, authority)? {
-            Hold::Blind(until) => Some(until),
+            Hold::Unobserved(until) => Some(until),
             Hold::Wait(_) | Hold::Served => None,
         }
     });
     let unobservable = held.max().map(|until| Blocked::Unobservable {
-        message: situation.observation.unseen(),
+        message: situation.observation.unobserved_reason(),
         until,
     });
 
@@ -126,12 +128,12 @@ impl fmt::Display for Blocked {
             Self::Unobservable { message, until } => {
                 write!(
                     f,
-                    "{message}; what the previous CA signed stays trusted until {until}"
+                    "{message}; certificates of the previous CA stay trusted until {until}"
                 )
             }
             Self::Unlisted(kind) => write!(
                 f,
-                "{kind} cannot be listed, so it is not known which of its objects request this trust bundle: no CA is replaced until it can be; see what keeps the API server from listing it"
+                "{kind} cannot be listed, so its objects that request this trust bundle are unknown: no CA is replaced until it can be listed; check why the API server does not list it"
             ),
             Self::Request(message) | Self::Durations(message) => f.write_str(message),
         }

@@ -1,8 +1,7 @@
-//! The CAs of one ServingCertificate, as its CA Secret holds them, and every change that is ever written to it.
+//! The CAs of one ServingCertificate, as stored in its CA Secret, and all changes of that Secret.
 //!
-//! A Secret that stores [`CaState`] as JSON beside the PEM of each certificate that it names (and the keys of
-//! `current` and `next` only) needs no other state. The PEM of a CA that a change takes over from elsewhere comes from
-//! where it was found: the serving Secret or a target.
+//! The Secret stores [`CaState`] as JSON, the PEM of each certificate in it, and the keys of `current` and
+//! `next`. There is no other state. The PEM of an adopted CA comes from the serving Secret or from a target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,67 +16,67 @@ use crate::{
     },
 };
 
-/// How many serving certificates of one CA are remembered.
-const MOST_LEAVES: usize = 8;
+/// How many serving certificates per CA are remembered.
+const MAX_LEAVES: usize = 8;
 
 /// The CAs of one ServingCertificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CaState {
-    /// Signs; nothing only after its certificate was lost, until the next takes over.
+    /// The CA that signs. `None` only after its certificate was lost, until the next CA takes over.
     pub current: Option<Ca>,
-    /// Is trusted already, or comes to be, and has signed nothing.
+    /// The CA that signs next. It is trusted already or being distributed, and has signed nothing.
     pub next: Option<Ca>,
-    /// Signed before, and stay trusted while an endpoint may serve what they signed. Their keys are gone.
+    /// Former CAs that stay trusted while an endpoint may serve their certificates. Their keys are deleted.
     pub retiring: Vec<CertificateId>,
-    /// The certificate of the current CA's key that the CA before signed.
+    /// The certificate of the current CA's key, signed by the previous CA.
     pub cross: Option<CertificateId>,
-    /// How far the next CA is known.
+    /// How far the next CA is distributed.
     pub trust: Trust,
     /// The serving Secret that was read back last.
     pub published: Option<Published>,
-    /// Serving certificates that were published and may still be served, in the order in which they were.
+    /// Published serving certificates that may still be served, in order of publication.
     pub leaves: Vec<CertificateId>,
-    /// The value of `windlass.dev/rotate` that was acted upon last.
+    /// The last executed value of `windlass.dev/rotate`.
     pub request: Option<String>,
-    /// Certificates that a request wants replaced. One that is not in use any more was.
+    /// Certificates to replace by request. Those that are no longer in use are done.
     pub replace: BTreeSet<Fingerprint>,
-    /// Until when what an adopted CA signed is waited for where it is not seen: its own dates are somebody else's.
+    /// Until when an adopted CA is kept for servers that cannot be observed. Its own validity is not trusted.
     pub adopted: BTreeMap<KeyId, Timestamp>,
-    /// Keys that someone else may have.
+    /// Compromised keys.
     pub distrusted: BTreeSet<KeyId>,
-    /// The generation of the CA that was made last.
+    /// The generation of the newest CA.
     pub generation: u32,
 }
 
-/// A CA that signs, or is to sign.
+/// A CA that signs now or next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ca {
-    /// Number of the CA: the CAs of a ServingCertificate are counted from 1.
+    /// The generation: the CAs of a ServingCertificate are numbered from 1.
     pub generation: u32,
     /// Its self-signed certificate.
     pub certificate: CertificateId,
-    /// When it became the one that signs.
+    /// When it started to sign.
     pub signs_since: Option<Timestamp>,
-    /// Whether its key was read and is the certificate's. Observed, never stored.
+    /// Whether its matching key was read. Observed, never stored.
     #[serde(skip)]
     pub has_key: bool,
-    /// Whether it may sign the names that the spec asks for. Observed, never stored.
+    /// Whether it may sign the names in the spec. Observed, never stored.
     #[serde(skip)]
-    pub as_asked: bool,
+    pub matches_spec: bool,
 }
 
-/// How far the next CA is known.
+/// How far the next CA is distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Trust {
-    /// Targets are getting it, and may be needed to have it before anything else goes on.
+    /// Targets are being updated; other steps may depend on it.
     #[default]
     Distributing,
-    /// Targets are getting it in the same write that takes the CAs of the rotation before from them.
+    /// Targets are being updated in the same write that removes the retired CAs.
     Retiring,
-    /// Every target was read back with it, then.
+    /// Every target was read back with it, at that time.
     Known(Mark),
 }
 
@@ -85,97 +84,98 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Published {
-    /// Which certificates it held: servers need their time again once these change, whoever changed them.
+    /// The certificates in it. Servers get time to reload whenever these change, regardless of who changed
+    /// them.
     #[serde(alias = "version")]
     pub contents: String,
-    /// When. It is read back rather than noted with the write, because a write can be long on its way.
+    /// When it was read back. Not the time of the write, because a write may be delayed.
     pub at: Mark,
 }
 
-/// What is to be a CA.
+/// A CA to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CaTemplate {
-    /// Its generation, part of its common name.
+    /// Its generation, which is part of its common name.
     pub generation: u32,
-    /// From when until when it is valid.
+    /// Its validity.
     pub validity: Validity,
 }
 
-/// One write to the CA Secret: a compare-and-swap of the whole.
+/// One write to the CA Secret: a compare-and-swap of the whole Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CaChange {
-    /// Begin. Without `current`, the CAs in `retiring` are those of before whose keys are lost.
-    Found {
-        /// Signs at once, because there is nothing to replace.
+    /// Create the first CAs. Without `current`, the CAs in `retiring` are previous ones whose keys are lost.
+    Create {
+        /// The CA that signs immediately, because there is nothing to replace.
         current: Option<(CaTemplate, Timestamp)>,
-        /// The next CA: trusted from now on, signs later.
+        /// The next CA: trusted immediately, signs later.
         next: CaTemplate,
-        /// CAs that signed what is served.
+        /// CAs that signed served certificates.
         retiring: Vec<CertificateId>,
-        /// A request that this answers, as everything is new.
+        /// A request that this also fulfills, because all certificates are new.
         request: Option<String>,
     },
-    /// Keep trusting CAs that signed what is served, although the Secret did not name them.
+    /// Keep trusting CAs that signed served certificates although the Secret does not contain them.
     Adopt {
         /// The CAs.
         certificates: Vec<CertificateId>,
-        /// When their last signatures end, as far as is waited for what is not seen.
+        /// Until when they are kept for servers that cannot be observed.
         until: Timestamp,
     },
-    /// Note what a request wants. From here on it is done, whatever becomes of the annotation.
+    /// Record a request. From then on it is executed even if the annotation is removed.
     StartRotation {
-        /// The annotation's value.
+        /// The value of the annotation.
         request: String,
-        /// What is to be replaced.
+        /// The certificates to replace.
         replace: BTreeSet<Fingerprint>,
-        /// Whose keys someone else may have.
+        /// The compromised keys.
         distrusted: BTreeSet<KeyId>,
     },
-    /// Make a next CA, in the place of one that cannot do its work.
+    /// Create a next CA that replaces an unusable one.
     IssueNext(CaTemplate),
-    /// Note which serving Secret was read back, and when.
+    /// Record that the serving Secret was read back.
     RecordPublished {
-        /// What was read back.
+        /// The certificates in it, and when.
         published: Published,
         /// The serving certificate in it.
         leaf: CertificateId,
     },
-    /// Note that everything was seen on the serving certificate in the Secret: those before it are served no more.
+    /// Record that all endpoints serve the certificate in the Secret, so earlier ones are no longer served.
     RecordServed(Fingerprint),
-    /// Note that every target was read back with the next CA.
+    /// Record that every target was read back with the next CA.
     RecordTrust(Trust),
-    /// The next CA becomes the one that signs; the key of the one before is forgotten.
+    /// Make the next CA the current one and delete the key of the previous one.
     Promote {
-        /// The moment of its first signature.
+        /// When it starts to sign.
         at: Timestamp,
-        /// When the cross certificate holds that the CA before signs with its last signature; without one, it is
-        /// distrusted, or its key is lost.
+        /// Validity of the cross certificate, which is the last signature of the previous CA. `None` if that
+        /// CA is distrusted or its key is lost.
         cross: Option<Validity>,
     },
-    /// Stop trusting CAs whose signatures no endpoint serves.
+    /// Stop trusting CAs whose certificates no endpoint serves.
     Retire {
-        /// The keys of the CAs that go.
+        /// The keys of these CAs.
         key_ids: BTreeSet<KeyId>,
-        /// Make a next CA in the same write, so that targets are written once.
+        /// Create a next CA in the same write, so that targets are written once.
         next: Option<CaTemplate>,
     },
 }
 
-/// Makes certificates: [`pki`](crate::pki) with fresh keys, or a test.
+/// Creates certificates: [`pki`](crate::pki) with new keys, or a fake in tests.
 pub trait Issuer {
-    /// Why a certificate could not be made.
+    /// Why a certificate could not be created.
     type Error;
 
-    /// A self-signed CA with a key of its own.
+    /// Creates a self-signed CA with a new key.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     fn authority(&mut self, template: &CaTemplate) -> Result<CertificateId, Self::Error>;
 
-    /// The certificate of `subject`'s key, signed by `issuer`.
+    /// Creates a certificate of `subject`'s key, signed by `issuer`.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     fn cross(
         &mut self,
         subject: &CertificateId,
@@ -187,12 +187,12 @@ pub trait Issuer {
 // === impl CaState ===
 
 impl CaState {
-    /// Whether there is not a CA in it.
+    /// Reports whether there is no CA.
     pub fn is_empty(&self) -> bool {
         self.certificates().next().is_none()
     }
 
-    /// All CAs that are trusted: current, next, retiring.
+    /// Returns all trusted CAs: current, next, retiring.
     pub fn certificates(&self) -> impl Iterator<Item = &CertificateId> {
         let signing = self.current.iter().chain(&self.next);
         signing
@@ -200,12 +200,12 @@ impl CaState {
             .chain(&self.retiring)
     }
 
-    /// Whether a CA with that key is one of them.
+    /// Reports whether a trusted CA has that key.
     pub fn knows(&self, key_id: KeyId) -> bool {
         self.certificates().any(|authority| authority.key_id == key_id)
     }
 
-    /// What targets are to carry: all CAs that have not ended.
+    /// Returns the desired trust bundle: all CAs that have not expired.
     pub fn trust_bundle(&self, now: Timestamp) -> TrustSet {
         self.certificates()
             .filter(|authority| !authority.has_ended_at(now))
@@ -213,13 +213,13 @@ impl CaState {
             .collect()
     }
 
-    /// Whether someone else may have that CA's key.
+    /// Reports whether that CA's key is compromised.
     pub fn distrusts(&self, authority: &CertificateId) -> bool {
         self.distrusted.contains(&authority.key_id)
     }
 
-    /// When the last serving certificate ends that this CA signed and that was published; when the CA itself ends, if
-    /// none is known. Of an adopted CA that is no later than noted then.
+    /// Returns when the last published certificate of this CA expires, or when the CA itself does if none is
+    /// known. For an adopted CA, the recorded time is an upper limit.
     pub fn signatures_end(&self, authority: &CertificateId) -> Timestamp {
         let signed = self.leaves.iter().filter(|leaf| leaf.is_signed_by(authority));
         let last = signed.map(|leaf| leaf.validity.not_after).max();
@@ -228,15 +228,15 @@ impl CaState {
         ends.fold(authority.validity.not_after, Timestamp::min)
     }
 
-    /// Remembers a serving certificate. Of many by one CA, the first, the last ones, and the one that ends last do: they
-    /// tell when somebody fails who never read another, and when the CA may go.
+    /// Remembers a serving certificate. Of many by one CA, keeps the first, the latest ones, and the one that
+    /// expires last: they show when a server that never reloads fails, and when the CA may be retired.
     fn record_leaf(&mut self, leaf: CertificateId) {
         self.leaves.retain(|known| known.fingerprint != leaf.fingerprint);
         self.leaves.push(leaf);
         let is_sibling = |known: &CertificateId| known.issuer_key_id == leaf.issuer_key_id;
         let siblings = self.leaves.iter().enumerate();
         let siblings: Vec<_> = siblings.filter(|(_, known)| is_sibling(known)).collect();
-        if siblings.len() <= MOST_LEAVES {
+        if siblings.len() <= MAX_LEAVES {
             return;
         }
         let last = siblings.iter().map(|(_, known)| known.validity.not_after).max();
@@ -247,28 +247,28 @@ impl CaState {
         }
     }
 
-    /// Forgets the serving certificates of CAs that are gone: nothing serves them, unless a compromised one signed them.
+    /// Forgets serving certificates of removed CAs: they are not served, unless a compromised CA signed them.
     fn forget_leaves(&mut self) {
         let mut leaves = std::mem::take(&mut self.leaves);
         leaves.retain(|leaf| self.knows(leaf.issuer_key_id) || self.distrusted.contains(&leaf.issuer_key_id));
         self.leaves = leaves;
     }
 
-    /// Forgets until when CAs were waited for that are gone.
+    /// Forgets the recorded times of removed CAs.
     fn forget_adopted(&mut self) {
         let mut adopted = std::mem::take(&mut self.adopted);
         adopted.retain(|key_id, _| self.knows(*key_id));
         self.adopted = adopted;
     }
 
-    /// What the CA Secret holds after a change.
+    /// Returns the contents of the CA Secret after a change.
     ///
     /// # Errors
-    /// If a certificate that the change needs cannot be made.
-    pub fn after<I: Issuer>(&self, change: &CaChange, issuer: &mut I) -> Result<Self, I::Error> {
+    /// If a certificate cannot be created.
+    pub fn with_change<I: Issuer>(&self, change: &CaChange, issuer: &mut I) -> Result<Self, I::Error> {
         let mut authorities = self.clone();
         match change {
-            CaChange::Found {
+            CaChange::Create {
                 current,
                 next,
                 retiring,
@@ -340,7 +340,7 @@ impl CaState {
             certificate,
             signs_since,
             has_key: true,
-            as_asked: true,
+            matches_spec: true,
         })
     }
 

@@ -1,4 +1,5 @@
-//! What a rotation needs to know of certificates: who signed whom, and until when. PEM stays with [`pki`](crate::pki).
+//! Certificates as a rotation sees them: who signed which, and until when. PEM is handled in
+//! [`pki`](crate::pki).
 
 use std::{
     collections::{BTreeSet, btree_set},
@@ -13,18 +14,18 @@ use thiserror::Error;
 
 use crate::pki::Validity;
 
-/// So many bytes that identify something, written in hexadecimal.
+/// An identifier of `N` bytes, written in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest<const N: usize>(pub [u8; N]);
 
-/// The SHA-256 of a certificate's DER.
+/// SHA-256 of a certificate's DER.
 pub type Fingerprint = Digest<32>;
 
-/// What a subject or authority key identifier says (RFC 5280, 4.2.1.1 and 4.2.1.2).
+/// A subject or authority key identifier (RFC 5280, 4.2.1.1 and 4.2.1.2).
 pub type KeyId = Digest<20>;
 
-/// Why a text is not a [`Digest`].
+/// A text is not a [`Digest`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not {expected} bytes in hexadecimal")]
 pub struct ParseDigestError {
@@ -32,39 +33,39 @@ pub struct ParseDigestError {
     expected: usize,
 }
 
-/// A certificate, without its names and its keys.
+/// A certificate without names and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateId {
-    /// Which certificate it is.
+    /// Identifies the certificate.
     pub fingerprint: Fingerprint,
-    /// Whose key it holds.
+    /// The key in it.
     pub key_id: KeyId,
-    /// Whose key signed it; its own, if it is a root.
+    /// The key that signed it; its own for a root.
     pub issuer_key_id: KeyId,
-    /// From when until when it is valid.
+    /// Its validity.
     #[serde(flatten)]
     pub validity: Validity,
 }
 
-/// What a server sends: a serving certificate and, while the CA before is valid, the cross certificate that lets a
-/// client that knows only that one verify it.
+/// What a server sends: its certificate and, while the previous CA is valid, the cross certificate for
+/// clients that know only the previous CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
     /// The server's own certificate.
     pub leaf: CertificateId,
-    /// The certificate of the key that signed `leaf`, signed by the CA before.
+    /// The certificate of the key that signed `leaf`, signed by the previous CA.
     pub cross: Option<CertificateId>,
 }
 
-/// The CA certificates that something trusts, in the order of their fingerprints.
+/// A set of CA certificates, ordered by fingerprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrustSet(BTreeSet<CertificateId>);
 
 // === impl Digest ===
 
 impl KeyId {
-    /// An identifier as a certificate carries it. One of another length than SHA-1's is hashed to that length.
+    /// Converts a key identifier. One that is not 20 bytes long is hashed to that length.
     pub fn from_identifier(identifier: &[u8]) -> Self {
         if let Ok(bytes) = identifier.try_into() {
             return Self(bytes);
@@ -125,18 +126,18 @@ impl<const N: usize> From<Digest<N>> for String {
 // === impl Certificate ===
 
 impl CertificateId {
-    /// Whether it holds at that moment.
+    /// Reports whether it is valid at that time.
     pub fn is_valid_at(&self, moment: Timestamp) -> bool {
         self.validity.contains(moment)
     }
 
-    /// Whether its last moment is over. Where a certificate that does not hold yet is as good as one that does, this is
-    /// asked: it was made by us, so the calendar must have jumped back.
+    /// Reports whether it has expired. Used where a certificate that is not valid yet is acceptable: Windlass
+    /// created it, so the wall clock must have been set back.
     pub fn has_ended_at(&self, moment: Timestamp) -> bool {
         self.validity.is_over(moment)
     }
 
-    /// Whether the key of that CA signed it.
+    /// Reports whether the key of that CA signed it.
     pub fn is_signed_by(&self, authority: &Self) -> bool {
         self.issuer_key_id == authority.key_id
     }
@@ -145,22 +146,22 @@ impl CertificateId {
 // === impl TrustBundle ===
 
 impl TrustSet {
-    /// Whether the certificate is in it.
+    /// Reports whether the certificate is in the set.
     pub fn contains(&self, authority: &CertificateId) -> bool {
         self.0.contains(authority)
     }
 
-    /// Whether there is nothing in it.
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The certificates, in the order of their fingerprints.
+    /// Returns the certificates, ordered by fingerprint.
     pub fn iter(&self) -> btree_set::Iter<'_, CertificateId> {
         self.0.iter()
     }
 
-    /// Whether a client that trusts this verifies that chain, if none of its certificates but the leaf may have ended.
+    /// Reports whether a client with this trust bundle verifies that chain; only the leaf may have expired.
     pub fn verifies(&self, chain: &Chain, moment: Timestamp) -> bool {
         let trusts = |key_id: KeyId| {
             self.0

@@ -1,4 +1,5 @@
-//! Which change of the CA Secret is due. There is at most one, and nothing else is done beside it.
+//! Determines which change of the CA Secret is due. There is at most one, and the plan has no other step
+//! then.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +8,17 @@ use crate::{
     rotation::{
         ca_state::{CaChange, CaTemplate, Published, Trust},
         certificate::CertificateId,
-        endpoints::{self, MOST_BLIND},
+        endpoints::{self, MAX_RETIRING},
         request::ManualRotation,
         situation::{Situation, Urgency},
         timing,
     },
 };
 
-/// The change that is due, if any.
-pub(super) fn due(situation: &Situation<'_>) -> Option<CaChange> {
+/// Returns the change that is due, if any.
+pub(super) fn due_change(situation: &Situation<'_>) -> Option<CaChange> {
     if situation.authorities.is_empty() {
-        return (!situation.refused).then(|| found(situation));
+        return (!situation.refused).then(|| create(situation));
     }
     adopt(situation)
         .or_else(|| record_published(situation))
@@ -29,9 +30,9 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<CaChange> {
         .or_else(|| record_served(situation))
 }
 
-/// Where there is nothing to protect, the first CA signs at once. Where something is served already, its CAs stay
-/// trusted until the first of ours has taken over like any next one.
-fn found(situation: &Situation<'_>) -> CaChange {
+/// If nothing is served yet, the first CA signs immediately. Otherwise the CAs of served certificates stay
+/// trusted until the first CA of Windlass has taken over like any next CA.
+fn create(situation: &Situation<'_>) -> CaChange {
     let retiring = situation.unknown_issuers();
     let first = template(situation);
     let (current, next) = if retiring.is_empty() {
@@ -43,7 +44,7 @@ fn found(situation: &Situation<'_>) -> CaChange {
     } else {
         (None, first)
     };
-    CaChange::Found {
+    CaChange::Create {
         current,
         next,
         retiring,
@@ -51,17 +52,18 @@ fn found(situation: &Situation<'_>) -> CaChange {
     }
 }
 
-/// Only while few CAs retire: whoever may write the serving Secret would have another one trusted with each write.
+/// Limited to few CAs: otherwise a user who can write the serving Secret could add a trusted CA with each
+/// write.
 fn adopt(situation: &Situation<'_>) -> Option<CaChange> {
     let mut certificates = situation.unknown_issuers();
     let retiring = situation.authorities.retiring.len();
-    certificates.truncate(MOST_BLIND.saturating_sub(retiring));
-    // What an adopted CA signed after that is none of ours, whatever dates it has.
+    certificates.truncate(MAX_RETIRING.saturating_sub(retiring));
+    // Certificates that an adopted CA signs later are ignored, whatever their validity.
     let until = timing::after(situation.now(), situation.timing.leaf_life);
     (!certificates.is_empty()).then_some(CaChange::Adopt { certificates, until })
 }
 
-/// From here on servers have the time that they need to read it.
+/// From then on servers have time to reload.
 fn record_published(situation: &Situation<'_>) -> Option<CaChange> {
     let serving = situation.observation.serving.as_ref()?;
     let leaf = serving.content.leaf?;
@@ -77,7 +79,8 @@ fn record_published(situation: &Situation<'_>) -> Option<CaChange> {
         })
 }
 
-/// The next CA is known once everything was read back with it. What loses it later is repaired, and waited for again.
+/// The next CA is known once all targets were read back with it. A target that loses it later is repaired and
+/// read back again.
 fn record_trust(situation: &Situation<'_>) -> Option<CaChange> {
     let is_news = !matches!(situation.authorities.trust, Trust::Known(_));
     (is_news && situation.knows_all_targets() && situation.next_is_everywhere()).then_some(
@@ -99,7 +102,7 @@ fn start_rotation(situation: &Situation<'_>) -> Option<CaChange> {
         .map(|authority| authority.certificate);
     let next = authorities.next.as_ref().map(|authority| authority.certificate);
 
-    // A request that is not done yet stays; one whose certificate is gone was.
+    // Pending replacements stay; those of certificates that are no longer in use are done.
     let in_use: BTreeSet<_> = leaf
         .into_iter()
         .chain(current.map(|authority| authority.fingerprint))
@@ -135,7 +138,7 @@ fn promote(situation: &Situation<'_>) -> Option<CaChange> {
         && (urgency == Urgency::Emergency
             || (situation.knows_all_targets()
                 && situation.refusing_targets().all(|target| target.trusts(next))));
-    if !next.is_valid_at(situation.now()) || (!is_known && !is_now_or_never(situation)) {
+    if !next.is_valid_at(situation.now()) || (!is_known && !is_last_chance(situation)) {
         return None;
     }
     let cross = situation
@@ -149,9 +152,10 @@ fn promote(situation: &Situation<'_>) -> Option<CaChange> {
     })
 }
 
-/// The serving certificate ends soon, and the current CA can sign no other that lasts: what refuses or cannot be listed is
-/// not waited for. Everything else is, because that takes no longer than servers have left.
-fn is_now_or_never(situation: &Situation<'_>) -> bool {
+/// The serving certificate expires soon, and the current CA cannot sign a new one that lasts. Then promotion
+/// ignores targets that reject writes and kinds that cannot be listed. It still waits for all others, because
+/// servers have enough time left for that.
+fn is_last_chance(situation: &Situation<'_>) -> bool {
     let is_given = match situation.knows_all_targets() {
         true => situation.next_is_trusted(),
         false => situation.next_is_everywhere() && situation.trust_wait().is_none(),
@@ -164,9 +168,9 @@ fn is_now_or_never(situation: &Situation<'_>) -> bool {
         })
 }
 
-/// CAs that nothing holds any more go, and with the last of them the next CA comes, in the same write.
+/// Removes CAs that nothing needs. The write that removes the last one also creates the next CA.
 fn retire(situation: &Situation<'_>) -> Option<CaChange> {
-    let key_ids = endpoints::released(situation);
+    let key_ids = endpoints::releasable_cas(situation);
     if key_ids.is_empty() {
         return None;
     }
@@ -180,22 +184,24 @@ fn retire(situation: &Situation<'_>) -> Option<CaChange> {
     Some(CaChange::Retire { key_ids, next })
 }
 
-/// Once everything was seen on the certificate in the Secret, none before it is served again.
+/// Once all endpoints serve the certificate in the Secret, earlier ones are never served again.
 fn record_served(situation: &Situation<'_>) -> Option<CaChange> {
     let leaf = situation.leaf()?;
     (may_record_served(situation) && endpoints::overlap_left(situation).is_none())
         .then_some(CaChange::RecordServed(leaf.fingerprint))
 }
 
-/// Whether everything serves the certificate in the Secret, and one of before is remembered that no retiring CA needs.
+/// Reports whether all endpoints serve the certificate in the Secret, and an earlier one is remembered that
+/// no retiring CA needs.
 pub(super) fn may_record_served(situation: &Situation<'_>) -> bool {
     let retiring = &situation.authorities.retiring;
     let is_held = |leaf: &CertificateId| retiring.iter().any(|authority| leaf.is_signed_by(authority));
-    endpoints::is_served_everywhere(situation) && endpoints::replaced(situation).any(|leaf| !is_held(leaf))
+    endpoints::is_served_everywhere(situation)
+        && endpoints::replaced_leaves(situation).any(|leaf| !is_held(leaf))
 }
 
-/// A next CA is made with the last retirement, and otherwise where there is none to wait for, or the next rotation
-/// cannot begin without.
+/// A next CA is normally created with the last retirement. It is created earlier if no CA retires or the next
+/// rotation requires it.
 fn issue_next(situation: &Situation<'_>) -> Option<CaChange> {
     if situation.refused || situation.usable_next().is_some() {
         return None;

@@ -1,31 +1,34 @@
-//! Two clocks: the calendar, which certificates are about and which may jump, and a steady one, which waits are about.
+//! Two clocks: a wall clock for the validity of certificates, which may jump, and a monotonic clock for
+//! waits.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What the clocks say.
+/// A reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The calendar: best the API server's, which verifies, and the operator's own only where that is unknown.
+    /// The wall clock: that of the API server, which verifies certificates, or the operator's if that is
+    /// unknown.
     pub now: Timestamp,
-    /// The steady clock of this process, which tells how long waits have lasted.
+    /// The monotonic clock of this process, which measures waits.
     pub mark: Mark,
 }
 
-/// A moment on the steady clock of one process. Written down, it tells a later process nothing but "before you".
+/// A time on the monotonic clock of one process. Another process knows of a stored mark only that it is in
+/// the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mark {
-    /// The process: a number drawn when it started to lead.
+    /// The process: a random number from when it became the leader.
     pub run: u64,
-    /// How long that process had been leading.
+    /// How long that process had been the leader.
     pub uptime: SignedDuration,
 }
 
 // === impl ClockReading ===
 
 impl ClockReading {
-    /// How long ago that was at the least. No jump of the calendar makes it longer; a new process counts from its
-    /// own start, because the old one's steady clock ended with it.
+    /// Returns the least possible time since `mark`. Jumps of the wall clock do not matter. For a mark of
+    /// another process, this process's own start counts, because that process's clock ended with it.
     pub fn since(&self, mark: &Mark) -> SignedDuration {
         let elapsed = if self.mark.run == mark.run {
             self.mark.uptime.saturating_sub(mark.uptime)
@@ -35,7 +38,7 @@ impl ClockReading {
         elapsed.max(SignedDuration::ZERO)
     }
 
-    /// What is left of a wait that began there; nothing, if it is over.
+    /// Returns what is left of a wait that began at `mark`; `None` if it is over.
     pub fn remaining(&self, mark: &Mark, wait: SignedDuration) -> Option<SignedDuration> {
         let left = wait.saturating_sub(self.since(mark));
         left.is_positive().then_some(left)

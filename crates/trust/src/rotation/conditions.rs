@@ -1,4 +1,4 @@
-//! The conditions of a ServingCertificate. They speak of what works, and counts of how far a change has come.
+//! The conditions of a ServingCertificate: what works, and how far a change has progressed.
 
 use crate::rotation::{
     assessment::{Assessment, Assessments, ConditionStatus, Reason},
@@ -10,10 +10,10 @@ use crate::rotation::{
     situation::Situation,
 };
 
-/// What is said where nothing is left to do.
+/// The message of Ready if nothing is in progress.
 pub(super) const ALL_WELL: &str = "the certificate is served and trusted by every target";
 
-/// The conditions, beside what stands in the way.
+/// Computes the conditions; `blocked` are the current problems.
 pub(super) fn conditions(situation: &Situation<'_>, blocked: &[Blocked]) -> Assessments {
     let trusted = trusted(situation);
     let served = served(situation);
@@ -107,7 +107,7 @@ fn served(situation: &Situation<'_>) -> Assessment {
     if current < total {
         let seen =
             format!("{current} of {total} ready endpoints are known to serve the certificate in the Secret");
-        return match ready().find_map(ObservedEndpoint::why_unseen) {
+        return match ready().find_map(ObservedEndpoint::unobserved_reason) {
             Some(unseen) => Assessment::unknown(Reason::Unobservable, format!("{seen}; {unseen}")),
             None => Assessment::yes(Reason::Updating, seen),
         };
@@ -119,7 +119,8 @@ fn served(situation: &Situation<'_>) -> Assessment {
     Assessment::yes(Reason::Current, message)
 }
 
-/// What is waited for. There is advice where pods had their time: a certificate comes before those that mount it.
+/// Advises the user only after pods had time to start, because the certificate is created before the pods
+/// that mount it.
 fn no_ready_endpoints(situation: &Situation<'_>) -> String {
     let Observation {
         service, endpoints, ..
@@ -149,7 +150,7 @@ fn no_ready_endpoints(situation: &Situation<'_>) -> String {
     }
 }
 
-/// A server that has not read its certificate again, and has not much time left.
+/// A server that has not reloaded its certificate and has little time left.
 fn not_reloaded(situation: &Situation<'_>) -> Option<Assessment> {
     let late = endpoints::not_reloaded(situation);
     let (endpoint, leaf) = late.min_by_key(|(_, leaf)| leaf.validity.not_after)?;
@@ -165,14 +166,15 @@ fn not_reloaded(situation: &Situation<'_>) -> Option<Assessment> {
     Some(Assessment::no(Reason::NotReloaded, message))
 }
 
-/// What ends soon comes first, because calls fail then, whatever else is wrong; that is named after it.
+/// A certificate that expires soon comes first, because calls will fail then. Other problems follow in the
+/// message.
 fn ready(
     situation: &Situation<'_>,
     trusted: &Assessment,
     served: &Assessment,
     blocked: &[Blocked],
 ) -> Assessment {
-    let otherwise = ready_but_for_reloads(situation, trusted, served, blocked);
+    let otherwise = ready_apart_from_reloads(situation, trusted, served, blocked);
     match not_reloaded(situation) {
         None => otherwise,
         Some(late) if otherwise.status != ConditionStatus::False => late,
@@ -180,7 +182,7 @@ fn ready(
     }
 }
 
-fn ready_but_for_reloads(
+fn ready_apart_from_reloads(
     situation: &Situation<'_>,
     trusted: &Assessment,
     served: &Assessment,
@@ -205,7 +207,7 @@ fn ready_but_for_reloads(
             return verdict.clone();
         }
     }
-    // What stands in the way has its own words, and the reason is that of what is said.
+    // The reason must belong to the problem in the message.
     let partial = [served, trusted]
         .into_iter()
         .find(|verdict| verdict.reason != Reason::Current)
@@ -218,12 +220,12 @@ fn ready_but_for_reloads(
     Assessment::yes(reason, message)
 }
 
-/// What a problem is called as a reason of Ready; nothing where it is over.
+/// Returns the reason of Ready for a problem; `None` if the problem is over.
 fn reason(situation: &Situation<'_>, problem: &Blocked) -> Option<Reason> {
     Some(match problem {
         Blocked::Durations(_) => Reason::InvalidDurations,
         Blocked::Target { .. } => Reason::Blocked,
-        // Once is a mistake of somebody's, and was repaired.
+        // A single overwrite was a mistake that is repaired already.
         Blocked::Contested { contested, .. } if contested.repairs < 2 => return None,
         Blocked::Contested { .. } => Reason::Contested,
         Blocked::Unlisted(_) => Reason::TargetsUnlisted,

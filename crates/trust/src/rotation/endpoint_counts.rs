@@ -1,20 +1,20 @@
-//! Counts of endpoints and targets that are as they should be.
+//! How many endpoints and targets are up to date.
 
 use crate::rotation::situation::Situation;
 
-/// How many endpoints, or targets, there are and are as they should be.
+/// How many endpoints or targets exist and are up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounts {
-    /// Endpoints that are ready, or targets.
+    /// Ready endpoints, or targets.
     pub total: usize,
-    /// Those of them that serve the certificate in the Secret, or carry the trust bundle.
+    /// How many of these serve the certificate in the Secret, or carry the trust bundle.
     pub current: usize,
 }
 
 // === impl EndpointCounts ===
 
 impl EndpointCounts {
-    /// How many ready endpoints serve the certificate in the Secret.
+    /// Counts ready endpoints and those that serve the certificate in the Secret.
     pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
         let ready = || situation.observation.ready_endpoints();
         Self {
@@ -25,7 +25,7 @@ impl EndpointCounts {
         }
     }
 
-    /// How many targets carry the trust bundle.
+    /// Counts targets and those that carry the trust bundle.
     pub(super) fn of_targets(situation: &Situation<'_>) -> Self {
         let targets = &situation.observation.targets;
         Self {

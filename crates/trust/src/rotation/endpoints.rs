@@ -1,4 +1,5 @@
-//! What endpoints serve decides when a CA may go, and when servers are restarted.
+//! Derives from the certificates that endpoints serve when a CA may be retired and when servers are
+//! restarted.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +13,23 @@ use crate::rotation::{
     timing,
 };
 
-/// What keeps a CA trusted that does not sign any more.
+/// Why a CA that no longer signs stays trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// A wait, of which so much is left.
+    /// A wait, with the time left.
     Wait(SignedDuration),
-    /// An endpoint was seen on what it signed.
+    /// An endpoint serves a certificate of the CA.
     Served,
-    /// Something was not seen, and may serve what it signed until then.
-    Blind(Timestamp),
+    /// A server that was not observed may serve a certificate of the CA until then.
+    Unobserved(Timestamp),
 }
 
-/// How many CAs may be held for what is not seen before the next rotation waits, and none is adopted any more: each makes
-/// every trust bundle longer.
-pub(super) const MOST_BLIND: usize = 3;
+/// How many CAs may be kept for servers that cannot be observed. With more, the next rotation waits and no CA
+/// is adopted, because each CA makes every trust bundle larger.
+pub(super) const MAX_RETIRING: usize = 3;
 
-/// The retiring CAs whose signatures no endpoint serves, and none will.
-pub(super) fn released(situation: &Situation<'_>) -> BTreeSet<KeyId> {
+/// Returns the retiring CAs whose certificates no endpoint serves now or later.
+pub(super) fn releasable_cas(situation: &Situation<'_>) -> BTreeSet<KeyId> {
     let retiring = &situation.authorities.retiring;
     if retiring.is_empty() || !is_published(situation) {
         return BTreeSet::new();
@@ -41,7 +42,7 @@ pub(super) fn released(situation: &Situation<'_>) -> BTreeSet<KeyId> {
         .collect()
 }
 
-/// What holds a retiring CA, if anything does.
+/// Returns why a retiring CA stays trusted, if it must.
 pub(super) fn hold(situation: &Situation<'_>, authority: &CertificateId) -> Option<Hold> {
     let timing = situation.timing;
     if situation.authorities.distrusts(authority) {
@@ -56,23 +57,25 @@ pub(super) fn hold(situation: &Situation<'_>, authority: &CertificateId) -> Opti
         return Some(Hold::Wait(left));
     }
     let over = timing.surely_over(situation.authorities.signatures_end(authority));
-    (situation.observation.is_blind() && situation.now() <= over).then_some(Hold::Blind(over))
+    (situation.observation.has_unobserved_servers() && situation.now() <= over)
+        .then_some(Hold::Unobserved(over))
 }
 
-/// Whether a rotation goes on that can be seen to end, not one that only waits for the end of what cannot be seen.
+/// Reports whether a rotation is in progress, other than one that only waits for servers that cannot be
+/// observed.
 pub(super) fn is_under_way(situation: &Situation<'_>) -> bool {
-    let is_blind = |authority| matches!(hold(situation, authority), Some(Hold::Blind(_)));
+    let is_blind = |authority| matches!(hold(situation, authority), Some(Hold::Unobserved(_)));
     !situation.authorities.retiring.iter().all(is_blind)
 }
 
-/// Whether the next rotation has to wait for the one before.
+/// Reports whether the next rotation must wait for the previous one.
 pub(super) fn is_next_rotation_held(situation: &Situation<'_>) -> bool {
-    situation.authorities.retiring.len() >= MOST_BLIND || is_under_way(situation)
+    situation.authorities.retiring.len() >= MAX_RETIRING || is_under_way(situation)
 }
 
-/// After how long to look again at what nothing tells about: often while servers have their time, then less and less
-/// often.
-pub(super) fn look_again(situation: &Situation<'_>) -> SignedDuration {
+/// Returns when to check endpoints again, for which there is no event: often while servers reload, then less
+/// and less often.
+pub(super) fn next_check(situation: &Situation<'_>) -> SignedDuration {
     let timing = situation.timing;
     let since = situation
         .published_at()
@@ -81,15 +84,15 @@ pub(super) fn look_again(situation: &Situation<'_>) -> SignedDuration {
     late.clamp(timing.poll, timing.longest_sleep.max(timing.poll))
 }
 
-/// Whether every endpoint was seen on the serving certificate in the Secret.
+/// Reports whether every endpoint serves the certificate in the Secret.
 pub(super) fn is_served_everywhere(situation: &Situation<'_>) -> bool {
     let leaf = situation.leaf();
     let mut endpoints = situation.observation.endpoints.iter();
-    !situation.observation.is_blind() && endpoints.all(|endpoint| endpoint.serves(leaf))
+    !situation.observation.has_unobserved_servers() && endpoints.all(|endpoint| endpoint.serves(leaf))
 }
 
-/// Serving certificates that were published before the one in the Secret, and have not surely ended.
-pub(super) fn replaced<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item = &'a CertificateId> {
+/// Returns serving certificates that were published earlier and may not have expired.
+pub(super) fn replaced_leaves<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item = &'a CertificateId> {
     let published = situation.leaf().map(|leaf| leaf.fingerprint);
     let leaves = situation.authorities.leaves.iter();
     leaves
@@ -97,8 +100,8 @@ pub(super) fn replaced<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item =
         .filter(|leaf| situation.now() <= situation.timing.surely_over(leaf.validity.not_after))
 }
 
-/// Ready endpoints that serve a certificate of before, or may, although they had their time, and the one that they
-/// serve, in the last sixth of its life: calls fail from its end on.
+/// Returns ready endpoints that had time to reload but serve, or may serve, a replaced certificate in the
+/// last sixth of its lifetime, with that certificate: calls fail once it expires.
 pub(super) fn not_reloaded<'a>(
     situation: &'a Situation<'_>,
 ) -> impl Iterator<Item = (&'a ObservedEndpoint, CertificateId)> {
@@ -106,20 +109,20 @@ pub(super) fn not_reloaded<'a>(
         situation.timing.last_call(leaf) <= situation.now()
             || !situation.authorities.knows(leaf.issuer_key_id)
     };
-    let soonest = replaced(situation)
+    let soonest = replaced_leaves(situation)
         .min_by_key(|leaf| leaf.validity.not_after)
         .copied();
     let unseen = situation.observation.ready_endpoints();
-    let unseen = unseen.filter(move |endpoint| may_serve(situation, endpoint));
+    let unseen = unseen.filter(move |endpoint| may_serve_replaced(situation, endpoint));
     let unseen = unseen.filter_map(move |endpoint| Some((endpoint, soonest?)));
-    let late = behind(situation)
+    let late = outdated_endpoints(situation)
         .filter(|(_, leaf)| is_ours(situation, leaf))
         .chain(unseen);
     late.filter(move |(_, leaf)| is_pressing(leaf) && is_overdue(situation, leaf))
 }
 
-/// Whether servers had their time to read what came after a serving certificate, by either clock. That began with the first that
-/// came: what is published later, or another process that leads, does not begin it anew.
+/// Reports whether servers had time to load the successor of a serving certificate, by either clock. The time
+/// starts with the first successor: neither a later publication nor a new leader restarts it.
 fn is_overdue(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
     let came_later = |other: &&CertificateId| other.validity.not_before > leaf.validity.not_before;
     let leaves = &situation.authorities.leaves;
@@ -130,14 +133,14 @@ fn is_overdue(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
     reload_left(situation).is_none() || next.is_some_and(was_long_ago)
 }
 
-/// When a serving certificate was issued, by the calendar.
+/// Returns when a serving certificate was issued, by the wall clock.
 fn issued_at(situation: &Situation<'_>, leaf: &CertificateId) -> Timestamp {
     timing::after(leaf.validity.not_before, situation.timing.tolerance())
 }
 
-/// Whether the endpoint may serve what was published before, for all that is known: it could not be dialled, and its
-/// pod was there before.
-fn may_serve(situation: &Situation<'_>, endpoint: &ObservedEndpoint) -> bool {
+/// Reports whether the endpoint may serve a replaced certificate: it could not be observed, and its pod is
+/// older than the new certificate.
+fn may_serve_replaced(situation: &Situation<'_>, endpoint: &ObservedEndpoint) -> bool {
     let is_new = |created: Timestamp| {
         let leaf = situation.leaf();
         leaf.is_some_and(|leaf| created > timing::after(issued_at(situation, leaf), situation.timing.reload))
@@ -145,8 +148,8 @@ fn may_serve(situation: &Situation<'_>, endpoint: &ObservedEndpoint) -> bool {
     endpoint.unobservable.is_some() && !endpoint.created.is_some_and(is_new)
 }
 
-/// Ready endpoints that were seen to serve another certificate than the one in the Secret.
-pub(super) fn behind<'a>(
+/// Returns the ready endpoints that serve another certificate than the one in the Secret.
+pub(super) fn outdated_endpoints<'a>(
     situation: &'a Situation<'_>,
 ) -> impl Iterator<Item = (&'a ObservedEndpoint, CertificateId)> {
     let published = situation.leaf().map(|leaf| leaf.fingerprint);
@@ -158,7 +161,7 @@ pub(super) fn behind<'a>(
     })
 }
 
-/// The restarts of servers that do not read their certificate again, once for each certificate.
+/// Returns restarts of servers that do not reload their certificate, once per certificate.
 pub(super) fn restarts<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item = Step> + 'a {
     let leaf = situation.leaf().map(|leaf| leaf.fingerprint);
     let due = restart_waits(situation).filter(|(_, wait)| !wait.is_positive());
@@ -170,7 +173,7 @@ pub(super) fn restarts<'a>(situation: &'a Situation<'_>) -> impl Iterator<Item =
     })
 }
 
-/// How long until restarts are due: of what needs one that was not done yet.
+/// Returns the workloads to restart and how long until each restart is due.
 pub(super) fn restart_waits<'a>(
     situation: &'a Situation<'_>,
 ) -> impl Iterator<Item = (&'a ObservedWorkload, SignedDuration)> {
@@ -184,8 +187,8 @@ fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Optio
         return None;
     }
     let has = |endpoint: &ObservedEndpoint| workload.pods.contains(&endpoint.name);
-    // Certificates of others are none of our business: a proxy in front of the server serves its own.
-    let old: Vec<_> = behind(situation)
+    // Foreign certificates are ignored: a proxy in front of the server has its own.
+    let old: Vec<_> = outdated_endpoints(situation)
         .filter(|(endpoint, _)| has(endpoint))
         .map(|(_, leaf)| leaf)
         .filter(|leaf| is_ours(situation, leaf))
@@ -197,11 +200,11 @@ fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Optio
         reload.max(situation.now().duration_until(last_third))
     };
     let Some(seen) = old.iter().map(until_last_third).min() else {
-        // What nobody sees may have reloaded: it is restarted only where that costs nothing.
+        // An unobserved server may have reloaded, so it is restarted only if that costs no requests.
         let mut ready = situation.observation.ready_endpoints();
-        let may_serve = |endpoint| has(endpoint) && may_serve(situation, endpoint);
+        let may_serve = |endpoint| has(endpoint) && may_serve_replaced(situation, endpoint);
         let is_free = !workload.costs_requests && ready.any(may_serve);
-        let replaced = replaced(situation).map(|leaf| match is_distrusted(leaf) {
+        let replaced = replaced_leaves(situation).map(|leaf| match is_distrusted(leaf) {
             true => reload,
             false => until_last_third(leaf),
         });
@@ -214,7 +217,8 @@ fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Optio
     Some(seen)
 }
 
-/// Whether a CA signed it that is or was one of ours; of those that were, the last and the compromised are remembered.
+/// Reports whether a present or past CA of Windlass signed it. Of past CAs, only the last and compromised
+/// ones are remembered.
 fn is_ours(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
     let authorities = &situation.authorities;
     let last = authorities.cross.map(|cross| cross.issuer_key_id);
@@ -223,7 +227,7 @@ fn is_ours(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
         || last == Some(leaf.issuer_key_id)
 }
 
-/// Whether the Secret was read back with a leaf of the current CA.
+/// Reports whether the Secret was read back with a leaf of the current CA.
 fn is_published(situation: &Situation<'_>) -> bool {
     let Some((leaf, current)) = situation.leaf().zip(situation.authorities.current.as_ref()) else {
         return false;
@@ -231,17 +235,17 @@ fn is_published(situation: &Situation<'_>) -> bool {
     leaf.is_signed_by(&current.certificate) && situation.published_at().is_some()
 }
 
-/// How long a pod that starts may still be given what was in the Secret before.
+/// Returns how long a starting pod may still mount the previous contents of the Secret.
 pub(super) fn overlap_left(situation: &Situation<'_>) -> Option<SignedDuration> {
     published_wait(situation, situation.timing.overlap)
 }
 
-/// What is left of the time that servers have to read the certificate in the Secret.
+/// Returns how long servers still have to load the certificate in the Secret.
 pub(super) fn reload_left(situation: &Situation<'_>) -> Option<SignedDuration> {
     published_wait(situation, situation.timing.reload)
 }
 
-/// What is left of a wait that began when the leaf was read back.
+/// Returns what is left of a wait that began when the leaf was read back.
 fn published_wait(situation: &Situation<'_>, wait: SignedDuration) -> Option<SignedDuration> {
     match situation.published_at() {
         Some(published) => situation.wait_left(&published, wait),

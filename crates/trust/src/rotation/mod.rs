@@ -1,4 +1,4 @@
-//! Rotation as a pure function: what was observed goes in, the steps that are safe now come out.
+//! Rotation as a pure function from an observation to the steps that are safe now.
 //!
 //! ```text
 //!             promote next                every endpoint on it          targets read back
@@ -7,16 +7,16 @@
 //!       `-> Distributing -------'     no next CA that is known everywhere: keys lost, compromised, a new duration
 //! ```
 //!
-//! The trust bundle is always one CA ahead: the next CA is trusted for months before it signs, so a rotation waits for
-//! nothing, and writes each target once. Trust before use, use before retire.
+//! The trust bundle is always one CA ahead: the next CA is trusted for months before it signs. So a rotation
+//! needs no wait and writes each target once. Trust before use, use before retire.
 //!
 //! # Certificates are digests here
 //!
-//! An observation holds no certificate but a [`CertificateId`] of each: its fingerprint, whose key it holds, whose key
-//! signed it, and until when. Whoever executes a step looks the certificate up again by its fingerprint
-//! ([`CertificateStore`](crate::objects::CertificateStore)). That is the one way down and up again, and it is on purpose:
-//! what a plan is made from is small, `Copy` and comparable, so `tests/exhaustive.rs` can walk every interleaving of
-//! steps, crashes, lag, foreign edits and clock jumps without making a key.
+//! An observation holds only a [`CertificateId`] of each certificate: its fingerprint, its key, the key that
+//! signed it, and its validity. The executor of a step finds the certificate by its fingerprint
+//! ([`CertificateStore`](crate::objects::CertificateStore)). This is intentional: the input of a plan is
+//! small, `Copy` and comparable, so `tests/exhaustive.rs` can explore every interleaving of steps, crashes,
+//! lag, foreign edits and clock jumps without generating keys.
 
 mod assessment;
 mod blocked;
@@ -48,7 +48,7 @@ pub use self::{
     endpoint_counts::EndpointCounts,
     observation::{
         Observation, ObservedEndpoint, ObservedService, ObservedWorkload, PublishedSecret, Target, Versioned,
-        is_waited_for,
+        blocks_rotation,
     },
     repair_limiter::{Contested, RepairLimiter},
     report::RotationPhase,

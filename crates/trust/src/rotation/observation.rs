@@ -1,4 +1,4 @@
-//! What was read before a rotation is planned.
+//! The observed state that a rotation is planned from.
 
 use std::collections::BTreeSet;
 
@@ -12,87 +12,87 @@ use crate::rotation::{
     repair_limiter::Contested,
 };
 
-/// Everything that a plan is made from. All of it is read from the cluster; `targets` are complete but for the kinds in
-/// `unlisted`, and `endpoints` are complete.
+/// The input of a plan, all read from the cluster. `targets` are complete except for kinds in `unlisted`;
+/// `endpoints` are complete.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// What the clocks said.
+    /// The clocks.
     pub clock: ClockReading,
-    /// The CA Secret in the operator's namespace; nothing, if there is none. One that makes no sense holds
+    /// The CA Secret in the operator's namespace, if it exists. If it is unreadable, it holds
     /// [`CaState::default`].
     pub authorities: Option<Versioned<CaState>>,
-    /// The serving Secret; nothing, if there is none.
+    /// The serving Secret, if it exists.
     pub serving: Option<Versioned<PublishedSecret>>,
-    /// The objects that ask for the trust bundle. A conversion with strategy `None` asks for nothing.
+    /// The objects that request the trust bundle. A conversion with strategy `None` does not.
     pub targets: Vec<Target>,
-    /// How long the writes of a target have been refused; of several, of the last that began to be.
+    /// How long writes of a target have been rejected; the shortest time if there are several targets.
     pub refused_for: Option<SignedDuration>,
-    /// Kinds of targets of which no list was ever seen: any object of them may ask for the trust bundle.
+    /// Kinds of targets that were never listed: any object of them may request the trust bundle.
     pub unlisted: Vec<String>,
-    /// The Service that is served.
+    /// The Service.
     pub service: ObservedService,
-    /// When this process last saw a target, or `ca.crt`, without the next CA that all of them had had. A process that
-    /// has just started saw nothing, and its waits begin again with it.
+    /// When this process last saw that a target, or `ca.crt`, lost the next CA after all had it. A new
+    /// process starts without this, and restarts its waits.
     pub regressed: Option<Mark>,
     /// The endpoints of the Service, ready or not.
     pub endpoints: Vec<ObservedEndpoint>,
-    /// Those that keep pods running which may not serve the certificate in the Secret; none with strategy `Never`.
+    /// Workloads whose pods may not serve the certificate in the Secret; none with strategy `Never`.
     pub workloads: Vec<ObservedWorkload>,
     /// The value of `windlass.dev/rotate`.
     pub request: Option<String>,
 }
 
-/// Something that was read, at the resourceVersion that a write has to find unchanged.
+/// An object at a resourceVersion that must be unchanged on a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
-    /// `metadata.resourceVersion`, which is compared and never ordered.
+    /// `metadata.resourceVersion`, which is compared but never ordered.
     pub version: String,
-    /// What the object said at that version.
+    /// The contents at that version.
     pub content: T,
 }
 
-/// What the serving Secret holds. Whatever is missing or unreadable is nothing.
+/// The contents of the serving Secret. Missing and unreadable parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PublishedSecret {
     /// The first certificate of `tls.crt`, if `tls.key` is its key.
     pub leaf: Option<CertificateId>,
-    /// Whether the leaf has the names and the kind of key that the spec asks for.
-    pub as_asked: bool,
+    /// Whether the leaf has the names and the key algorithm in the spec.
+    pub matches_spec: bool,
     /// The second certificate of `tls.crt`.
     pub cross: Option<CertificateId>,
     /// `ca.crt`.
     pub bundle: Option<TrustSet>,
-    /// `olmCAKey`: the CA certificate where OLM's operators look for it.
+    /// `olmCAKey`: the CA certificate under the key that OLM uses.
     pub authority: Option<Fingerprint>,
 }
 
-/// An object that asks for the trust bundle.
+/// An object that requests the trust bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// Names the object.
+    /// Key of the object.
     pub id: ObjectKey,
-    /// What it carries; nothing, if that is absent, or more or less than CA certificates in PEM. An object with
-    /// several webhooks carries what all of them do.
+    /// The trust bundle in it; `None` if it is absent or is not exactly CA certificates in PEM. For several
+    /// webhooks, the certificates that all of them have.
     pub bundle: Option<TrustSet>,
-    /// What it was given last, whatever became of that.
-    pub given: Option<TrustSet>,
-    /// Why the last write was refused: forbidden, invalid, its kind not served. Nothing once a write succeeded.
+    /// The trust bundle that Windlass last wrote to it, whether the write succeeded or not.
+    pub last_written: Option<TrustSet>,
+    /// Why the last write was rejected: forbidden, invalid, kind not served. `None` after a successful write.
     pub refused: Option<String>,
-    /// That somebody else has taken the trust bundle from it.
+    /// Set if another controller removed the trust bundle from it.
     pub contested: Option<Contested>,
-    /// Whether those who trust by it get it as a file, from the kubelet.
+    /// Whether clients read it from a file that the kubelet updates.
     pub is_file: bool,
 }
 
-/// The Service that is served.
+/// The Service of the ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObservedService {
-    /// Its name, as the spec has it.
+    /// Its name in the spec.
     pub name: String,
-    /// Whether there is one of that name.
+    /// Whether it exists.
     pub exists: bool,
-    /// Pods that it selects and that are not among its endpoints yet: each may serve what was in the Secret when it was
-    /// created. Nothing, if pods cannot be listed.
+    /// How many selected pods are not endpoints yet. Each may serve the contents of the Secret from when it
+    /// was created. `None` if pods cannot be listed.
     pub starting: Option<usize>,
 }
 
@@ -101,36 +101,35 @@ pub struct ObservedService {
 pub struct ObservedEndpoint {
     /// The pod, or the address if there is no pod.
     pub name: String,
-    /// Whether requests reach it.
+    /// Whether it receives requests.
     pub ready: bool,
-    /// When its pod was created, if that is known.
+    /// When its pod was created, if known.
     pub created: Option<Timestamp>,
-    /// What it presented, on each of its ports that was seen.
+    /// The chains that it presented on its observed ports.
     pub chains: Vec<Chain>,
-    /// Why a handshake with one of its ports did not come about.
+    /// Why a TLS handshake with one of its ports failed.
     pub unobservable: Option<String>,
 }
 
-/// A Deployment, StatefulSet or DaemonSet that keeps pods of the Service running.
+/// A Deployment, StatefulSet or DaemonSet that runs pods of the Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObservedWorkload {
-    /// Names it.
+    /// Key of the workload.
     pub id: ObjectKey,
-    /// The names of its pods, of those that may not serve the certificate in the Secret.
+    /// The names of its pods that may not serve the certificate in the Secret.
     pub pods: BTreeSet<String>,
-    /// Whether a restart leaves a moment without a ready pod: strategy Recreate, or one replica that cannot surge.
+    /// Whether a restart may leave no pod ready: strategy Recreate, or one replica that cannot surge.
     pub costs_requests: bool,
     /// Whether pods are being replaced.
     pub progressing: bool,
-    /// The serving certificate for which it was restarted last, from the annotation of its pod template.
+    /// The serving certificate of its last restart, from the annotation of its pod template.
     pub restarted_for: Option<Fingerprint>,
 }
 
 // === impl Observation ===
 
 impl Observation {
-    /// Of a ServingCertificate for that Service, before anything else was looked at: neither Secrets nor targets, and no
-    /// Service either.
+    /// Creates an empty observation: no Secrets, targets or Service.
     pub fn new(clock: ClockReading, service: &str) -> Self {
         Self {
             clock,
@@ -151,9 +150,9 @@ impl Observation {
         }
     }
 
-    /// Whether something may be served that was not seen: by an endpoint that could not be dialled, by a pod that starts,
-    /// or, where there is no endpoint at all, by whatever is called instead.
-    pub(super) fn is_blind(&self) -> bool {
+    /// Reports whether certificates may be served that were not observed: by an endpoint that could not be
+    /// reached, by a starting pod, or, without endpoints, by whatever is called instead.
+    pub(super) fn has_unobserved_servers(&self) -> bool {
         self.service.starting != Some(0)
             || self.endpoints.is_empty()
             || self
@@ -162,10 +161,12 @@ impl Observation {
                 .any(|endpoint| endpoint.unobservable.is_some())
     }
 
-    /// What [is not seen](Self::is_blind), in words.
-    pub(super) fn unseen(&self) -> String {
+    /// Describes [what was not observed](Self::has_unobserved_servers).
+    pub(super) fn unobserved_reason(&self) -> String {
         let name = &self.service.name;
-        let endpoint = self.ready_endpoints().find_map(ObservedEndpoint::why_unseen);
+        let endpoint = self
+            .ready_endpoints()
+            .find_map(ObservedEndpoint::unobserved_reason);
         match (endpoint, self.service.starting) {
             (Some(why), _) => format!("cannot see what an endpoint serves: {why}"),
             (None, None) => format!("cannot list the pods of Service {name}"),
@@ -179,7 +180,7 @@ impl Observation {
         }
     }
 
-    /// Whether what is not seen will be, once pods have started.
+    /// Reports whether all unobserved servers are pods that are starting.
     pub(super) fn is_only_starting(&self) -> bool {
         self.service.starting.is_some()
             && self.starting_pods() > 0
@@ -188,49 +189,50 @@ impl Observation {
                 .all(|endpoint| endpoint.unobservable.is_none())
     }
 
-    /// How many pods are not ready: not among the endpoints yet, or among them and not dialled.
+    /// Counts pods that are not ready: not endpoints yet, or endpoints that could not be reached.
     fn starting_pods(&self) -> usize {
         let endpoints = self.endpoints.iter();
         let unready = endpoints.filter(|endpoint| !endpoint.ready && endpoint.unobservable.is_some());
         self.service.starting.unwrap_or_default() + unready.count()
     }
 
-    /// The endpoints that requests reach.
+    /// Returns the endpoints that receive requests.
     pub(super) fn ready_endpoints(&self) -> impl Iterator<Item = &ObservedEndpoint> {
         self.endpoints.iter().filter(|endpoint| endpoint.ready)
     }
 }
 
-/// Whether a rotation waits for a target: not for one in a namespace, where tenants could take the trust bundle from as many as they
-/// like, for ever.
-pub fn is_waited_for(target: &ObjectKey) -> bool {
+/// Reports whether a rotation waits for a target. It does not for namespaced ones: a tenant could remove the
+/// trust bundle from any number of them forever.
+pub fn blocks_rotation(target: &ObjectKey) -> bool {
     target.namespace.is_none()
 }
 
 // === impl Target ===
 
 impl Target {
-    /// Whether it may be written now.
+    /// Reports whether it may be written now.
     pub(super) fn is_due(&self) -> bool {
         self.contested
             .as_ref()
             .is_none_or(|contested| contested.wait.is_none())
     }
 
-    /// Whether somebody else takes the trust bundle from it as often as it is given.
+    /// Reports whether another controller removes the trust bundle from it after each write.
     pub(super) fn is_contested(&self) -> bool {
         self.contested
             .as_ref()
             .is_some_and(|contested| contested.repairs > 1)
     }
 
-    /// Whether it carries that CA or, where somebody else does not leave it that, was given it: more cannot be done.
-    pub(super) fn was_given(&self, authority: &CertificateId) -> bool {
-        let given = self.given.as_ref().filter(|_| self.is_contested());
+    /// Reports whether it carries that CA, or, if another controller overwrites it, whether Windlass wrote
+    /// that CA.
+    pub(super) fn trusts_or_was_given(&self, authority: &CertificateId) -> bool {
+        let given = self.last_written.as_ref().filter(|_| self.is_contested());
         self.trusts(authority) || given.is_some_and(|given| given.contains(authority))
     }
 
-    /// Whether it carries that CA.
+    /// Reports whether it carries that CA.
     pub fn trusts(&self, authority: &CertificateId) -> bool {
         self.bundle
             .as_ref()
@@ -241,7 +243,7 @@ impl Target {
 // === impl PublishedSecret ===
 
 impl PublishedSecret {
-    /// Which certificates servers come to send, in words that are compared.
+    /// Lists the fingerprints of the certificates that servers load.
     pub(super) fn contents(&self) -> String {
         let chain = self.leaf.iter().chain(&self.cross);
         let fingerprints: Vec<_> = chain
@@ -250,7 +252,7 @@ impl PublishedSecret {
         fingerprints.join(",")
     }
 
-    /// What servers come to send.
+    /// Returns the chain that servers load.
     pub fn chain(&self) -> Option<Chain> {
         self.leaf.map(|leaf| Chain {
             leaf,
@@ -262,20 +264,20 @@ impl PublishedSecret {
 // === impl ObservedEndpoint ===
 
 impl ObservedEndpoint {
-    /// Why it is not known what it serves, in words.
-    pub(super) fn why_unseen(&self) -> Option<String> {
+    /// Describes why its certificate is unknown; `None` if it was observed.
+    pub(super) fn unobserved_reason(&self) -> Option<String> {
         let why = self.unobservable.as_ref()?;
         Some(format!("{}: {why}", self.name))
     }
 
-    /// Whether it was seen, on every port, to serve just that.
+    /// Reports whether it serves exactly that certificate on every port.
     pub fn serves(&self, leaf: Option<&CertificateId>) -> bool {
         let is_it = |chain: &Chain| Some(chain.leaf.fingerprint) == leaf.map(|leaf| leaf.fingerprint);
         self.unobservable.is_none() && !self.chains.is_empty() && self.chains.iter().all(is_it)
     }
 }
 
-/// A number of things, in words; `one` is what a single one is called.
+/// Formats a count with its noun.
 fn counted(number: usize, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),

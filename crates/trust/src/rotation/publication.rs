@@ -1,4 +1,4 @@
-//! What the serving Secret is to hold.
+//! The desired contents of the serving Secret.
 
 use crate::{
     pki::Validity,
@@ -10,13 +10,13 @@ use crate::{
     },
 };
 
-/// The write of the serving Secret that is due, if any.
-pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
+/// Returns the write of the serving Secret that is due, if any.
+pub(super) fn due_publication(situation: &Situation<'_>) -> Option<Step> {
     if situation.bundle.is_empty() {
         return None;
     }
     let secret = situation.observation.serving.as_ref();
-    let issued = issuable(situation);
+    let issued = leaf_to_issue(situation);
     if issued.is_none() && situation.leaf().is_none() {
         return None;
     }
@@ -25,7 +25,7 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
         leaf: issued.map_or(Leaf::Keep, |(leaf, _)| leaf),
         cross: match issued {
             Some(_) => cross(situation),
-            None => kept_cross(situation),
+            None => published_cross(situation),
         },
         bundle: situation.bundle.clone(),
         authority: match issued {
@@ -35,19 +35,20 @@ pub(super) fn due(situation: &Situation<'_>) -> Option<Step> {
     };
     let is_done = situation
         .serving()
-        .is_some_and(|serving| holds(serving, &publication));
+        .is_some_and(|serving| is_published_as(serving, &publication));
     (!is_done).then_some(Step::PublishServing(publication))
 }
 
-/// The leaf that is to be issued now, with its CA: one is desired, a CA can sign it, and no target would fail for it.
-fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
+/// Returns the leaf to issue now and its CA: a new one is desired, a CA can sign it, and no target would
+/// reject it.
+fn leaf_to_issue(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
     let signer = situation.signer()?.certificate;
     let validity = situation.timing.leaf_validity(situation.now(), &signer);
     let is_possible = !situation.refused && validity.contains(situation.now());
     if !is_possible || !is_leaf_desired(situation, &signer, &validity) {
         return None;
     }
-    // The chain as targets will see it; its own fingerprint and key do not matter to them.
+    // The chain as targets see it; its own fingerprint and key do not matter to them.
     let chain = Chain {
         leaf: CertificateId {
             issuer_key_id: signer.key_id,
@@ -57,14 +58,14 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
         cross: cross(situation),
     };
     let is_pressing = situation.is_last_call() || situation.urgency() == Urgency::Emergency;
-    // A target that takes writes is repaired first, and one that refuses is waited for until the last call. Of one that
-    // somebody else overwrites each time, nothing better will come.
+    // Writable targets are repaired first; those that reject writes delay the leaf until the last sixth of
+    // its lifetime. A target that another controller overwrites each time does not delay it.
     let is_held = situation
         .observation
         .targets
         .iter()
-        .filter(|target| !(target.is_contested() && situation.was_given(target, &chain)))
-        .any(|target| situation.harms(target, &chain) && !(is_pressing && target.refused.is_some()));
+        .filter(|target| !(target.is_contested() && situation.was_written_trust_for(target, &chain)))
+        .any(|target| situation.breaks_calls(target, &chain) && !(is_pressing && target.refused.is_some()));
     (!is_held).then_some((
         Leaf::Issue {
             by: signer.key_id,
@@ -74,7 +75,7 @@ fn issuable(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
     ))
 }
 
-/// Whether a leaf of that CA with that validity is better than the one that is there.
+/// Reports whether a new leaf of that CA with that validity is better than the current one.
 fn is_leaf_desired(situation: &Situation<'_>, signer: &CertificateId, validity: &Validity) -> bool {
     let Some((serving, leaf)) = situation
         .serving()
@@ -83,11 +84,11 @@ fn is_leaf_desired(situation: &Situation<'_>, signer: &CertificateId, validity: 
         return true;
     };
     let now = situation.now();
-    // A CA that may not sign what is asked for goes on with what it signed, until the next takes over.
-    let is_other = !serving.as_asked && situation.urgency() < Urgency::Needed;
-    // A new leaf is of no use while the calendar is before the CA's first day.
+    // A CA that may not sign the names in the spec keeps its last leaf until the next CA takes over.
+    let is_other = !serving.matches_spec && situation.urgency() < Urgency::Needed;
+    // A new leaf is useless while the wall clock is before the CA's notBefore.
     let is_premature = now < leaf.validity.not_before && signer.is_valid_at(now);
-    // At the end of a CA's life a new leaf would end with the old one.
+    // At the end of a CA's lifetime a new leaf would expire no later than the old one.
     let is_due = situation.timing.leaf_renewal(leaf) <= now && leaf.validity.not_after < validity.not_after;
     !leaf.is_signed_by(signer)
         || is_premature
@@ -97,7 +98,7 @@ fn is_leaf_desired(situation: &Situation<'_>, signer: &CertificateId, validity: 
         || situation.authorities.replace.contains(&leaf.fingerprint)
 }
 
-/// The cross certificate that belongs behind a leaf of the current CA, while it is of use.
+/// Returns the cross certificate for a leaf of the current CA, while it is useful.
 fn cross(situation: &Situation<'_>) -> Option<CertificateId> {
     let authorities = &situation.authorities;
     authorities.cross.filter(|cross| {
@@ -105,9 +106,9 @@ fn cross(situation: &Situation<'_>) -> Option<CertificateId> {
     })
 }
 
-/// A cross certificate stays behind the leaf that it was published with, even past its end: nothing is gained by a
-/// write that only takes it away, unless its issuer is distrusted.
-fn kept_cross(situation: &Situation<'_>) -> Option<CertificateId> {
+/// Returns the cross certificate of the published leaf, even after it expired: a write only to remove it has
+/// no benefit, unless its issuer is distrusted.
+fn published_cross(situation: &Situation<'_>) -> Option<CertificateId> {
     let authorities = &situation.authorities;
     let is_ours = situation
         .leaf()
@@ -133,7 +134,7 @@ fn signer_of_leaf(situation: &Situation<'_>) -> Option<CertificateId> {
         .copied()
 }
 
-fn holds(serving: &PublishedSecret, publication: &Publication) -> bool {
+fn is_published_as(serving: &PublishedSecret, publication: &Publication) -> bool {
     publication.leaf == Leaf::Keep
         && serving.cross == publication.cross
         && serving.bundle.as_ref() == Some(&publication.bundle)

@@ -1,10 +1,10 @@
-//! Somebody else who takes the trust bundle from a target again and again, and how fast it is given back.
+//! Limits how fast Windlass restores a trust bundle that another controller repeatedly removes from a target.
 //!
-//! Each target has a token bucket: it holds [`Timing::repair_burst`] repairs and gains one every
-//! [`Timing::repair_interval`]. Whoever writes no faster than that finds each write repaired at once, for ever; whoever
-//! writes faster does for as long as the bucket lasts, and is answered once in each interval from then on. So two
-//! controllers that answer each other's writes cannot keep an API server busy, no target is given up, and a while of
-//! quiet fills the bucket again.
+//! Each target has a token bucket: it holds [`Timing::repair_burst`] repairs and gains one per
+//! [`Timing::repair_interval`]. A writer that is not faster than the interval is always repaired immediately.
+//! A faster writer is repaired immediately until the bucket is empty, and once per interval from then on. So
+//! two controllers that react to each other cannot overload an API server, no target is given up, and a quiet
+//! period refills the bucket.
 
 use jiff::SignedDuration;
 
@@ -15,27 +15,27 @@ use crate::rotation::timing::Timing;
 pub struct RepairLimiter {
     repairs: u64,
     by: Option<String>,
-    /// When, on the steady clock of this process, it was repaired last.
+    /// When it was last repaired, on the monotonic clock of this process.
     repaired_at: SignedDuration,
-    /// Until when, on the same clock, the bucket gains back what was taken.
+    /// When the bucket is full again, on the same clock.
     full_at: SignedDuration,
 }
 
-/// What is reported of a target that somebody else overwrites.
+/// A target that another controller overwrites, as reported.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contested {
-    /// Who wrote the target, as far as its managed fields tell.
+    /// The field manager that wrote the target, if managed fields show one.
     pub by: Option<String>,
-    /// How often it was repaired at the least: a power of two, so that not every repair changes what is reported.
+    /// Lower bound of the number of repairs: a power of two, so that not every repair changes the report.
     pub repairs: u64,
-    /// How long until it may be repaired again; nothing, if it may now.
+    /// How long until the next repair is allowed; `None` if it is allowed now.
     pub wait: Option<SignedDuration>,
 }
 
 // === impl RepairLimiter ===
 
 impl RepairLimiter {
-    /// A target that was never repaired.
+    /// Creates the limiter of a target that was never repaired.
     pub const fn new() -> Self {
         Self {
             repairs: 0,
@@ -45,16 +45,16 @@ impl RepairLimiter {
         }
     }
 
-    /// The target was given back what `by` took from it.
+    /// Records a repair after `by` removed the trust bundle.
     pub fn repaired(&mut self, by: Option<String>, uptime: SignedDuration, timing: &Timing) {
         self.repairs += 1;
-        // Who takes a field away leaves no trace in the managed fields, but may have left one before.
+        // Removing a field leaves no trace in managed fields, but an earlier write may have.
         self.by = by.or(self.by.take());
         self.repaired_at = uptime;
         self.full_at = self.full_at.max(uptime).saturating_add(timing.repair_interval);
     }
 
-    /// How long until the bucket holds a repair; nothing, if it does.
+    /// Returns how long until a repair is allowed; `None` if it is allowed now.
     pub fn wait(&self, uptime: SignedDuration, timing: &Timing) -> Option<SignedDuration> {
         let others = i32::try_from(timing.repair_burst.saturating_sub(1)).unwrap_or(i32::MAX);
         let reserve = timing.repair_interval.saturating_mul(others);
@@ -62,23 +62,23 @@ impl RepairLimiter {
         wait.is_positive().then_some(wait)
     }
 
-    /// Whether it was left alone for so long that it need not be remembered.
+    /// Reports whether the target was quiet for so long that the limiter can be dropped.
     pub fn is_over(&self, uptime: SignedDuration, timing: &Timing) -> bool {
         let quiet = uptime.saturating_sub(self.repaired_at);
         self.repairs > 0 && quiet >= timing.contested_ttl && self.full_at <= uptime
     }
 
-    /// Whether the last repair is one to speak of: the first, and each that doubles their number.
+    /// Reports whether to report the last repair: the first one, and each that doubles their number.
     pub fn is_notable(&self) -> bool {
         self.repairs.is_power_of_two()
     }
 
-    /// The greatest power of two that is not more than the repairs.
+    /// Returns the greatest power of two that is at most the number of repairs.
     fn doublings(&self) -> u64 {
         self.repairs.checked_ilog2().map_or(0, |doublings| 1 << doublings)
     }
 
-    /// What to report; nothing before the first repair.
+    /// Returns what to report; `None` before the first repair.
     pub fn report(&self, uptime: SignedDuration, timing: &Timing) -> Option<Contested> {
         (self.repairs > 0).then(|| Contested {
             by: self.by.clone(),
@@ -127,7 +127,7 @@ mod tests {
 
     const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-    /// Repairs what an actor does that writes so long after each repair or, where `reacts` is false, so often.
+    /// Simulates an actor that overwrites `pause` after each repair, or periodically if `reacts` is false.
     fn fight(pause: SignedDuration, reacts: bool, seconds: i64) -> (u64, SignedDuration) {
         let timing = Timing::default();
         let mut limiter = RepairLimiter::new();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_that_writes_every_second_is_answered_at_once_for_ever() {
+    fn a_writer_of_one_change_per_second_is_always_repaired_immediately() {
         for seconds in [60, 86_400] {
             assert_eq!(
                 fight(SECOND, false, seconds),
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_that_answers_at_once_is_answered_once_a_second_in_the_end() {
+    fn an_immediate_rewriter_is_eventually_repaired_once_per_second() {
         let (repairs, longest) = fight(SignedDuration::from_millis(5), true, 3600);
         assert!((3600..=3600 + 61).contains(&repairs), "{repairs}");
         assert!(longest <= SECOND, "{longest:?}");
     }
 
     #[test]
-    fn quiet_heals() {
+    fn a_quiet_period_resets_the_limit() {
         let timing = Timing::default();
         let mut limiter = RepairLimiter::new();
         for _ in 0..timing.repair_burst {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_changes_only_when_the_repairs_double() {
+    fn reports_change_only_when_repairs_double() {
         let timing = Timing::default();
         let mut limiter = RepairLimiter::new();
         assert_eq!(limiter.report(SECOND, &timing), None);
@@ -197,10 +197,10 @@ mod tests {
     }
 
     proptest! {
-        /// However an actor writes: a target that was quiet is repaired at once, nobody waits longer than an interval,
-        /// and in no stretch of time are there more repairs than the bucket holds and gains.
+        /// For any writer: after a quiet period the repair is immediate, no wait exceeds the interval, and in
+        /// no period are there more repairs than the bucket holds and gains.
         #[test]
-        fn repairs_are_bounded_and_never_stop(pauses in prop::collection::vec(0_i64..3000, 1..400)) {
+        fn repairs_are_rate_limited_but_never_stop(pauses in prop::collection::vec(0_i64..3000, 1..400)) {
             let timing = Timing::default();
             let mut limiter = RepairLimiter::new();
             let mut now = SignedDuration::from_hours(1);

@@ -1,4 +1,4 @@
-//! What is to be said about a rotation, and when to look again.
+//! The status of a rotation, and when to plan again.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::rotation::{
     change, conditions,
     endpoint_counts::EndpointCounts,
     endpoints::{self, Hold},
-    observation::is_waited_for,
+    observation::blocks_rotation,
     situation::{Situation, Urgency},
     step::Step,
 };
@@ -16,17 +16,18 @@ use crate::rotation::{
 /// Phase of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RotationPhase {
-    /// The next CA is trusted everywhere and signs nothing yet.
+    /// The next CA is trusted everywhere and has signed nothing yet.
     Stable,
-    /// The next CA has signed; endpoints are switching to what it signed, or it cannot be seen whether all did.
+    /// The next CA has signed; endpoints are switching to its certificates, or this cannot be observed for
+    /// all.
     Signing,
-    /// Every endpoint serves what the next CA signed; targets are being updated with the CA after it.
+    /// Every endpoint serves a certificate of the new CA; targets are being updated with the CA after it.
     Retiring,
     /// Targets are being updated with a new next CA.
     Distributing,
 }
 
-/// The plan with these steps.
+/// Returns the plan with these steps.
 pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPlan {
     let blocked = blocked::blocked(situation);
     RotationPlan {
@@ -38,18 +39,18 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPla
         authority_renewal: situation.authority_renewal(),
         endpoints: EndpointCounts::of_endpoints(situation),
         targets: EndpointCounts::of_targets(situation),
-        is_carried_out: is_carried_out(situation, &steps),
+        is_complete: is_complete(situation, &steps),
         steps,
     }
 }
 
-/// Whether nothing that was asked for is left to do but to wait for the end of what cannot be seen.
-fn is_carried_out(situation: &Situation<'_>, steps: &[Step]) -> bool {
-    let is_seen_elsewhere = || endpoints::behind(situation).next().is_some();
+/// Reports whether all requests are executed, apart from servers that cannot be observed.
+fn is_complete(situation: &Situation<'_>, steps: &[Step]) -> bool {
+    let is_seen_elsewhere = || endpoints::outdated_endpoints(situation).next().is_some();
     let mut targets = situation.observation.targets.iter();
-    let is_lacking = targets.any(|target| is_waited_for(&target.id) && !situation.is_current(target));
+    let is_lacking = targets.any(|target| blocks_rotation(&target.id) && !situation.is_current(target));
     let is_left_to_itself =
-        |step: &Step| matches!(step, Step::InjectTarget { target, .. } if !is_waited_for(target));
+        |step: &Step| matches!(step, Step::InjectTarget { target, .. } if !blocks_rotation(target));
     let authorities = &situation.authorities;
     let has_signed = authorities.retiring.is_empty() || !endpoints::is_under_way(situation);
     let is_known = !authorities.retiring.is_empty()
@@ -81,7 +82,7 @@ fn phase(situation: &Situation<'_>) -> RotationPhase {
     }
 }
 
-/// The earliest moment at which the plan may be another although nothing else changed.
+/// Returns the earliest time at which the plan may differ although nothing else changed.
 fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
     let timing = situation.timing;
     if steps
@@ -101,17 +102,19 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         .map(until);
 
     let retiring = situation.authorities.retiring.iter();
-    let look_again = endpoints::look_again(situation);
+    let look_again = endpoints::next_check(situation);
     let holds = retiring.filter_map(|authority| match endpoints::hold(situation, authority)? {
         Hold::Wait(left) => Some(left),
         Hold::Served => Some(look_again),
-        Hold::Blind(over) => Some(until(over).min(look_again)),
+        Hold::Unobserved(over) => Some(until(over).min(look_again)),
     });
-    let alarms = endpoints::replaced(situation).map(|leaf| until(timing.last_call(leaf)));
+    let alarms = endpoints::replaced_leaves(situation).map(|leaf| until(timing.last_call(leaf)));
     let restarts = endpoints::restart_waits(situation).map(|(_, wait)| wait);
-    let behind = endpoints::behind(situation).next().map(|_| look_again);
+    let behind = endpoints::outdated_endpoints(situation)
+        .next()
+        .map(|_| look_again);
     let recording = change::may_record_served(situation).then(|| endpoints::overlap_left(situation));
-    // As long as they have refused: who has many of them costs little.
+    // The retry delay grows with the time of rejection, so many rejecting targets cost little.
     let refused_for = situation.observation.refused_for;
     let retry = refused_for.unwrap_or_default().max(timing.retry);
     let refusing = situation.refusing_targets().next().map(|_| retry);

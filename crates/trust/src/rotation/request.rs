@@ -4,20 +4,20 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What a user asks to have replaced now.
+/// Which certificates a user requests to replace now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManualRotation {
     /// `leaf:<reason>`: the serving certificate.
     Leaf,
-    /// `ca:<reason>`: the CA that signs, in good order.
+    /// `ca:<reason>`: the current CA, as a regular rotation.
     Authority,
-    /// `ca:compromised…`: the CA that signs, at once; nothing vouches for what it signed.
+    /// `ca:compromised…`: the current CA, immediately and without a cross certificate.
     Compromised,
-    /// `ca:compromised-all…`: the next CA, too, because both keys are in one Secret.
+    /// `ca:compromised-all…`: the next CA as well, because both keys are in one Secret.
     AllCompromised,
 }
 
-/// Why a value asks for nothing.
+/// The value of the annotation is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "windlass.dev/rotate: {value:?} must be leaf:<reason> or ca:<reason>, for example ca:compromised-2026-05-04"

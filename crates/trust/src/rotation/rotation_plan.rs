@@ -1,4 +1,4 @@
-//! From an observation to the steps of a rotation.
+//! Plans the steps of a rotation from an observation.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,20 +17,20 @@ use super::{
     timing::Timing,
 };
 
-/// What is to be done now, and what is to be said about it.
+/// The steps to execute now, and the status to report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RotationPlan {
-    /// Each is safe by itself. After a change of the CA Secret, plan again at once.
+    /// The steps, each of which is safe on its own. After a change of the CA Secret, plan again immediately.
     pub steps: Vec<Step>,
     /// Phase of the rotation.
     pub phase: RotationPhase,
-    /// After how long to plan again, if nothing that was observed changes before.
+    /// After how long to plan again if the observation does not change earlier.
     pub wake_up: SignedDuration,
     /// Trusted, Served and Ready.
     pub conditions: Assessments,
-    /// Whether every request was carried out as far as can be seen: what cannot be dialled is not waited for.
-    pub is_carried_out: bool,
-    /// What stands in the way, by name.
+    /// Whether all requests are executed, apart from servers that cannot be observed.
+    pub is_complete: bool,
+    /// The problems that block the rotation.
     pub blocked: Vec<Blocked>,
     /// When the serving certificate is renewed.
     pub leaf_renewal: Option<Timestamp>,
@@ -42,10 +42,10 @@ pub struct RotationPlan {
     pub targets: EndpointCounts,
 }
 
-/// What targets may be given at once, before it is known what endpoints serve.
+/// Returns the injections that are safe before endpoints were observed.
 ///
-/// Each is a step that a plan would hold too, so it is as safe as that: only a CA that is served and known to nobody but
-/// the serving Secret may be missing in the trust bundle, and then a plan has to adopt it first.
+/// A plan would contain each of them. They can miss only a CA that is served and known from nothing but the
+/// serving Secret; in that case there are none, because a plan must adopt that CA first.
 pub fn repairs(observation: &Observation, timing: &Timing) -> Vec<Step> {
     let situation = Situation::new(observation, timing);
     if situation.may_have_unknown_issuers() {
@@ -54,7 +54,7 @@ pub fn repairs(observation: &Observation, timing: &Timing) -> Vec<Step> {
     situation.injections().collect()
 }
 
-/// Whether a target does not have the next CA any more, after all of them had: [`Observation::regressed`].
+/// Reports whether a target lost the next CA after all had it; see [`Observation::regressed`].
 pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
     let situation = Situation::new(observation, timing);
     matches!(situation.authorities.trust, Trust::Known(_)) && !situation.next_is_everywhere()
@@ -62,37 +62,38 @@ pub fn has_regressed(observation: &Observation, timing: &Timing) -> bool {
 
 /// Plans the next steps of a rotation.
 ///
-/// With a [`Timing`] that has [problems](Timing::problems) nothing is issued, and what was issued stays trusted.
+/// With a [`Timing`] that has [problems](Timing::problems), nothing is issued and everything issued stays
+/// trusted.
 ///
 /// # Guarantees
 ///
 /// `tests/exhaustive.rs` checks them.
 ///
-/// * Each step is safe by itself, in any order, done or not: a crash between any two writes resumes with the next plan.
-/// * A step that writes a Secret names the resourceVersion that it replaces, and one that writes a target names what it
-///   is to carry: a plan that is older than the cluster does nothing.
-/// * A change of the CA Secret comes alone, and the plan after it is made from what it left.
-/// * Trust before use: the next CA signs once every target of the cluster that takes writes was read back with it, and
-///   [`Timing::trust`] is over. Only where the serving certificate ends soon and the current CA can sign no other that
-///   lasts does it sign without those that refuse, or that cannot be listed.
-/// * Use before retire: a CA stays in the trust bundle until every endpoint was seen on what another signed, or the last
-///   serving certificate that it signed has ended: what cannot be dialled, starts, or is not there holds it until then.
-///   Only a compromised one goes earlier, after [`Timing::reload`].
-/// * Waits are measured on a steady clock ([`Mark`](super::Mark)): no jump of the calendar ends one early.
+/// * Each step is safe on its own, in any order, executed or not: after a crash between two writes the next plan resumes.
+/// * A write of a Secret names the resourceVersion that it replaces, and a write of a target names the desired trust bundle. So a plan that
+///   is older than the cluster has no effect.
+/// * A change of the CA Secret is the only step of its plan. The next plan is made from the result.
+/// * Trust before use: the next CA signs once every writable target was read back with it and [`Timing::trust`] has passed.
+///   It signs without targets that reject writes or cannot be listed only if the serving certificate expires soon and the current CA
+///   cannot sign another that lasts.
+/// * Use before retire: a CA stays in the trust bundle until every endpoint serves a certificate of another CA, or until its last serving
+///   certificate has expired, if endpoints are unreachable, starting or missing. Only a compromised CA is removed
+///   earlier, after [`Timing::reload`].
+/// * Waits use a monotonic clock ([`Mark`](super::Mark)): no jump of the wall clock shortens one.
 ///
 /// # Assumptions
 ///
-/// * [`Observation::targets`] and [`Observation::endpoints`] are complete: a target that is left out is not waited for.
-/// * A write of a Secret replaces the resourceVersion that the step names, or fails; a write of a target fails where the
-///   target no longer carries what was observed.
-/// * After a change of the CA Secret, the other steps come from another plan of another observation.
-/// * [`Mark::uptime`](super::Mark::uptime) never goes back within one [`Mark::run`](super::Mark::run), and each process has a run of its own.
-/// * API servers see a target within [`Timing::trust`] of its being read back.
-/// * A pod that is created [`Timing::overlap`] after a serving certificate was read back is given that one.
-/// * The calendar is not wrong by more than [`Timing::tolerance`], an API server's included.
+/// * [`Observation::targets`] and [`Observation::endpoints`] are complete: the plan does not wait for a missing target.
+/// * A write of a Secret replaces the resourceVersion in the step, or fails. A write of a target fails if the target no longer has the observed
+///   trust bundle.
+/// * After a change of the CA Secret, further steps come from a new plan of a new observation.
+/// * [`Mark::uptime`](super::Mark::uptime) never decreases within one [`Mark::run`](super::Mark::run), and each process has its own run.
+/// * API servers see a target within [`Timing::trust`] after it was read back.
+/// * A pod that is created [`Timing::overlap`] after a serving certificate was read back mounts that certificate.
+/// * No wall clock is wrong by more than [`Timing::tolerance`], including those of API servers.
 pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
     let situation = Situation::new(observation, timing);
-    let steps = match change::due(&situation) {
+    let steps = match change::due_change(&situation) {
         Some(change) => vec![Step::ChangeAuthorities {
             replacing: observation
                 .authorities
@@ -100,7 +101,7 @@ pub fn plan(observation: &Observation, timing: &Timing) -> RotationPlan {
                 .map(|secret| secret.version.clone()),
             change,
         }],
-        None => publication::due(&situation)
+        None => publication::due_publication(&situation)
             .into_iter()
             .chain(situation.injections())
             .chain(endpoints::restarts(&situation))

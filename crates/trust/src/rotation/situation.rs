@@ -1,4 +1,4 @@
-//! What an observation means.
+//! Facts derived from an observation.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -8,30 +8,30 @@ use crate::rotation::{
     ca_state::{Ca, CaState, Trust},
     certificate::{CertificateId, Chain, TrustSet},
     clock::Mark,
-    observation::{Observation, PublishedSecret, Target, is_waited_for},
+    observation::{Observation, PublishedSecret, Target, blocks_rotation},
     step::Step,
     timing::Timing,
 };
 
-/// An observation with what follows from it.
+/// An observation and facts derived from it.
 pub(super) struct Situation<'a> {
     pub(super) observation: &'a Observation,
     pub(super) timing: &'a Timing,
     pub(super) authorities: Cow<'a, CaState>,
-    /// What targets and `ca.crt` are to carry.
+    /// The desired trust bundle of targets and `ca.crt`.
     pub(super) bundle: TrustSet,
-    /// Whether nothing may be issued, because the durations do not work.
+    /// Whether nothing may be issued because the durations are invalid.
     pub(super) refused: bool,
 }
 
-/// How pressing it is that the next CA takes over.
+/// How urgently the next CA must take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
-    /// Its time has not come.
+    /// It is not due.
     NotDue,
-    /// Its time has come; a rotation that is under way ends first.
+    /// It is due; a rotation in progress finishes first.
     Due,
-    /// The current CA cannot sign what is asked for.
+    /// The current CA cannot sign the names in the spec.
     Needed,
     /// The current CA's key is compromised.
     Emergency,
@@ -67,26 +67,26 @@ impl<'a> Situation<'a> {
         self.serving()?.leaf.as_ref()
     }
 
-    /// The CA that can sign a serving certificate. A calendar that is before its first day is wrong rather than the
-    /// CA.
+    /// Returns the CA that can sign a serving certificate. If the wall clock is before the CA's notBefore,
+    /// the clock is wrong rather than the CA.
     pub(super) fn signer(&self) -> Option<&Ca> {
         let current = self.authorities.current.as_ref()?;
         let signs = current.has_key && !current.certificate.has_ended_at(self.now());
         signs.then_some(current)
     }
 
-    /// The next CA, if it can take over once it is known.
+    /// Returns the next CA, if it can take over once it is known.
     pub(super) fn usable_next(&self) -> Option<&Ca> {
         let next = self.authorities.next.as_ref()?;
         let usable = next.has_key
-            && next.as_asked
+            && next.matches_spec
             && !self.authorities.distrusts(&next.certificate)
             && self.timing.fits_next(&next.certificate, self.now())
             && (next.certificate.is_valid_at(self.now()) || self.urgency() < Urgency::Needed);
         usable.then_some(next)
     }
 
-    /// How pressing it is that the next CA takes over.
+    /// Returns how urgently the next CA must take over.
     pub(super) fn urgency(&self) -> Urgency {
         let Some(current) = &self.authorities.current else {
             return Urgency::Needed;
@@ -94,7 +94,7 @@ impl<'a> Situation<'a> {
         if self.authorities.distrusts(&current.certificate) {
             return Urgency::Emergency;
         }
-        if self.signer().is_none() || !current.as_asked {
+        if self.signer().is_none() || !current.matches_spec {
             return Urgency::Needed;
         }
         let is_asked = self
@@ -107,7 +107,7 @@ impl<'a> Situation<'a> {
         Urgency::NotDue
     }
 
-    /// When the next CA takes over, if nothing happens before.
+    /// Returns when the next CA takes over if nothing else changes.
     pub(super) fn authority_renewal(&self) -> Option<Timestamp> {
         let current = self.authorities.current.as_ref()?;
         let since = current
@@ -116,20 +116,20 @@ impl<'a> Situation<'a> {
         Some(self.timing.authority_renewal(&current.certificate, since))
     }
 
-    /// Whether the serving certificate is so near its end that nothing is worth waiting for.
+    /// Reports whether the serving certificate expires so soon that no wait is acceptable.
     pub(super) fn is_last_call(&self) -> bool {
         self.leaf()
             .is_none_or(|leaf| self.timing.last_call(leaf) <= self.now())
     }
 
-    /// Whether the next CA was read back from every target, and all API servers had the time to see it.
+    /// Reports whether the next CA was read back from every target and all API servers had time to see it.
     pub(super) fn next_is_trusted(&self) -> bool {
         matches!(self.authorities.trust, Trust::Known(_))
             && self.next_is_everywhere()
             && self.trust_wait().is_none()
     }
 
-    /// What is left of the wait for those who read targets to see what they carry.
+    /// Returns how long clients of targets may still need to read the trust bundle.
     pub(super) fn trust_wait(&self) -> Option<SignedDuration> {
         let Trust::Known(known) = &self.authorities.trust else {
             return None;
@@ -141,7 +141,8 @@ impl<'a> Situation<'a> {
             .max()
     }
 
-    /// How long after a target was read back everybody trusts by it: a file reaches its readers as late as a serving certificate.
+    /// Returns how long after the read-back of a target its clients trust the new CA. Files take as long as
+    /// serving certificates.
     fn trust_delay(&self) -> SignedDuration {
         let Timing { trust, reload, .. } = self.timing;
         match self.open_targets().any(|target| target.is_file) {
@@ -150,18 +151,18 @@ impl<'a> Situation<'a> {
         }
     }
 
-    /// Whether every object is known that asks for the trust bundle.
+    /// Reports whether all objects that request the trust bundle are known.
     pub(super) fn knows_all_targets(&self) -> bool {
         self.observation.unlisted.is_empty()
     }
 
-    /// Whether everything that takes writes carries the next CA, `ca.crt` for those who copy it included. What somebody
-    /// else takes from a target each time that it is given holds nothing up; nor does what tenants write.
+    /// Reports whether all writable targets and `ca.crt` contain the next CA. Targets that another controller
+    /// overwrites after each write do not count, nor do namespaced ones.
     pub(super) fn next_is_everywhere(&self) -> bool {
         let Some(next) = &self.authorities.next else {
             return false;
         };
-        // Without a serving certificate there is nothing to publish `ca.crt` with.
+        // `ca.crt` is only published together with a serving certificate.
         let published = self.serving().filter(|serving| serving.leaf.is_some());
         let is_copied = published.is_none_or(|serving| {
             let bundle = serving.bundle.as_ref();
@@ -170,23 +171,23 @@ impl<'a> Situation<'a> {
         is_copied
             && self
                 .open_targets()
-                .filter(|target| is_waited_for(&target.id))
-                .all(|target| target.was_given(&next.certificate))
+                .filter(|target| blocks_rotation(&target.id))
+                .all(|target| target.trusts_or_was_given(&next.certificate))
     }
 
-    /// When the serving Secret was read back as it is now.
+    /// Returns when the serving Secret was read back with its present contents.
     pub(super) fn published_at(&self) -> Option<Mark> {
         let published = self.authorities.published.as_ref()?;
         let serving = self.observation.serving.as_ref()?;
         (serving.content.contents() == published.contents).then_some(published.at)
     }
 
-    /// What is left of a wait.
+    /// Returns what is left of a wait.
     pub(super) fn wait_left(&self, since: &Mark, wait: SignedDuration) -> Option<SignedDuration> {
         self.observation.clock.remaining(since, wait)
     }
 
-    /// Targets that take writes.
+    /// Returns the targets that accept writes.
     pub(super) fn open_targets(&self) -> impl Iterator<Item = &'a Target> {
         self.observation
             .targets
@@ -194,7 +195,7 @@ impl<'a> Situation<'a> {
             .filter(|target| target.refused.is_none())
     }
 
-    /// Targets that refuse writes.
+    /// Returns the targets that reject writes.
     pub(super) fn refusing_targets(&self) -> impl Iterator<Item = &'a Target> {
         self.observation
             .targets
@@ -202,12 +203,12 @@ impl<'a> Situation<'a> {
             .filter(|target| target.refused.is_some())
     }
 
-    /// Whether a target carries the trust bundle.
+    /// Reports whether a target carries the trust bundle.
     pub(super) fn is_current(&self, target: &Target) -> bool {
         target.bundle.as_ref() == Some(&self.bundle)
     }
 
-    /// All that is served, as far as it was seen or is in the Secret.
+    /// Returns all served chains: observed ones and the one in the Secret.
     pub(super) fn served_chains(&self) -> impl Iterator<Item = Chain> {
         let published = self.serving().and_then(PublishedSecret::chain);
         let endpoints = self.observation.endpoints.iter();
@@ -215,13 +216,13 @@ impl<'a> Situation<'a> {
         published.into_iter().chain(observed.copied())
     }
 
-    /// Whether the leaf is of that CA and has not ended, as far as the calendar can be believed.
+    /// Reports whether that CA signed the leaf and the leaf may not have expired.
     pub(super) fn needs(&self, leaf: &CertificateId, authority: &CertificateId) -> bool {
         leaf.is_signed_by(authority) && self.now() <= self.timing.surely_over(leaf.validity.not_after)
     }
 
-    /// Whether calls through that target succeed now and would not once `chain` is served.
-    pub(super) fn harms(&self, target: &Target, chain: &Chain) -> bool {
+    /// Reports whether calls through that target succeed now and would fail once `chain` is served.
+    pub(super) fn breaks_calls(&self, target: &Target, chain: &Chain) -> bool {
         let now = self.now();
         let Some(bundle) = &target.bundle else {
             return false;
@@ -232,15 +233,15 @@ impl<'a> Situation<'a> {
         works && !bundle.verifies(chain, now)
     }
 
-    /// Whether the target was last given what trusts that chain.
-    pub(super) fn was_given(&self, target: &Target, chain: &Chain) -> bool {
+    /// Reports whether the trust bundle last written to the target verifies that chain.
+    pub(super) fn was_written_trust_for(&self, target: &Target, chain: &Chain) -> bool {
         target
-            .given
+            .last_written
             .as_ref()
             .is_some_and(|given| given.verifies(chain, self.now()))
     }
 
-    /// CAs that signed what is served, are trusted somewhere, and are not in the CA Secret.
+    /// Returns CAs that signed served certificates and are trusted somewhere, but are not in the CA Secret.
     pub(super) fn unknown_issuers(&self) -> Vec<CertificateId> {
         let is_lost = self.authorities.is_empty();
         let published = self.serving().and_then(|serving| serving.bundle.as_ref());
@@ -249,10 +250,10 @@ impl<'a> Situation<'a> {
             .targets
             .iter()
             .filter_map(|target| target.bundle.as_ref());
-        // What targets carry counts only before there is a CA Secret: later it would be a way to have any CA trusted
-        // by every target.
+        // Targets count only while there is no CA Secret. Otherwise a user could add a CA to one target and
+        // have all targets trust it.
         let trusted = published.into_iter().chain(injected.take_while(|_| is_lost));
-        let is_unseen = self.observation.is_blind();
+        let is_unseen = self.observation.has_unobserved_servers();
         let is_published =
             |authority: &CertificateId| published.is_some_and(|bundle| bundle.contains(authority));
         let is_served = |authority: &CertificateId| {
@@ -270,7 +271,7 @@ impl<'a> Situation<'a> {
         unknown.into_iter().collect()
     }
 
-    /// Whether a CA may be served that is not in the CA Secret. Only endpoints tell whether one is.
+    /// Reports whether a CA may be in use that is not in the CA Secret. Only endpoints show whether one is.
     pub(super) fn may_have_unknown_issuers(&self) -> bool {
         let published = self.serving().and_then(|serving| serving.bundle.as_ref());
         self.authorities.is_empty()
@@ -281,8 +282,8 @@ impl<'a> Situation<'a> {
             })
     }
 
-    /// Targets that do not carry the trust bundle are given it, unless somebody takes it from them faster than they may
-    /// be repaired; those that refused before are tried again.
+    /// Returns the writes of targets that lack the trust bundle, within the limit for contested targets.
+    /// Writes that were rejected before are retried.
     pub(super) fn injections(&self) -> impl Iterator<Item = Step> {
         let has_bundle = !self.bundle.is_empty();
         self.observation

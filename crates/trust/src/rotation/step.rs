@@ -1,4 +1,4 @@
-//! The steps of a plan, each with all that its execution needs.
+//! The steps of a plan, each with everything that its execution needs.
 
 use std::fmt;
 
@@ -15,40 +15,39 @@ use crate::{
 /// One write to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Write [`CaState::after`](crate::rotation::CaState::after) the change to the CA Secret.
+    /// Write the result of [`CaState::with_change`](crate::rotation::CaState::with_change) to the CA Secret.
     ChangeAuthorities {
-        /// The resourceVersion that the write replaces; without one, the Secret is created.
+        /// The resourceVersion to replace; `None` creates the Secret.
         replacing: Option<String>,
-        /// What becomes of the CAs.
+        /// The change of the CAs.
         change: CaChange,
     },
     /// Write the serving Secret.
     PublishServing(Publication),
-    /// Give a target the trust bundle, if it still carries what was observed.
+    /// Write the trust bundle to a target, provided that it is unchanged.
     InjectTarget {
         /// The target.
         target: ObjectKey,
-        /// What it is to carry.
+        /// The desired trust bundle.
         bundle: TrustSet,
     },
-    /// Restart the pods of a Deployment, StatefulSet or DaemonSet, and note in their template for which serving
-    /// certificate.
+    /// Restart the pods of a workload, and record the serving certificate in its pod template.
     RestartRollout {
-        /// Whose pods.
+        /// The workload.
         workload: ObjectKey,
-        /// The serving certificate that its pods do not read.
+        /// The serving certificate that its pods did not load.
         leaf: Fingerprint,
     },
 }
 
-/// What the serving Secret is to hold.
+/// The desired contents of the serving Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Publication {
-    /// The resourceVersion that the write replaces; without one, the Secret is created.
+    /// The resourceVersion to replace; `None` creates the Secret.
     pub replacing: Option<String>,
-    /// The leaf: first in `tls.crt`, and `tls.key`.
+    /// The leaf: first certificate of `tls.crt`, and `tls.key`.
     pub leaf: Leaf,
-    /// The cross certificate: second in `tls.crt`.
+    /// The cross certificate: second certificate of `tls.crt`.
     pub cross: Option<CertificateId>,
     /// `ca.crt`.
     pub bundle: TrustSet,
@@ -56,16 +55,16 @@ pub struct Publication {
     pub authority: Option<CertificateId>,
 }
 
-/// Where the serving certificate that is published comes from.
+/// The origin of the published serving certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
-    /// The one that is there, with its key.
+    /// Keep the current one and its key.
     Keep,
-    /// A new one, with a new key.
+    /// Issue a new one with a new key.
     Issue {
         /// The CA that signs it.
         by: KeyId,
-        /// From when until when it is valid.
+        /// Its validity.
         validity: Validity,
     },
 }
@@ -100,7 +99,7 @@ impl fmt::Display for Step {
 impl fmt::Display for CaChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Found {
+            Self::Create {
                 current: Some((current, _)),
                 next,
                 ..
@@ -111,9 +110,9 @@ impl fmt::Display for CaChange {
                     current.generation, next.generation
                 )
             }
-            Self::Found { next, .. } => write!(
+            Self::Create { next, .. } => write!(
                 f,
-                "Created CA {} because the keys of the previous CAs are lost; what those signed stays trusted for now",
+                "Created CA {} because the keys of the previous CAs are lost; their certificates stay trusted for now",
                 next.generation
             ),
             Self::Adopt { .. } => f.write_str("Kept trust in the CA of the certificate being served"),

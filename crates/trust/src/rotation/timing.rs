@@ -1,4 +1,4 @@
-//! Every duration of a rotation, in one place.
+//! All durations of a rotation.
 
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
@@ -8,57 +8,57 @@ use crate::{
     rotation::certificate::{CertificateId, Fingerprint},
 };
 
-/// The durations of a rotation. The first two are the user's, the others are parameters so that tests and the demo
-/// can scale them down.
+/// The durations of a rotation. The first two are in the spec; the others are parameters, so that tests and
+/// the demo can scale them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long a serving certificate is valid.
+    /// Lifetime of a serving certificate.
     pub leaf_life: SignedDuration,
-    /// How long a CA signs, from its first signature to its last day.
+    /// How long a CA signs, from its first signature until it expires.
     pub authority_life: SignedDuration,
-    /// From the moment a target was read back with a CA to the moment every API server trusts it.
+    /// From reading back a target with a CA until every API server trusts that CA.
     pub trust: SignedDuration,
-    /// From the moment a certificate is in the Secret to the moment a server that reads its files again serves it.
+    /// From writing a certificate to the Secret until a server that reloads its files serves it.
     pub reload: SignedDuration,
-    /// From the moment a certificate is in the Secret to the moment every pod that starts is given that one.
+    /// From writing a certificate to the Secret until every starting pod mounts it.
     pub overlap: SignedDuration,
-    /// How far a calendar may be off, the operator's or an API server's, at the most; see [`Timing::tolerance`].
+    /// How wrong a wall clock may be, the operator's or an API server's; see [`Timing::tolerance`].
     pub clock_tolerance: SignedDuration,
-    /// How often to look while waiting for endpoints.
+    /// How often to check endpoints while waiting for them.
     pub poll: SignedDuration,
-    /// How often to try a target again that refused.
+    /// How often to retry a target that rejected a write.
     pub retry: SignedDuration,
-    /// The longest time without a look, because the calendar may jump.
+    /// The longest time without planning, because the wall clock may jump.
     pub longest_sleep: SignedDuration,
-    /// How many repairs of a target may follow each other at once; see [`super::RepairLimiter`].
+    /// How many repairs of a target may happen without delay; see [`super::RepairLimiter`].
     pub repair_burst: u32,
-    /// How often a target is repaired at the least, and beyond the burst at the most.
+    /// Interval of repairs of a target beyond the burst.
     pub repair_interval: SignedDuration,
-    /// How long a target is left alone before it is forgotten that somebody wrote it.
+    /// After how long without a repair a contested target is forgotten.
     pub contested_ttl: SignedDuration,
 }
 
-/// Why nothing can be issued with such durations.
+/// Why nothing can be issued with these durations.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TimingProblem {
-    /// CAs would be replaced faster than what they sign.
+    /// CAs would be replaced faster than the certificates they sign.
     #[error(
         "ca.duration must be at least twice as long as duration: {authority_life:#} is less than twice {leaf_life:#}"
     )]
     AuthorityTooShort {
-        /// The CA's.
+        /// The CA's lifetime.
         authority_life: SignedDuration,
-        /// The serving certificate's.
+        /// The serving certificate's lifetime.
         leaf_life: SignedDuration,
     },
-    /// A renewed certificate would come too late to replace the one before.
+    /// A renewed certificate would be loaded too late.
     #[error(
         "duration must be at least {least:#}, because a server may take the last third of it to read a renewed certificate: {leaf_life:#} is less"
     )]
     LeafTooShort {
-        /// What is asked for.
+        /// The requested lifetime.
         leaf_life: SignedDuration,
-        /// The shortest that works.
+        /// The shortest allowed lifetime.
         least: SignedDuration,
     },
 }
@@ -85,8 +85,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// The same with all waits shortened or lengthened. Lives are what users ask for, what is allowed for clocks that are
-    /// wrong has nothing to do with waiting, nor has what an API server bears: all three stay.
+    /// Scales all waits. Lifetimes come from users, and clock tolerance and repair limits do not depend on
+    /// waits: these stay.
     #[must_use]
     pub fn with_scaled_waits(self, factor: f64) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Timing {
         }
     }
 
-    /// Everything that is wrong with it; nothing, if it works.
+    /// Returns all invalid durations.
     pub fn problems(&self) -> Vec<TimingProblem> {
         let mut problems = Vec::new();
         if self.authority_life < self.leaf_life.saturating_mul(2) {
@@ -120,35 +120,36 @@ impl Timing {
         problems
     }
 
-    /// How far a calendar may be off: certificates begin that much before they are issued, and are taken to have ended
-    /// that much after their end. Of a short life it is a sixth.
+    /// Returns how wrong a wall clock may be. Certificates become valid that much before issuance and count
+    /// as expired that much after notAfter. At most a sixth of the lifetime.
     pub fn tolerance(&self) -> SignedDuration {
         self.clock_tolerance.min(self.leaf_life / 6)
     }
 
-    /// From when on something that ended then has ended whatever calendar is asked.
+    /// Returns from when on a certificate with this end has expired by any wall clock.
     pub fn surely_over(&self, end: Timestamp) -> Timestamp {
         after(end, self.tolerance())
     }
 
-    /// The shortest life of a serving certificate that leaves servers the time to read the next one.
+    /// Returns the shortest lifetime of a serving certificate that leaves servers time to load the next one.
     pub fn shortest_leaf_life(&self) -> SignedDuration {
         let until_served = self.trust.saturating_add(self.reload).saturating_add(self.poll);
         until_served.saturating_mul(3)
     }
 
-    /// The validity of a CA that is issued now: one life in which the CA before still signs, and its own.
+    /// Returns the validity of a CA that is issued now: one lifetime while the previous CA signs, and its
+    /// own.
     pub fn authority_validity(&self, now: Timestamp) -> Validity {
         self.validity(now, self.authority_life.saturating_mul(2))
     }
 
-    /// The validity of a serving certificate that this CA issues now. It never outlives the CA.
+    /// Returns the validity of a serving certificate that this CA issues now. It never outlives the CA.
     pub fn leaf_validity(&self, now: Timestamp, authority: &CertificateId) -> Validity {
         self.validity(now, self.leaf_life)
             .capped(authority.validity.not_after)
     }
 
-    /// When a serving certificate is renewed: after two thirds of its life.
+    /// Returns when a serving certificate is renewed: after two thirds of its lifetime.
     pub fn leaf_renewal(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
@@ -161,20 +162,20 @@ impl Timing {
         )
     }
 
-    /// Whether a serving certificate was issued when a longer life was asked for.
+    /// Reports whether a serving certificate was issued for a longer lifetime than now in the spec.
     pub fn outlasts(&self, leaf: &CertificateId, now: Timestamp) -> bool {
         let longest = self.leaf_life.saturating_add(self.clock_tolerance);
         leaf.validity.not_after > after(now, longest)
     }
 
-    /// When a CA hands over to the next: after two thirds of its life, and while it can still sign a whole serving
-    /// certificate.
+    /// Returns when a CA is replaced: after two thirds of its lifetime, and while it can still sign a serving
+    /// certificate of full lifetime.
     pub fn authority_renewal(&self, authority: &CertificateId, signs_since: Timestamp) -> Timestamp {
         let by_life = renewal(signs_since, self.authority_life, &authority.fingerprint);
         by_life.min(after(authority.validity.not_after, -self.leaf_life))
     }
 
-    /// From when on a serving certificate is in its last third.
+    /// Returns when the last third of a serving certificate's lifetime begins.
     pub fn last_third(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
@@ -183,7 +184,8 @@ impl Timing {
         after(not_after, -(not_before.duration_until(not_after) / 3))
     }
 
-    /// From when on there is no more time to wait for anything: the last sixth of a serving certificate's life.
+    /// Returns when the last sixth of a serving certificate's lifetime begins. From then on no wait is
+    /// acceptable.
     pub fn last_call(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
@@ -192,8 +194,8 @@ impl Timing {
         after(not_after, -(not_before.duration_until(not_after) / 6))
     }
 
-    /// Whether a next CA can do its work: sign for a whole life, and no longer than was asked for. One whose first day
-    /// has not come was made while the calendar was wrong, and waits.
+    /// Reports whether a next CA is usable: it can sign for a whole lifetime, and no longer than the spec
+    /// says. One with a future notBefore was created with a wrong wall clock and is not usable yet.
     pub fn fits_next(&self, authority: &CertificateId, now: Timestamp) -> bool {
         let Validity {
             not_before,
@@ -209,7 +211,7 @@ impl Timing {
             && not_before.duration_until(not_after) <= longest
     }
 
-    /// Whole seconds, because that is what certificates can say (RFC 5280, 4.1.2.5).
+    /// Rounds to whole seconds, as in certificates (RFC 5280, 4.1.2.5).
     fn validity(&self, now: Timestamp, life: SignedDuration) -> Validity {
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Validity {
@@ -219,7 +221,7 @@ impl Timing {
     }
 }
 
-/// A moment that much later, or the end of time.
+/// Adds a duration, saturating at the largest timestamp.
 pub(super) fn after(moment: Timestamp, duration: SignedDuration) -> Timestamp {
     let end = if duration.is_negative() {
         Timestamp::MIN
@@ -229,7 +231,7 @@ pub(super) fn after(moment: Timestamp, duration: SignedDuration) -> Timestamp {
     moment.checked_add(duration).unwrap_or(end)
 }
 
-/// After two thirds of a life, and up to a twentieth of it earlier: certificates that were issued together are not
+/// After two thirds of the lifetime, minus up to a twentieth, so that certificates issued together are not
 /// renewed together.
 fn renewal(start: Timestamp, life: SignedDuration, fingerprint: &Fingerprint) -> Timestamp {
     let share = i32::from(u16::from_be_bytes([fingerprint.0[0], fingerprint.0[1]]));

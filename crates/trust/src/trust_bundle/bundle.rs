@@ -8,44 +8,44 @@ use crate::pki::{
     pem::{self, MalformedPem, UnexpectedBlock},
 };
 
-/// The most characters that a `caBundle` may have in JSON, where it is base64: ExtensionConfig's schema, the tightest
-/// of all kinds of targets.
-pub const LONGEST_ENCODED: usize = 51_200;
+/// Size limit of a `caBundle` in base64 characters: that of ExtensionConfig's schema, the smallest of all
+/// kinds of targets.
+pub const MAX_ENCODED_LENGTH: usize = 51_200;
 
-/// CA certificates, each once, in an order that depends on nothing but themselves.
+/// Distinct CA certificates in an order that depends only on the certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrustBundle {
     pub(super) certificates: Vec<Certificate>,
 }
 
-/// Why certificates make no trust bundle.
+/// Why certificates form no trust bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrustBundleError {
-    /// There is something in it that does not belong there.
+    /// The PEM contains something else.
     #[error(transparent)]
     Malformed(MalformedPem),
-    /// There is nothing in it: clients would take it for no bundle at all, and trust the CAs of their system.
+    /// There are no certificates. Clients would treat this as no bundle and trust the CAs of their system.
     #[error("trust bundle contains no certificates")]
     Empty,
-    /// There is a certificate in it that is not a CA, or was not signed by itself: damaged, or a cross certificate.
+    /// A certificate is not a CA or not self-signed: it is damaged or a cross certificate.
     #[error("trust bundle contains {0}, which is not a root CA or is damaged")]
     NotARoot(String),
-    /// Nothing in it is valid any more.
+    /// All certificates have expired.
     #[error("all certificates of the trust bundle have expired, the last one at {0}")]
     Expired(Timestamp),
-    /// API servers would refuse it.
-    #[error("trust bundle is too large: {0} base64 characters, limit {LONGEST_ENCODED}")]
+    /// API servers would reject it as too large.
+    #[error("trust bundle is too large: {0} base64 characters, limit {MAX_ENCODED_LENGTH}")]
     TooLong(usize),
 }
 
 // === impl TrustBundle ===
 
 impl TrustBundle {
-    /// The set of these certificates.
+    /// Creates the trust bundle with these certificates.
     ///
     /// # Errors
     ///
-    /// When there is none, or there are too many.
+    /// If there are none or too many.
     pub fn new(certificates: impl IntoIterator<Item = Certificate>) -> Result<Self, TrustBundleError> {
         let mut certificates: Vec<_> = certificates.into_iter().collect();
         certificates.sort();
@@ -55,17 +55,17 @@ impl TrustBundle {
         }
         let bundle = Self { certificates };
         let encoded = bundle.to_pem().len().div_ceil(3) * 4;
-        if encoded > LONGEST_ENCODED {
+        if encoded > MAX_ENCODED_LENGTH {
             return Err(TrustBundleError::TooLong(encoded));
         }
         Ok(bundle)
     }
 
-    /// Reads a trust bundle of our own: root CAs and nothing else.
+    /// Parses a trust bundle of Windlass, which contains only root CAs.
     ///
     /// # Errors
     ///
-    /// When anything else is in it; all of it is named.
+    /// If it contains anything else; the error lists all of it.
     pub fn from_pem(pem: &[u8]) -> Result<Self, TrustBundleError> {
         let certificates = pem::parse(pem).map_err(TrustBundleError::Malformed)?;
         let is_root = |root: &Certificate| root.is_authority() && root.is_signed_by(root);
@@ -75,12 +75,13 @@ impl TrustBundle {
         Self::new(certificates)
     }
 
-    /// Reads somebody else's trust bundle as clients do: they skip text and other blocks, which are returned beside,
-    /// and trust a certificate that is not a CA by itself. Whatever they would choke on, and a private key, is refused.
+    /// Parses a foreign trust bundle as clients do: they skip text and other blocks, which are returned
+    /// separately, and trust non-CA certificates themselves. Rejects private keys and input that clients
+    /// cannot parse.
     ///
     /// # Errors
     ///
-    /// When it must not be published; everything that is wrong with it is named.
+    /// If it must not be published; the error lists all problems.
     pub fn from_foreign_pem(pem: &[u8]) -> Result<(Self, Vec<UnexpectedBlock>), TrustBundleError> {
         let reading = pem::read(pem);
         if !reading.is_usable() {
@@ -89,21 +90,22 @@ impl TrustBundle {
         Ok((Self::new(reading.certificates)?, reading.problems))
     }
 
-    /// The canonical bytes: equal bundles have equal ones. The oldest certificate comes first.
+    /// Returns the canonical PEM, oldest certificate first. Equal bundles have equal bytes.
     pub fn to_pem(&self) -> String {
         self.certificates.iter().map(Certificate::to_pem).collect()
     }
 
-    /// The certificates, the oldest first.
+    /// Returns the certificates, oldest first.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
 
-    /// What has not ended at `now`. What is not valid yet stays: it is trusted before it is used.
+    /// Returns the bundle without expired certificates. Certificates that are not valid yet stay: they are
+    /// trusted before they are used.
     ///
     /// # Errors
     ///
-    /// When nothing is left.
+    /// If all certificates have expired.
     pub fn without_expired(&self, now: Timestamp) -> Result<Self, TrustBundleError> {
         let valid = |certificate: &&Certificate| !certificate.validity().is_over(now);
         let certificates: Vec<_> = self.certificates.iter().filter(valid).cloned().collect();
@@ -113,7 +115,7 @@ impl TrustBundle {
         Ok(Self { certificates })
     }
 
-    /// When the last of its certificates ends.
+    /// Returns when the last certificate expires.
     fn last_not_after(&self) -> Timestamp {
         self.certificates
             .iter()

@@ -1,5 +1,5 @@
-//! Real TLS handshakes, in memory, of every chain that is served during a rotation with every client that still has,
-//! already has, or never got the trust bundle of the moment.
+//! Real in-memory TLS handshakes of every chain that is served during a rotation with every trust bundle that
+//! a client may have then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,21 +18,21 @@ use crate::pki::{
     sample::{NOW, YEAR, key, names, rsa_key_pair, terms},
 };
 
-/// All handshakes take place at the time of the tests.
+/// All handshakes happen at the test time.
 #[derive(Debug)]
 struct Clock;
 
-/// A rotation from the CA A to the CA B.
+/// A rotation from CA A to CA B.
 struct Rotation {
     old_leaf: Credentials,
     new_leaf: Credentials,
-    /// The new leaf without the certificate that leads back to A.
+    /// The new leaf without the cross certificate to A.
     new_leaf_alone: Credentials,
     /// {A, B}
     old: TrustBundle,
     /// {B, C}
     new: TrustBundle,
-    /// {Z, A}: what a re-applied manifest of long ago brings.
+    /// {Z, A}: the bundle of a very old manifest that was applied again.
     older: TrustBundle,
 }
 
@@ -48,7 +48,7 @@ impl TimeProvider for Clock {
 // === impl Rotation ===
 
 impl Rotation {
-    /// With the keys 0 to 3 for the CAs, and key 4 for the leaves.
+    /// Uses keys 0 to 3 for the CAs and key 4 for the leaves.
     fn with_keys(key: fn(usize) -> PrivateKey) -> Self {
         let root = |generation: u32| {
             let key = key(generation as usize);
@@ -78,12 +78,12 @@ impl Rotation {
         for (server, client, credentials, trust, accepted) in [
             ("old leaf", "old bundle", &self.old_leaf, &self.old, true),
             ("old leaf", "older bundle", &self.old_leaf, &self.older, true),
-            // Why targets get the new bundle only after every endpoint was seen with the new leaf.
+            // This is why targets get the new bundle only after every endpoint was seen with the new leaf.
             ("old leaf", "new bundle", &self.old_leaf, &self.new, false),
             ("new leaf", "old bundle", &self.new_leaf, &self.old, true),
             ("new leaf", "older bundle", &self.new_leaf, &self.older, true),
             ("new leaf", "new bundle", &self.new_leaf, &self.new, true),
-            // What the cross certificate is for.
+            // This is the purpose of the cross certificate.
             (
                 "new leaf alone",
                 "old bundle",
@@ -123,7 +123,7 @@ impl Rotation {
 }
 
 #[test]
-fn every_leaf_is_accepted_by_every_client_that_may_meet_it() {
+fn every_client_accepts_every_leaf_it_may_see() {
     Rotation::with_keys(|_| key()).check();
 }
 
@@ -144,7 +144,7 @@ fn leaves_with_rsa_keys_are_accepted_under_elliptic_roots() {
     }
 }
 
-/// One client and one server, until both are done or one refuses.
+/// Runs one client and one server until both succeed or one rejects.
 fn handshake(
     credentials: &Credentials,
     trust: &TrustBundle,
@@ -173,14 +173,14 @@ fn handshake(
     let mut client = Connection::Client(ClientConnection::new(Arc::new(client), name)?);
     let mut server = Connection::Server(ServerConnection::new(Arc::new(server))?);
     while client.is_handshaking() || server.is_handshaking() {
-        pass(&mut client, &mut server)?;
-        pass(&mut server, &mut client)?;
+        transfer(&mut client, &mut server)?;
+        transfer(&mut server, &mut client)?;
     }
     Ok(())
 }
 
-/// Carries what one side has to say to the other.
-fn pass(from: &mut Connection, to: &mut Connection) -> Result<(), rustls::Error> {
+/// Passes pending data from one side to the other.
+fn transfer(from: &mut Connection, to: &mut Connection) -> Result<(), rustls::Error> {
     let mut bytes = Vec::new();
     while from.wants_write() {
         from.write_tls(&mut bytes).unwrap();

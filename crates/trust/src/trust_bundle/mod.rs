@@ -1,6 +1,6 @@
-//! Trust bundles: sets of CA certificates as targets carry them, with one canonical byte form.
+//! Trust bundles: sets of CA certificates for targets, with one canonical byte form.
 //!
-//! A value of [`TrustBundle`] can be published as it is: it is never empty, never garbage and never too long.
+//! A [`TrustBundle`] can always be published: it is never empty, malformed or too large.
 
 mod bundle;
 #[cfg(test)]
@@ -10,4 +10,4 @@ mod tests;
 #[cfg(test)]
 mod verify;
 
-pub use bundle::{LONGEST_ENCODED, TrustBundle, TrustBundleError};
+pub use bundle::{MAX_ENCODED_LENGTH, TrustBundle, TrustBundleError};

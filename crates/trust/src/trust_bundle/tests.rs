@@ -12,7 +12,7 @@ use crate::pki::{
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-/// Roots that end one year after another.
+/// Roots that expire one year after another.
 static ROOTS: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
     (1..=5)
         .map(|generation: u8| {
@@ -48,7 +48,7 @@ fn bundles() -> impl Strategy<Value = TrustBundle> {
 }
 
 #[test]
-fn the_bytes_are_one_block_each_the_oldest_first() {
+fn a_bundle_has_one_block_per_certificate_oldest_first() {
     let pem = bundle(&[2, 0, 2]).to_pem();
     assert_eq!(pem, ROOTS[0].to_pem() + &ROOTS[2].to_pem());
     assert!(pem.ends_with("-----END CERTIFICATE-----\n"));
@@ -56,7 +56,7 @@ fn the_bytes_are_one_block_each_the_oldest_first() {
 }
 
 #[test]
-fn nothing_is_no_bundle() {
+fn an_empty_bundle_is_rejected() {
     assert_eq!(TrustBundle::new([]), Err(TrustBundleError::Empty));
     assert_eq!(TrustBundle::from_pem(b""), Err(TrustBundleError::Empty));
     assert_eq!(TrustBundle::from_pem(b"\n\n"), Err(TrustBundleError::Empty));
@@ -67,7 +67,7 @@ fn nothing_is_no_bundle() {
 }
 
 #[test]
-fn our_own_hold_nothing_but_roots() {
+fn own_bundles_contain_only_roots() {
     let root = authority(1);
     let pem = root.certificate().to_pem();
     let leaf = root.issue(&names(), &key(), &terms(YEAR)).unwrap();
@@ -96,19 +96,19 @@ fn our_own_hold_nothing_but_roots() {
         ),
     ] {
         let error = TrustBundle::from_pem(content.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains(&expected), "{error} does not say {expected}");
+        assert!(error.contains(&expected), "{error} does not contain {expected}");
     }
 }
 
 #[test]
-fn those_of_others_are_read_as_clients_read_them() {
+fn foreign_bundles_are_read_as_clients_read_them() {
     let root = authority(1);
     let pem = root.certificate().to_pem();
     let (read, problems) = TrustBundle::from_foreign_pem(format!("# our CA\n{pem}").as_bytes()).unwrap();
     assert_eq!(read.certificates(), [root.certificate().clone()]);
     assert_eq!(problems[0].fault, BlockFault::Text);
 
-    // Self-signed servers are trusted by their own certificate.
+    // Self-signed servers are trusted through their own certificate.
     let leaf = root.issue(&names(), &key(), &terms(YEAR)).unwrap();
     assert!(TrustBundle::from_foreign_pem(leaf.to_pem().as_bytes()).is_ok());
 
@@ -125,7 +125,7 @@ fn those_of_others_are_read_as_clients_read_them() {
 }
 
 #[test]
-fn what_has_expired_is_dropped_but_never_all_of_it() {
+fn expired_cas_are_dropped_unless_all_are_expired() {
     let all = bundle(&[0, 1, 2]);
     let first_end = ROOTS[0].not_after();
     assert_eq!(all.without_expired(first_end).unwrap(), all);
@@ -134,16 +134,16 @@ fn what_has_expired_is_dropped_but_never_all_of_it() {
         all.without_expired(ROOTS[4].not_after()),
         Err(TrustBundleError::Expired(ROOTS[2].not_after()))
     );
-    // A clock that is behind must not take away what is about to be used.
+    // A clock that is behind must not remove a certificate that is about to be used.
     assert_eq!(all.without_expired(NOW - YEAR).unwrap(), all);
 }
 
 #[test]
-fn a_bundle_that_targets_would_refuse_is_never_made() {
+fn a_bundle_that_is_too_large_is_rejected() {
     let root = authority(1);
     let many = |count: u8| {
         (1..=count).map(move |serial| {
-            // The same key each time: it is about the length.
+            // One key suffices: only the size matters.
             let key = crate::pki::PrivateKey::from_pem(root.key().to_pem().as_bytes()).unwrap();
             let terms = Terms {
                 serial: [serial; 16],
@@ -160,13 +160,13 @@ fn a_bundle_that_targets_would_refuse_is_never_made() {
         .unwrap();
     let longest = TrustBundle::new(certificates[..fit].to_vec()).unwrap();
     use base64::{Engine, engine::general_purpose::STANDARD};
-    assert!(STANDARD.encode(longest.to_pem()).len() <= LONGEST_ENCODED);
+    assert!(STANDARD.encode(longest.to_pem()).len() <= MAX_ENCODED_LENGTH);
     let error = TrustBundle::new(certificates[..=fit].to_vec()).unwrap_err();
-    assert!(matches!(error, TrustBundleError::TooLong(length) if length > LONGEST_ENCODED));
+    assert!(matches!(error, TrustBundleError::TooLong(length) if length > MAX_ENCODED_LENGTH));
 }
 
 #[test]
-fn a_chain_is_refused_for_the_reason_that_clients_give() {
+fn a_chain_is_rejected_for_the_reason_clients_give() {
     let (root, other) = (authority(1), authority(2));
     let trust = TrustBundle::new([root.certificate().clone()]).unwrap();
     let leaf = root.issue(&names(), &key(), &terms(YEAR)).unwrap();
@@ -194,9 +194,9 @@ fn a_chain_is_refused_for_the_reason_that_clients_give() {
 }
 
 #[test]
-fn constraints_let_wildcards_and_extra_names_through_and_nothing_beside() {
+fn constraints_allow_only_wildcards_and_extra_names() {
     let extra = ["*.example.com".to_owned(), "hook.example.org".to_owned()];
-    let names = DnsNames::of_service("hook", "system", &extra).unwrap();
+    let names = DnsNames::for_service("hook", "system", &extra).unwrap();
     let root = CertificateAuthority::self_signed(&names, 1, key(), &terms(YEAR)).unwrap();
     let trust = TrustBundle::new([root.certificate().clone()]).unwrap();
     let leaf = root.issue(&names, &key(), &terms(YEAR)).unwrap();
@@ -215,7 +215,7 @@ fn constraints_let_wildcards_and_extra_names_through_and_nothing_beside() {
 
 proptest! {
     #[test]
-    fn reading_what_was_written_gives_the_same(bundle in bundles()) {
+    fn a_bundle_round_trips(bundle in bundles()) {
         let pem = bundle.to_pem();
         let read = TrustBundle::from_pem(pem.as_bytes()).unwrap();
         prop_assert_eq!(read.to_pem(), pem);
@@ -223,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bundle_is_a_set(one in bundles(), two in bundles(), three in bundles()) {
+    fn order_and_duplicates_do_not_matter(one in bundles(), two in bundles(), three in bundles()) {
         let both = union(&one, &two);
         prop_assert_eq!(&both, &union(&two, &one));
         prop_assert_eq!(union(&both, &three), union(&one, &union(&two, &three)));
@@ -234,13 +234,13 @@ proptest! {
     }
 
     #[test]
-    fn the_bytes_depend_on_nothing_but_the_certificates(one in bundles(), two in bundles()) {
+    fn the_bytes_depend_only_on_the_certificates(one in bundles(), two in bundles()) {
         prop_assert_eq!(one == two, one.to_pem() == two.to_pem());
         prop_assert_eq!(one == two, includes(&one, &two) && includes(&two, &one));
     }
 
     #[test]
-    fn dropping_what_expired_leaves_exactly_the_rest(bundle in bundles(), days in 0_i64..365 * 6) {
+    fn dropping_expired_cas_keeps_exactly_the_others(bundle in bundles(), days in 0_i64..365 * 6) {
         let now = NOW + SignedDuration::from_hours(24 * days);
         let valid = |root: &&Certificate| root.not_after() >= now;
         let rest: Vec<_> = bundle.certificates().iter().filter(valid).cloned().collect();
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_bundle_is_refused_or_still_the_same(
+    fn a_damaged_bundle_is_rejected_or_unchanged(
         bundle in bundles(),
         position in any::<prop::sample::Index>(),
         byte in any::<u8>(),
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_bundle_is_refused_or_ends_with_a_whole_certificate(bundle in bundles(), end in any::<prop::sample::Index>()) {
+    fn a_truncated_bundle_is_rejected_or_ends_with_a_whole_certificate(bundle in bundles(), end in any::<prop::sample::Index>()) {
         let pem = bundle.to_pem();
         let end = end.index(pem.len());
         if let Ok(read) = TrustBundle::from_pem(&pem.as_bytes()[..end]) {
@@ -277,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_never_a_bundle(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn garbage_is_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(TrustBundle::from_pem(&bytes).is_err());
         prop_assert!(TrustBundle::from_foreign_pem(&bytes).is_err());
     }

@@ -1,4 +1,4 @@
-//! Whether clients with a trust bundle accept what a server presents: what tests measure certificates by.
+//! Checks whether clients with a trust bundle accept a server; used by tests.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted
 use super::bundle::TrustBundle;
 use crate::pki::Certificate;
 
-/// Why clients would refuse a server.
+/// Why a client rejects a server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Untrusted {
-    /// The server presents nothing.
+    /// The server presents no certificate.
     #[error("no certificate was presented")]
     NoCertificate,
-    /// There is no such server.
+    /// The server name is invalid.
     #[error("{0:?} is not a server name")]
     Host(String),
-    /// The chain leads to no certificate of the bundle, is not for this name or not valid at this time.
+    /// The chain leads to no certificate of the bundle, or is not valid for this name or time.
     #[error("{leaf} is not accepted: {error}")]
     Refused {
         /// The server's own certificate.
         leaf: String,
-        /// Why.
+        /// The client's error.
         error: webpki::Error,
     },
 }
@@ -32,11 +32,11 @@ pub(super) enum Untrusted {
 // === impl TrustBundle ===
 
 impl TrustBundle {
-    /// Judges a server that is called `host` and presents `chain`, its own certificate first, as a TLS client does.
+    /// Verifies a server that is called by `host` and presents `chain`, leaf first, as a TLS client does.
     ///
     /// # Errors
     ///
-    /// When a client that trusts this bundle would end the handshake.
+    /// If a client that trusts this bundle would end the handshake.
     pub(super) fn verify(&self, chain: &[Certificate], host: &str, now: Timestamp) -> Result<(), Untrusted> {
         let [leaf, intermediates @ ..] = chain else {
             return Err(Untrusted::NoCertificate);

@@ -25,7 +25,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// What the operator would have made a year ago for a month.
 pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<ExpiredSecrets> {
-    let names = DnsNames::of_service(service, namespace, &[])?;
+    let names = DnsNames::for_service(service, namespace, &[])?;
     let issued = Timestamp::from_second((Timestamp::now() - 365 * DAY).as_second())?;
     let validity = Validity {
         not_before: issued,
@@ -81,6 +81,6 @@ fn authority(generation: u32, authority: &CertificateAuthority) -> Ca {
         },
         signs_since: None,
         has_key: true,
-        as_asked: true,
+        matches_spec: true,
     }
 }

@@ -306,7 +306,7 @@ impl ForeignIssuer {
 }
 
 fn dns_names() -> anyhow::Result<DnsNames> {
-    Ok(DnsNames::of_service("hook", NAMESPACE, &[])?)
+    Ok(DnsNames::for_service("hook", NAMESPACE, &[])?)
 }
 
 fn terms(generation: u32) -> anyhow::Result<Terms> {

@@ -133,7 +133,7 @@ async fn all_there(cluster: &TestCluster, copies: &BTreeMap<String, Value>) -> a
 async fn delete_callers(cluster: &TestCluster, copies: &mut BTreeMap<String, Value>) -> anyhow::Result<()> {
     for path in copies.keys().cloned().collect::<Vec<_>>() {
         let copy = get(&cluster.client, &path).await?.context("gone")?;
-        if TargetKind::of(&copy).is_some() {
+        if TargetKind::from_object(&copy).is_some() {
             delete(&cluster.client, &path).await?;
             copies.remove(&path);
         }

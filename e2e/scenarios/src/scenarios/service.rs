@@ -233,7 +233,7 @@ async fn says(
 
 /// Waits until the Secret holds a certificate for that Service. At no time does it hold garbage.
 async fn served_as(cluster: &TestCluster, service: &str) -> anyhow::Result<()> {
-    let names = DnsNames::of_service(service, NAMESPACE, &[])?;
+    let names = DnsNames::for_service(service, NAMESPACE, &[])?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
     until(&format!("a certificate is for {service}"), PATIENCE, async || {
         let Some(secret) = get(&cluster.client, &path).await? else {

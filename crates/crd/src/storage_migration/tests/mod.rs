@@ -36,7 +36,7 @@ fn begun(live: &Value, second: i64) -> Migration {
 }
 
 #[test]
-fn only_the_definition_says_whether_there_is_anything_to_do() {
+fn only_the_crd_determines_whether_a_migration_is_needed() {
     let known = begun(&moved(), 0);
     for (live, expected) in [
         (crd(&[("v1", true, true)], &["v1"]), MigrationStep::Nothing),
@@ -85,7 +85,7 @@ fn with(live: &Value, pointer: &str, value: Value) -> Value {
 }
 
 #[test]
-fn it_begins_anew_where_the_storage_version_may_have_moved_and_when_the_clock_went_back() {
+fn a_possible_storage_version_change_or_clock_jump_restarts_the_migration() {
     let live = moved();
     let mut migration = begun(&live, 100);
     migration.mark("120", None);
@@ -96,7 +96,7 @@ fn it_begins_anew_where_the_storage_version_may_have_moved_and_when_the_clock_we
         back,
     ] {
         let mut migration = migration.clone();
-        migration.follow(&StorageVersionHistory::of(&other));
+        migration.follow(&StorageVersionHistory::from_crd(&other));
         let next = next(&other, Some(&migration), None, at(200), SETTLE);
         assert!(matches!(next, MigrationStep::Begin(_)), "{next:?}");
     }
@@ -112,7 +112,7 @@ fn it_begins_anew_where_the_storage_version_may_have_moved_and_when_the_clock_we
 }
 
 #[test]
-fn it_goes_on_over_every_generation_that_leaves_the_storage_version() {
+fn crd_changes_that_keep_the_storage_version_do_not_restart_the_migration() {
     let live = moved();
     let at_generation = |generation: i64| with(&live, "/metadata/generation", json!(generation));
     let mut migration = begun(&live, 100);
@@ -126,18 +126,18 @@ fn it_goes_on_over_every_generation_that_leaves_the_storage_version() {
         );
         assert!(migration.is_behind(&live));
         let seen = seen.iter().map(|generation| at_generation(*generation));
-        let tenures: Vec<_> = seen
+        let histories: Vec<_> = seen
             .chain([live.clone()])
-            .filter_map(|seen| StorageVersionHistory::of(&seen))
+            .filter_map(|seen| StorageVersionHistory::from_crd(&seen))
             .collect();
-        migration.follow(&tenures);
+        migration.follow(&histories);
         assert_eq!(next_of(&migration), MigrationStep::Rewrite);
         assert_eq!(migration.generation, last);
     }
 }
 
 #[test]
-fn nothing_is_rewritten_while_another_converts() {
+fn no_rewrite_while_another_converter_is_active() {
     let converting = |address: &str, trust: &str, generation: i64| {
         let mut live = with(&moved(), "/metadata/generation", json!(generation));
         live["spec"]["conversion"] = json!({"strategy": "Webhook",
@@ -149,7 +149,7 @@ fn nothing_is_rewritten_while_another_converts() {
     migration.mark("120", None);
     let next_of = |live: &Value, desired: Option<&str>, migration: &Migration| {
         let mut migration = migration.clone();
-        migration.follow(&StorageVersionHistory::of(live));
+        migration.follow(&StorageVersionHistory::from_crd(live));
         next(live, Some(&migration), desired, at(200), SETTLE)
     };
     let other_trust = converting("https://ours", "B", 5);
@@ -192,7 +192,7 @@ fn a_moved_storage_version_stops_a_page() {
 }
 
 #[test]
-fn a_status_of_an_earlier_operator_is_read() {
+fn the_status_of_an_older_operator_is_read() {
     let status = json!({"crd": "widgets.example.com", "version": "v2", "rewritten": 200, "total": 300, "uid": "u",
         "generation": 4, "since": "2026-11-21T10:00:00.000000Z", "resourceVersion": "120", "nextPage": "token"});
     let migration: Migration = serde_json::from_value(status.clone()).unwrap();
@@ -201,7 +201,7 @@ fn a_status_of_an_earlier_operator_is_read() {
 }
 
 #[test]
-fn what_was_written_after_the_mark_is_left_alone() {
+fn objects_written_after_the_mark_are_not_rewritten() {
     let mut migration = begun(&moved(), 0);
     assert!(migration.must_rewrite("7"));
     migration.mark("99", None);
@@ -241,7 +241,7 @@ fn pages_are_counted() {
 }
 
 #[test]
-fn the_reduction_fits_one_state_of_the_definition() {
+fn the_patch_applies_to_one_crd_state_only() {
     assert_eq!(
         reduction(&moved()),
         json!({"metadata": {"resourceVersion": "90"}, "status": {"storedVersions": ["v2"]}})

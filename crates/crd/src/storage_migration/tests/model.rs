@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn left_alone_it_ends_with_one_stored_version(events in events()) {
+    fn without_disturbance_it_ends_with_one_stored_version(events in events()) {
         let mut world = World::new(SETTLE);
         for event in events {
             world.happen(event);
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn rotations_never_throw_it_back(rotations in prop::collection::vec((0..4_usize, any::<bool>()), 0..60)) {
+    fn ca_rotations_never_restart_the_migration(rotations in prop::collection::vec((0..4_usize, any::<bool>()), 0..60)) {
         let mut world = World::new(SETTLE);
         world.happen(Event::Move { version: 1 });
         let mut known: Option<Migration> = None;
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn one_write_in_each_life_is_enough(lost in prop::collection::vec(any::<bool>(), 0..20)) {
+    fn one_write_per_process_is_enough_progress(lost in prop::collection::vec(any::<bool>(), 0..20)) {
         let mut world = World::new(SETTLE);
         world.happen(Event::Move { version: 1 });
         let lives = lost.into_iter().chain(std::iter::repeat_n(false, 60));
@@ -101,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn without_settling_an_object_would_be_lost() {
+fn without_the_settle_wait_an_object_would_be_lost() {
     let mut world = World::new(SignedDuration::ZERO);
     world.happen(Event::Move { version: 1 });
     for _ in 0..2 {
@@ -127,7 +127,7 @@ fn without_settling_an_object_would_be_lost() {
 }
 
 #[test]
-fn without_the_generation_an_object_would_be_lost() {
+fn without_the_generation_check_an_object_would_be_lost() {
     let mut world = World::new(SETTLE);
     world.happen(Event::Move { version: 1 });
     for _ in 0..3 {

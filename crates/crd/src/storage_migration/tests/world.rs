@@ -181,7 +181,7 @@ impl World {
             }
             Event::Relist => {
                 self.unseen.clear();
-                if let Some(seen) = StorageVersionHistory::of(&self.live()) {
+                if let Some(seen) = StorageVersionHistory::from_crd(&self.live()) {
                     see(&mut self.shown, seen);
                 }
             }
@@ -221,13 +221,13 @@ impl World {
 
     fn note_change(&mut self) {
         self.generation += 1;
-        self.unseen.extend(StorageVersionHistory::of(&self.live()));
+        self.unseen.extend(StorageVersionHistory::from_crd(&self.live()));
     }
 
     /// Everything is forgotten but the status; the watch shows what there is.
     fn restart(&mut self) {
         self.unseen.clear();
-        self.shown = StorageVersionHistory::of(&self.live());
+        self.shown = StorageVersionHistory::from_crd(&self.live());
     }
 
     /// What the operator does in one reconciliation.
@@ -235,7 +235,7 @@ impl World {
         let live = self.live();
         let mut status = self.status.clone();
         if let Some(known) = &mut status {
-            known.follow(self.shown.iter().chain(&StorageVersionHistory::of(&live)));
+            known.follow(self.shown.iter().chain(&StorageVersionHistory::from_crd(&live)));
         }
         let is_behind = status.as_ref().is_some_and(|known| known.is_behind(&live));
         let lags = is_behind && !self.shown.as_ref().is_some_and(|shown| shown.reaches(&live));
@@ -311,7 +311,7 @@ impl World {
 
 fn see(shown: &mut Option<StorageVersionHistory>, seen: StorageVersionHistory) {
     match shown {
-        Some(shown) => shown.see(seen),
+        Some(shown) => shown.record(seen),
         None => *shown = Some(seen),
     }
 }

@@ -22,7 +22,7 @@ fn with_versions(scope: &str, versions: &[(&str, &str)], stored: &[&str]) -> Val
 }
 
 #[test]
-fn the_definition_as_a_whole_has_rules_of_its_own() {
+fn crd_level_changes_are_reported() {
     let old = with_versions(
         "Namespaced",
         &[("+v1", "{}"), ("+v1beta1", "{}"), ("v1alpha1", "{}")],
@@ -41,7 +41,7 @@ fn the_definition_as_a_whole_has_rules_of_its_own() {
 }
 
 #[test]
-fn what_names_the_api_stays() {
+fn scope_group_and_kind_must_not_change() {
     for (field, pointer) in [
         ("group", "/spec/group"),
         ("names.kind", "/spec/names/kind"),
@@ -62,7 +62,7 @@ fn what_names_the_api_stays() {
 }
 
 #[test]
-fn what_a_file_does_not_say_is_stored_is_the_storage_version() {
+fn stored_versions_default_to_the_storage_version() {
     let old = crd("{}");
     let mut new = crd("{}");
     new["spec"]["versions"][0]["name"] = "v2".into();
@@ -73,7 +73,7 @@ fn what_a_file_does_not_say_is_stored_is_the_storage_version() {
 }
 
 #[test]
-fn what_a_version_has_beside_its_schema_stays() {
+fn version_facilities_must_not_change() {
     let with = |version: Value, preserve: bool| {
         let mut crd = crd("{}");
         crd["spec"]["preserveUnknownFields"] = preserve.into();
@@ -102,7 +102,7 @@ fn what_a_version_has_beside_its_schema_stays() {
 }
 
 #[test]
-fn versions_that_are_served_together_without_conversion_are_compared_from_old_to_new() {
+fn unconverted_served_versions_are_compared_from_old_to_new() {
     const WIDE: &str = "{properties: {a: {maxLength: 9}, b: {}}}";
     const NARROW: &str = "{properties: {a: {maxLength: 5}}}";
     let one = with_versions("Namespaced", &[("+v1beta1", WIDE), ("v1", NARROW)], &["v1beta1"]);
@@ -174,7 +174,7 @@ fn exceptions_decide_by_version_and_field() {
 }
 
 #[test]
-fn documentation_is_reported_where_an_exception_asks_for_it() {
+fn documentation_changes_are_reported_only_on_request() {
     let old = crd("{description: a}");
     let new = crd("{description: b}");
     let found = compare(
@@ -190,7 +190,7 @@ fn documentation_is_reported_where_an_exception_asks_for_it() {
 }
 
 #[test]
-fn a_definition_that_goes_is_reported_and_one_that_comes_is_not() {
+fn removed_crds_are_reported_and_added_ones_are_not() {
     let only: Crds = [("widgets.example.com".to_owned(), crd("{}"))].into();
     let none = Crds::new();
     assert_eq!(

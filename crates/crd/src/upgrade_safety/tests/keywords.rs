@@ -39,7 +39,7 @@ fn expect_nothing(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn each_rule_about_a_value_says_what_has_changed() {
+fn each_value_rule_reports_the_change() {
     expect(&[
         (
             "{type: string}",
@@ -126,7 +126,7 @@ fn each_rule_about_a_value_says_what_has_changed() {
 }
 
 #[test]
-fn a_bound_that_is_new_or_tighter_is_said_with_its_values() {
+fn new_and_tighter_bounds_are_reported_with_values() {
     let bounds = [
         ("minimum", "minLength", "minItems", "minProperties"),
         ("maximum", "maxLength", "maxItems", "maxProperties"),
@@ -169,7 +169,7 @@ fn a_bound_that_is_new_or_tighter_is_said_with_its_values() {
 }
 
 #[test]
-fn what_allows_more_or_means_the_same_is_not_reported() {
+fn loosened_and_equivalent_schemas_are_not_reported() {
     expect_nothing(&[
         (
             "{type: object, required: [a, b]}",
@@ -254,7 +254,7 @@ fn a_keyword_without_a_rule_is_reported_as_unhandled() {
 }
 
 #[test]
-fn what_is_no_schema_is_compared_as_it_is() {
+fn values_that_are_not_schemas_are_compared_literally() {
     expect_nothing(&[("5", "5")]);
     expect_unhandled(&[
         ("5", "{}", "schema 5 -> {}"),
@@ -276,7 +276,7 @@ fn what_is_no_schema_is_compared_as_it_is() {
 }
 
 #[test]
-fn a_field_that_is_removed_is_found_wherever_it_is() {
+fn removed_fields_are_found_at_any_depth() {
     for (old, new, place) in [
         ("{properties: {a: {}}}", "{}", ".a"),
         (
@@ -299,7 +299,7 @@ fn a_field_that_is_removed_is_found_wherever_it_is() {
 }
 
 #[test]
-fn what_is_below_a_property_is_compared_too() {
+fn nested_properties_are_compared() {
     expect(&[
         (
             "{additionalProperties: true}",

@@ -50,7 +50,7 @@ fn excepting(exceptions: &str) -> Policy {
 }
 
 #[test]
-fn an_object_that_a_change_breaks_is_named_with_its_field() {
+fn a_broken_object_is_named_with_its_field() {
     let ports = "ports: {type: array, items: {type: object, properties: {name: {type: string}";
     for (old, new, spec, expected) in [
         (
@@ -131,14 +131,14 @@ fn an_object_that_a_change_breaks_is_named_with_its_field() {
 }
 
 #[test]
-fn what_was_wrong_before_does_not_become_wrong() {
+fn already_invalid_objects_are_not_reported() {
     let old = with_spec("size: {type: integer, maximum: 9}");
     let new = with_spec("size: {type: integer, maximum: 9}, color: {type: string}");
     assert_eq!(harm(&old, &new, &[widget("a", "{size: 10}")]), [""; 0]);
 }
 
 #[test]
-fn what_was_pruned_before_is_not_lost() {
+fn already_pruned_fields_are_not_reported() {
     let old = with_spec("size: {type: integer}");
     let new = with_spec("size: {type: integer, maximum: 9}");
     assert_eq!(harm(&old, &new, &[widget("a", "{bogus: 1}")]), [""; 0]);
@@ -150,7 +150,7 @@ fn what_was_pruned_before_is_not_lost() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_evaluated_here_is_only_warned_of() {
+fn rules_that_cannot_be_evaluated_are_warnings() {
     let old = with_spec("size: {type: integer}");
     let new = with_spec("size: {type: integer, x-kubernetes-validations: [{rule: noSuchFunction(self)}]}");
     let findings = tried(&old, &new, &[widget("a", "{size: 1}")], Extent::All, &strict());
@@ -165,7 +165,7 @@ fn a_rule_that_cannot_be_evaluated_here_is_only_warned_of() {
 }
 
 #[test]
-fn the_first_objects_are_named_and_the_others_counted() {
+fn only_the_first_objects_are_named() {
     let old = with_spec("size: {type: integer}, color: {type: string}");
     let new = with_spec("size: {type: integer}");
     let objects: Vec<_> = (0..7)
@@ -185,7 +185,7 @@ fn the_first_objects_are_named_and_the_others_counted() {
 }
 
 #[test]
-fn a_value_is_told_to_nobody() {
+fn values_are_never_shown() {
     let old = with_spec("when: {type: string}, name: {type: string}, kind: {}");
     let new = with_spec(
         "when: {type: string, format: date-time}, name: {type: string, pattern: '^a$'}, kind: {enum: [x]}",
@@ -223,7 +223,7 @@ fn a_sample_is_reported_with_its_size() {
 }
 
 #[test]
-fn exceptions_are_about_objects_as_about_everything_else() {
+fn exceptions_apply_to_objects_too() {
     let old = with_spec("size: {type: integer}");
     let new = with_spec("size: {type: integer, maximum: 9}");
     let objects = [widget("a", "{size: 10}")];
@@ -248,7 +248,7 @@ fn exceptions_are_about_objects_as_about_everything_else() {
 }
 
 #[test]
-fn versions_are_tried_that_are_served_and_get_another_schema() {
+fn only_served_versions_with_a_changed_schema_are_tried() {
     let served = |versions: &[(&str, bool, &str)]| {
         let mut crd = crd("{}");
         let versions = versions.iter().map(|(name, served, schema)| {
@@ -283,7 +283,7 @@ fn versions_are_tried_that_are_served_and_get_another_schema() {
 }
 
 #[test]
-fn on_the_way_back_only_schemas_count_whose_objects_cannot_be_read() {
+fn a_rollback_tries_only_readable_objects() {
     let installed = with_spec("size: {type: integer}");
     let mut failed = with_spec("size: {type: integer, maximum: 9}, color: {type: string}");
     assert!(!compared(&failed, &installed).is_empty());
@@ -379,7 +379,7 @@ fn loosened(schema: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn nothing_becomes_of_objects_whose_definition_stays(schema in schemas(), spec in values()) {
+    fn an_unchanged_crd_harms_no_object(schema in schemas(), spec in values()) {
         let crd = of_schema(&schema);
         prop_assert_eq!(versions_to_try(&crd, &crd), [""; 0]);
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
@@ -394,7 +394,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_found_names_fields_and_at_most_a_few_objects(
+    fn findings_name_fields_and_few_objects(
         old in schemas(),
         new in schemas(),
         specs in prop::collection::vec(values(), 0..6),

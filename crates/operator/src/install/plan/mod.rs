@@ -22,8 +22,8 @@ pub use upgradeable::why_not_upgradeable;
 pub use windlass_bundle::Phase;
 pub use windlass_crd::{
     sample_object,
-    staging::{
-        Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable,
+    stage::{
+        Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable_versions,
         waits_for_proof,
     },
 };

@@ -114,7 +114,7 @@ pub fn is_of_api_servers(kind: &str) -> bool {
 
 /// Where in an object that may carry CA bundles is what calls a Service.
 pub fn client_configs(object: &Value) -> Vec<String> {
-    let holders = TargetKind::of(object).map(|kind| kind.holders(object));
+    let holders = TargetKind::from_object(object).map(|kind| kind.holders(object));
     holders
         .into_iter()
         .flatten()

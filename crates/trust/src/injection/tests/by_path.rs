@@ -1,10 +1,11 @@
-//! Targets that are told by their annotation, not by their kind: ConfigMaps, and kinds that are added by the paths of their fields.
+//! Targets that an annotation or an added field path identifies, rather than a built-in kind: ConfigMaps and
+//! added kinds.
 
 use std::sync::Arc;
 
 use super::*;
 
-/// Of a kind that is added by its paths, and a target of it.
+/// A kind that is added by field paths, and a target of that kind.
 fn added() -> (TargetKind, Value) {
     let place = |path, encoding| CaBundlePlace::at(path, encoding).unwrap();
     let kind = TargetKind {
@@ -33,13 +34,15 @@ fn added() -> (TargetKind, Value) {
 }
 
 #[test]
-fn a_kind_that_was_added_gets_the_bundle_at_each_of_its_paths() {
+fn an_added_kind_gets_the_bundle_at_each_path() {
     let (kind, target) = added();
-    let kinds = Arc::new(TargetKinds::with([kind]));
+    let kinds = Arc::new(TargetKinds::new([kind]));
     let trust = trust(1);
     let injection = Injection::new(
         trust.clone(),
-        Reach::everything().calling(sample::names()).within(kinds.clone()),
+        InjectionScope::everything()
+            .with_servers(sample::names())
+            .with_kinds(kinds.clone()),
     );
     let patch = injection.plan(&target).unwrap().unwrap();
     let mut patched = target.clone();
@@ -51,36 +54,36 @@ fn a_kind_that_was_added_gets_the_bundle_at_each_of_its_paths() {
     assert_eq!(
         bundles,
         [Some(&json!(encoded)), Some(&json!(encoded)), None],
-        "what calls another server"
+        "an entry for another server"
     );
     assert_eq!(injection.plan(&patched), Ok(None));
     let mut written = target.clone();
     written["metadata"]["resourceVersion"] = "2".into();
     assert!(
         json_patch::patch(&mut written, &patch).is_err(),
-        "it has changed since"
+        "a changed entry"
     );
     let without =
         json!({"apiVersion": "example.com/v1", "kind": "Gateway", "metadata": {"name": "g"}, "spec": {}});
     assert_eq!(
         injection.plan(&without),
         Ok(None),
-        "what holds the field is its owner's to make"
+        "a missing parent, which only the owner creates"
     );
     assert!(matches!(
-        Injection::new(trust, Reach::everything()).plan(&target),
+        Injection::new(trust, InjectionScope::everything()).plan(&target),
         Err(InjectionError::UnknownKind(_))
     ));
 }
 
 #[test]
-fn what_was_injected_into_a_config_map_is_taken_away() {
+fn a_bundle_injected_into_a_config_map_is_removed() {
     let kinds = TargetKinds::default();
     let mut target = inject(&config_map(), &trust(1));
     let fields = json!({"f:data": {"f:ca-bundle.crt": {}}});
     let entry = json!({"manager": "windlass-inject", "operation": "Update", "fieldsV1": fields});
     target["metadata"]["managedFields"] = json!([entry]);
-    assert!(is_left_behind(&target, &kinds));
+    assert!(has_injected_bundle(&target, &kinds));
     let kept = relevant_fields(&target, &entry, &kinds);
     assert_eq!(kept, Some(json!({"f:caBundle": {}})));
     let patch = withdrawal(&target, &kinds).unwrap();

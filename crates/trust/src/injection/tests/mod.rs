@@ -22,8 +22,8 @@ fn service() -> Value {
     json!({"namespace": "system", "name": "hook", "port": 443})
 }
 
-/// A target of each kind without CA bundle, as the table has it, then some as their APIs have them; and where each should
-/// get one.
+/// One target of each kind without CA bundle, generated from the table, then handwritten ones; and where each
+/// must get one.
 fn targets() -> Vec<(Value, Vec<String>)> {
     let as_served = [
         (crd(), "/spec/conversion/webhook/clientConfig/caBundle"),
@@ -38,10 +38,10 @@ fn targets() -> Vec<(Value, Vec<String>)> {
     let as_served = as_served
         .into_iter()
         .map(|(target, fields)| (target, fields.split(' ').map(str::to_owned).collect()));
-    KINDS.iter().map(of_kind).chain(as_served).collect()
+    KINDS.iter().map(target_of_kind).chain(as_served).collect()
 }
 
-fn of_kind(kind: &TargetKind) -> (Value, Vec<String>) {
+fn target_of_kind(kind: &TargetKind) -> (Value, Vec<String>) {
     let mut target = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
         "metadata": {"name": "target", "resourceVersion": "1"}});
     if let Some((field, value)) = kind.only_if {
@@ -69,19 +69,19 @@ fn of_kind(kind: &TargetKind) -> (Value, Vec<String>) {
     (target, fields)
 }
 
-/// What a target holds where a trust bundle is.
-fn held(target: &Value, trust: &TrustBundle) -> String {
-    held_pem(target, &trust.to_pem())
+/// Returns the encoded trust bundle as `target` holds it.
+fn encode_bundle(target: &Value, trust: &TrustBundle) -> String {
+    encode_pem(target, &trust.to_pem())
 }
 
-fn held_pem(target: &Value, pem: &str) -> String {
-    match TargetKind::of(target).unwrap().places[0].encoding {
+fn encode_pem(target: &Value, pem: &str) -> String {
+    match TargetKind::from_object(target).unwrap().places[0].encoding {
         Encoding::Base64 => STANDARD.encode(pem),
         Encoding::Pem => pem.to_owned(),
     }
 }
 
-/// Puts a value at a JSON pointer, and objects on the way there.
+/// Sets a value at a JSON pointer and creates missing parents.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut place = object;
     for name in pointer.split('/').skip(1) {
@@ -127,7 +127,7 @@ fn config_map() -> Value {
     })
 }
 
-/// In another version than the one that is watched.
+/// In another version than the watched one.
 fn extension_config() -> Value {
     json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1", "kind": "ExtensionConfig", "metadata": {"name": "target"},
@@ -136,7 +136,10 @@ fn extension_config() -> Value {
 }
 
 fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Patch>, InjectionError> {
-    let injection = Injection::new(trust.clone(), Reach::everything().calling(sample::names()));
+    let injection = Injection::new(
+        trust.clone(),
+        InjectionScope::everything().with_servers(sample::names()),
+    );
     let planned = injection.plan(target);
     assert_eq!(
         injection.is_needed(target),
@@ -145,7 +148,7 @@ fn plan(target: &Value, trust: &TrustBundle) -> Result<Option<Patch>, InjectionE
     planned
 }
 
-/// The target after the injection.
+/// Returns the target after the injection.
 fn inject(target: &Value, trust: &TrustBundle) -> Value {
     let Some(patch) = plan(target, trust).unwrap() else {
         panic!("nothing to inject into {target}");
@@ -161,12 +164,12 @@ fn annotated(mut target: Value, annotation: &str, value: &str) -> Value {
 }
 
 #[test]
-fn every_kind_gets_the_bundle_in_its_places_and_nothing_else_changes() {
+fn injection_changes_only_the_ca_bundle_fields() {
     let trust = trust(1);
     for (target, fields) in targets() {
         let mut expected = target.clone();
         for field in &fields {
-            set(&mut expected, field, held(&target, &trust).into());
+            set(&mut expected, field, encode_bundle(&target, &trust).into());
         }
         let patched = inject(&target, &trust);
         assert_eq!(patched, expected);
@@ -175,21 +178,21 @@ fn every_kind_gets_the_bundle_in_its_places_and_nothing_else_changes() {
 }
 
 #[test]
-fn a_lost_garbage_or_foreign_bundle_is_repaired() {
+fn a_missing_invalid_or_foreign_bundle_is_repaired() {
     let (ours, foreign) = (trust(1), trust(2));
     let reordered = ours.to_pem() + &foreign.to_pem();
     for (target, fields) in targets() {
-        let held = |pem: &str| json!(held_pem(&target, pem));
+        let encoded = |pem: &str| json!(encode_pem(&target, pem));
         let garbage = [
             json!(""),
             Value::Null,
             json!("Cg=="),
             json!("%%%"),
             json!(7),
-            held("garbage"),
-            held(&foreign.to_pem()),
-            held(&reordered),
-            held(&ours.to_pem()[..300]),
+            encoded("garbage"),
+            encoded(&foreign.to_pem()),
+            encoded(&reordered),
+            encoded(&ours.to_pem()[..300]),
         ];
         let good = inject(&target, &ours);
         for value in &garbage {
@@ -215,7 +218,7 @@ fn only_the_entries_that_differ_are_in_the_patch() {
 }
 
 #[test]
-fn the_same_certificates_in_other_bytes_are_left_as_they_are() {
+fn a_bundle_with_equal_certificates_is_not_rewritten() {
     let certificates = [trust(1), trust(2)].map(|trust| trust.certificates()[0].clone());
     let both = TrustBundle::new(certificates).unwrap();
     let reversed: String = both
@@ -227,14 +230,14 @@ fn the_same_certificates_in_other_bytes_are_left_as_they_are() {
     for (target, fields) in targets() {
         let mut target = inject(&target, &both);
         let written = format!("# ours\n{reversed}").replace('\n', "\r\n");
-        let written = held_pem(&target, &written);
+        let written = encode_pem(&target, &written);
         set(&mut target, &fields[0], written.into());
         assert_eq!(plan(&target, &both), Ok(None));
     }
 }
 
 #[test]
-fn what_calls_other_servers_is_left_alone() {
+fn webhooks_of_other_servers_are_not_changed() {
     let trust = trust(1);
     let mut target = validating();
     target["webhooks"][0]["clientConfig"] = json!({"service": {"namespace": "system", "name": "other"}});
@@ -246,13 +249,13 @@ fn what_calls_other_servers_is_left_alone() {
         let client_config = &patched["webhooks"][index]["clientConfig"];
         assert_eq!(client_config.get("caBundle").is_some(), injected, "{index}");
     }
-    // Of a Secret nobody knows whom it is for.
-    let everything = Injection::new(trust, Reach::everything());
+    // A trust bundle from a Secret is for any server.
+    let everything = Injection::new(trust, InjectionScope::everything());
     assert_eq!(everything.holders(&target).count(), 3);
 }
 
 #[test]
-fn where_no_bundle_is_allowed_none_is_written() {
+fn no_bundle_is_written_where_none_is_allowed() {
     let mut none = crd();
     none["spec"]["conversion"] = json!({"strategy": "None"});
     let mut leftover = crd();
@@ -267,7 +270,7 @@ fn where_no_bundle_is_allowed_none_is_written() {
 }
 
 #[test]
-fn a_target_that_changed_in_between_is_not_written() {
+fn a_concurrently_changed_target_is_not_written() {
     let trust = trust(1);
     let changes: [fn(&mut Value); 4] = [
         |target| target["webhooks"].as_array_mut().unwrap().swap(0, 1),
@@ -297,7 +300,7 @@ fn a_target_that_changed_in_between_is_not_written() {
 }
 
 #[test]
-fn what_others_manage_is_left_to_them() {
+fn targets_of_other_injectors_are_rejected() {
     for (annotation, value, elsewhere) in [
         ("cert-manager.io/inject-ca-from", "ns/name", true),
         ("cert-manager.io/inject-ca-from-secret", "ns/name", true),
@@ -327,7 +330,7 @@ fn what_others_manage_is_left_to_them() {
 }
 
 #[test]
-fn others_manage_objects_of_their_own_groups() {
+fn other_injectors_manage_only_their_own_groups() {
     for (target, annotation, elsewhere) in [
         (
             extension_config(),
@@ -345,10 +348,15 @@ fn others_manage_objects_of_their_own_groups() {
 }
 
 #[test]
-fn what_we_stand_in_for_is_left_to_others_only_while_they_are_at_work() {
+fn a_replaced_injector_blocks_injection_only_while_it_runs() {
     let target = annotated(crd(), "cert-manager.io/inject-ca-from", "a/b");
-    let answering = TargetKinds::default().answering(CaInjectors::from([CaInjector::CertManager]));
-    let beside = |injector| answering.clone().beside(CaInjectors::from([injector]));
+    let answering =
+        TargetKinds::default().with_replaced_injectors(CaInjectors::from([CaInjector::CertManager]));
+    let beside = |injector| {
+        answering
+            .clone()
+            .with_running_injectors(CaInjectors::from([injector]))
+    };
     assert_eq!(ManagedElsewhere::check(&target, &answering), Ok(()));
     assert_eq!(
         ManagedElsewhere::check(&target, &beside(CaInjector::ServiceCa)),
@@ -357,12 +365,12 @@ fn what_we_stand_in_for_is_left_to_others_only_while_they_are_at_work() {
     let error = ManagedElsewhere::check(&target, &beside(CaInjector::CertManager)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cert-manager is at work and answers the annotation cert-manager.io/inject-ca-from itself: stop it, or remove the annotation"
+        "cert-manager is running and handles the annotation cert-manager.io/inject-ca-from itself: stop it, or remove the annotation"
     );
 }
 
 #[test]
-fn other_kinds_are_refused() {
+fn unsupported_kinds_are_rejected() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}});
     let error = plan(&secret, &trust(1)).unwrap_err();
     assert_eq!(error.to_string(), "Secret n/s: this kind has no caBundle field");
@@ -370,9 +378,9 @@ fn other_kinds_are_refused() {
 }
 
 #[test]
-fn holders_tell_what_clients_trust() {
+fn holders_contain_what_clients_trust() {
     let (one, other) = (trust(1), trust(2));
-    let definition = TargetKind::of(&crd()).unwrap();
+    let definition = TargetKind::from_object(&crd()).unwrap();
     let target = inject(&crd(), &one);
     let holder = definition.holders(&target).remove(0);
     assert_eq!(holder.server, CalledServer::Host(HOOK.to_owned()));
@@ -383,8 +391,8 @@ fn holders_tell_what_clients_trust() {
     assert_eq!(holder.ca_bundle(), CaBundle::Missing);
 }
 
-/// Any JSON, with the field names that matter among the others.
-fn wild() -> impl Strategy<Value = Value> {
+/// Generates any JSON, including the relevant field names.
+fn any_json() -> impl Strategy<Value = Value> {
     let names = [
         "spec",
         "webhooks",
@@ -431,8 +439,8 @@ fn wild() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_target_is_too_wild(spec in wild(), webhooks in wild(), data in wild(), metadata in wild(), index in 0..KINDS.len()) {
-        static EVERYTHING: std::sync::LazyLock<Injection> = std::sync::LazyLock::new(|| Injection::new(trust(1), Reach::everything()));
+    fn planning_any_target_never_panics(spec in any_json(), webhooks in any_json(), data in any_json(), metadata in any_json(), index in 0..KINDS.len()) {
+        static EVERYTHING: std::sync::LazyLock<Injection> = std::sync::LazyLock::new(|| Injection::new(trust(1), InjectionScope::everything()));
         let mut target = json!({
             "apiVersion": KINDS[index].api_version(), "kind": KINDS[index].kind,
             "metadata": metadata, "spec": spec, "webhooks": webhooks, "data": data,
@@ -440,8 +448,8 @@ proptest! {
         if target["metadata"].is_object() {
             target["metadata"]["name"] = json!("target");
         }
-        let kinds = TargetKinds::default().answering(CaInjector::ALL.into());
-        let _ = (CaRequests::of(&target, &kinds), CaRequests::readable(&target, &kinds));
+        let kinds = TargetKinds::default().with_replaced_injectors(CaInjector::ALL.into());
+        let _ = (CaRequests::from_object(&target, &kinds), CaRequests::from_valid_annotations(&target, &kinds));
         if let Ok(Some(patch)) = EVERYTHING.plan(&target) {
             json_patch::patch(&mut target, &patch).unwrap();
             prop_assert!(!matches!(EVERYTHING.plan(&target), Ok(Some(_))));
@@ -451,7 +459,7 @@ proptest! {
 }
 
 #[test]
-fn a_change_of_trust_is_told_from_any_other() {
+fn trust_only_changes_are_recognized() {
     let kinds = TargetKinds::default();
     for (before, fields) in targets() {
         let mut after = before.clone();
@@ -459,10 +467,10 @@ fn a_change_of_trust_is_told_from_any_other() {
         after["metadata"]["resourceVersion"] = "2".into();
         after["metadata"]["managedFields"] = json!([{"manager": "m"}]);
         for field in &fields {
-            set(&mut after, field, held(&before, &trust(1)).into());
+            set(&mut after, field, encode_bundle(&before, &trust(1)).into());
         }
         if before.get("data").is_none() && after.get("data").is_some() {
-            // What holds it is made with it.
+            // The parent is created with the CA bundle.
             continue;
         }
         assert!(differs_in_trust_only(&before, &after, &kinds), "{after}");

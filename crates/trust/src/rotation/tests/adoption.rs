@@ -1,4 +1,4 @@
-//! CAs that somebody else puts into the serving Secret.
+//! Foreign CAs in the serving Secret.
 
 use jiff::SignedDuration;
 
@@ -6,7 +6,7 @@ use crate::{
     pki::Validity,
     rotation::{
         CaState, PublishedSecret,
-        endpoints::MOST_BLIND,
+        endpoints::MAX_RETIRING,
         tests::{
             HOUR, step,
             world::{self, World, timing},
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Somebody writes another root and leaf, both for a hundred years.
+/// Writes a foreign root and leaf with a lifetime of a hundred years.
 fn edit(world: &mut World, number: u8) {
     let validity = Validity {
         not_before: world.now - HOUR,
@@ -25,14 +25,14 @@ fn edit(world: &mut World, number: u8) {
     world.touches += 1;
     world.serving = Some(PublishedSecret {
         leaf: Some(leaf),
-        as_asked: true,
+        matches_spec: true,
         cross: None,
         bundle: Some([root].into_iter().collect()),
         authority: None,
     });
 }
 
-fn look(world: &mut World) {
+fn observe_and_plan(world: &mut World) {
     for _ in 0..10 {
         step(world);
         world.targets[0].propagate();
@@ -44,38 +44,38 @@ fn authorities(world: &World) -> &CaState {
     world.authorities.as_ref().unwrap()
 }
 
-/// One endpoint that nobody can dial holds whatever is adopted.
+/// An unreachable endpoint keeps every adopted CA.
 #[test]
-fn who_edits_the_serving_secret_again_and_again_has_few_cas_trusted_and_not_for_long() {
+fn repeated_secret_edits_get_few_cas_trusted_briefly() {
     let mut world = World::settled(1, &[false], &timing());
     let own = authorities(&world).current.unwrap().certificate;
     for number in 100..120 {
         edit(&mut world, number);
-        look(&mut world);
-        assert!(authorities(&world).retiring.len() <= MOST_BLIND);
+        observe_and_plan(&mut world);
+        assert!(authorities(&world).retiring.len() <= MAX_RETIRING);
         let carried = world.targets[0].bundle.as_ref().unwrap();
-        assert!(carried.contains(&own) && carried.iter().count() <= MOST_BLIND + 2);
+        assert!(carried.contains(&own) && carried.iter().count() <= MAX_RETIRING + 2);
         let leaf = world.serving.as_ref().unwrap().leaf.unwrap();
-        assert!(leaf.is_signed_by(&own), "it is issued again");
+        assert!(leaf.is_signed_by(&own), "the leaf is reissued");
         assert!(world.is_trusted());
     }
-    assert_eq!(authorities(&world).retiring.len(), MOST_BLIND);
+    assert_eq!(authorities(&world).retiring.len(), MAX_RETIRING);
     world.now = timing().surely_over(world.now + timing().leaf_life) + HOUR;
-    look(&mut world);
+    observe_and_plan(&mut world);
     assert!(authorities(&world).retiring.is_empty());
     assert!(authorities(&world).adopted.is_empty());
 }
 
-/// As long as somebody is seen to serve what an adopted CA signed, calls to it succeed.
+/// Calls succeed while an endpoint serves a certificate of an adopted CA.
 #[test]
-fn what_is_seen_of_an_adopted_ca_holds_it_longer() {
+fn an_adopted_ca_stays_while_it_is_served() {
     let mut world = World::settled(1, &[true], &timing());
     edit(&mut world, 100);
     world.reload(0);
-    look(&mut world);
+    observe_and_plan(&mut world);
     assert_eq!(authorities(&world).retiring.len(), 1);
     world.now = timing().surely_over(world.now + timing().leaf_life) - HOUR;
-    look(&mut world);
+    observe_and_plan(&mut world);
     assert_eq!(authorities(&world).retiring.len(), 1);
     assert!(world.is_trusted());
 }

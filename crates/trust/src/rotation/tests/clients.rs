@@ -1,4 +1,4 @@
-//! What whoever calls a server verifies.
+//! Verification by clients.
 
 use jiff::Timestamp;
 
@@ -10,9 +10,9 @@ use crate::rotation::{
 // === impl World ===
 
 impl World {
-    /// Whether every ready endpoint's certificates verify under every target's trust bundle, as written and as the
-    /// slowest API server has it, at the true time. A target that somebody emptied fails whatever is done, or that
-    /// carries only keys that are given up; certificates of those are meant to fail, and so is what has ended.
+    /// Reports whether all certificates of ready endpoints verify under every target's trust bundle, as
+    /// written and as the slowest API server has it, at the true time. Ignores targets that were emptied or
+    /// carry only distrusted keys, certificates of distrusted keys, and expired certificates.
     pub(super) fn is_trusted(&self) -> bool {
         let true_now = self.now - self.skew;
         let is_given_up = |key_id: &KeyId| self.compromised.contains(key_id);
@@ -32,7 +32,7 @@ impl World {
     }
 }
 
-/// Whether a client verifies the chain, as Go's do: the keys fit, and every certificate holds.
+/// Reports whether a client verifies the chain, as Go does: the keys match and every certificate is valid.
 fn verifies(bundle: &TrustSet, chain: &Chain, moment: Timestamp) -> bool {
     let trusts = |key_id: KeyId| {
         let mut roots = bundle.iter().filter(|root| root.key_id == key_id);

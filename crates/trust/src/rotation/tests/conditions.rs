@@ -1,4 +1,4 @@
-//! What conditions say, beside the figures that they come with.
+//! The messages of conditions, compared with the counts next to them.
 
 use jiff::SignedDuration;
 
@@ -10,7 +10,7 @@ use crate::rotation::{
     },
 };
 
-/// A server that has not read its certificate again, in the last sixth of what it serves.
+/// A server that did not reload, in the last sixth of the lifetime of its certificate.
 fn late() -> World {
     let mut world = World::settled(2, &[true, true], &timing());
     let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
@@ -28,9 +28,9 @@ fn ready(observation: &Observation, timing: &Timing) -> Assessment {
     plan(observation, timing).conditions.ready
 }
 
-/// Whoever reads the reason only, as an alert does, is told of calls that are about to fail.
+/// Alerts read only the reason, so it must show that calls are about to fail.
 #[test]
-fn nothing_else_that_is_wrong_hides_that_a_server_has_not_reloaded() {
+fn a_server_that_did_not_reload_is_always_reported() {
     let good = late().observe();
     let invalid = Timing {
         authority_life: SignedDuration::from_hours(1),
@@ -45,7 +45,7 @@ fn nothing_else_that_is_wrong_hides_that_a_server_has_not_reloaded() {
         ("nothing", good.clone(), timing(), "has not reloaded"),
         ("durations", good.clone(), invalid, "ca.duration must be"),
         (
-            "a target that refuses",
+            "a target that rejects writes",
             changed(|observation| {
                 observation.targets[0].refused = Some("forbidden by policy".to_owned());
                 observation.targets[0].bundle = None;
@@ -54,7 +54,7 @@ fn nothing_else_that_is_wrong_hides_that_a_server_has_not_reloaded() {
             "forbidden by policy",
         ),
         (
-            "a target that trusts nothing",
+            "a target without a trust bundle",
             changed(|observation| observation.targets[0].bundle = None),
             timing(),
             "updating its caBundle",
@@ -72,7 +72,7 @@ fn nothing_else_that_is_wrong_hides_that_a_server_has_not_reloaded() {
             "Service hook not found",
         ),
         (
-            "another that serves what has ended",
+            "an expired certificate at another endpoint",
             changed(|observation| {
                 let leaf = &mut observation.endpoints[1].chains[0].leaf;
                 leaf.issuer_key_id = crate::rotation::Digest([200; 20]);
@@ -94,9 +94,9 @@ fn nothing_else_that_is_wrong_hides_that_a_server_has_not_reloaded() {
     }
 }
 
-/// A process that has just begun to lead, or a Secret that was just written, takes no alarm back.
+/// Neither a new leader nor a new Secret clears an alarm.
 #[test]
-fn an_alarm_lasts_while_waits_begin_anew() {
+fn an_alarm_persists_when_waits_restart() {
     let mut world = late();
     world.restart_operator();
     assert_eq!(ready(&world.observe(), &timing()).reason, Reason::NotReloaded);
@@ -111,7 +111,7 @@ fn an_alarm_lasts_while_waits_begin_anew() {
 }
 
 #[test]
-fn what_was_issued_a_moment_ago_may_still_be_read() {
+fn a_new_certificate_gets_time_to_be_loaded() {
     let mut world = World::settled(1, &[true], &timing());
     let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
     world.now = timing().last_call(&replaced);
@@ -124,7 +124,7 @@ fn what_was_issued_a_moment_ago_may_still_be_read() {
 }
 
 #[test]
-fn a_reason_is_that_of_the_message_that_it_comes_with() {
+fn reason_and_message_agree() {
     let world = World::settled(1, &[true], &timing());
     let mut asked = world.clone();
     asked.request = Some("everything".to_owned());
@@ -132,7 +132,7 @@ fn a_reason_is_that_of_the_message_that_it_comes_with() {
     assert_eq!(ready.status, ConditionStatus::True);
     assert_eq!(ready.reason, Reason::InvalidRequest, "{}", ready.message);
 
-    // Of a rotation, a pod is left that was not seen yet.
+    // At the end of a rotation one pod is not observed yet.
     let mut rotated = world;
     rotated.request = Some("ca:1".to_owned());
     for _ in 0..20 {

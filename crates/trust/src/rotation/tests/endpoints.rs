@@ -1,4 +1,4 @@
-//! Endpoints that lag, and servers that are restarted.
+//! Lagging endpoints and restarts of servers.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::rotation::{
     Blocked, CaChange, ClockReading, ConditionStatus, Digest, Mark, ObservedWorkload, Reason, RotationPhase,
     Step, plan,
     tests::{
-        HOUR, changes, generation, settled, step, until,
+        HOUR, changes, generation, run_until, settled, step,
         world::{self, World, timing},
     },
 };
@@ -27,10 +27,10 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
     assert!(matches!(plan.blocked.as_slice(), [Blocked::Endpoint { endpoint, .. }] if endpoint == "0"));
     assert_eq!(plan.conditions.ready.reason, Reason::Updating);
     assert!(plan.wake_up >= timing().poll && plan.wake_up <= timing().longest_sleep);
-    assert!(!plan.is_carried_out);
+    assert!(!plan.is_complete);
     assert!(world.is_trusted());
 
-    // It is looked at less and less often, and not ready from the last sixth of what it serves on.
+    // Checks become less frequent. From the last sixth of the lifetime the certificate is not ready.
     let leaf = world.pods[0].chain.unwrap().leaf;
     world.now = timing().last_call(&leaf) - HOUR;
     assert_eq!(
@@ -43,9 +43,9 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
     assert_eq!(late.ready.reason, Reason::NotReloaded);
     assert_eq!(late.served.status, ConditionStatus::True);
 
-    // What it serves ends, and nobody can verify it any more.
+    // The served certificate expires, so clients cannot verify it.
     world.now = timing().surely_over(leaf.validity.not_after) + HOUR;
-    until(&mut world, RotationPhase::Retiring);
+    run_until(&mut world, RotationPhase::Retiring);
     let retired = world.authorities.clone().unwrap().generation;
     for _ in 0..10 {
         step(&mut world);
@@ -55,7 +55,7 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
     assert_eq!(world.authorities.unwrap().generation, retired);
 }
 
-/// A world in the middle of a rotation, after every server had its time.
+/// A rotation in progress after every server had time to reload.
 fn rotated(pods: &[bool]) -> World {
     let mut world = World::settled(1, pods, &timing());
     world.request = Some("ca:1".to_owned());
@@ -81,11 +81,11 @@ fn an_unreachable_endpoint_keeps_the_ca_until_its_last_certificate_expires() {
     assert_eq!(plan.steps, []);
     assert!(matches!(plan.blocked.as_slice(), [Blocked::Unobservable { until, .. }] if *until >= last));
     assert_eq!(plan.conditions.ready.reason, Reason::Unobservable);
-    assert!(plan.is_carried_out, "nothing more can be seen");
+    assert!(plan.is_complete, "nothing else can be observed");
 
     world.now = last + HOUR;
     step(&mut world);
-    assert_eq!(retiring(&world), 1, "a calendar may be wrong");
+    assert_eq!(retiring(&world), 1, "a wall clock may be wrong");
     world.now = timing().surely_over(last) + HOUR;
     for _ in 0..5 {
         step(&mut world);
@@ -108,7 +108,7 @@ fn an_unreachable_endpoint_does_not_block_the_next_rotation() {
         assert_eq!(
             retiring(&world),
             request.min(3),
-            "a trust bundle does not grow for ever"
+            "trust bundles must not grow without limit"
         );
     }
 }
@@ -165,7 +165,7 @@ fn an_unrelated_secret_write_does_not_restart_waits() {
 
 #[test]
 fn unchanged_endpoints_are_checked_less_and_less_often() {
-    let mut world = stubborn(false);
+    let mut world = pod_without_reload(false);
     world.workloads.clear();
     let mut sleeps = Vec::new();
     for _ in 0..12 {
@@ -190,11 +190,11 @@ fn replaced_leaves_are_forgotten_once_all_endpoints_serve_the_new_one() {
     for _ in 0..2 {
         step(&mut world);
     }
-    assert!(world.plan(&timing()).is_carried_out);
+    assert!(world.plan(&timing()).is_complete);
     let leaves = world.authorities.as_ref().unwrap().leaves.clone();
     assert_eq!(leaves, [world.serving.as_ref().unwrap().leaf.unwrap()]);
 
-    // Nobody is alarmed later, when an endpoint is not reached for a moment.
+    // A later connection failure does not raise an alarm.
     world.pods[0].observable = false;
     world.now = timing().last_third(&leaves[0]) - HOUR;
     assert_eq!(
@@ -213,7 +213,7 @@ fn a_rotation_ends_when_no_pod_can_start_with_the_old_leaf() {
     world.reload(0);
     let plan = world.plan(&timing());
     assert_eq!((plan.endpoints.current, plan.endpoints.total), (1, 1));
-    assert!(!plan.is_carried_out);
+    assert!(!plan.is_complete);
     assert_eq!(plan.wake_up, timing().overlap);
 }
 
@@ -233,7 +233,7 @@ fn an_unreachable_endpoint_is_not_ready_when_its_leaf_may_expire_soon() {
     assert_eq!(ready(&world).status, ConditionStatus::False);
     assert_eq!(ready(&world).reason, Reason::NotReloaded);
 
-    // A pod that was created since has read nothing else.
+    // A pod created later can have read only the new leaf.
     let mut observation = world.observe();
     observation.endpoints[0].created = Some(world.now - HOUR);
     assert_eq!(
@@ -262,7 +262,7 @@ fn a_later_publication_does_not_delay_an_alarm() {
         assert_eq!(ready.reason, Reason::NotReloaded, "observable: {observable}");
         world.restart_operator();
         let ready = world.plan(&timing()).conditions.ready;
-        assert_eq!(ready.reason, Reason::NotReloaded, "another leads: {observable}");
+        assert_eq!(ready.reason, Reason::NotReloaded, "another leader: {observable}");
     }
 }
 
@@ -272,7 +272,7 @@ fn the_first_and_last_of_many_leaves_are_remembered() {
     let signer = authorities.current.unwrap().certificate;
     let first = authorities.leaves[0];
     for number in 100..200 {
-        let validity = timing().leaf_validity(world::new_year() + HOUR * i32::from(number), &signer);
+        let validity = timing().leaf_validity(world::start_of_2026() + HOUR * i32::from(number), &signer);
         let leaf = world::certificate(number, None, Some(signer.key_id), validity);
         let change = CaChange::RecordPublished {
             published: authorities.published.clone().unwrap(),
@@ -290,7 +290,7 @@ fn the_first_and_last_of_many_leaves_are_remembered() {
 #[test]
 fn a_new_process_restarts_waits() {
     let clock = |run, uptime| ClockReading {
-        now: world::new_year(),
+        now: world::start_of_2026(),
         mark: mark(run, uptime),
     };
     let cases = [
@@ -317,8 +317,8 @@ fn mark(run: u64, uptime: i64) -> Mark {
 
 // === Restarts ===
 
-/// A world in which the pod serves a leaf that was replaced, and the time to reload it is over.
-fn stubborn(costs_requests: bool) -> World {
+/// The pod serves a replaced leaf, and the time to reload is over.
+fn pod_without_reload(costs_requests: bool) -> World {
     let mut world = settled();
     world.request = Some("leaf:1".to_owned());
     world.workloads = vec![workload("server", "0", costs_requests)];
@@ -353,7 +353,7 @@ fn restarts(world: &World) -> bool {
 
 #[test]
 fn a_server_that_does_not_reload_is_restarted_once() {
-    let mut world = stubborn(false);
+    let mut world = pod_without_reload(false);
     assert_eq!(world.plan(&timing()).steps, []);
     assert_eq!(world.plan(&timing()).wake_up, timing().reload);
     world.tick();
@@ -365,7 +365,7 @@ fn a_server_that_does_not_reload_is_restarted_once() {
 
 #[test]
 fn only_workloads_that_do_not_reload_are_restarted() {
-    let mut world = stubborn(false);
+    let mut world = pod_without_reload(false);
     world.workloads.insert(0, workload("other", "1", false));
     world.tick();
     world.tick();
@@ -377,7 +377,7 @@ fn only_workloads_that_do_not_reload_are_restarted() {
 
 #[test]
 fn a_disruptive_restart_waits_for_the_last_third_of_the_lifetime() {
-    let mut world = stubborn(true);
+    let mut world = pod_without_reload(true);
     world.tick();
     world.tick();
     assert!(!restarts(&world));
@@ -397,7 +397,7 @@ fn a_disruptive_restart_waits_for_the_last_third_of_the_lifetime() {
 
 #[test]
 fn a_compromised_ca_forces_disruptive_restarts() {
-    let mut world = stubborn(true);
+    let mut world = pod_without_reload(true);
     world.request = Some("ca:compromised".to_owned());
     let mut restarts = 0;
     for _ in 0..20 {
@@ -414,7 +414,7 @@ fn a_compromised_ca_forces_disruptive_restarts() {
 #[test]
 fn unreachable_pods_are_restarted_if_that_costs_no_requests() {
     for costs_requests in [false, true] {
-        let mut world = stubborn(costs_requests);
+        let mut world = pod_without_reload(costs_requests);
         world.pods[0].observable = false;
         world.tick();
         world.tick();
@@ -433,7 +433,7 @@ fn unreachable_pods_are_restarted_if_that_costs_no_requests() {
 
 #[test]
 fn no_restart_during_rollouts_or_for_foreign_certificates() {
-    let mut world = stubborn(false);
+    let mut world = pod_without_reload(false);
     world.tick();
     world.tick();
     world.workloads[0].progressing = true;

@@ -1,4 +1,4 @@
-//! What is served is trusted, and nothing is stuck: in every state that can be reached, and along random paths.
+//! Served certificates are trusted and nothing is stuck, in every reachable state and along random paths.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use stateright::Model;
 use crate::rotation::{
     Timing,
     tests::{
-        model::{Chances, Scenario, tell},
+        model::{Chances, Scenario, describe_action},
         world::{self, World},
     },
 };
@@ -19,7 +19,7 @@ pub(super) fn rotations(requests: &[&'static str]) -> Chances {
     }
 }
 
-/// Two pods, of which the operator can dial one, and a target.
+/// Two pods, one of which the operator can reach, and one target.
 fn small() -> World {
     World::settled(1, &[true, false], &world::timing())
 }
@@ -53,7 +53,7 @@ fn holds_through_two_rotations() {
 }
 
 #[test]
-fn holds_with_the_last_writes_of_a_cut_off_operator() {
+fn holds_with_late_writes_of_a_partitioned_operator() {
     holds(Scenario::new(
         "two operators",
         World::settled(2, &[true], &world::timing()),
@@ -79,9 +79,9 @@ fn holds_with_targets_that_regress() {
 }
 
 #[test]
-fn holds_with_repairs_that_wait_for_no_endpoint() {
+fn holds_with_immediate_repairs() {
     holds(Scenario::new(
-        "repairs beside the plan",
+        "repairs outside the plan",
         World::settled(1, &[true], &world::timing()),
         Chances {
             repairs: 1,
@@ -104,7 +104,7 @@ fn holds_with_repairs_that_wait_for_no_endpoint() {
 #[test]
 fn holds_with_a_target_that_refuses() {
     holds(Scenario::new(
-        "a target that refuses",
+        "a target that rejects writes",
         World::settled(2, &[true], &world::timing()),
         Chances {
             refusals: 2,
@@ -117,7 +117,7 @@ fn holds_with_a_target_that_refuses() {
 #[test]
 fn holds_with_a_serving_secret_that_is_edited() {
     holds(Scenario::new(
-        "a serving Secret that is edited",
+        "an edited serving Secret",
         World::settled(1, &[false], &world::timing()),
         Chances {
             edits: 1,
@@ -181,7 +181,7 @@ fn holds_with_compromised_keys() {
 }
 
 #[test]
-fn holds_with_a_calendar_that_jumps() {
+fn holds_with_a_jumping_wall_clock() {
     let days = |days: i64| SignedDuration::from_hours(24 * days);
     let timing = Timing {
         leaf_life: days(6),
@@ -189,7 +189,7 @@ fn holds_with_a_calendar_that_jumps() {
         ..world::timing()
     };
     let scenario = Scenario::new(
-        "a calendar that jumps",
+        "a wall clock that jumps",
         World::settled(1, &[false], &timing),
         Chances {
             days: 4,
@@ -200,11 +200,11 @@ fn holds_with_a_calendar_that_jumps() {
     holds(Scenario { timing, ..scenario });
 }
 
-/// An operator whose clock is 40 minutes fast or slow issues nothing that is not valid yet.
+/// An operator whose clock is 40 minutes fast or slow issues no certificate that is not valid yet.
 #[test]
-fn holds_with_a_clock_that_is_wrong_while_certificates_are_dated() {
+fn holds_with_a_wrong_clock_at_issuance() {
     let scenario = Scenario::new(
-        "a clock that is wrong",
+        "a wrong clock",
         World::settled(1, &[true], &world::timing()),
         Chances {
             jumps: 2,
@@ -228,7 +228,7 @@ fn holds_with_several_ports_of_a_pod() {
 }
 
 #[test]
-fn holds_where_both_secrets_are_lost() {
+fn holds_when_both_secrets_are_lost() {
     holds(Scenario::new(
         "both Secrets lost",
         World::settled(1, &[false], &world::timing()),
@@ -241,7 +241,7 @@ fn holds_where_both_secrets_are_lost() {
 }
 
 #[test]
-fn holds_with_a_tool_that_puts_a_stale_trust_bundle_back_for_ever() {
+fn holds_with_a_tool_that_keeps_restoring_a_stale_bundle() {
     let requests: [(_, &[_]); 4] = [
         ("a stale bundle", &["ca:1"]),
         ("a stale bundle, twice", &["ca:2", "ca:1"]),
@@ -256,9 +256,9 @@ fn holds_with_a_tool_that_puts_a_stale_trust_bundle_back_for_ever() {
     }
 }
 
-/// Servers that read their certificate in time serve through an emergency, too.
+/// Servers that reload in time keep serving through an emergency.
 #[test]
-fn holds_with_compromised_keys_where_servers_are_prompt() {
+fn holds_with_compromised_keys_and_prompt_servers() {
     for request in ["ca:compromised", "ca:compromised-all"] {
         let mut world = World::settled(1, &[true], &world::timing());
         world.prompt = true;
@@ -271,7 +271,7 @@ fn holds_with_compromised_keys_where_servers_are_prompt() {
 }
 
 proptest! {
-    /// Deeper than the exhaustive checks: every chance at once, along paths drawn at random.
+    /// Deeper than the exhaustive checks: all disturbances combined, along random paths.
     #[test]
     fn holds_along_random_paths(
         choices in prop::collection::vec(any::<prop::sample::Index>(), 300),
@@ -304,12 +304,12 @@ proptest! {
             let mut actions = Vec::new();
             scenario.actions(&state, &mut actions);
             let action = *choice.get(&actions);
-            story.extend(tell(&state, action));
+            story.extend(describe_action(&state, action));
             if let Some(next) = scenario.next_state(&state, action) {
                 state = next;
             }
             prop_assert!(state.world.is_trusted(), "untrusted after\n{}", story.join("\n"));
-            prop_assert!(!state.world.bad_write, "badly written after\n{}", story.join("\n"));
+            prop_assert!(!state.world.bad_write, "bad write after\n{}", story.join("\n"));
         }
         prop_assert!(scenario.settles(&state), "stuck after\n{}", story.join("\n"));
     }

@@ -1,4 +1,4 @@
-//! State that makes no sense, and durations that do not.
+//! Unreadable state and invalid durations.
 
 use jiff::SignedDuration;
 
@@ -11,7 +11,7 @@ use crate::rotation::{
 };
 
 #[test]
-fn an_unreadable_ca_secret_is_replaced_and_what_it_signed_stays_trusted() {
+fn an_unreadable_ca_secret_is_replaced_and_its_ca_stays_trusted() {
     let mut world = settled();
     world.authorities = Some(CaState::default());
     let plan = world.plan(&timing());
@@ -19,7 +19,7 @@ fn an_unreadable_ca_secret_is_replaced_and_what_it_signed_stays_trusted() {
         Step::ChangeAuthorities {
             replacing: Some(_),
             change:
-                CaChange::Found {
+                CaChange::Create {
                     current: None,
                     retiring,
                     ..
@@ -34,7 +34,7 @@ fn an_unreadable_ca_secret_is_replaced_and_what_it_signed_stays_trusted() {
 }
 
 #[test]
-fn a_ca_without_its_key_hands_over() {
+fn a_ca_without_its_key_is_replaced() {
     let mut world = settled();
     let authorities = world.authorities.as_mut().unwrap();
     authorities.current.as_mut().unwrap().has_key = false;
@@ -46,7 +46,7 @@ fn a_ca_without_its_key_hands_over() {
 }
 
 #[test]
-fn a_serving_secret_without_a_usable_leaf_gets_another() {
+fn a_missing_or_unusable_leaf_is_reissued() {
     let mut world = settled();
     world.serving.as_mut().unwrap().leaf = None;
     let plan = world.plan(&timing());
@@ -57,7 +57,7 @@ fn a_serving_secret_without_a_usable_leaf_gets_another() {
 }
 
 #[test]
-fn an_edited_trust_bundle_in_the_serving_secret_is_put_right_and_the_leaf_is_kept() {
+fn an_edited_ca_crt_is_repaired_and_the_leaf_kept() {
     let mut world = settled();
     world.serving.as_mut().unwrap().bundle = None;
     world.touches += 1;
@@ -67,16 +67,17 @@ fn an_edited_trust_bundle_in_the_serving_secret_is_put_right_and_the_leaf_is_kep
     assert_eq!(world.serving.unwrap().bundle, world.targets[0].bundle);
 }
 
-/// Both Secrets are gone and nobody answers: what targets carry is all that is known of what may be served.
+/// Both Secrets are lost and no endpoint can be reached: the bundles of targets are the only information
+/// about served certificates.
 #[test]
-fn what_targets_trust_stays_trusted_where_both_secrets_and_the_endpoints_are_gone() {
+fn cas_of_targets_stay_trusted_when_secrets_and_endpoints_are_lost() {
     let mut world = World::settled(1, &[false], &timing());
     let known = world.targets[0].bundle.clone().unwrap();
     (world.authorities, world.serving) = (None, None);
     let mut observation = world.observe();
     observation.endpoints.clear();
     let planned = plan(&observation, &timing());
-    let Some(CaChange::Found {
+    let Some(CaChange::Create {
         current: None,
         retiring,
         ..
@@ -86,7 +87,7 @@ fn what_targets_trust_stays_trusted_where_both_secrets_and_the_endpoints_are_gon
     };
     assert!(known.iter().all(|authority| retiring.contains(authority)));
 
-    // The new CA signs once targets have it, although there is nothing to serve until then.
+    // The new CA signs once targets have it, although nothing is served until then.
     for _ in 0..20 {
         step(&mut world);
         world.reload(0);
@@ -99,9 +100,9 @@ fn what_targets_trust_stays_trusted_where_both_secrets_and_the_endpoints_are_gon
     assert!(world.settle(&timing()) && world.is_trusted());
 }
 
-/// A kind that cannot be listed, and a target that refuses, keep no certificate from being issued.
+/// Neither an unlisted kind nor a rejecting target delays the certificate.
 #[test]
-fn a_certificate_is_issued_where_none_is_left_whatever_is_in_the_way() {
+fn a_missing_certificate_is_issued_despite_any_obstacle() {
     let mut world = settled();
     (world.authorities, world.serving) = (None, None);
     world.unlisted = vec!["Gadget".to_owned()];
@@ -116,7 +117,7 @@ fn a_certificate_is_issued_where_none_is_left_whatever_is_in_the_way() {
 // === Durations ===
 
 #[test]
-fn durations_that_do_not_work_are_refused_all_at_once() {
+fn invalid_durations_are_all_reported() {
     let timing = Timing {
         leaf_life: SignedDuration::from_secs(10),
         authority_life: SignedDuration::from_secs(15),

@@ -1,67 +1,66 @@
-//! What lags behind: API servers behind targets, and pods behind the Secret.
+//! Lag of API servers after targets, and of pods after the Secret.
 
 use windlass_object::{InCluster, ObjectKey};
 
 use crate::rotation::{Chain, Contested, ObservedEndpoint, Target, TrustSet};
 
-/// How often a target is repaired before it is fought over; more makes no difference.
+/// After how many repairs a target counts as contested; more repairs make no difference.
 const FOUGHT_OVER: u64 = 2;
 
-/// A target, and the API servers that read it late.
+/// A target, and the API servers that read it with delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct WebhookConfiguration {
     pub(super) bundle: Option<TrustSet>,
-    /// What the slowest API server goes by.
+    /// The bundle that the slowest API server uses.
     pub(super) effective: Option<TrustSet>,
-    /// What a tool that is behind would write again.
+    /// The bundle that an outdated tool would write.
     pub(super) before: Option<TrustSet>,
-    /// What a tool that never learns writes whenever it is not there.
+    /// The bundle that a misconfigured tool always restores.
     pub(super) stale: Option<TrustSet>,
-    /// What the operator gave it last, and how often again.
+    /// What the operator last wrote, and how many times in a row.
     last_written: Option<TrustSet>,
     repairs: u64,
     pub(super) refuses: bool,
     pub(super) refused: bool,
-    /// Whether it is read as a file.
+    /// Whether clients read it from a file.
     pub(super) is_file: bool,
-    /// Whether it is in a namespace, where tenants write.
+    /// Whether it is namespaced, so that tenants write it.
     pub(super) is_namespaced: bool,
 }
 
-/// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pod {
     pub(super) chain: Option<Chain>,
     pub(super) stage: Stage,
-    /// Whether the operator can dial it.
+    /// Whether the operator can reach it.
     pub(super) observable: bool,
-    /// Another port of it, whose process reads the Secret by itself.
+    /// Another port, whose process reloads the Secret independently.
     pub(super) second: Option<Port>,
 }
 
-/// One of the ports of a server.
+/// A port of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Port {
     pub(super) chain: Option<Chain>,
-    /// Whether the operator can dial it.
+    /// Whether the operator can reach it.
     pub(super) observable: bool,
 }
 
 /// How far a pod has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
-    /// It was given the Secret, and is not among the endpoints yet, for however long.
+    /// It has mounted the Secret but is not an endpoint yet.
     Created,
-    /// It is among the endpoints, and not ready.
+    /// It is an endpoint but not ready.
     Starting,
-    /// It gets requests.
+    /// It receives requests.
     Ready,
 }
 
 // === impl WebhookConfiguration ===
 
 impl WebhookConfiguration {
-    /// One that carries nothing yet, and that nobody was seen to write.
+    /// A target without a bundle that nothing has written yet.
     pub(super) fn new(is_namespaced: bool) -> Self {
         Self {
             is_namespaced,
@@ -69,7 +68,7 @@ impl WebhookConfiguration {
         }
     }
 
-    /// The operator writes it.
+    /// Writes it as the operator does.
     pub(super) fn write(&mut self, bundle: &TrustSet) {
         self.refused = self.refuses;
         if self.refuses || self.bundle.as_ref() == Some(bundle) {
@@ -84,7 +83,7 @@ impl WebhookConfiguration {
             .or_else(|| Some(bundle.clone()));
     }
 
-    /// The API servers come to know it.
+    /// Lets the API servers catch up.
     pub(super) fn propagate(&mut self) {
         self.effective.clone_from(&self.bundle);
     }
@@ -114,7 +113,7 @@ impl WebhookConfiguration {
 // === impl Pod ===
 
 impl Pod {
-    /// With one port.
+    /// A pod with one port.
     pub(super) fn new(chain: Option<Chain>, stage: Stage, observable: bool) -> Self {
         Self {
             chain,
@@ -132,7 +131,7 @@ impl Pod {
         [first].into_iter().chain(self.second)
     }
 
-    /// What is served on all of its ports.
+    /// Returns the chains on all of its ports.
     pub(super) fn chains(self) -> impl Iterator<Item = Chain> {
         self.ports().filter_map(|port| port.chain)
     }

@@ -1,4 +1,4 @@
-//! Tests of the plan: situations one by one, and a model check of all of them.
+//! Tests of the plan: single situations, and a model check of all interleavings.
 
 mod adoption;
 mod clients;
@@ -39,7 +39,7 @@ fn changes(plan: &RotationPlan) -> Option<&CaChange> {
 
 fn step(world: &mut World) -> RotationPlan {
     let plan = world.plan(&timing());
-    for intent in world.intents(&timing()) {
+    for intent in world.planned_writes(&timing()) {
         world.execute(&intent);
     }
     plan
@@ -53,8 +53,8 @@ fn generation(world: &World) -> u32 {
     current.unwrap().generation
 }
 
-/// Goes on until the plan is in that phase.
-fn until(world: &mut World, phase: RotationPhase) {
+/// Executes plans until one is in that phase.
+fn run_until(world: &mut World, phase: RotationPhase) {
     for _ in 0..20 {
         if step(world).phase == phase {
             return;

@@ -1,7 +1,8 @@
-//! A model check: every interleaving of steps, crashes, lag, foreign edits and clock jumps, around the real [`plan`].
+//! A model check: every interleaving of steps, crashes, lag, foreign edits and clock jumps with the real
+//! [`plan`].
 //!
-//! Each scenario gives the world a few chances to misbehave; everything else may happen at any time, in any order,
-//! or not at all.
+//! Each scenario allows a few disturbances. Everything else may happen at any time, in any order, or not at
+//! all.
 //!
 //! [`plan`]: crate::rotation::plan
 
@@ -15,7 +16,7 @@ use stateright::{Checker, Model, Property};
 
 use crate::rotation::{
     PublishedSecret, Step, Timing,
-    endpoints::MOST_BLIND,
+    endpoints::MAX_RETIRING,
     tests::{
         DAY,
         lag::{Stage, WebhookConfiguration},
@@ -24,51 +25,51 @@ use crate::rotation::{
     },
 };
 
-/// What is to be possible, lest the rest be true of a world in which nothing happens.
+/// Must be reachable, so that the other properties are not checked in a world where nothing happens.
 const SOMETIMES: &str = "a rotation ends";
 
-/// What is to be true of every state.
-pub(super) const TRUSTED: &str = "what is served is trusted";
+/// Must hold in every state.
+pub(super) const TRUSTED: &str = "served certificates are trusted";
 
-/// One state of so many is followed until nothing is left to do.
+/// One state of this many is continued until nothing is left to do.
 const SAMPLE: u64 = 199;
 
-/// What may go wrong, and how often.
+/// The possible disturbances, and how often each may occur.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Chances {
-    /// The operator ends, and another takes over.
+    /// The operator crashes and another one takes over.
     pub(super) crashes: u8,
-    /// The operator is cut off and another takes over, while its last writes are still on their way.
+    /// The operator is partitioned and another one takes over; late writes of the first may still arrive.
     pub(super) failovers: u8,
-    /// A tool writes what a target carried before.
+    /// A tool restores a previous bundle of a target.
     pub(super) regressions: u8,
-    /// Somebody empties a target.
+    /// A target loses its bundle.
     pub(super) emptyings: u8,
-    /// The target of the highest index comes to refuse writes, or to allow them again.
+    /// The target with the highest index starts or stops rejecting writes.
     pub(super) refusals: u8,
-    /// The serving Secret loses its leaf, is deleted, or put back to what it was.
+    /// The serving Secret loses its leaf, is deleted, or gets its previous contents.
     pub(super) edits: u8,
     /// The CA Secret is deleted.
     pub(super) losses: u8,
-    /// The operator sets out to repair targets beside its plan, from what it has read, and does so any time later.
+    /// The operator decides on repairs outside its plan, and writes them any time later.
     pub(super) repairs: u8,
     /// A pod starts.
     pub(super) starts: u8,
     /// Three days pass.
     pub(super) days: u8,
-    /// The calendar jumps, from right to wrong or back.
+    /// The wall clock jumps from right to wrong or back.
     pub(super) jumps: u8,
-    /// Values that the annotation takes, last first.
+    /// Values of the annotation, last first.
     pub(super) requests: Vec<&'static str>,
 }
 
-/// A scenario: where it starts, and what may go wrong.
+/// An initial state and possible disturbances.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) start: World,
     pub(super) chances: Chances,
     pub(super) timing: Timing,
-    /// How far the calendar jumps.
+    /// How far the wall clock jumps.
     pub(super) jump: SignedDuration,
 }
 
@@ -76,11 +77,11 @@ pub(super) struct Scenario {
 pub(super) struct State {
     pub(super) world: World,
     chances: Chances,
-    /// What the operator has planned and not done yet.
+    /// Planned steps that are not executed yet.
     intents: Vec<Intent>,
-    /// What the operator set out to repair beside its plan.
+    /// Repairs outside the plan that are not executed yet.
     repairs: Vec<Intent>,
-    /// What a cut-off operator had planned.
+    /// Planned steps of a partitioned operator.
     stray: Vec<Intent>,
 }
 
@@ -126,7 +127,7 @@ impl Scenario {
         }
     }
 
-    /// Visits every state that can be reached, and tells how the first one is that is not as it should be.
+    /// Visits every reachable state, and describes the path to the first one that violates a property.
     pub(super) fn check(self) -> Result<(), String> {
         let (name, timing) = (self.name, self.timing.clone());
         let begin = Instant::now();
@@ -149,36 +150,37 @@ impl Scenario {
                 let steps = path.into_vec();
                 let story = steps
                     .iter()
-                    .filter_map(|(state, action)| tell(state, *action.as_ref()?));
+                    .filter_map(|(state, action)| describe_action(state, *action.as_ref()?));
                 let mut story: Vec<_> = story.collect();
                 let last = steps.last().map(|(state, _)| state.world.plan(&timing));
                 story.extend(last.as_ref().and_then(disagreement));
                 Err(format!(
-                    "{name}: not so that {property}, after\n{}",
+                    "{name}: {property} does not hold after\n{}",
                     story.join("\n")
                 ))
             }
         }
     }
 
-    /// Whether a rotation comes to its end from there, once nobody gets in its way any more.
+    /// Reports whether the rotation completes from this state without further disturbances.
     pub(super) fn settles(&self, state: &State) -> bool {
         let mut world = state.world.clone();
         for target in &mut world.targets {
             target.refuses = false;
         }
-        // So many CAs are held for what nobody sees that the next one waits until it can be seen, or has ended.
+        // With this many CAs kept for unobserved servers, the next rotation waits until these are observed or
+        // expire.
         if world
             .authorities
             .as_ref()
-            .is_some_and(|state| state.retiring.len() >= MOST_BLIND)
+            .is_some_and(|state| state.retiring.len() >= MAX_RETIRING)
         {
             world.pods.iter_mut().for_each(|pod| pod.observable = true);
         }
         world.settle(&self.timing) && world.is_trusted()
     }
 
-    fn environment(&self, state: &State, actions: &mut Vec<Action>) {
+    fn environment_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let world = &state.world;
         let lagging = |(index, target): (usize, &WebhookConfiguration)| {
             (target.bundle != target.effective).then_some(Action::Propagate(index))
@@ -208,7 +210,7 @@ impl Scenario {
         }
     }
 
-    fn mishaps(&self, state: &State, actions: &mut Vec<Action>) {
+    fn disturbances(&self, state: &State, actions: &mut Vec<Action>) {
         let State { world, chances, .. } = state;
         if chances.crashes > 0 {
             actions.push(Action::Crash);
@@ -229,7 +231,7 @@ impl Scenario {
         }
         if chances.edits > 0 && world.serving.is_some() {
             actions.extend([Action::LoseLeaf, Action::DeleteServing]);
-            // Putting back what a retired CA signed is beyond help: nobody trusts it any more.
+            // Restoring a certificate of a retired CA cannot be survived: it is trusted nowhere.
             let is_trusted = |serving: &PublishedSecret| {
                 let authorities = world.authorities.as_ref();
                 serving.leaf.is_some_and(|leaf| {
@@ -255,7 +257,7 @@ impl Scenario {
         if !chances.requests.is_empty() {
             actions.push(Action::Request);
         }
-        // A write is not days on its way.
+        // No write is delayed for days.
         if chances.days > 0 && state.intents.is_empty() {
             actions.push(Action::NextDay);
         }
@@ -287,8 +289,8 @@ impl Model for Scenario {
         actions.extend((0..state.intents.len()).map(Action::Execute));
         actions.extend((0..state.stray.len()).map(Action::ExecuteStray));
         actions.extend((0..state.repairs.len()).map(Action::Repair));
-        self.environment(state, actions);
-        self.mishaps(state, actions);
+        self.environment_actions(state, actions);
+        self.disturbances(state, actions);
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
@@ -301,7 +303,7 @@ impl Model for Scenario {
             stray,
         } = &mut state;
         match action {
-            Action::Plan => *intents = world.intents(&self.timing),
+            Action::Plan => *intents = world.planned_writes(&self.timing),
             Action::Execute(index) => {
                 let intent = intents.remove(index);
                 world.execute(&intent);
@@ -399,14 +401,17 @@ impl Model for Scenario {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(TRUSTED, |_, state: &State| state.world.is_trusted()),
-            Property::always("nothing empty or ended is written", |_, state: &State| {
+            Property::always("no empty or expired bundle is written", |_, state: &State| {
                 !state.world.bad_write
             }),
-            Property::always("a change of the CA Secret comes alone", |_, state: &State| {
-                let is_change = |intent: &Intent| matches!(intent.step, Step::ChangeAuthorities { .. });
-                state.intents.len() < 2 || !state.intents.iter().any(is_change)
-            }),
-            Property::always("words agree with the figures", |model: &Self, state: &State| {
+            Property::always(
+                "a change of the CA Secret is the only step",
+                |_, state: &State| {
+                    let is_change = |intent: &Intent| matches!(intent.step, Step::ChangeAuthorities { .. });
+                    state.intents.len() < 2 || !state.intents.iter().any(is_change)
+                },
+            ),
+            Property::always("messages agree with the counts", |model: &Self, state: &State| {
                 !state.intents.is_empty() || disagreement(&state.world.plan(&model.timing)).is_none()
             }),
             Property::always("nothing is stuck", |model: &Self, state: &State| {
@@ -421,14 +426,14 @@ impl Model for Scenario {
                 };
                 generation(&state.world) > generation(&model.start)
                     && state.intents.is_empty()
-                    && state.world.plan(&model.timing).is_carried_out
+                    && state.world.plan(&model.timing).is_complete
             }),
         ]
     }
 }
 
-/// What an action does, in words.
-pub(super) fn tell(state: &State, action: Action) -> Option<String> {
+/// Describes an action.
+pub(super) fn describe_action(state: &State, action: Action) -> Option<String> {
     let intent = match action {
         Action::Plan => return None,
         Action::Execute(index) => &state.intents[index],

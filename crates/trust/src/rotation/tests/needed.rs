@@ -1,4 +1,4 @@
-//! Each wait, each hold and each look is there for a reason: without it, the model check finds what goes wrong.
+//! Each wait, hold and observation is necessary: without it, the model check finds a failure.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use crate::rotation::{
     tests::{
         exhaustive::rotations,
         model::{Chances, Scenario, TRUSTED},
-        world::{self, Overlooked, World},
+        world::{self, Ignored, World},
     },
 };
 
@@ -25,8 +25,8 @@ fn one_pod() -> World {
 }
 
 #[test]
-fn api_servers_are_waited_for() {
-    // With a cross certificate, only the wait for servers is between a retired CA and those who rely on it.
+fn fails_without_the_wait_for_api_servers() {
+    // With a cross certificate, only the wait for servers separates a retired CA from its certificates.
     let scenario = Scenario::new("no trust", one_pod(), rotations(&["ca:compromised-all"]));
     let timing = Timing {
         trust: SignedDuration::ZERO,
@@ -36,7 +36,7 @@ fn api_servers_are_waited_for() {
 }
 
 #[test]
-fn kubelets_are_waited_for() {
+fn fails_without_the_wait_for_kubelets() {
     let chances = Chances {
         starts: 1,
         ..rotations(&["ca:1"])
@@ -49,10 +49,10 @@ fn kubelets_are_waited_for() {
     fails(Scenario { timing, ..scenario });
 }
 
-/// In an emergency nothing else is between the CA and servers that are about to read their certificate. Before a restart
-/// the same wait only spares servers that read it by themselves, which costs no request.
+/// In an emergency only this wait protects servers that are about to reload. Before a restart it only spares
+/// servers that reload on their own, which costs no request.
 #[test]
-fn servers_are_waited_for_in_an_emergency() {
+fn fails_without_the_wait_for_servers_in_an_emergency() {
     let mut world = one_pod();
     world.prompt = true;
     let timing = Timing {
@@ -64,7 +64,7 @@ fn servers_are_waited_for_in_an_emergency() {
 }
 
 #[test]
-fn certificates_begin_before_they_are_issued() {
+fn fails_without_backdated_certificates() {
     let chances = Chances {
         jumps: 1,
         ..rotations(&["leaf:1"])
@@ -83,7 +83,7 @@ fn certificates_begin_before_they_are_issued() {
 }
 
 #[test]
-fn everything_is_looked_at() {
+fn fails_with_unobserved_endpoints() {
     let one = || rotations(&["ca:1"]);
     let unseen = || World::settled(1, &[false], &world::timing());
     let (starts, crashes) = (
@@ -97,21 +97,16 @@ fn everything_is_looked_at() {
         regressions: 1,
         ..rotations(&["ca:compromised-all"])
     };
-    let overlooked = [
-        ("unobservable", Overlooked::Unobservable, unseen(), one()),
-        ("starting pods", Overlooked::StartingPods, one_pod(), starts),
-        ("leadership", Overlooked::Leadership, one_pod(), crashes),
-        ("served", Overlooked::Served, one_pod(), one()),
-        (
-            "ports",
-            Overlooked::Ports,
-            world::with_ports(&[(true, true)]),
-            one(),
-        ),
-        ("regression", Overlooked::Regression, one_pod(), regressions),
+    let ignored = [
+        ("unobservable", Ignored::Unobservable, unseen(), one()),
+        ("starting pods", Ignored::StartingPods, one_pod(), starts),
+        ("leadership", Ignored::Leadership, one_pod(), crashes),
+        ("served", Ignored::Served, one_pod(), one()),
+        ("ports", Ignored::Ports, world::with_ports(&[(true, true)]), one()),
+        ("regression", Ignored::Regression, one_pod(), regressions),
     ];
-    for (name, overlooked, mut world, chances) in overlooked {
-        world.overlooked = Some(overlooked);
+    for (name, ignored, mut world, chances) in ignored {
+        world.ignored = Some(ignored);
         fails(Scenario::new(name, world, chances));
     }
 }

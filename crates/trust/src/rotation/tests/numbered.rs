@@ -1,4 +1,4 @@
-//! Certificates without keys: each is a number.
+//! Certificates without keys, identified by numbers.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use crate::{
     rotation::{CaTemplate, CertificateId, Digest, Issuer, KeyId},
 };
 
-/// Numbers certificates.
+/// Issues certificates with consecutive numbers.
 pub(super) struct Numbered(pub(super) u8);
 
 // === impl Numbered ===
@@ -32,7 +32,7 @@ impl Issuer for Numbered {
     }
 }
 
-/// The certificate of that number, with a key of its own and signed by itself unless told otherwise.
+/// Returns the certificate with that number and its own key, self-signed unless another issuer is given.
 pub(super) fn certificate(
     number: u8,
     key: Option<KeyId>,

@@ -1,4 +1,4 @@
-//! What holds for anything that can be read.
+//! Properties of any observation.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::{
         tests::{
             HOUR,
             lag::Stage,
-            settled, step, until,
+            run_until, settled, step,
             words::disagreement,
             world::{self, World, timing},
         },
@@ -25,35 +25,35 @@ fn a_key_identifier_of_another_length_is_hashed() {
 }
 
 #[test]
-fn authorities_survive_being_stored_except_for_what_is_observed() {
+fn ca_state_round_trips_without_observed_fields() {
     let mut world = settled();
     world.request = Some("ca:compromised".to_owned());
-    until(&mut world, RotationPhase::Signing);
+    run_until(&mut world, RotationPhase::Signing);
     let mut authorities = world.authorities.unwrap();
     let adopted = authorities.retiring[0].key_id;
-    authorities.adopted.insert(adopted, world::new_year());
+    authorities.adopted.insert(adopted, world::start_of_2026());
     let stored = serde_json::to_string(&authorities).unwrap();
     let read: CaState = serde_json::from_str(&stored).unwrap();
     for authority in authorities.current.iter_mut().chain(&mut authorities.next) {
         authority.has_key = false;
-        authority.as_asked = false;
+        authority.matches_spec = false;
     }
     assert_eq!(read, authorities);
 }
 
 proptest! {
     #[test]
-    fn digests_are_read_as_they_are_written(bytes in any::<[u8; 32]>()) {
+    fn digests_round_trip(bytes in any::<[u8; 32]>()) {
         prop_assert_eq!(Digest(bytes).to_string().parse(), Ok(Digest(bytes)));
     }
 
     #[test]
-    fn no_text_makes_a_digest_or_a_request_panic(text in ".*") {
+    fn parsing_digests_and_requests_never_panics(text in ".*") {
         let _ = text.parse::<Digest<20>>();
         let _ = text.parse::<ManualRotation>();
     }
 
-    /// Whatever was read, however little sense it makes: a plan comes out, and one that was made twice is the same.
+    /// Any observation, however inconsistent, has a plan, and planning is deterministic.
     #[test]
     fn any_observation_has_a_plan(observation in observations(), hours in 1_i32..10_000) {
         let timing = Timing { leaf_life: HOUR * hours, authority_life: HOUR * (3 * hours), ..timing() };
@@ -83,7 +83,7 @@ proptest! {
 
 fn certificates() -> impl Strategy<Value = CertificateId> {
     (0_u8..6, 0_u8..6, -10_000_i32..10_000, 0_i32..20_000).prop_map(|(number, issuer, start, hours)| {
-        let not_before = world::new_year() + HOUR * start;
+        let not_before = world::start_of_2026() + HOUR * start;
         let validity = Validity {
             not_before,
             not_after: not_before + HOUR * hours,
@@ -92,7 +92,7 @@ fn certificates() -> impl Strategy<Value = CertificateId> {
     })
 }
 
-/// Observations of a settled world in which anything was replaced by anything.
+/// Generates observations of a settled world with arbitrary replacements.
 fn observations() -> impl Strategy<Value = Observation> {
     let bundle = || prop::option::of(prop::collection::btree_set(certificates(), 0..4));
     let edits = (
@@ -119,7 +119,7 @@ fn observations() -> impl Strategy<Value = Observation> {
         let serving = world.serving.as_mut().unwrap();
         serving.bundle = published;
         serving.leaf = leaf.or(serving.leaf.filter(|_| flags[1]));
-        serving.as_asked = flags[2];
+        serving.matches_spec = flags[2];
         world.targets[0].bundle = first;
         world.targets[1].bundle = second;
         world.targets[1].refused = flags[3];
@@ -132,7 +132,7 @@ fn observations() -> impl Strategy<Value = Observation> {
 }
 
 #[test]
-fn every_step_can_be_told_in_an_event() {
+fn every_step_has_an_event_message() {
     let mut world = settled();
     world.request = Some("ca:compromised".to_owned());
     let mut told = Vec::new();
@@ -149,7 +149,7 @@ fn every_step_can_be_told_in_an_event() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_dialled_is_unknown_and_nothing_else() {
+fn an_unreachable_endpoint_makes_served_unknown() {
     let mut observation = settled().observe();
     observation.endpoints[0].chains.clear();
     observation.endpoints[0].unobservable = Some("timed out".to_owned());
@@ -164,7 +164,7 @@ fn an_endpoint_that_cannot_be_dialled_is_unknown_and_nothing_else() {
 }
 
 #[test]
-fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
+fn a_missing_or_empty_service_is_reported() {
     let mut observation = settled().observe();
     let served = |observation: &Observation| plan(observation, &timing()).conditions.served;
     let says = |observation: &Observation, message: &str| {
@@ -172,7 +172,7 @@ fn a_service_that_is_missing_or_has_no_endpoints_is_named() {
         assert_eq!(verdict.reason, Reason::NoReadyEndpoints);
         assert_eq!(verdict.message, message);
     };
-    // Advice comes when pods had their time.
+    // Advice appears only after pods had time to start.
     let now = observation.clock.now;
     for endpoint in &mut observation.endpoints {
         endpoint.ready = false;

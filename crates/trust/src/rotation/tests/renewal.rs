@@ -1,4 +1,4 @@
-//! Certificates that are issued, and issued again.
+//! Issuance and renewal of certificates.
 
 use jiff::SignedDuration;
 
@@ -14,9 +14,9 @@ use crate::{
 };
 
 #[test]
-fn nothing_at_all_begins_with_two_authorities_in_one_write() {
+fn an_empty_cluster_starts_with_two_cas_in_one_write() {
     let plan = World::new(2, &[true]).plan(&timing());
-    let Some(CaChange::Found {
+    let Some(CaChange::Create {
         current: Some((current, _)),
         next,
         retiring,
@@ -32,7 +32,7 @@ fn nothing_at_all_begins_with_two_authorities_in_one_write() {
 }
 
 #[test]
-fn a_settled_world_needs_no_write_and_says_so() {
+fn a_settled_cluster_needs_no_write() {
     let plan = settled().plan(&timing());
     assert_eq!(plan.steps, []);
     assert_eq!(plan.phase, RotationPhase::Stable);
@@ -49,10 +49,10 @@ fn a_settled_world_needs_no_write_and_says_so() {
 }
 
 #[test]
-fn what_another_manager_signed_stays_trusted_while_the_first_ca_is_made_known() {
+fn an_existing_ca_stays_trusted_while_the_first_ca_is_distributed() {
     let validity = Validity {
-        not_before: world::new_year(),
-        not_after: world::new_year() + 30 * DAY,
+        not_before: world::start_of_2026(),
+        not_after: world::start_of_2026() + 30 * DAY,
     };
     let foreign = world::certificate(100, None, None, validity);
     let mut world = World::new(1, &[true]);
@@ -63,7 +63,7 @@ fn what_another_manager_signed_stays_trusted_while_the_first_ca_is_made_known() 
         cross: None,
     });
     let plan = world.plan(&timing());
-    let Some(CaChange::Found {
+    let Some(CaChange::Create {
         current: None,
         retiring,
         ..
@@ -111,13 +111,13 @@ fn a_leaf_is_renewed_between_three_fifths_and_two_thirds_of_its_life_and_touches
 
 #[test]
 fn leaves_issued_together_are_renewed_apart() {
-    let validity = timing().authority_validity(world::new_year());
+    let validity = timing().authority_validity(world::start_of_2026());
     let due = |number| timing().leaf_renewal(&world::certificate(number, None, None, validity));
     assert!((1..=255).all(|number| due(number) < due(number - 1)));
 }
 
 #[test]
-fn a_leaf_that_ends_with_its_ca_is_not_renewed_in_vain() {
+fn a_leaf_limited_by_its_ca_is_not_renewed_early() {
     let mut world = settled();
     let end = world
         .authorities
@@ -128,7 +128,7 @@ fn a_leaf_that_ends_with_its_ca_is_not_renewed_in_vain() {
         .certificate
         .validity
         .not_after;
-    // The next CA is not known to a target that refuses, so the current one goes on to its end.
+    // A target that rejects writes does not have the next CA, so the current one signs until it expires.
     world.targets[1].bundle = None;
     world.targets[1].refuses = true;
     world.targets[1].refused = true;
@@ -155,16 +155,16 @@ fn a_leaf_that_ends_with_its_ca_is_not_renewed_in_vain() {
 #[test]
 fn a_leaf_never_outlives_its_ca() {
     let validity = Validity {
-        not_before: world::new_year(),
-        not_after: world::new_year() + DAY,
+        not_before: world::start_of_2026(),
+        not_after: world::start_of_2026() + DAY,
     };
     let authority = world::certificate(1, None, None, validity);
-    let leaf = timing().leaf_validity(world::new_year(), &authority);
+    let leaf = timing().leaf_validity(world::start_of_2026(), &authority);
     assert_eq!(leaf.not_after, validity.not_after);
 }
 
 #[test]
-fn a_shorter_duration_replaces_the_leaf_at_once_and_a_longer_one_does_not() {
+fn only_a_shorter_duration_replaces_the_leaf_immediately() {
     let world = settled();
     let with = |leaf_life| {
         world
@@ -194,12 +194,12 @@ fn a_new_ca_duration_replaces_the_next_ca_before_it_signs() {
 }
 
 #[test]
-fn names_that_the_ca_may_not_sign_wait_for_one_that_may() {
+fn names_outside_the_ca_constraints_wait_for_the_next_ca() {
     let mut world = settled();
     let authorities = world.authorities.as_mut().unwrap();
-    authorities.current.as_mut().unwrap().as_asked = false;
-    authorities.next.as_mut().unwrap().as_asked = false;
-    world.serving.as_mut().unwrap().as_asked = false;
+    authorities.current.as_mut().unwrap().matches_spec = false;
+    authorities.next.as_mut().unwrap().matches_spec = false;
+    world.serving.as_mut().unwrap().matches_spec = false;
     let plan = world.plan(&timing());
     assert!(
         matches!(changes(&plan), Some(CaChange::IssueNext(_))),
@@ -211,7 +211,7 @@ fn names_that_the_ca_may_not_sign_wait_for_one_that_may() {
 }
 
 #[test]
-fn a_ca_hands_over_after_two_thirds_of_its_life() {
+fn a_ca_is_replaced_after_two_thirds_of_its_life() {
     let mut world = settled();
     let due = world.plan(&timing()).authority_renewal.unwrap();
     assert!(due <= world.now + timing().authority_life / 3 * 2);

@@ -6,7 +6,7 @@ use crate::rotation::{
 };
 
 #[test]
-fn requests_are_read_and_refused() {
+fn requests_are_parsed_or_rejected() {
     let cases = [
         ("leaf:now", Some(ManualRotation::Leaf)),
         ("ca:yearly", Some(ManualRotation::Authority)),
@@ -25,14 +25,14 @@ fn requests_are_read_and_refused() {
 }
 
 #[test]
-fn each_value_is_done_once_also_when_it_stays_or_goes() {
+fn each_request_value_is_executed_once() {
     let mut world = settled();
     for (value, leaves, generations) in [("leaf:1", 1, 0), ("ca:2", 1, 1), ("leaf:1", 1, 0)] {
         let (leaf, ca) = (world.issued, generation(&world));
         world.request = Some(value.to_owned());
         assert!(world.settle(&timing()));
         assert_eq!(generation(&world) - ca, generations, "{value}");
-        // A rotation of the CA makes a leaf, a cross certificate and a next CA.
+        // A CA rotation creates a leaf, a cross certificate and a next CA.
         assert_eq!(
             u32::from(world.issued - leaf),
             leaves + 2 * generations,
@@ -45,7 +45,7 @@ fn each_value_is_done_once_also_when_it_stays_or_goes() {
 }
 
 #[test]
-fn a_value_that_asks_for_nothing_is_said_and_changes_nothing() {
+fn an_unknown_request_is_reported_and_changes_nothing() {
     let mut world = settled();
     world.request = Some("rotate please".to_owned());
     let plan = world.plan(&timing());
@@ -77,7 +77,7 @@ fn a_ca_rotation_writes_each_target_once() {
 }
 
 #[test]
-fn a_compromised_ca_leaves_no_cross_certificate_and_waits_for_no_laggard() {
+fn a_compromised_ca_signs_no_cross_certificate_and_is_not_delayed() {
     let mut world = settled();
     world.request = Some("ca:compromised".to_owned());
     // The pod never reloads.

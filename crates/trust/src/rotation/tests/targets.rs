@@ -1,4 +1,4 @@
-//! Targets that lag, regress and refuse.
+//! Targets that lag, lose the bundle or reject writes.
 
 use crate::rotation::{
     Blocked, ConditionStatus, Contested, Observation, Reason, Step, plan, repairs,
@@ -15,12 +15,12 @@ fn a_regressed_target_is_repaired_before_the_next_ca_signs() {
     let mut world = settled();
     world.targets[0].bundle = None;
     world.request = Some("ca:1".to_owned());
-    // What is asked for is noted first.
+    // The request is recorded first.
     let first = step(&mut world);
     assert_eq!(first.conditions.trusted.reason, Reason::Untrusted);
     let plan = step(&mut world);
     assert!(matches!(plan.steps.as_slice(), [Step::InjectTarget { target, .. }] if target.name == "0"));
-    // Every API server is given the time to see it.
+    // Every API server gets time to see it.
     assert_eq!(world.plan(&timing()).steps, []);
     assert_eq!(world.plan(&timing()).wake_up, timing().trust);
     assert_eq!(generation(&world), 1);
@@ -29,7 +29,7 @@ fn a_regressed_target_is_repaired_before_the_next_ca_signs() {
 }
 
 #[test]
-fn who_reads_a_target_as_a_file_has_as_long_as_for_a_certificate() {
+fn file_readers_get_as_long_as_servers() {
     let mut world = settled();
     world.targets[0].is_file = true;
     world.targets[1].bundle = None;
@@ -44,13 +44,13 @@ fn who_reads_a_target_as_a_file_has_as_long_as_for_a_certificate() {
 }
 
 #[test]
-fn what_tenants_write_holds_no_rotation_up() {
+fn tenant_writes_do_not_delay_rotations() {
     for (is_namespaced, expected) in [(true, 2), (false, 1)] {
         let mut world = settled();
         world.targets[0].is_namespaced = is_namespaced;
         world.request = Some("ca:1".to_owned());
         for _ in 0..20 {
-            // Each time another one, for all that the plan knows.
+            // For the plan it may be another target each time.
             world.targets[0] = WebhookConfiguration::new(is_namespaced);
             step(&mut world);
             world.reload(0);
@@ -62,7 +62,7 @@ fn what_tenants_write_holds_no_rotation_up() {
 }
 
 #[test]
-fn a_target_that_refuses_is_named_and_the_others_go_on() {
+fn a_rejecting_target_is_reported_and_the_others_continue() {
     let mut world = settled();
     world.targets[1].refuses = true;
     world.request = Some("ca:1".to_owned());
@@ -80,7 +80,7 @@ fn a_target_that_refuses_is_named_and_the_others_go_on() {
     assert_eq!(plan.wake_up, timing().retry);
     assert!(world.is_trusted());
 
-    // It does not know CA 3, so CA 3 does not sign.
+    // It does not have CA 3, so CA 3 does not sign.
     world.request = Some("ca:2".to_owned());
     for _ in 0..20 {
         step(&mut world);
@@ -93,7 +93,7 @@ fn a_target_that_refuses_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn a_target_that_refuses_for_ever_does_not_let_the_others_expire() {
+fn a_permanently_rejecting_target_does_not_let_others_expire() {
     let mut world = settled();
     let mut generations = Vec::new();
     world.targets[1].refuses = true;
@@ -120,7 +120,7 @@ fn a_target_that_refuses_for_ever_does_not_let_the_others_expire() {
 }
 
 #[test]
-fn a_repair_waits_for_no_endpoint_unless_only_an_endpoint_knows_the_ca() {
+fn repairs_wait_for_endpoints_only_if_an_unknown_ca_may_be_served() {
     let mut world = settled();
     world.targets[1].bundle = None;
     let observation = Observation {
@@ -130,7 +130,7 @@ fn a_repair_waits_for_no_endpoint_unless_only_an_endpoint_knows_the_ca() {
     let steps = repairs(&observation, &timing());
     assert!(matches!(steps.as_slice(), [Step::InjectTarget { target, .. }] if target.name == "1"));
 
-    // The CA Secret is gone, or an older one was put in its place: what is served may need what targets carry.
+    // The CA Secret was deleted or restored from a backup: served certificates may need what targets carry.
     let current = world.authorities.as_ref().unwrap().current;
     world.authorities.as_mut().unwrap().current = None;
     assert_eq!(repairs(&world.observe(), &timing()), []);
@@ -141,7 +141,7 @@ fn a_repair_waits_for_no_endpoint_unless_only_an_endpoint_knows_the_ca() {
 }
 
 #[test]
-fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_has_come() {
+fn a_contested_target_is_reported_and_repaired_when_due() {
     let mut world = settled();
     world.targets[0].bundle = None;
     let mut observation = world.observe();
@@ -168,7 +168,7 @@ fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_h
     observation.targets[0].contested = Some(contested(None));
     assert_eq!(plan(&observation, &timing()).steps.len(), 1);
 
-    // While it carries the trust bundle, calls work, and it is still said.
+    // While it carries the trust bundle, calls succeed, and it is still reported.
     observation.targets[0].bundle = observation.targets[1].bundle.clone();
     let repaired = plan(&observation, &timing());
     assert_eq!(repaired.conditions.ready.status, ConditionStatus::True);
@@ -177,7 +177,7 @@ fn a_contested_target_is_named_with_who_contests_it_and_repaired_when_its_time_h
 }
 
 #[test]
-fn while_a_kind_of_targets_is_unlisted_no_ca_is_replaced_and_everything_else_goes_on() {
+fn an_unlisted_kind_blocks_only_the_ca_replacement() {
     let go_on = |world: &mut World| {
         for _ in 0..20 {
             step(world);
@@ -193,7 +193,7 @@ fn while_a_kind_of_targets_is_unlisted_no_ca_is_replaced_and_everything_else_goe
     let leaf = world.pods[0].chain.unwrap().leaf;
     go_on(&mut world);
     assert_eq!(generation(&world), 1, "the next CA does not sign");
-    assert!(world.targets[0].bundle.is_some(), "what is known is repaired");
+    assert!(world.targets[0].bundle.is_some(), "known targets are repaired");
     let plan = world.plan(&timing());
     assert_eq!(plan.blocked, [Blocked::Unlisted("ExtensionConfig".to_owned())]);
     assert_eq!(plan.conditions.ready.status, ConditionStatus::True);
@@ -203,7 +203,7 @@ fn while_a_kind_of_targets_is_unlisted_no_ca_is_replaced_and_everything_else_goe
     assert_ne!(world.pods[0].chain.unwrap().leaf, leaf, "certificates are issued");
     assert_eq!(generation(&world), 1);
 
-    // It signs once the kind was listed; what it replaced does not go where that is unknown again.
+    // It signs once the kind was listed. The CA that it replaced stays while the kind is unlisted again.
     world.unlisted.clear();
     while generation(&world) == 1 {
         step(&mut world);
@@ -222,7 +222,7 @@ fn while_a_kind_of_targets_is_unlisted_no_ca_is_replaced_and_everything_else_goe
 }
 
 #[test]
-fn a_compromised_ca_goes_whatever_cannot_be_listed() {
+fn a_compromised_ca_is_removed_despite_unlisted_kinds() {
     let mut world = settled();
     world.unlisted = vec!["ExtensionConfig".to_owned()];
     world.request = Some("ca:compromised".to_owned());
@@ -237,7 +237,7 @@ fn a_compromised_ca_goes_whatever_cannot_be_listed() {
     assert_eq!(authorities.retiring.len(), 0);
 }
 
-/// A tool that writes each second what the target carried before.
+/// Runs a rotation while a tool restores the target's previous bundle every second.
 fn rotates_under_a_stale_bundle(request: &str) -> World {
     let mut world = settled();
     world.targets[0].stale = world.targets[0].bundle.clone();
@@ -254,7 +254,7 @@ fn rotates_under_a_stale_bundle(request: &str) -> World {
 }
 
 #[test]
-fn a_tool_that_puts_a_stale_bundle_back_each_second_holds_no_promotion_up() {
+fn a_tool_that_restores_a_stale_bundle_does_not_delay_promotion() {
     for request in ["ca:1", "ca:compromised", "ca:compromised-all"] {
         let world = rotates_under_a_stale_bundle(request);
         assert!(generation(&world) > 1, "{request}");

@@ -1,10 +1,10 @@
-//! Whether what is said agrees with the figures beside it.
+//! Whether messages agree with the counts in the same plan.
 
 use crate::rotation::{
     Assessments, Blocked, ConditionStatus, EndpointCounts, Reason, RotationPlan, conditions::ALL_WELL,
 };
 
-/// What a plan says that its figures do not.
+/// Returns a message of a plan that contradicts its counts.
 pub(super) fn disagreement(plan: &RotationPlan) -> Option<String> {
     let Assessments {
         trusted,
@@ -26,7 +26,7 @@ pub(super) fn disagreement(plan: &RotationPlan) -> Option<String> {
     let rules = [
         ("all is well", ready.message != ALL_WELL || is_well),
         (
-            "nothing is under way",
+            "nothing is in progress",
             (ready.reason == Reason::Current) == (ready.message == ALL_WELL),
         ),
         (
@@ -53,7 +53,7 @@ pub(super) fn disagreement(plan: &RotationPlan) -> Option<String> {
                     .all(|verdict| verdict.status != ConditionStatus::False),
         ),
         (
-            "it cannot be seen",
+            "it cannot be observed",
             ready.reason != Reason::Unobservable
                 || served.status == ConditionStatus::Unknown
                 || plan.blocked.iter().any(is_blind),
@@ -66,7 +66,7 @@ pub(super) fn disagreement(plan: &RotationPlan) -> Option<String> {
                 || plan.blocked.iter().any(is_blind),
         ),
         (
-            "one is not several",
+            "singular and plural",
             verdicts.iter().all(|verdict| {
                 let several = ["all 0 ", "all 1 ", " 1 pods"];
                 several.iter().all(|words| !verdict.message.contains(words))

@@ -1,4 +1,4 @@
-//! A cluster in miniature for tests: it executes steps as the API server would, and lags as kubelets and servers do.
+//! A small simulated cluster: it executes steps as the API server does, and lags as kubelets and servers do.
 
 use std::{
     collections::BTreeSet,
@@ -17,54 +17,54 @@ use crate::rotation::{
 
 pub(super) use super::numbered::{Numbered, certificate};
 
-/// The steady clock goes no further than this many seconds before an event is just long ago.
+/// Seconds after which an event counts as long ago on the monotonic clock.
 const LONG_AGO: i64 = 3;
 
-/// How many seconds prompt servers take to read their certificate again.
+/// How many seconds prompt servers take to reload.
 const RELOAD: i64 = 2;
 
-/// What an operator does not see or heed, to show that it has to.
+/// What an operator ignores, to show that it must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Overlooked {
-    /// That an endpoint could not be dialled.
+pub(super) enum Ignored {
+    /// That an endpoint could not be reached.
     Unobservable,
-    /// Pods that are not among the endpoints yet.
+    /// Pods that are not endpoints yet.
     StartingPods,
-    /// That it leads only since the other does not: a standby that has been up for long.
+    /// That it became the leader only now, after a long time on standby.
     Leadership,
-    /// That an endpoint still serves what was replaced.
+    /// That an endpoint still serves a replaced certificate.
     Served,
     /// That a pod has another port.
     Ports,
-    /// That a target had lost the next CA.
+    /// That a target lost the next CA.
     Regression,
 }
 
-/// Everything that exists.
+/// The simulated cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
-    /// What the operator believes to be the time.
+    /// The operator's wall clock.
     pub(super) now: Timestamp,
-    /// How far that is ahead of the true time.
+    /// How far that clock is ahead of the true time.
     pub(super) skew: SignedDuration,
-    pub(super) overlooked: Option<Overlooked>,
-    /// The operator's steady clock, in seconds.
+    pub(super) ignored: Option<Ignored>,
+    /// The operator's monotonic clock, in seconds.
     pub(super) uptime: i64,
-    /// Which process the operator is.
+    /// Number of the operator's process.
     pub(super) run: u64,
-    /// When the operator last saw that the next CA was lost somewhere.
+    /// When the operator last saw a target lose the next CA.
     pub(super) regressed: Option<Mark>,
     pub(super) authorities: Option<CaState>,
     pub(super) serving: Option<PublishedSecret>,
     /// How often others wrote the serving Secret.
     pub(super) touches: u8,
-    /// What the serving Secret held before its leaf changed last.
+    /// The contents of the serving Secret before its leaf last changed.
     pub(super) served_before: Option<PublishedSecret>,
-    /// For how many seconds a pod that starts may still be given that.
+    /// For how many seconds a starting pod may still mount these.
     pub(super) outdated: i64,
-    /// Whether servers read a certificate within `reload`, so that nothing ever fails, not even in an emergency.
+    /// Whether servers reload within `reload`, so that calls never fail, not even in an emergency.
     pub(super) prompt: bool,
-    /// For how many seconds they may go on with what they have.
+    /// For how many seconds these may still serve their present certificate.
     unread: i64,
     pub(super) targets: Vec<WebhookConfiguration>,
     /// Kinds of targets that cannot be listed.
@@ -72,11 +72,11 @@ pub(super) struct World {
     pub(super) pods: Vec<Pod>,
     pub(super) workloads: Vec<ObservedWorkload>,
     pub(super) request: Option<String>,
-    /// How many certificates were made.
+    /// How many certificates were issued.
     pub(super) issued: u8,
-    /// Keys whose certificates nobody has to verify any more.
+    /// Keys whose certificates clients need not verify.
     pub(super) compromised: BTreeSet<KeyId>,
-    /// A step that must never be: what it wrote was empty or had ended.
+    /// Whether an invalid write happened: it was empty or contained an expired certificate.
     pub(super) bad_write: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Intent {
     read: Option<TrustSet>,
 }
 
-/// Durations in seconds that a test can step through one by one.
+/// Durations in seconds, so that a test can step through each one.
 pub(super) fn timing() -> Timing {
     Timing {
         trust: SignedDuration::from_secs(1),
@@ -98,11 +98,11 @@ pub(super) fn timing() -> Timing {
 }
 
 /// 2026-01-01.
-pub(super) fn new_year() -> Timestamp {
+pub(super) fn start_of_2026() -> Timestamp {
     Timestamp::from_second(1_767_225_600).unwrap()
 }
 
-/// One target, and pods of two ports each, of which the operator can dial these.
+/// One target, and pods with two ports each; `observable` says which ports the operator can reach.
 pub(super) fn with_ports(observable: &[(bool, bool)]) -> World {
     let first: Vec<_> = observable.iter().map(|(first, _)| *first).collect();
     let mut world = World::settled(1, &first, &timing());
@@ -118,12 +118,12 @@ pub(super) fn with_ports(observable: &[(bool, bool)]) -> World {
 // === impl World ===
 
 impl World {
-    /// Nothing but targets, and pods that wait for their certificate.
+    /// Only targets, and pods without a certificate.
     pub(super) fn new(targets: usize, pods: &[bool]) -> Self {
         Self {
-            now: new_year(),
+            now: start_of_2026(),
             skew: SignedDuration::ZERO,
-            overlooked: None,
+            ignored: None,
             uptime: 0,
             run: 1,
             regressed: None,
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// The same, after the operator had all the time it needs.
+    /// The same after the operator had all the time it needs.
     pub(super) fn settled(targets: usize, pods: &[bool], timing: &Timing) -> Self {
         let mut world = Self::new(targets, pods);
         assert!(world.settle(timing), "{world:#?}");
@@ -198,24 +198,24 @@ impl World {
 
     fn starting(&self) -> usize {
         let starting = |pod: &&Pod| pod.stage == Stage::Created && pod.chain.is_some();
-        match self.overlooked {
-            Some(Overlooked::StartingPods) => 0,
+        match self.ignored {
+            Some(Ignored::StartingPods) => 0,
             _ => self.pods.iter().filter(starting).count(),
         }
     }
 
     fn dial(&self, index: usize, pod: Pod) -> ObservedEndpoint {
         let endpoint = pod.observe(index);
-        match self.overlooked {
-            Some(Overlooked::Unobservable) => ObservedEndpoint {
+        match self.ignored {
+            Some(Ignored::Unobservable) => ObservedEndpoint {
                 unobservable: None,
                 ..endpoint
             },
-            Some(Overlooked::Served) => ObservedEndpoint {
+            Some(Ignored::Served) => ObservedEndpoint {
                 chains: self.served().into_iter().collect(),
                 ..endpoint
             },
-            Some(Overlooked::Ports) => Pod { second: None, ..pod }.observe(index),
+            Some(Ignored::Ports) => Pod { second: None, ..pod }.observe(index),
             _ => endpoint,
         }
     }
@@ -224,15 +224,15 @@ impl World {
         plan(&self.observe(), timing)
     }
 
-    /// What the operator sets out to do now.
-    pub(super) fn intents(&mut self, timing: &Timing) -> Vec<Intent> {
-        self.notice(timing);
+    /// Returns the steps that the operator plans now.
+    pub(super) fn planned_writes(&mut self, timing: &Timing) -> Vec<Intent> {
+        self.record_regression(timing);
         self.read(self.plan(timing).steps)
     }
 
-    /// What it sets out to do before it knows what endpoints serve.
+    /// Returns the repairs that it decides on before endpoints were observed.
     pub(super) fn repairs(&mut self, timing: &Timing) -> Vec<Intent> {
-        self.notice(timing);
+        self.record_regression(timing);
         let observation = Observation {
             endpoints: Vec::new(),
             ..self.observe()
@@ -240,9 +240,9 @@ impl World {
         self.read(repairs(&observation, timing))
     }
 
-    fn notice(&mut self, timing: &Timing) {
-        let is_overlooked = self.overlooked == Some(Overlooked::Regression);
-        if !is_overlooked && has_regressed(&self.observe(), timing) {
+    fn record_regression(&mut self, timing: &Timing) {
+        let is_ignored = self.ignored == Some(Ignored::Regression);
+        if !is_ignored && has_regressed(&self.observe(), timing) {
             self.regressed = Some(self.mark());
         }
     }
@@ -260,7 +260,7 @@ impl World {
             .collect()
     }
 
-    /// Executes a step, unless what it replaces has changed.
+    /// Executes a step, unless the object that it replaces has changed.
     pub(super) fn execute(&mut self, intent: &Intent) {
         match &intent.step {
             Step::ChangeAuthorities { replacing, change } => {
@@ -275,7 +275,7 @@ impl World {
                 }
             }
             Step::InjectTarget { target, bundle } => {
-                self.bad_write |= bundle.is_empty() || self.has_ended(bundle);
+                self.bad_write |= bundle.is_empty() || self.contains_expired(bundle);
                 let target = &mut self.targets[index(target)];
                 if target.bundle == intent.read {
                     target.write(bundle);
@@ -289,16 +289,16 @@ impl World {
         }
     }
 
-    /// Lets the operator, the kubelets, the servers and the API servers do their work until nothing is left to do.
-    /// Whether it came to that.
+    /// Lets the operator, kubelets, servers and API servers work until nothing is left to do; reports whether
+    /// that happened.
     pub(super) fn settle(&mut self, timing: &Timing) -> bool {
         for _ in 0..60 {
             let plan = self.plan(timing);
             let waits = plan.wake_up.as_secs() <= LONG_AGO;
-            if plan.steps.is_empty() && plan.is_carried_out && !waits {
+            if plan.steps.is_empty() && plan.is_complete && !waits {
                 return true;
             }
-            for intent in self.intents(timing) {
+            for intent in self.planned_writes(timing) {
                 self.execute(&intent);
             }
             for target in &mut self.targets {
@@ -314,27 +314,27 @@ impl World {
         false
     }
 
-    /// One second.
+    /// Advances the time by one second.
     pub(super) fn tick(&mut self) {
         self.uptime += 1;
         self.outdated = (self.outdated - 1).max(0);
         self.unread = (self.unread - 1).max(0);
-        self.forget_the_past();
+        self.merge_old_times();
     }
 
-    /// The operator's process ends, and another takes over.
+    /// Replaces the operator's process.
     pub(super) fn restart_operator(&mut self) {
-        self.uptime = match self.overlooked {
-            Some(Overlooked::Leadership) => LONG_AGO,
+        self.uptime = match self.ignored {
+            Some(Ignored::Leadership) => LONG_AGO,
             _ => 0,
         };
         self.run = 2;
         self.regressed = None;
-        self.forget_the_past();
+        self.merge_old_times();
     }
 
-    /// Whether a second may pass: no API server lags longer than the timing says. Servers may lag for ever, unless they
-    /// are prompt.
+    /// Reports whether a second may pass: API servers lag no longer than the timing says. Servers may lag
+    /// forever, unless they are prompt.
     pub(super) fn may_tick(&self) -> bool {
         let mut targets = self.targets.iter();
         let served = self.served();
@@ -343,21 +343,21 @@ impl World {
         is_read && targets.all(|target| target.bundle == target.effective)
     }
 
-    /// A pod is created, and given what is in the Secret or, shortly after that changed, what was.
+    /// Creates a pod that mounts the present Secret or, shortly after a change, the previous one.
     pub(super) fn start_pod(&mut self, observable: bool, outdated: bool) {
         let before = self.served_before.as_ref().and_then(PublishedSecret::chain);
         let chain = if outdated { before } else { self.served() };
         self.pods.push(Pod::new(chain, Stage::Created, observable));
     }
 
-    /// The pod reads the Secret, if it can.
+    /// Makes the pod reload the Secret, if it can.
     pub(super) fn reload(&mut self, pod: usize) {
         if let Some(chain) = self.served() {
             self.pods[pod].chain = Some(chain);
         }
     }
 
-    /// So does whatever serves its other port.
+    /// Makes the process on the pod's other port reload the Secret.
     pub(super) fn reload_second(&mut self, pod: usize) {
         let chain = self.served();
         if let Some(port) = &mut self.pods[pod].second {
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// The pod gets on with its start.
+    /// Advances the start of the pod.
     pub(super) fn advance(&mut self, pod: usize) {
         let pod = &mut self.pods[pod];
         pod.stage = match pod.stage {
@@ -374,12 +374,13 @@ impl World {
         };
     }
 
-    /// What a pod that reads the Secret comes to serve.
+    /// Returns the chain that a pod serves after a reload.
     pub(super) fn served(&self) -> Option<Chain> {
         self.serving.as_ref()?.chain()
     }
 
-    /// Equal contents have equal versions, which makes fewer states and hides nothing, unless somebody else wrote.
+    /// Equal contents have equal versions, unless another client wrote: fewer states, and no difference is
+    /// hidden.
     fn serving_version(&self, serving: &PublishedSecret) -> String {
         version(&(serving, self.touches))
     }
@@ -391,7 +392,7 @@ impl World {
         }
     }
 
-    fn has_ended(&self, bundle: &TrustSet) -> bool {
+    fn contains_expired(&self, bundle: &TrustSet) -> bool {
         bundle
             .iter()
             .any(|authority| authority.validity.not_after < self.now)
@@ -400,7 +401,7 @@ impl World {
     fn change(&mut self, change: &CaChange) {
         let mut issuer = Numbered(self.issued);
         let before = self.authorities.take().unwrap_or_default();
-        let Ok(after) = before.after(change, &mut issuer);
+        let Ok(after) = before.with_change(change, &mut issuer);
         self.issued = issuer.0;
         self.compromised.extend(&after.distrusted);
         self.authorities = Some(after);
@@ -419,19 +420,19 @@ impl World {
             }
         };
         self.bad_write |= publication.bundle.is_empty()
-            || self.has_ended(&publication.bundle)
+            || self.contains_expired(&publication.bundle)
             || publication.leaf != Leaf::Keep && leaf.is_none_or(|leaf| leaf.validity.not_after < self.now);
         self.serving = Some(PublishedSecret {
             leaf,
-            as_asked: true,
+            matches_spec: true,
             cross: publication.cross,
             bundle: Some(publication.bundle.clone()),
             authority: publication.authority.map(|authority| authority.fingerprint),
         });
     }
 
-    /// Moments that are long ago become the same moment, so that equal situations are equal states.
-    fn forget_the_past(&mut self) {
+    /// Merges times that are long ago, so that equal situations are equal states.
+    fn merge_old_times(&mut self) {
         let clock = ClockReading {
             now: self.now,
             mark: self.mark(),
@@ -451,7 +452,7 @@ impl World {
                 }
             };
         };
-        // A wait that is over for good is none.
+        // A wait that is over is removed.
         let is_over = |mark: &Mark| clock.since(mark).as_secs() >= LONG_AGO;
         self.regressed = self.regressed.filter(|mark| !is_over(mark));
         self.regressed.iter_mut().for_each(forget);

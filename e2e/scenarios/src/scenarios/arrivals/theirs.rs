@@ -174,7 +174,7 @@ pub(super) fn collection(kind: &str) -> String {
 impl TheirIssuer {
     /// For the Service of `theirs`.
     pub(super) fn new(theirs: &Theirs) -> anyhow::Result<Self> {
-        let names = DnsNames::of_service(theirs.service, NAMESPACE, &[])?;
+        let names = DnsNames::for_service(theirs.service, NAMESPACE, &[])?;
         let key = KeyPair::generate()?.into();
         let authority = CertificateAuthority::self_signed(&names, 1, key, &terms())?;
         Ok(Self { authority, names })

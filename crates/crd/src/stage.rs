@@ -118,7 +118,7 @@ fn serves(crd: &Value, name: &str) -> bool {
 
 /// The versions of `live`, by place and name, that are served but cannot be while nobody converts: all but the one in
 /// which objects are stored, if that one is served.
-pub fn unservable(live: &Value) -> Vec<(usize, &str)> {
+pub fn unservable_versions(live: &Value) -> Vec<(usize, &str)> {
     if !storage_version(live).is_some_and(|storage| serves(live, storage)) {
         return Vec::new();
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_crd_is_served_at_once_without_the_bundles_conversion() {
+    fn a_new_crd_is_served_immediately_without_conversion() {
         let desired = crd(&[("v1", true, true), ("v1beta1", true, false)], &[]);
         let body = staged(&desired, None, Stage::Rollout, true);
         assert_eq!(shape(&body), [("v1", true, true), ("v1beta1", true, false)]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_version_is_served_after_proof_and_stored_when_everybody_knows_it() {
+    fn a_new_version_is_served_after_proof_and_stored_once_settled() {
         let live = crd(&[("v1", true, true)], &["v1"]);
         let desired = crd(&[("v1", true, false), ("v2", true, true)], &[]);
         assert!(waits_for_proof(&desired, &live));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_converts_a_new_version_is_served_at_once() {
+    fn without_conversion_a_new_version_is_served_immediately() {
         let live = crd(&[("v1", true, true)], &["v1"]);
         let desired = crd(&[("v1", true, true), ("v2", true, false)], &[]);
         let during = staged(&desired, Some(&live), Stage::Rollout, false);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_version_is_served_as_long_as_old_pods_are_called_and_stays_while_it_is_needed() {
+    fn a_dropped_version_is_served_during_the_rollout_and_kept_while_stored() {
         let live = crd(&[("v1alpha1", true, true), ("v1", true, false)], &["v1alpha1"]);
         let desired = crd(&[("v1", true, true)], &[]);
         assert_eq!(dropped_but_stored(&desired, &live), ["v1alpha1"]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn conversion_may_end_only_where_that_loses_nothing() {
+    fn conversion_may_stop_only_without_data_loss() {
         let both = crd(&[("v1", true, true), ("v1beta1", true, false)], &["v1"]);
         let one = crd(&[("v1", true, true), ("v1beta1", false, false)], &["v1"]);
         let leftover = crd(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_storage_version_waits_for_proof_though_everything_is_served_already() {
+    fn a_moved_storage_version_waits_for_proof() {
         let live = crd(&[("v1", true, true), ("v2", true, false)], &["v1"]);
         let desired = crd(&[("v1", true, false), ("v2", true, true)], &[]);
         assert!(waits_for_proof(&desired, &live));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_webhook_only_the_version_is_served_in_which_objects_are_stored() {
+    fn without_a_webhook_only_the_storage_version_can_be_served() {
         let several = crd(
             &[
                 ("v2", true, false),
@@ -248,10 +248,10 @@ mod tests {
             ],
             &["v1"],
         );
-        assert_eq!(unservable(&several), [(0, "v2"), (2, "v1beta1")]);
-        assert_eq!(unservable(&crd(&[("v1", true, true)], &["v1"])), []);
+        assert_eq!(unservable_versions(&several), [(0, "v2"), (2, "v1beta1")]);
+        assert_eq!(unservable_versions(&crd(&[("v1", true, true)], &["v1"])), []);
         let hidden = crd(&[("v2", true, false), ("v1", false, true)], &["v1"]);
-        assert_eq!(unservable(&hidden), [], "nothing would be served at all");
+        assert_eq!(unservable_versions(&hidden), [], "nothing would be served at all");
     }
 
     fn crds() -> impl Strategy<Value = Value> {
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_always_one_storage_version_and_no_stored_version_goes(
+        fn every_stage_keeps_one_storage_version_and_all_stored_versions(
             desired in crds(), live in crds(), converts: bool,
         ) {
             for stage in Stage::ALL {
@@ -284,21 +284,21 @@ mod tests {
         }
 
         #[test]
-        fn a_rollout_of_what_converts_serves_what_is_served(desired in crds(), live in crds()) {
+        fn a_rollout_with_conversion_does_not_change_the_served_versions(desired in crds(), live in crds()) {
             for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Rollout, true)) {
                 prop_assert_eq!(served, serves(&live, name));
             }
         }
 
         #[test]
-        fn a_conversion_ends_where_both_serve_the_same(desired in crds(), live in crds()) {
+        fn while_ending_only_versions_of_both_revisions_are_served(desired in crds(), live in crds()) {
             for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Ending, true)) {
                 prop_assert_eq!(served, serves(&live, name) && serves(&desired, name));
             }
         }
 
         #[test]
-        fn no_stage_goes_back_behind_a_later_one(desired in crds(), live in crds(), converts: bool) {
+        fn stages_never_regress(desired in crds(), live in crds(), converts: bool) {
             let mut now = live.clone();
             for stage in [Stage::Rollout, Stage::Proven, Stage::Settled] {
                 let body = staged(&desired, Some(&now), stage, converts);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
 /// A CustomResourceDefinition, whose it is, and what to know.
-const NEIGHBOURS: [(&str, &str, &str); 11] = [
+const OTHER_CONTROLLERS: [(&str, &str, &str); 11] = [
     (
         "certificates.cert-manager.io",
         "cert-manager",
@@ -64,8 +64,8 @@ const NEIGHBOURS: [(&str, &str, &str); 11] = [
 ];
 
 /// Who is here, by the names of all CustomResourceDefinitions.
-pub fn neighbours(definitions: &BTreeSet<&str>) -> Vec<DoctorFinding> {
-    NEIGHBOURS
+pub fn other_controllers(definitions: &BTreeSet<&str>) -> Vec<DoctorFinding> {
+    OTHER_CONTROLLERS
         .iter()
         .filter(|(definition, ..)| definitions.contains(definition))
         .map(|(_, name, advice)| DoctorCheck::OtherController.info(*name, format!("is here: {advice}")))
@@ -77,8 +77,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_here_is_known_by_what_it_brings() {
-        let found = neighbours(&["applications.argoproj.io", "widgets.example.com"].into());
+    fn other_controllers_are_found_by_their_crds() {
+        let found = other_controllers(&["applications.argoproj.io", "widgets.example.com"].into());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].subject, "Argo CD");
     }

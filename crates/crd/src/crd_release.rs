@@ -10,7 +10,7 @@ use crate::{is_served, is_storage, storage_version, stored_versions, version_nam
 
 /// What has to change so that only the version is served in which objects are stored: places, names, and whether each
 /// is served then.
-pub fn serving_stored_only(live: &Value) -> Vec<(usize, &str, bool)> {
+pub fn changes_to_serve_stored_only(live: &Value) -> Vec<(usize, &str, bool)> {
     let all = versions(live).iter().enumerate();
     all.filter(|(_, version)| is_served(version) != is_storage(version))
         .map(|(index, version)| (index, version_name(version), is_storage(version)))
@@ -19,7 +19,7 @@ pub fn serving_stored_only(live: &Value) -> Vec<(usize, &str, bool)> {
 
 /// Whether the conversion of `live` may end in the write that leaves only the storage version served: nothing is stored,
 /// or everything is stored in that version.
-pub fn may_keep_stored_only(live: &Value, has_objects: bool) -> bool {
+pub fn can_serve_stored_only(live: &Value, has_objects: bool) -> bool {
     !has_objects || storage_version(live).is_some_and(|storage| stored_versions(live) == [storage])
 }
 
@@ -29,7 +29,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::staging::may_stop_converting;
+    use crate::stage::may_stop_converting;
 
     fn crd(versions: &[(&str, bool, bool)], stored: &[&str]) -> Value {
         let versions: Vec<_> = versions
@@ -40,30 +40,36 @@ mod tests {
     }
 
     #[test]
-    fn only_the_storage_version_stays_served_and_is_served_where_it_was_not() {
+    fn only_the_storage_version_is_served_afterwards() {
         let several = crd(
             &[("v2", true, false), ("v1", true, true), ("v0", false, false)],
             &["v1"],
         );
-        assert_eq!(serving_stored_only(&several), [(0, "v2", false)]);
+        assert_eq!(changes_to_serve_stored_only(&several), [(0, "v2", false)]);
         let hidden = crd(&[("v2", true, false), ("v1", false, true)], &["v1"]);
-        assert_eq!(serving_stored_only(&hidden), [(0, "v2", false), (1, "v1", true)]);
-        assert_eq!(serving_stored_only(&crd(&[("v1", true, true)], &["v1"])), []);
+        assert_eq!(
+            changes_to_serve_stored_only(&hidden),
+            [(0, "v2", false), (1, "v1", true)]
+        );
+        assert_eq!(
+            changes_to_serve_stored_only(&crd(&[("v1", true, true)], &["v1"])),
+            []
+        );
     }
 
     #[test]
-    fn objects_in_another_version_need_the_conversion() {
+    fn objects_stored_in_another_version_need_conversion() {
         let both = &[("v2", true, false), ("v1", true, true)];
-        assert!(may_keep_stored_only(&crd(both, &["v1"]), true));
-        assert!(!may_keep_stored_only(&crd(both, &["v1", "v2"]), true));
-        assert!(!may_keep_stored_only(&crd(both, &["v2"]), true));
-        assert!(!may_keep_stored_only(&crd(both, &[]), true), "nothing is known");
-        assert!(may_keep_stored_only(&crd(both, &["v1", "v2"]), false));
+        assert!(can_serve_stored_only(&crd(both, &["v1"]), true));
+        assert!(!can_serve_stored_only(&crd(both, &["v1", "v2"]), true));
+        assert!(!can_serve_stored_only(&crd(both, &["v2"]), true));
+        assert!(!can_serve_stored_only(&crd(both, &[]), true), "nothing is known");
+        assert!(can_serve_stored_only(&crd(both, &["v1", "v2"]), false));
     }
 
     proptest! {
         #[test]
-        fn what_may_stop_as_it_is_may_stop_so_and_then_nothing_needs_a_conversion(
+        fn serving_only_the_storage_version_needs_no_conversion(
             served in any::<u8>(), storage in 0_usize..3, stored in 0_usize..8, has_objects in any::<bool>(),
         ) {
             let names = ["v1", "v2", "v3"];
@@ -75,14 +81,14 @@ mod tests {
             let stored: Vec<_> = (0..3).filter(|index| stored & (1 << index) != 0).map(|index| names[index]).collect();
             let mut live = crd(&versions, &stored);
             if has_objects && may_stop_converting(&live, true) && stored == [names[storage]] {
-                prop_assert!(may_keep_stored_only(&live, true));
+                prop_assert!(can_serve_stored_only(&live, true));
             }
-            let may = may_keep_stored_only(&live, has_objects);
-            let changes: Vec<_> = serving_stored_only(&live).into_iter().map(|(index, _, served)| (index, served)).collect();
+            let may = can_serve_stored_only(&live, has_objects);
+            let changes: Vec<_> = changes_to_serve_stored_only(&live).into_iter().map(|(index, _, served)| (index, served)).collect();
             for (index, served) in changes {
                 live["spec"]["versions"][index]["served"] = served.into();
             }
-            prop_assert_eq!(serving_stored_only(&live), []);
+            prop_assert_eq!(changes_to_serve_stored_only(&live), []);
             prop_assert!(!may || may_stop_converting(&live, has_objects));
         }
     }
