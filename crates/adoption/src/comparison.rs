@@ -1,17 +1,17 @@
-//! What of an install a bundle has, too.
+//! Comparison of an existing install with a bundle.
 
 use windlass_object::ObjectKey;
 
-/// What of an install a bundle has, and what not.
+/// The objects of an install, by whether the bundle has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdoptionComparison {
-    /// What both have: the bundle takes it over.
+    /// Objects in both: the bundle takes them over.
     pub adopted: Vec<ObjectKey>,
-    /// What only the install has: it is left until the adoption is confirmed.
+    /// Objects only in the install: they stay until the adoption is confirmed.
     pub left_over: Vec<ObjectKey>,
 }
 
-/// Compares what an install has with what a bundle has.
+/// Compares the objects of an install with those of a bundle.
 pub fn compare(install: &[ObjectKey], bundle: &[ObjectKey]) -> AdoptionComparison {
     let is_of_bundle = |key: &&ObjectKey| bundle.iter().any(|other| other.is_same_object(key));
     let (adopted, left_over): (Vec<_>, Vec<_>) = install.iter().partition(is_of_bundle);
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_the_same_in_every_version() {
+    fn objects_are_compared_regardless_of_their_version() {
         let key = |api_version: &str, name: &str| ObjectKey {
             cluster: InCluster::Local,
             api_version: api_version.to_owned(),

@@ -1,5 +1,5 @@
-//! Releases of Helm, as its storage driver for Secrets keeps them (helm.sh/helm/v3 pkg/storage/driver): a Secret a revision,
-//! with base64 of gzip of JSON in it. The driver lists them by the label `owner=helm`.
+//! Helm releases in the format of its storage driver for Secrets (helm.sh/helm/v3 pkg/storage/driver): one
+//! Secret per revision, which holds base64 of gzip of JSON. The driver lists them by the label `owner=helm`.
 
 use std::io::Read;
 
@@ -9,50 +9,50 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_object::{json::set_namespace, object, yaml};
 
-/// The label by which Helm finds its Secrets, and its value.
+/// The label by which Helm lists its Secrets, and its value.
 pub const OWNER: (&str, &str) = ("owner", "helm");
 
-/// The value of the label where Helm is not to find them.
+/// The value of the label that hides a release from Helm.
 const HIDDEN: &str = "windlass-adoption";
 
 /// The type of the Secrets.
 const TYPE: &str = "helm.sh/release.v1";
 
-/// How large a release may be, unpacked.
+/// The maximum size of an unpacked release.
 const LARGEST: u64 = 32 << 20;
 
-/// A release as it is installed.
+/// An installed release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HelmRelease {
     /// The revision.
     pub revision: u64,
-    /// The objects of its manifest. Those without a namespace are in that of the release, if their kind has any.
+    /// The objects of its manifest. Namespaced objects without a namespace belong to that of the release.
     pub objects: Vec<Value>,
 }
 
-/// Why there is no release to read.
+/// Why a release cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HelmReleaseError {
-    /// There is no Secret of it.
+    /// The release has no Secret.
     #[error("no release of that name and namespace: to list all, run helm list --all-namespaces")]
     Absent,
     /// No revision is deployed.
-    #[error("no revision of the release is deployed: to see them, run helm history")]
+    #[error("no revision of the release is deployed: to list them, run helm history")]
     NotDeployed,
-    /// Helm is at work, or was interrupted.
+    /// A Helm operation is running or was interrupted.
     #[error("revision {revision} of the release is {status}: wait for helm, or roll it back")]
     Pending {
         /// The newest revision.
         revision: u64,
-        /// What Helm says of it.
+        /// The status that Helm reports.
         status: String,
     },
-    /// It cannot be read.
+    /// The revision cannot be read.
     #[error("revision {revision} of the release cannot be read: {problem}")]
     Garbage {
         /// The revision.
         revision: u64,
-        /// What is wrong.
+        /// The cause.
         problem: String,
     },
 }
@@ -60,7 +60,7 @@ pub enum HelmReleaseError {
 // === impl HelmRelease ===
 
 impl HelmRelease {
-    /// The deployed revision, from the Secrets of a release.
+    /// Reads the deployed revision from the Secrets of a release.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl HelmRelease {
     }
 }
 
-/// The value that the label [`OWNER`] has while the release is hidden from Helm, or not.
+/// Returns the value of the label [`OWNER`] for a release that is hidden from Helm, or visible to it.
 pub fn owner_label_value(is_hidden: bool) -> &'static str {
     if is_hidden { HIDDEN } else { OWNER.1 }
 }
@@ -104,9 +104,9 @@ fn objects(secret: &Value, namespace: &str) -> Result<Vec<Value>, String> {
     let encoded = object::data(secret, "release").ok_or("its Secret has no release")?;
     let packed = STANDARD
         .decode(encoded.trim_ascii())
-        .map_err(|error| format!("it is no base64: {error}"))?;
+        .map_err(|error| format!("invalid base64: {error}"))?;
     let release: Value =
-        serde_json::from_slice(&unpacked(&packed)?).map_err(|error| format!("it is no JSON: {error}"))?;
+        serde_json::from_slice(&unpacked(&packed)?).map_err(|error| format!("invalid JSON: {error}"))?;
     let manifest = object::text(&release, "/manifest").ok_or("it has no manifest")?;
     let documents =
         yaml::documents(manifest.as_bytes()).map_err(|problem| format!("its manifest {problem}"))?;
@@ -131,7 +131,7 @@ fn is_list(kind: &str) -> bool {
     kind.ends_with("List")
 }
 
-/// Old releases are not packed.
+/// Releases of old Helm versions are not packed.
 fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     if !packed.starts_with(&[0x1f, 0x8b]) {
         return Ok(packed.to_vec());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deployed_revision_is_read_with_its_lists() {
+    fn the_deployed_revision_is_read_and_lists_are_flattened() {
         let manifest = "---\n# Source: a.yaml\nkind: Service\nmetadata: {name: a}\n---\nkind: ConfigMapList\nitems:\n- kind: ConfigMap\n  metadata: {name: b, namespace: m}\n";
         let secrets = [
             secret(2, "superseded", b"garbage"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_in_one_line() {
+    fn errors_are_one_line() {
         let bomb = packed(&vec![b' '; usize::try_from(LARGEST).unwrap() + 2]);
         let mut other = secret(1, "deployed", &release(""));
         other["type"] = "Opaque".into();
@@ -220,7 +220,7 @@ mod tests {
             ),
             (
                 vec![secret(3, "deployed", b"garbage")],
-                "revision 3 of the release cannot be read: it is no JSON",
+                "revision 3 of the release cannot be read: invalid JSON",
             ),
             (vec![secret(3, "deployed", &bomb)], "more than 32 MiB"),
             (vec![secret(3, "deployed", &release("a: ["))], "its manifest"),

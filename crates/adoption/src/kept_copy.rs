@@ -1,12 +1,14 @@
-//! Who goes on serving those that called what is taken over: a copy of its Deployment, to which the old Services lead.
+//! Copies of Deployments that keep serving the old callers during an adoption; the old Services select their
+//! pods.
 
 use serde_json::{Map, Value, json};
 use windlass_object::{json::fields, names, object};
 
-/// How long the name of a Deployment may be that a copy is named after: its pods have a suffix, and 63 characters.
+/// The maximum length of the name in a copy's name: names of its pods have a suffix, and at most 63
+/// characters.
 const LONGEST: usize = 40;
 
-/// The copy of a live Deployment that keeps serving, beside it, for the BundleDeployment that adopts it.
+/// Returns the copy of a live Deployment that runs next to it for the BundleDeployment that adopts it.
 pub fn kept_copy(deployment: &Value, bundle_deployment: &str) -> Value {
     let name: String = object::text(deployment, "/metadata/name")
         .unwrap_or_default()
@@ -37,7 +39,7 @@ pub fn kept_copy(deployment: &Value, bundle_deployment: &str) -> Value {
     })
 }
 
-/// Whether a Service leads to the pods of a Deployment.
+/// Reports whether a Service selects the pods of a Deployment.
 pub fn selects_pods_of(service: &Value, deployment: &Value) -> bool {
     let place = |object: &Value| object::text(object, "/metadata/namespace").map(str::to_owned);
     let selector = service.pointer("/spec/selector").and_then(Value::as_object);
@@ -50,7 +52,7 @@ pub fn selects_pods_of(service: &Value, deployment: &Value) -> bool {
     place(service) == place(deployment) && selector.is_some_and(selects)
 }
 
-/// The selector of a Service that leads to pods with this label only, of those that it led to.
+/// Returns the selector of a Service, restricted to pods with this label.
 pub fn narrowed_selector(service: &Value, label: &str, value: &str) -> Value {
     let mut selector = service.pointer("/spec/selector").cloned().unwrap_or_default();
     fields(&mut selector, &[]).insert(label.to_owned(), value.into());
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_pods_of_its_own_that_the_old_services_find() {
+    fn the_old_services_select_the_pods_of_a_copy() {
         let (deployment, service) = (
             deployment("d"),
             json!({"metadata": {"namespace": "n", "name": "s"}, "spec": {"selector": {"app": "a"}}}),
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_without_a_selector_or_elsewhere_leads_nowhere() {
+    fn a_service_without_a_matching_selector_selects_no_pods() {
         for service in [
             json!({"metadata": {"namespace": "n"}, "spec": {}}),
             json!({"metadata": {"namespace": "n"}, "spec": {"selector": {}}}),

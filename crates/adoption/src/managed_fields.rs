@@ -1,14 +1,15 @@
-//! An object that is taken over is Windlass' as a whole: what it has beyond what is applied goes by the first apply, as if it had
-//! been applied before. Fields of others would stay in it otherwise, a volume of the old certificate for one.
+//! Managed fields of adopted objects. Windlass takes over all fields of an object, as if it had applied them,
+//! so that its first apply removes those that the bundle lacks. Otherwise fields of other managers would
+//! stay, for example a volume of the old certificate.
 
 use serde_json::{Map, Value, json};
 use windlass_object::{names, object};
 
-/// Who writes into every object of its kind, whoever applies it.
+/// Writes to all objects of some kinds, regardless of their manager.
 const OF_KUBERNETES: &str = "kube-controller-manager";
 
-/// The `metadata.managedFields` of a live object by which Windlass has applied what others have written; `None` where nobody else
-/// has.
+/// Returns the `metadata.managedFields` that assign the fields of other managers to Windlass; `None` if there
+/// are no other managers.
 pub fn taken_over_fields(live: &Value) -> Option<Value> {
     let entries = object::items(live, "/metadata/managedFields");
     let (others, kept): (Vec<&Value>, Vec<_>) = entries.iter().partition(|entry| is_theirs(entry));
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_applied_counts_as_applied_by_us() {
+    fn fields_of_other_managers_are_assigned_to_windlass() {
         let entry = |manager: &str, subresource: &str, fields: &Value| json!({"manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields});
         let metrics = entry("autoscaler", "scale", &json!({"f:spec": {"f:replicas": {}}}));
         let revision = entry(OF_KUBERNETES, "", &json!({"f:metadata": {"f:annotations": {}}}));

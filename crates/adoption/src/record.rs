@@ -1,4 +1,4 @@
-//! How everything was before the first write.
+//! The state of all objects before the first write.
 
 use std::io::{Read, Write};
 
@@ -11,30 +11,30 @@ use windlass_object::{ObjectKey, json::fields, names, object};
 
 use crate::{kept_copy::selects_pods_of, source::AdoptionSource, webhook_callers::called_services};
 
-/// How an install was before it was adopted.
+/// The state of an install before its adoption.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct AdoptionRecord {
-    /// Whose it was.
+    /// The previous owner.
     pub source: AdoptionSource,
-    /// The BundleDeployment that it is adopted for.
+    /// The BundleDeployment that adopts it.
     pub bundle_deployment: String,
     /// Its objects.
     pub objects: Vec<RecordedObject>,
 }
 
-/// An object of an install, as it was.
+/// An object of an install before its adoption.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct RecordedObject {
-    /// What becomes of it.
+    /// Its role in the adoption.
     pub role: RecordedRole,
-    /// What it was; without what Secrets hold.
+    /// Its content; without the data of Secrets.
     pub object: Value,
 }
 
-/// What becomes of an object of an install.
+/// What the adoption does with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum RecordedRole {
-    /// The bundle has it, too, and takes it over.
+    /// The bundle has it and takes it over.
     Adopted,
     /// It stays until the adoption is confirmed.
     LeftOver,
@@ -43,24 +43,24 @@ pub enum RecordedRole {
 /// Why a record cannot be written or read.
 #[derive(Debug, Error)]
 pub enum AdoptionRecordError {
-    /// It is too large for a Secret.
+    /// The record is too large for a Secret.
     #[error("the objects to adopt are too large to record: {0} KiB packed, limit {limit} KiB", limit = LARGEST >> 10)]
     TooLarge(usize),
-    /// It holds something else.
+    /// The Secret holds no valid record.
     #[error("the record of the adoption cannot be read: {0}")]
     Garbage(String),
 }
 
-/// Where in the Secret it is.
+/// The key in the Secret.
 const KEY: &str = "record";
 
-/// How large a packed record may be: a Secret has 1 MiB, in base64.
+/// The maximum size of a packed record: a Secret holds 1 MiB, in base64.
 const LARGEST: usize = 700 << 10;
 
-/// How large an unpacked one may be.
+/// The maximum size of an unpacked record.
 const UNPACKED: u64 = 64 << 20;
 
-/// What only the API server says, or what is of the moment.
+/// Metadata that the API server sets or that changes constantly.
 const OF_THE_MOMENT: [&str; 5] = [
     "creationTimestamp",
     "generation",
@@ -69,7 +69,7 @@ const OF_THE_MOMENT: [&str; 5] = [
     "selfLink",
 ];
 
-/// The name of the Secret that records the adoption for a BundleDeployment.
+/// Returns the name of the Secret that records the adoption for a BundleDeployment.
 pub fn record_name(bundle_deployment: &str) -> String {
     format!("windlass-adoption-{bundle_deployment}")
 }
@@ -89,28 +89,28 @@ impl RecordedObject {
         let metadata = fields(&mut object, &["metadata"]);
         metadata.retain(|name, _| !OF_THE_MOMENT.contains(&name.as_str()));
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            // The whole object once more, with what a Secret holds.
+            // This annotation holds the whole object again, including the data of a Secret.
             annotations.shift_remove("kubectl.kubernetes.io/last-applied-configuration");
         }
         Self { role, object }
     }
 
-    /// Which object it is.
+    /// Returns the key of the object.
     pub fn key(&self) -> Option<ObjectKey> {
         ObjectKey::from_object(&self.object)
     }
 
-    /// Its kind.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> &str {
         object::text(&self.object, "/kind").unwrap_or_default()
     }
 
-    /// Its uid.
+    /// Returns the uid of the object.
     pub fn uid(&self) -> Option<&str> {
         object::text(&self.object, "/metadata/uid")
     }
 
-    /// Whether the bundle has it, too.
+    /// Reports whether the bundle takes the object over.
     pub fn is_adopted(&self) -> bool {
         self.role == RecordedRole::Adopted
     }
@@ -119,52 +119,54 @@ impl RecordedObject {
 // === impl AdoptionRecord ===
 
 impl AdoptionRecord {
-    /// The objects that call Services.
+    /// Returns the objects that call Services.
     pub fn callers(&self) -> impl Iterator<Item = &RecordedObject> {
         self.objects
             .iter()
             .filter(move |recorded| !called_services(&recorded.object).is_empty())
     }
 
-    /// The Services of the install.
+    /// Returns the Services of the install.
     pub fn services(&self) -> impl Iterator<Item = &RecordedObject> {
         self.objects
             .iter()
             .filter(move |recorded| recorded.kind() == "Service")
     }
 
-    /// The Services of the install that callers of it call.
-    pub fn called(&self) -> impl Iterator<Item = &RecordedObject> {
+    /// Returns the Services of the install that its own objects call.
+    pub fn called_services(&self) -> impl Iterator<Item = &RecordedObject> {
         self.services().filter(move |service| {
             self.callers()
                 .any(move |caller| called_services(&caller.object).contains(&place(&service.object)))
         })
     }
 
-    /// The Deployments that the bundle takes over from under the callers: a copy of each keeps serving.
-    pub fn kept(&self) -> impl Iterator<Item = &RecordedObject> {
+    /// Returns the Deployments behind called Services that the bundle takes over; a copy of each keeps
+    /// serving.
+    pub fn kept_deployments(&self) -> impl Iterator<Item = &RecordedObject> {
         self.objects.iter().filter(move |recorded| {
             recorded.kind() == "Deployment"
                 && recorded.is_adopted()
                 && self
-                    .called()
+                    .called_services()
                     .any(move |service| selects_pods_of(&service.object, &recorded.object))
         })
     }
 
-    /// The Services that lead to the copies instead.
-    pub fn narrowed(&self) -> impl Iterator<Item = &RecordedObject> {
-        self.called().filter(move |service| {
-            self.kept()
+    /// Returns the Services that select the pods of the copies during the adoption.
+    pub fn narrowed_services(&self) -> impl Iterator<Item = &RecordedObject> {
+        self.called_services().filter(move |service| {
+            self.kept_deployments()
                 .any(move |kept| selects_pods_of(&service.object, &kept.object))
         })
     }
 
-    /// The callers that the bundle does not have, of a Service that it takes over: nobody would serve them any more.
-    pub fn stranded(&self) -> impl Iterator<Item = (&RecordedObject, &RecordedObject)> {
+    /// Returns the callers that are not in the bundle, each with the Service that the bundle takes over from
+    /// them: they would fail.
+    pub fn stranded_callers(&self) -> impl Iterator<Item = (&RecordedObject, &RecordedObject)> {
         let is_taken =
             move |service: &&RecordedObject| service.is_adopted() && !self.source.is_trusted_ahead();
-        let taken = self.called().filter(is_taken);
+        let taken = self.called_services().filter(is_taken);
         taken.flat_map(move |service| {
             let calls = move |caller: &&RecordedObject| {
                 !caller.is_adopted() && called_services(&caller.object).contains(&place(&service.object))
@@ -173,11 +175,11 @@ impl AdoptionRecord {
         })
     }
 
-    /// The Secret with it.
+    /// Creates the Secret that holds the record.
     ///
     /// # Errors
     ///
-    /// When it is too large.
+    /// When the record is too large.
     pub fn to_secret(&self, namespace: &str) -> Result<Value, AdoptionRecordError> {
         let garbage = |error: &dyn std::fmt::Display| AdoptionRecordError::Garbage(error.to_string());
         let content = serde_json::to_vec(self).map_err(|error| garbage(&error))?;
@@ -197,14 +199,14 @@ impl AdoptionRecord {
         }))
     }
 
-    /// The record in a Secret.
+    /// Reads the record from a Secret.
     ///
     /// # Errors
     ///
-    /// When it holds none.
+    /// When the Secret holds no valid record.
     pub fn from_secret(secret: &Value) -> Result<Self, AdoptionRecordError> {
         let garbage = |problem: &str| AdoptionRecordError::Garbage(problem.to_owned());
-        let packed = object::data(secret, KEY).ok_or_else(|| garbage("it is not there"))?;
+        let packed = object::data(secret, KEY).ok_or_else(|| garbage("the Secret has no such key"))?;
         let mut content = Vec::new();
         GzDecoder::new(&*packed)
             .take(UNPACKED)
@@ -256,25 +258,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_and_taken_over_is_kept_by_copies() {
+    fn called_deployments_that_are_taken_over_are_copied() {
         let record = record();
         fn name(recorded: &RecordedObject) -> &str {
             object::text(&recorded.object, "/metadata/name").unwrap()
         }
-        assert_eq!(record.kept().map(name).collect::<Vec<_>>(), ["served"]);
-        assert_eq!(record.narrowed().map(name).collect::<Vec<_>>(), ["taken", "old"]);
-        assert_eq!(record.stranded().count(), 0);
+        assert_eq!(
+            record.kept_deployments().map(name).collect::<Vec<_>>(),
+            ["served"]
+        );
+        assert_eq!(
+            record.narrowed_services().map(name).collect::<Vec<_>>(),
+            ["taken", "old"]
+        );
+        assert_eq!(record.stranded_callers().count(), 0);
         let mut stranding = record.clone();
         stranding.objects[7].role = RecordedRole::LeftOver;
         let stranded: Vec<_> = stranding
-            .stranded()
+            .stranded_callers()
             .map(|(caller, service)| (name(caller), name(service)))
             .collect();
         assert_eq!(stranded, [("v", "taken")]);
     }
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_holds_no_key() {
+    fn a_record_is_read_back_without_private_keys() {
         let mut record = record();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"tls.key": "c2VjcmV0"},
             "metadata": {"name": "s", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}}});

@@ -1,24 +1,25 @@
-//! What was adopted becomes what it was.
+//! Restoration of adopted objects.
 
 use serde_json::{Value, json};
 use windlass_object::{json::fields, names, object};
 
-/// What of the metadata is restored.
+/// The restored fields of the metadata.
 const METADATA: [&str; 3] = ["labels", "annotations", "ownerReferences"];
 
-/// What is not restored, since it says which object it is, or how that is.
+/// Fields that are not restored: identity and status.
 const KEPT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The annotation in which Kubernetes counts the rollouts of a Deployment.
+/// Annotation in which Kubernetes counts the rollouts of a Deployment.
 const ROLLOUT: &str = "deployment.kubernetes.io/revision";
 
-/// A live object as it was recorded; it remains the one that it is. Nobody of Windlass has applied it any more.
+/// Returns a live object with its recorded content, and without the managed fields of Windlass.
 ///
-/// A CustomResourceDefinition in which objects are stored in versions that it did not have keeps its versions.
+/// A CustomResourceDefinition keeps its current versions if objects are stored in versions that were not
+/// recorded.
 pub fn restored_object(live: &Value, recorded: &Value) -> Value {
     let mut restored = live.clone();
     let top = fields(&mut restored, &[]);
-    let keeps_versions = !storing_unknown_versions(live, recorded).is_empty();
+    let keeps_versions = !unknown_stored_versions(live, recorded).is_empty();
     top.retain(|name, _| KEPT.contains(&name.as_str()) || recorded.get(name).is_some());
     for (name, value) in recorded.as_object().into_iter().flatten() {
         if !KEPT.contains(&name.as_str()) {
@@ -40,22 +41,23 @@ pub fn restored_object(live: &Value, recorded: &Value) -> Value {
     }
     let metadata = fields(&mut restored, &["metadata"]);
     if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
-        // What the command writes is of whoever has the object again.
+        // Writes of the command line belong to the new owner.
         let is_ours = |entry: &Value| {
             object::text(entry, "/manager")
                 .is_some_and(|manager| manager.starts_with("windlass-") && manager != names::COMMAND)
         };
         entries.retain(|entry| !is_ours(entry));
         if entries.is_empty() {
-            // An empty list means that nothing is to change.
+            // An empty list would leave the managed fields unchanged.
             entries.push(json!({}));
         }
     }
     restored
 }
 
-/// The versions in which objects of a live CustomResourceDefinition are stored that it did not have when it was recorded.
-pub fn storing_unknown_versions<'a>(live: &'a Value, recorded: &Value) -> Vec<&'a str> {
+/// Returns the versions in which objects of a live CustomResourceDefinition are stored, but which were not
+/// recorded.
+pub fn unknown_stored_versions<'a>(live: &'a Value, recorded: &Value) -> Vec<&'a str> {
     if object::text(live, "/kind") != Some("CustomResourceDefinition") {
         return Vec::new();
     }
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_becomes_what_it_was_and_stays_the_one_that_it_is() {
+    fn a_restored_object_keeps_its_identity() {
         let recorded = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "s", "uid": "1", "labels": {"a": "b"}}, "spec": {"selector": {"a": "b"}}});
         let live = json!({"apiVersion": "v1", "kind": "Service",
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn no_version_goes_in_which_objects_are_stored() {
+    fn versions_with_stored_objects_stay() {
         let crd = |versions: &[&str], stored: &[&str], strategy: &str| {
             let versions: Vec<_> = versions.iter().map(|name| json!({"name": name})).collect();
             json!({"kind": "CustomResourceDefinition", "metadata": {"name": "c"},
@@ -110,7 +112,7 @@ mod tests {
         };
         let recorded = crd(&["v1"], &["v1"], "None");
         let live = crd(&["v1", "v2"], &["v1", "v2"], "Webhook");
-        assert_eq!(storing_unknown_versions(&live, &recorded), ["v2"]);
+        assert_eq!(unknown_stored_versions(&live, &recorded), ["v2"]);
         assert_eq!(
             restored_object(&live, &recorded),
             crd(&["v1", "v2"], &["v1", "v2"], "None")

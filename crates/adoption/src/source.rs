@@ -1,42 +1,42 @@
-//! Who has made an install.
+//! Previous owners of installs.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Who has made an install, and what it is called there.
+/// The previous owner of an install, with its name for the install.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum AdoptionSource {
-    /// Whoever; cert-manager issues its certificate: the Certificate.
+    /// Any installer, with a certificate from cert-manager: the Certificate.
     CertManager(SourceName),
     /// Helm: the release.
     Helm(SourceName),
     /// OLM v0: the ClusterServiceVersion.
     Olm(SourceName),
-    /// Whoever; OpenShift's service-ca issues its certificate: the Service.
+    /// Any installer, with a certificate from OpenShift's service-ca: the Service.
     ServiceCa(SourceName),
 }
 
-/// A name, in a namespace if that is said.
+/// A name with an optional namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceName {
-    /// The namespace; that of the install where it is not said.
+    /// The namespace; by default that of the install.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
 }
 
-/// A text names no source.
+/// Why a text is not a source.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseAdoptionSourceError {
-    /// Of a kind that is not known.
+    /// The kind of source is unknown.
     #[error(
         "{0:?} is not a known source: use cert-manager/[NAMESPACE/]CERTIFICATE, helm/[NAMESPACE/]RELEASE, olm/[NAMESPACE/]CLUSTERSERVICEVERSION or service-ca/[NAMESPACE/]SERVICE"
     )]
     Unknown(String),
-    /// Without a name, or with too much in it.
+    /// The name is missing, or has too many parts.
     #[error("must be {0}/NAME or {0}/NAMESPACE/NAME")]
     Nameless(&'static str),
 }
@@ -49,14 +49,14 @@ const SERVICE_CA: &str = "service-ca";
 // === impl AdoptionSource ===
 
 impl AdoptionSource {
-    /// What it is called there.
+    /// Returns the name.
     pub fn name(&self) -> &SourceName {
         match self {
             Self::CertManager(name) | Self::Helm(name) | Self::Olm(name) | Self::ServiceCa(name) => name,
         }
     }
 
-    /// The same with its namespace said: `namespace` where it is not.
+    /// Returns the same source with a namespace: `namespace` if it has none.
     #[must_use]
     pub fn within(self, namespace: &str) -> Self {
         let within = |name: SourceName| SourceName {
@@ -71,13 +71,14 @@ impl AdoptionSource {
         }
     }
 
-    /// Whether all that calls its servers trusts Windlass's CA beside its own before anything is adopted, and so may be served by
-    /// old and new servers alike: OLM has let go by then.
+    /// Reports whether all callers trust Windlass's CA in addition to the old one before anything is adopted,
+    /// so that old and new servers can both serve them. With OLM, the operator has already been released by
+    /// then.
     pub fn is_trusted_ahead(&self) -> bool {
         matches!(self, Self::Olm(_))
     }
 
-    /// What those are called that put objects there.
+    /// Returns the name of the tool that owned the objects.
     pub fn owner(&self) -> &'static str {
         match self {
             Self::CertManager(_) => CERT_MANAGER,
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_read_as_it_is_printed() {
+    fn printed_sources_are_parsed_back() {
         for (text, within) in [
             ("helm/widgets", "helm/n/widgets"),
             ("helm/apps/widgets", "helm/apps/widgets"),
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_refused_with_what_is_known() {
+    fn an_unknown_source_is_rejected_with_the_known_ones() {
         for (text, expected) in [
             (
                 "argo/a",

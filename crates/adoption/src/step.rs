@@ -1,47 +1,47 @@
-//! One write, and how to take it back.
+//! Single writes of an adoption, with their undo.
 
 use json_patch::Patch;
 use serde_json::Value;
 use windlass_object::{ObjectKey, json, object, patch};
 
-/// One write of an adoption.
+/// A write of an adoption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdoptionStep {
-    /// What is written.
+    /// The write.
     pub write: AdoptionWrite,
-    /// What puts back what was there; `None` where that cannot be put back.
+    /// The write that undoes it; `None` if it cannot be undone.
     pub undo: Option<AdoptionWrite>,
     /// Why it is written, in a few words.
     pub reason: &'static str,
 }
 
-/// What is written to an object.
+/// A write to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AdoptionWrite {
-    /// A JSON patch that says by a test of what it was made.
+    /// A JSON patch, guarded by a test of the observed state.
     Patch {
         /// The object.
         object: ObjectKey,
         /// The patch.
         patch: Patch,
     },
-    /// The object with this uid is deleted.
+    /// Deletion of the object with this uid.
     Delete {
         /// The object.
         object: ObjectKey,
-        /// `metadata.uid`, without which another one of that name would be deleted.
+        /// `metadata.uid`, which protects another object of the same name.
         uid: String,
-        /// Whether what it owns stays, and no longer names it as its owner.
+        /// Whether its dependents are orphaned.
         orphan: bool,
     },
-    /// The object is created.
+    /// Creation of the object.
     Create(Value),
 }
 
 // === impl AdoptionStep ===
 
 impl AdoptionStep {
-    /// Changes labels and annotations of `live`; null takes one away. Nothing where that changes nothing.
+    /// Changes labels and annotations of `live`; null removes an entry. `None` if nothing would change.
     pub(crate) fn relabel(
         live: &Value,
         labels: &Value,
@@ -80,13 +80,13 @@ impl AdoptionStep {
             },
             undo: Some(AdoptionWrite::Patch {
                 object,
-                patch: undone(live, &back),
+                patch: undo_patch(live, &back),
             }),
             reason,
         })
     }
 
-    /// Deletes `live`, with what it owns.
+    /// Deletes `live` and its dependents.
     pub(crate) fn delete(live: &Value, reason: &'static str) -> Option<Self> {
         Some(Self {
             write: AdoptionWrite::Delete {
@@ -94,12 +94,12 @@ impl AdoptionStep {
                 uid: object::text(live, "/metadata/uid")?.to_owned(),
                 orphan: false,
             },
-            undo: Some(AdoptionWrite::Create(restored(live))),
+            undo: Some(AdoptionWrite::Create(recreatable(live))),
             reason,
         })
     }
 
-    /// The object that is written to.
+    /// Returns the object of the write.
     pub fn object(&self) -> Option<ObjectKey> {
         match &self.write {
             AdoptionWrite::Patch { object, .. } | AdoptionWrite::Delete { object, .. } => {
@@ -110,7 +110,7 @@ impl AdoptionStep {
     }
 }
 
-/// The changes that change something.
+/// Returns the entries that differ from `live`.
 fn changes<'a>(live: &Value, path: &str, wanted: &'a Value) -> Vec<(&'a str, &'a Value)> {
     let there = |name: &str| object::at(live, path).and_then(|there| there.get(name)).cloned();
     let wanted = wanted.as_object().into_iter().flatten();
@@ -118,13 +118,14 @@ fn changes<'a>(live: &Value, path: &str, wanted: &'a Value) -> Vec<(&'a str, &'a
     wanted.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// What takes a change of labels and annotations back. It is guarded by the uid, since the change has another resourceVersion.
-fn undone(live: &Value, (labels, annotations): &(Value, Value)) -> Patch {
+/// Returns the patch that undoes a change of labels and annotations. It is guarded by the uid, since the
+/// change alters the resourceVersion.
+fn undo_patch(live: &Value, (labels, annotations): &(Value, Value)) -> Patch {
     let mut changed = live.clone();
     let fields = [("labels", labels), ("annotations", annotations)];
     for (field, before) in fields {
         let entries = json::fields(&mut changed, &["metadata", field]);
-        // A patch takes away only what is there, and puts back what may be there.
+        // Every changed entry has to exist in the base of the patch, so that it is removed or replaced.
         for (name, _) in before.as_object().into_iter().flatten() {
             entries.insert(name.clone(), Value::String(String::new()));
         }
@@ -140,8 +141,8 @@ fn undone(live: &Value, (labels, annotations): &(Value, Value)) -> Patch {
     Patch(operations)
 }
 
-/// The object as it can be created again.
-pub(crate) fn restored(live: &Value) -> Value {
+/// Returns the object in a form that can be created again.
+pub(crate) fn recreatable(live: &Value) -> Value {
     let mut object = live.clone();
     json::drop_live_fields(&mut object);
     let kept = ["name", "namespace", "labels", "annotations"];
@@ -151,8 +152,8 @@ pub(crate) fn restored(live: &Value) -> Value {
     object
 }
 
-/// Takes labels or annotations away.
-pub(crate) fn without(names: &[&str]) -> Value {
+/// Returns a change that removes labels or annotations.
+pub(crate) fn removals(names: &[&str]) -> Value {
     names
         .iter()
         .map(|name| ((*name).to_owned(), Value::Null))
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_is_put_back() {
+    fn changed_entries_are_restored() {
         let live = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "n", "uid": "1",
             "resourceVersion": "7", "labels": {"gone": "a", "kept": "b"}}});
         let step = AdoptionStep::relabel(

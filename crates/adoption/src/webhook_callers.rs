@@ -1,4 +1,4 @@
-//! What calls the webhooks of an install, and whom it trusts.
+//! Callers of an install's webhooks, and their CA bundles.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use windlass_object::{
     object,
 };
 
-/// The annotations by which other programs write CA bundles.
+/// The annotations that request CA bundles from other injectors.
 pub const CA_INJECTORS: [&str; 5] = [
     CERT_MANAGER_CERTIFICATE,
     CERT_MANAGER_SECRET,
@@ -18,7 +18,7 @@ pub const CA_INJECTORS: [&str; 5] = [
     SERVICE_CA[1],
 ];
 
-/// The Services, by namespace and name, that an object calls.
+/// Returns the Services, by namespace and name, that an object calls.
 pub fn called_services(caller: &Value) -> BTreeSet<(String, String)> {
     let text = |pointer: String| object::text(caller, &pointer).map(str::to_owned);
     client_configs(caller)
@@ -30,7 +30,7 @@ pub fn called_services(caller: &Value) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Whether an object calls a Service and trusts nobody there: it has no CA bundle.
+/// Reports whether an object calls a Service without a CA bundle.
 pub fn lacks_ca_bundle(caller: &Value) -> bool {
     client_configs(caller).iter().any(|client| {
         let text = |field: &str| object::text(caller, &format!("{client}/{field}")).unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn lacks_ca_bundle(caller: &Value) -> bool {
     })
 }
 
-/// Whom an object trusts where it calls a Service, in PEM.
+/// Returns the CA bundles of an object's clientConfigs, in PEM.
 pub fn trusted_pem(caller: &Value) -> String {
     let mut trusted = String::new();
     for client in client_configs(caller) {
@@ -51,7 +51,7 @@ pub fn trusted_pem(caller: &Value) -> String {
     trusted
 }
 
-/// A caller that trusts, beside whom it does, the CAs in `pem`.
+/// Adds the CAs in `pem` to the CA bundles of a caller.
 #[must_use]
 pub fn with_trusted_pem(caller: &Value, pem: &str) -> Value {
     let mut trusting = caller.clone();
@@ -63,7 +63,7 @@ pub fn with_trusted_pem(caller: &Value, pem: &str) -> Value {
             continue;
         }
         let bundle = client.get("caBundle").and_then(Value::as_str);
-        // Others may have written comments into it in whatever encoding: its bytes stay.
+        // Bundles may contain comments in any encoding, so their bytes are preserved.
         let mut united = STANDARD.decode(bundle.unwrap_or_default()).unwrap_or_default();
         for certificate in certificates(pem) {
             if String::from_utf8_lossy(&united).contains(certificate) {
@@ -79,11 +79,11 @@ pub fn with_trusted_pem(caller: &Value, pem: &str) -> Value {
     trusting
 }
 
-/// What begins the line behind the certificates of a caller that is marked.
+/// The prefix of the line after the certificates of a marked bundle.
 const MARK: &str = "# windlass: ";
 
-/// A caller that says the same in other bytes, or without a mark in those of others again. With a mark that none had before it, API
-/// servers connect anew: they keep connections for each bundle that they have seen.
+/// Adds a comment to the CA bundles of a caller, or removes it. A comment that was not used before makes API
+/// servers open new connections: they cache connections by bundle.
 #[must_use]
 pub fn with_bundle_mark(caller: &Value, mark: Option<&str>) -> Value {
     let mut marked = caller.clone();
@@ -107,13 +107,13 @@ pub fn with_bundle_mark(caller: &Value, mark: Option<&str>) -> Value {
     marked
 }
 
-/// The certificates in a bundle as they are written, also those that Go would read and other parsers would not.
+/// Returns the certificates of a bundle verbatim, including those that Go reads and other parsers reject.
 fn certificates(pem: &str) -> impl Iterator<Item = &str> {
     let blocks = pem.split_inclusive("-----END CERTIFICATE-----");
     blocks.filter_map(|block| block.get(block.find("-----BEGIN CERTIFICATE-----")?..))
 }
 
-/// Where in an object is what calls a server: the pointers.
+/// Returns the JSON pointers of an object's clientConfigs.
 fn client_configs(caller: &Value) -> Vec<String> {
     match object::text(caller, "/kind") {
         Some("CustomResourceDefinition") => vec!["/spec/conversion/webhook/clientConfig".to_owned()],
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_each_kind_calls_is_found() {
+    fn called_services_of_each_kind_are_found() {
         let services = |caller: Value| {
             let called = called_services(&caller);
             called.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_added_once_and_marked_without_loss() {
+    fn cas_are_added_once_and_comments_keep_them() {
         let caller = |bundle: &str| json!({"kind": "APIService", "spec": client("d", bundle)});
         let (a, b) = (pem("QQ=="), pem("Qg=="));
         let united = with_trusted_pem(&caller(&a), &format!("{a}{b}"));
@@ -180,7 +180,7 @@ mod tests {
             caller(&format!("{a}{b}"))
         );
         assert_eq!(with_trusted_pem(&caller(&a), "garbage"), caller(&a));
-        // As trust-manager and others write bundles.
+        // Formats of trust-manager and other tools.
         assert_eq!(
             with_trusted_pem(&caller(&a), &format!("# CN=b\n{b}# end")),
             caller(&format!("{a}{b}"))

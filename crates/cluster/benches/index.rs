@@ -1,4 +1,4 @@
-//! What it takes to keep the index up to date and to look targets up: `cargo bench -p windlass-cluster`.
+//! Cost of index updates and of target lookups: `cargo bench -p windlass-cluster`.
 
 use divan::{AllocProfiler, Bencher, black_box};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use windlass_trust::injection::CaSource;
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
-/// How many controllers hear of each change.
+/// The number of subscribed controllers.
 const LISTENERS: usize = 4;
 
 fn main() {
@@ -20,7 +20,7 @@ fn watch() -> Watch {
     Watch::all(kinds::VALIDATING_WEBHOOK_CONFIGURATION)
 }
 
-/// A configuration of five webhooks that carries a CA bundle of two certificates.
+/// A configuration of five webhooks with a CA bundle of two certificates.
 fn target(number: usize) -> Value {
     let webhooks = (0..5).map(|webhook| {
         json!({
@@ -55,7 +55,7 @@ fn update_one_of(bencher: Bencher<'_, '_>, targets: usize) {
         .bench_local_values(|changed| index.apply(&watch, changed));
 }
 
-/// Every controller looks at both states of what has changed.
+/// Every controller compares the old and the new object.
 #[divan::bench(args = [10, 10_000])]
 fn update_one_of_and_hear_of_it(bencher: Bencher<'_, '_>, targets: usize) {
     let (index, watch) = (index(targets), watch());

@@ -1,4 +1,4 @@
-//! Whether somebody may do something, by the API server's own word. Such a question stores nothing.
+//! Access reviews. The API server stores none of them.
 
 use http::{Request, header::CONTENT_TYPE};
 use serde_json::{Value, json};
@@ -11,12 +11,13 @@ use crate::{
 // === impl Cluster ===
 
 impl Cluster {
-    /// Whether `account`, or whoever sends these requests, may do what `attributes` say: `resourceAttributes` or
-    /// `nonResourceAttributes` of a review (SubjectAccessReview, SelfSubjectAccessReview).
+    /// Reports whether `account`, or the sender of the request, is allowed what `attributes` describe:
+    /// `resourceAttributes` or `nonResourceAttributes` of a review (SubjectAccessReview,
+    /// SelfSubjectAccessReview).
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; forbidden where the sender may not ask about others.
+    /// As [`Cluster::read`]; forbidden if the sender may not review the access of others.
     pub async fn may(
         &self,
         account: Option<&ServiceAccount>,
@@ -27,7 +28,7 @@ impl Cluster {
             None => ("SelfSubjectAccessReview", "selfsubjectaccessreviews"),
             Some(account) => {
                 spec["user"] = account.user().into();
-                // As the API server does, which puts them into each token.
+                // The groups that the API server puts into each token.
                 spec["groups"] = json!([
                     "system:serviceaccounts",
                     format!("system:serviceaccounts:{}", account.namespace()),

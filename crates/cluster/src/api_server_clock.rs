@@ -1,17 +1,18 @@
-//! The time as the API servers have it: they, not this machine, judge whether a certificate is valid.
+//! The time on the API servers' clocks: they, not this machine, judge whether a certificate is valid.
 //!
-//! Every answer says in its `Date` when it was sent. In between, the steady clock of this machine goes on.
+//! The `Date` header of every response says when it was sent. Between responses the steady clock of this
+//! machine counts.
 //!
-//! # Which clock, if there are several
+//! # Several API servers
 //!
-//! Answers come from several API servers, and nothing says from which. What counts is the slowest clock that was heard
-//! lately. Certificates begin before they are issued, by the tolerance of the rotation's `Timing`: that is all there is between
-//! a new certificate and an API server which holds it to be of the future. They end weeks after they are renewed: an API
-//! server whose clock is ahead sees a little less of that. So a time that is too early costs next to nothing, and one that is
-//! too late fails calls.
+//! Responses come from several API servers and do not identify the sender. The slowest recently observed
+//! clock wins. Certificates are backdated by the tolerance of the rotation's `Timing`; only this tolerance
+//! keeps a slow API server from considering a new certificate not yet valid. Certificates are renewed weeks
+//! before they expire, so an API server whose clock is ahead does no harm. A time that is too early therefore
+//! costs next to nothing, and one that is too late makes calls fail.
 //!
-//! For the same reason an answer is taken to be as old as it can be: it was sent at its `Date` or up to a second later,
-//! and received now.
+//! For the same reason a response is assumed to be as old as possible: sent at its `Date` or up to a second
+//! later, and received now.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,50 +24,51 @@ use tower::{BoxError, service_fn};
 
 use crate::{clock::Clock, lease::Moment};
 
-/// The clock of the slowest API server that was heard lately; this machine's own, before any was heard.
+/// The clock of the slowest API server that responded recently; this machine's clock before the first
+/// response.
 #[derive(Debug, Default)]
 pub struct ApiServerClock {
     heard: Mutex<Option<Heard>>,
 }
 
-/// What was heard lately: in the span of time that lasts, and in the one before.
+/// Recent observations: those of the current span of time and of the previous one.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     now: Span,
     before: Option<Span>,
 }
 
-/// What was heard in a span of time.
+/// Observations in a span of time.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// When it began, on the steady clock.
+    /// Its start on the steady clock.
     began: Duration,
-    /// By how much the steady clock and the calendar of this machine differed then.
+    /// The difference between the calendar and the steady clock of this machine at its start.
     calendar: Timestamp,
-    /// What the slowest API server's calendar said when the steady clock began.
+    /// The slowest API server's time at the epoch of the steady clock.
     slowest: Timestamp,
-    /// What the fastest one's said.
+    /// The fastest API server's time at the epoch of the steady clock.
     fastest: Timestamp,
 }
 
-/// Answers that took longer say too little about the time at which they were sent.
+/// Responses that took longer do not tell precisely enough when they were sent.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// How long a span lasts. Every watch is begun anew within that time, at whichever API server.
+/// The length of a span. Every watch reconnects within that time, to any API server.
 const SPAN: Duration = Duration::from_secs(300);
 
-/// By how much the clocks of this machine drift apart at the most before one of them must have been set or stood still.
+/// The maximum drift between the clocks of this machine; a larger one means that a clock was set or stopped.
 const DRIFT: SignedDuration = SignedDuration::from_secs(5);
 
 // === impl ApiServerClock ===
 
 impl ApiServerClock {
-    /// A clock that has heard nothing yet.
+    /// Creates a clock without observations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A client that sends through `client`, and sets this clock by what is answered.
+    /// Returns a client that sends through `client` and sets this clock by the responses.
     pub fn listening(self: &Arc<Self>, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let clock = self.clone();
@@ -75,7 +77,7 @@ impl ApiServerClock {
             async move {
                 let sent = Moment::now();
                 let answer = client.send(request).await.map_err(BoxError::from)?;
-                // What a load balancer says in the place of an API server is never a success.
+                // A load balancer that responds instead of an API server never reports success.
                 if answer.status().is_success()
                     && let Some(date) = date(answer.headers())
                 {
@@ -87,7 +89,7 @@ impl ApiServerClock {
         Client::new(listening, namespace)
     }
 
-    /// An API server has sent an answer at `date`.
+    /// Records a response of an API server that was sent at `date`.
     fn hear(&self, date: Timestamp, sent: Moment, received: Moment) {
         if received.since_boot.saturating_sub(sent.since_boot) > SLOW {
             return;
@@ -108,7 +110,7 @@ impl ApiServerClock {
         });
     }
 
-    /// What the API servers' clocks show at a moment: the slowest, and the fastest.
+    /// Returns the API servers' time at a moment: the slowest and the fastest clock.
     fn at(&self, moment: Moment) -> Option<(Timestamp, Timestamp)> {
         let heard = (*self.heard.lock())?;
         let (slowest, fastest) = heard.extremes();
@@ -165,8 +167,8 @@ impl Heard {
 // === impl Span ===
 
 impl Span {
-    /// Whether the clocks of this machine still go as they did. A virtual machine that was paused as a whole finds its
-    /// steady clock where it left it: what was heard before is worth nothing then.
+    /// Reports whether the clocks of this machine have kept their difference. When a paused virtual machine
+    /// resumes, its steady clock has not advanced, and earlier observations are useless.
     fn is_of_the_same_clocks(&self, later: &Self) -> bool {
         self.calendar.duration_until(later.calendar).abs() <= DRIFT
     }
@@ -176,7 +178,7 @@ fn before(moment: Timestamp, duration: Duration) -> Timestamp {
     moment.checked_sub(duration).unwrap_or(Timestamp::MIN)
 }
 
-/// When an answer was sent (RFC 9110, 6.6.1).
+/// Returns when a response was sent (RFC 9110, 6.6.1).
 fn date(headers: &HeaderMap) -> Option<Timestamp> {
     let date = headers.get(header::DATE)?;
     DateTimeParser::new().parse_timestamp(date).ok()
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    /// An answer at `moment` from an API server whose clock is off by so many seconds.
+    /// Simulates a response at `moment` from an API server whose clock is off by `off` seconds.
     fn answered(clock: &ApiServerClock, moment: Moment, off: i64) {
         clock.hear(moment.wall + SignedDuration::from_secs(off), moment, moment);
     }
@@ -232,7 +234,7 @@ mod tests {
         }
         assert_eq!(off(moment), 4);
         answered(&clock, moment, -3600);
-        assert_eq!(off(moment), -3600, "one that is slower counts at once");
+        assert_eq!(off(moment), -3600, "a slower clock counts immediately");
     }
 
     #[test]
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(clock.now_at(received), received.wall);
         let received = start().after(SLOW);
         clock.hear(start().wall, start(), received);
-        assert_eq!(clock.now_at(received), start().wall, "as old as it can be");
+        assert_eq!(clock.now_at(received), start().wall, "as old as possible");
     }
 
     #[test]
@@ -287,7 +289,7 @@ mod tests {
             client.send(request).await.unwrap();
         };
         ask("/version").await;
-        assert_eq!(clock.ahead(), None, "no Date, no word");
+        assert_eq!(clock.ahead(), None, "no Date, no observation");
         ask("/api").await;
         ask("/apis").await;
         let date: Timestamp = "2026-11-22T08:00:00Z".parse().unwrap();

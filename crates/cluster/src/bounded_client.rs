@@ -1,4 +1,4 @@
-//! The client of watches: what kube's watcher would wait for as long as a connection lives has a limit.
+//! The client of watches, with a time limit for lists and for the start of watches; kube's watcher has none.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use kube::{Client, client::Body};
 use thiserror::Error;
 use tower::{BoxError, service_fn};
 
-/// A list was not there in time, or a watch did not start.
+/// A list or the start of a watch timed out.
 #[derive(Debug, Error)]
 #[error("no answer from the API server within {}s", .0.as_secs_f32())]
 struct Unanswered(Duration);
 
-/// The same client, which gives up on a list that is not there in time, and on a watch that does not start: kube's
-/// watcher waits for both as long as the connection lives. It goes on by itself from where it was.
+/// Returns a client that fails if a list is not complete, or a watch has not started, within `limit`: kube's
+/// watcher would wait for both as long as the connection exists. It then resumes automatically.
 pub(crate) fn bounded_client(client: Client, limit: Duration) -> Client {
     let namespace = client.default_namespace().to_owned();
     let asking = service_fn(move |request: Request<Body>| {
@@ -41,8 +41,8 @@ pub(crate) fn bounded_client(client: Client, limit: Duration) -> Client {
     Client::new(asking, namespace)
 }
 
-/// Asks for what there is now. kube's watcher streams a list from any version: the cache of an API server may be as old as it
-/// likes then, and one that cannot convert the objects of a kind says that there are none.
+/// Requests the most recent state. kube's watcher streams a list from any version: the cache of an API server
+/// may then be arbitrarily old, and a cache that cannot convert the objects of a kind reports none.
 fn most_recent(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     let query = uri.query().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One object that came, changed or went.
+//! Changes of objects in the index.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,18 +8,18 @@ use windlass_trust::injection::{CaSource, TargetKinds};
 
 use crate::{IndexedObject, watch_store::SeenObjects};
 
-/// One object that came, changed or went.
+/// An object that was added, changed or deleted.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The object.
     pub key: ObjectKey,
-    /// How it was known before.
+    /// The previous state; `None` if it was added.
     pub before: Option<ChangedObject>,
-    /// How it is now; `None` when it is gone.
+    /// The current state; `None` if it was deleted.
     pub after: Option<ChangedObject>,
 }
 
-/// A state of an object, which is parsed once for all who hear of the change.
+/// A state of an object, which is parsed once for all subscribers.
 #[derive(Clone, Debug)]
 pub struct ChangedObject(Arc<ParsedOnce>);
 
@@ -32,18 +32,19 @@ struct ParsedOnce {
 // === impl Change ===
 
 impl Change {
-    /// The object as it was known before, and as it is now.
+    /// Returns the previous and the current object.
     pub fn versions(&self) -> impl Iterator<Item = Arc<Value>> {
         self.before.iter().chain(&self.after).map(ChangedObject::read)
     }
 
-    /// Whose trust bundles the object asked for before, and asks for now.
+    /// Returns the trust bundles that the object requested before and requests now.
     pub fn ca_sources(&self) -> impl Iterator<Item = &CaSource> {
         let versions = self.before.iter().chain(&self.after);
         versions.flat_map(|object| object.indexed().ca_sources())
     }
 
-    /// Whether the object came, went, or changed in one of these fields, which are JSON pointers.
+    /// Reports whether the object was added or deleted, or changed in one of these fields, which are JSON
+    /// pointers.
     pub fn differs_in(&self, fields: &[&str]) -> bool {
         let Some((before, after)) = self.both_versions() else {
             return true;
@@ -53,7 +54,7 @@ impl Change {
             .any(|field| before.pointer(field) != after.pointer(field))
     }
 
-    /// The object as it was known before and as it is now, where it neither came nor went.
+    /// Returns the previous and the current object, unless it was added or deleted.
     pub fn both_versions(&self) -> Option<(Arc<Value>, Arc<Value>)> {
         let (before, after) = self.before.as_ref().zip(self.after.as_ref())?;
         Some((before.read(), after.read()))
@@ -63,19 +64,19 @@ impl Change {
 // === impl ChangedObject ===
 
 impl ChangedObject {
-    /// Of an object that is at hand. Targets are of these `kinds`.
+    /// Wraps a parsed object. Targets are of these `kinds`.
     pub(crate) fn parsed(object: Value, kinds: &TargetKinds) -> Self {
         let indexed = IndexedObject::new(&object, kinds);
         let object = OnceLock::from(Arc::new(object));
         Self(Arc::new(ParsedOnce { indexed, object }))
     }
 
-    /// The object as the index holds it.
+    /// Returns the index entry.
     pub fn indexed(&self) -> &IndexedObject {
         &self.0.indexed
     }
 
-    /// The object.
+    /// Returns the parsed object.
     pub fn read(&self) -> Arc<Value> {
         self.0.object.get_or_init(|| self.0.indexed.read()).clone()
     }
@@ -94,7 +95,7 @@ impl From<Value> for ChangedObject {
     }
 }
 
-/// What turns `before` into `after`.
+/// Returns the changes that turn `before` into `after`.
 pub(crate) fn difference(before: &SeenObjects, after: &SeenObjects) -> Vec<Change> {
     let gone = before
         .iter()

@@ -1,16 +1,16 @@
-//! The time, as an argument that tests can choose.
+//! The current time, as an argument that tests can replace.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Tells the time.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// By how much the clock of this machine is ahead of this one; `None` where that is not known.
+    /// Returns how far this machine's clock is ahead of this clock; `None` if unknown.
     fn ahead(&self) -> Option<SignedDuration> {
         None
     }
@@ -23,7 +23,7 @@ pub struct SystemClock;
 /// How often the calendar is compared with the steady clock.
 const COMPARED: Duration = Duration::from_secs(10);
 
-/// How far they may drift apart in that time: by more than slewing, and less than any wait by the calendar.
+/// The maximum drift in that time: more than slewing causes, and less than any wait by the calendar.
 const DRIFT: SignedDuration = SignedDuration::from_secs(5);
 
 // === impl SystemClock ===
@@ -34,8 +34,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Waits until the calendar goes another way than the steady clock, by which timers go: it was set, or the machine was
-/// suspended, during which the steady clock stands still.
+/// Waits until the calendar jumps relative to the steady clock, which timers use: it was set, or the machine
+/// was suspended, which stops the steady clock.
 pub async fn jump(clock: &dyn Clock) {
     jump_between(clock, COMPARED).await;
 }
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// A calendar that goes as tokio's clock, and can be set.
+    /// A calendar that follows tokio's clock, and can be set.
     struct Calendar {
         started: Instant,
         set_forward: Mutex<SignedDuration>,

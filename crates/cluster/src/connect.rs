@@ -1,5 +1,5 @@
-//! Connections to the API server. One of several API servers may lose power: then nobody closes its connections, and what is
-//! sent on them is not answered. So they are given up soon, and a connection that was idle is not trusted for long.
+//! Connections to the API server. If one of several API servers loses power, it neither closes its
+//! connections nor responds. So connections are abandoned early, and idle ones are closed.
 
 use std::time::Duration;
 
@@ -15,25 +15,26 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt, retry::RetryLayer, util::option_layer};
 
-/// How long a connection to the API server may take.
+/// The timeout for connecting to the API server.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// After how long without a word the other side is asked whether it is there, and how often again.
+/// The idle time before a keepalive probe, and the interval between probes.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// How long it may take until it says so, and until it says that it has what was sent.
+/// The timeout for a response to keepalive probes, and for acknowledgements of sent data.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(15);
 
-/// How long a connection waits for its next request: longer than a leader between two renewals of its Lease, and shorter than
-/// anybody waits for an answer before asking again, so that this is on a new connection. A load balancer may say for an API
-/// server that it has what was sent.
+/// How long a connection may be idle: longer than the interval at which a leader renews its Lease, and
+/// shorter than the time before a request is sent again, so that the second request uses a new connection. A
+/// load balancer may acknowledge data for an unavailable API server.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// How long nothing may be read from a connection of a process that stays after something was sent. Requests have less time, and
-/// watches end sooner.
+/// The read timeout after a request on connections of a long-running process. Requests have a shorter
+/// timeout, and watches end earlier.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// `config` for a process that stays, and whose clients are [`fenced`](crate::lease::fenced): these try again by themselves.
+/// Prepares `config` for a long-running process, whose clients are [`fenced`](crate::lease::fenced) and
+/// therefore retry themselves.
 #[must_use]
 pub fn operator_config(mut config: Config) -> Config {
     config.default_retry = false;
@@ -42,7 +43,7 @@ pub fn operator_config(mut config: Config) -> Config {
     command_config(config)
 }
 
-/// `config`, which says who asks.
+/// Adds the user agent and the connect timeout to `config`.
 #[must_use]
 pub fn command_config(mut config: Config) -> Config {
     config.connect_timeout = Some(CONNECT);
@@ -52,13 +53,13 @@ pub fn command_config(mut config: Config) -> Config {
     config
 }
 
-/// A client as `config` says, and as kube's own but for what is said above.
+/// Creates a client like kube's own, with the connection settings of this module.
 ///
 /// # Errors
 ///
 /// When the configuration cannot be used.
 pub fn client(config: Config) -> Result<Client, kube::Error> {
-    // What there is behind a proxy is its own affair.
+    // Timeouts for connections through a proxy are left to kube.
     if config.proxy_url.is_some() {
         return Client::try_from(config);
     }
@@ -81,14 +82,14 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     Ok(builder.build())
 }
 
-/// Connects to the API server.
+/// Returns the connector for TCP.
 fn connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
-    // TLS is on top of it.
+    // TLS is added on top.
     connector.enforce_http(false);
     connector.set_keepalive(Some(KEEPALIVE));
     connector.set_keepalive_interval(Some(KEEPALIVE / 2));
-    // Where there is no TCP_USER_TIMEOUT.
+    // For systems without TCP_USER_TIMEOUT.
     connector.set_keepalive_retries(Some(3));
     #[cfg(target_os = "linux")]
     connector.set_tcp_user_timeout(Some(ACKNOWLEDGEMENT));
@@ -115,10 +116,11 @@ mod tests {
 
     use super::*;
 
-    /// What was asked of an API server, each with the headers.
+    /// Received requests, with their headers.
     type Asked = Arc<Mutex<Vec<http::request::Parts>>>;
 
-    /// An API server that answers everything with an empty object: where it is, how many have connected, and what was asked.
+    /// Starts an API server that answers every request with an empty object. Returns its address, the number
+    /// of connections, and the requests.
     async fn api_server() -> (SocketAddr, Arc<AtomicUsize>, Asked) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -140,7 +142,7 @@ mod tests {
     }
 
     fn config(address: SocketAddr) -> Config {
-        // As `main` does. It fails where a test did that before.
+        // As `main` does. Fails if another test has done it before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Config::new(format!("http://{address}/below").parse().unwrap())
     }

@@ -1,5 +1,5 @@
-//! What says which kinds are served: CustomResourceDefinitions, and APIServices, of which a real API server keeps one for the
-//! version of every group that it serves.
+//! Objects that define which kinds are served: CustomResourceDefinitions, and APIServices, of which an API
+//! server has one per group version.
 
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -14,13 +14,13 @@ use crate::{
 
 const KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
 
-/// Whether objects of a kind say which kinds are served.
+/// Reports whether objects of a kind define kinds.
 pub(crate) fn are_of(kind: &Kind) -> bool {
     let own = kind.clone().in_cluster(InCluster::Local);
     KINDS.contains(&own)
 }
 
-/// Waits until something that defines `kind` comes, changes or goes.
+/// Waits for a change of an object that defines `kind`.
 pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
@@ -37,8 +37,8 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
     }
 }
 
-/// Whether no APIService serves the version of `kind`, as far as is known: nobody needs to be asked then. An API server that keeps
-/// none for its own versions, the core group's for one, may serve anything.
+/// Reports whether the listed APIServices show that the version of `kind` is not served, which saves a
+/// discovery request. API servers without APIServices for their built-in versions may serve anything.
 pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
     let definitions = kinds::API_SERVICE.in_cluster(kind.cluster);
     if !index.is_complete(&Watch::all(definitions.clone())) {
@@ -49,8 +49,8 @@ pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
     serve(&kinds::NAMESPACE) && !serve(kind)
 }
 
-/// Whether a newer version of `kind` is served, which is watched in its place: each object is to be seen once. Waits until that is
-/// known.
+/// Reports whether a newer version of `kind` is served, which is watched instead, so that every object is
+/// seen once. Waits until that is known.
 pub(crate) async fn are_superseded(index: &Index, kind: &Kind) -> bool {
     let Some(newer) = kind.newer() else {
         return false;
@@ -81,7 +81,7 @@ pub(crate) async fn superseded(index: &Index, kind: &Kind) {
     }
 }
 
-/// Whether an object says that `kind` is served.
+/// Reports whether an object defines `kind`.
 fn defines(definition: &Value, kind: &Kind) -> bool {
     let is_of = |of: &Kind| object::text(definition, "/kind") == Some(&*of.kind);
     // The core group has no name.
@@ -125,7 +125,7 @@ mod tests {
             );
         };
         serve(Some("runtime.cluster.x-k8s.io"), "v1alpha1");
-        assert!(!lack(&index, &hooks), "it keeps none for its own versions");
+        assert!(!lack(&index, &hooks), "it has none for its built-in versions");
         serve(None, "v1");
         assert!(lack(&index, &hooks));
         assert!(!lack(&index, &kinds::SECRET), "the core group has no name");
@@ -141,7 +141,7 @@ mod tests {
         assert!(!are_superseded(&index, &kinds::EXTENSION_CONFIG).await);
         assert!(
             are_superseded(&index, &older).now_or_never().is_none(),
-            "it is not known"
+            "it is unknown"
         );
         index.begin_relist(&watch);
         index.finish_relist(&watch);

@@ -1,4 +1,4 @@
-//! What the API server says of itself: its version, and the kinds that it serves just now.
+//! Discovery: the version of the API server, and the kinds that it serves.
 
 use http::Request;
 use serde_json::Value;
@@ -13,11 +13,11 @@ use crate::{
 // === impl Cluster ===
 
 impl Cluster {
-    /// The version of Kubernetes, as `/version` writes it: `v1.30.2`; empty where it says none.
+    /// Returns the Kubernetes version from `/version`, such as `v1.30.2`; empty if it is missing.
     ///
     /// # Errors
     ///
-    /// When the API server refuses or is not reached.
+    /// When the request fails or is rejected.
     pub async fn kube_version(&self) -> Result<String, RequestError> {
         let answer = self.ask("/version", &"the version of Kubernetes").await?;
         Ok(object::text(&answer, "/gitVersion")
@@ -25,11 +25,12 @@ impl Cluster {
             .to_owned())
     }
 
-    /// Whether a kind is served now. What discovery said before is not looked at: a definition may have gone since.
+    /// Reports whether a kind is served now. Does not use cached discovery, since the definition may have
+    /// been deleted.
     ///
     /// # Errors
     ///
-    /// When the API server refuses or is not reached; that it does not know the group version is no error.
+    /// When the request fails or is rejected, except for an unknown group version.
     pub async fn serves(&self, kind: &Kind) -> Result<bool, RequestError> {
         let root = if kind.api_version.contains('/') {
             "/apis"
@@ -47,11 +48,11 @@ impl Cluster {
         }
     }
 
-    /// Under which name a kind is served; `None` where it is not. What discovery said of it before is believed.
+    /// Returns the resource name of a kind; `None` if it is not served. Uses cached discovery.
     ///
     /// # Errors
     ///
-    /// When the API server refuses or is not reached.
+    /// When the request fails or is rejected.
     pub async fn resource(&self, kind: &Kind) -> Result<Option<String>, RequestError> {
         match self.served(kind).await {
             Ok(served) => Ok(Some(served.resource.plural)),

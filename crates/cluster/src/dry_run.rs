@@ -1,4 +1,4 @@
-//! Requests of which nothing comes but the answer (KEP-576).
+//! Dry-run requests (KEP-576).
 
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -6,13 +6,14 @@ use windlass_object::ObjectKey;
 
 use crate::requests::{Cluster, RequestError};
 
-/// Annotation of an object that is updated in a dry run. It is never stored.
+/// Annotation that a dry-run update adds; it is never stored.
 const TRIED: &str = "windlass.dev/tried";
 
 // === impl Cluster ===
 
 impl Cluster {
-    /// What the API server would answer if `object` were created: everything is asked and checked, nothing is stored.
+    /// Returns the API server's response to creating `object`: admission and validation run, nothing is
+    /// stored.
     ///
     /// # Errors
     ///
@@ -28,12 +29,12 @@ impl Cluster {
         self.send("try to create", &key, request).await
     }
 
-    /// What the API server would answer if an object were updated so that nothing but an annotation changes. Where nothing at all
-    /// changes, not every API server asks its webhooks.
+    /// Returns the API server's response to an update that only adds an annotation. For an update without
+    /// changes some API servers skip webhooks.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; and whatever a webhook objects.
+    /// As [`Cluster::read`], and rejections by webhooks.
     pub async fn dry_run_update(&self, key: &ObjectKey, manager: &str) -> Result<Value, RequestError> {
         let requests = self.requests_for(key).await?;
         let params = PatchParams {

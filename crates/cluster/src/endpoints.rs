@@ -1,4 +1,4 @@
-//! The endpoints of a Service.
+//! Endpoints of Services.
 
 use std::{
     collections::BTreeMap,
@@ -11,25 +11,26 @@ use windlass_object::object;
 use crate::index::Index;
 pub use crate::relation::SERVICE_NAME;
 
-/// One address that a Service sends traffic to.
+/// An address that a Service sends traffic to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// Where it listens.
+    /// The address and port.
     pub address: SocketAddr,
-    /// The pod behind it, where it is one.
+    /// The pod at this address, if any.
     pub pod: Option<Pod>,
 }
 
 /// A pod, in the namespace of the Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pod {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its uid.
+    /// The uid.
     pub uid: String,
 }
 
-/// The ready endpoints of `service` behind its port number `port`, or behind all of its ports; each once, sorted.
+/// Returns the ready endpoints of `service` for its port number `port`, or for all ports; deduplicated and
+/// sorted.
 pub fn ready(index: &Index, service: &Value, port: Option<i64>) -> Vec<Endpoint> {
     all(index, service, port)
         .into_iter()
@@ -37,7 +38,8 @@ pub fn ready(index: &Index, service: &Value, port: Option<i64>) -> Vec<Endpoint>
         .collect()
 }
 
-/// The endpoints of `service` as [`ready`] gives them, with those that are not, and whether each is ready.
+/// Returns the endpoints of `service` like [`ready`], including those that are not ready, each with its
+/// readiness.
 pub fn all(index: &Index, service: &Value, port: Option<i64>) -> Vec<(Endpoint, bool)> {
     let namespace = object::text(service, "/metadata/namespace").unwrap_or_default();
     let name = object::text(service, "/metadata/name").unwrap_or_default();
@@ -47,13 +49,13 @@ pub fn all(index: &Index, service: &Value, port: Option<i64>) -> Vec<(Endpoint, 
         .iter()
         .flat_map(|slice| all_in(slice, &port_names(service, port)));
     for (endpoint, is_ready) in found {
-        // Slices may overlap for a while.
+        // Slices may overlap temporarily.
         *endpoints.entry(endpoint).or_default() |= is_ready;
     }
     endpoints.into_iter().collect()
 }
 
-/// The names of the Service's ports with this number. The only port of a Service may have no name.
+/// Returns the names of the Service's ports with this number. The only port of a Service may have no name.
 fn port_names(service: &Value, port: Option<i64>) -> Vec<&str> {
     object::items(service, "/spec/ports")
         .iter()
@@ -70,7 +72,7 @@ fn all_in(slice: &Value, port_names: &[&str]) -> Vec<(Endpoint, bool)> {
         .collect();
     let mut endpoints = Vec::new();
     for endpoint in object::items(slice, "/endpoints") {
-        // No word on readiness means ready (discovery.k8s.io/v1 EndpointConditions).
+        // Missing readiness means ready (discovery.k8s.io/v1 EndpointConditions).
         let is_ready = endpoint.pointer("/conditions/ready").and_then(Value::as_bool) != Some(false);
         let pod = (object::text(endpoint, "/targetRef/kind") == Some("Pod"))
             .then(|| {

@@ -1,4 +1,4 @@
-//! An event as an object: where `kubectl describe` looks for it, and what it says there.
+//! Events as objects, in the form that `kubectl describe` shows.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -7,7 +7,7 @@ use windlass_object::{InCluster, ObjectKey, object};
 
 use crate::kind::kinds;
 
-/// What an event says.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EventSubject {
     pub(crate) about: ObjectKey,
@@ -19,22 +19,22 @@ pub(crate) struct EventSubject {
     note: String,
 }
 
-/// Who publishes, as `kubectl describe` shows it below From.
+/// The reporting controller, which `kubectl describe` shows below From.
 pub(crate) const CONTROLLER: &str = "windlass.dev/operator";
 
-/// Where events about objects without a namespace go; the API server takes them nowhere else.
+/// The namespace of events about cluster-scoped objects; the API server requires it.
 const NAMESPACE_OF_CLUSTER_SCOPED: &str = "default";
 
-/// The most bytes that the API server takes as a note.
+/// The maximum length of a note in bytes.
 const LONGEST_NOTE: usize = 1024;
 
-/// The longest name of an object, in characters.
+/// The maximum length of a name in characters.
 const LONGEST_NAME: usize = 253;
 
 // === impl EventSubject ===
 
 impl EventSubject {
-    /// What is said about an object; `None` of one without a name.
+    /// Creates the content of an event about an object; `None` if the object has no name.
     pub(crate) fn new(
         event_type: &'static str,
         about: &Value,
@@ -57,7 +57,7 @@ impl EventSubject {
     }
 }
 
-/// An event of `events.k8s.io/v1`.
+/// Creates an event of `events.k8s.io/v1`.
 pub(crate) fn event(subject: &EventSubject, instance: &str, now: Timestamp) -> Value {
     let about = &subject.about;
     let suffix = format!(".{:x}", now.as_nanosecond());
@@ -69,11 +69,11 @@ pub(crate) fn event(subject: &EventSubject, instance: &str, now: Timestamp) -> V
     let mut regarding = json!({
         "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": subject.uid,
     });
-    // Whoever looks for the events of an object without a namespace asks for those without one.
+    // Clients search events about a cluster-scoped object by an empty namespace.
     if let Some(namespace) = &about.namespace {
         regarding["namespace"] = namespace.as_str().into();
     }
-    // Events are of the own cluster.
+    // Events belong to the local cluster.
     let related = subject.related.as_ref();
     let related = related
         .filter(|related| related.cluster == InCluster::Local)

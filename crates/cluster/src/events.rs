@@ -1,4 +1,4 @@
-//! Publishing events, without keeping anybody waiting.
+//! Publishing of events in the background.
 
 use std::{
     collections::HashMap,
@@ -23,26 +23,26 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-/// Says what happens to objects, as events that an [`EventPublisher`] publishes.
+/// Queues events, which an [`EventPublisher`] publishes.
 #[derive(Clone)]
 pub struct Events {
     said: mpsc::Sender<(EventSubject, Timestamp)>,
     dropped: Arc<AtomicU64>,
 }
 
-/// Publishes events. One that says the same as one of the last minutes is counted there, and not repeated.
+/// Publishes events. An event that repeats one of the last minutes increases its count instead.
 ///
-/// The recorder of kube-runtime takes events for the same that differ in their note, and would go on showing the
-/// first: which certificate was issued, which rotation was asked for.
+/// The recorder of kube-runtime merges events that differ in their note, and keeps the note of the first:
+/// which certificate was issued, or which rotation was requested.
 pub struct EventPublisher {
     cluster: Cluster,
-    /// Who reports: the pod.
+    /// The reporting pod.
     instance: String,
     said: mpsc::Receiver<(EventSubject, Timestamp)>,
     published: HashMap<EventSubject, Series>,
 }
 
-/// An event that was published, and how often it has happened.
+/// A published event and its count.
 #[derive(Clone, Debug)]
 struct Series {
     event: ObjectKey,
@@ -50,19 +50,19 @@ struct Series {
     last: Timestamp,
 }
 
-/// How many events wait at the most; what comes while the API server takes none is dropped.
+/// The maximum number of queued events; further ones are dropped while the API server accepts none.
 const BACKLOG: usize = 256;
 
-/// How long what was said last may take at the end.
+/// The timeout for publishing the remaining events at shutdown.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// After how long without a repetition an event is a new one, as in client-go.
+/// The time without repetition after which an event is new, as in client-go.
 const SERIES_ENDS: SignedDuration = SignedDuration::from_mins(6);
 
 // === impl Events ===
 
 impl Events {
-    /// Publishes through `cluster`, as `instance` (a pod name), as long as the publisher runs.
+    /// Creates a queue, and a publisher that writes through `cluster` as `instance` (a pod name).
     pub fn new(cluster: Cluster, instance: Option<String>) -> (Self, EventPublisher) {
         let (sender, said) = mpsc::channel(BACKLOG);
         let events = Self {
@@ -78,17 +78,18 @@ impl Events {
         (events, publisher)
     }
 
-    /// Says that something went as it should.
+    /// Publishes a normal event.
     pub fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
         self.say(EventSubject::new("Normal", about, None, action, reason, note));
     }
 
-    /// Says that something needs attention.
+    /// Publishes a warning.
     pub fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
         self.say(EventSubject::new("Warning", about, None, action, reason, note));
     }
 
-    /// Says that something about another object needs attention. What is said of each object is counted apart.
+    /// Publishes a warning about a related object; warnings about different related objects are counted
+    /// separately.
     pub fn warn_related(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
         self.say(EventSubject::new(
             "Warning",
@@ -100,7 +101,7 @@ impl Events {
         ));
     }
 
-    /// How many events were never published, because too many waited.
+    /// Returns how many events were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -110,7 +111,7 @@ impl Events {
         if let Err(error) = self.said.try_send((subject, Timestamp::now())) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             let (EventSubject { about, reason, .. }, _) = error.into_inner();
-            warn!(%about, reason, "Dropped an event: too many wait to be published");
+            warn!(%about, reason, "Dropped an event: the queue is full");
         }
     }
 }
@@ -118,8 +119,8 @@ impl Events {
 // === impl EventPublisher ===
 
 impl EventPublisher {
-    /// Publishes what is said until `stop`, and then what was said before, as far as there is time. An event that cannot be
-    /// published is no reason to stop: it goes to the log.
+    /// Publishes events until `stop`, and then the remaining ones, within a time limit. An event that cannot
+    /// be published is logged.
     pub async fn run(mut self, stop: CancellationToken) {
         let stopped = async {
             stop.cancelled().await;
@@ -170,7 +171,7 @@ impl EventPublisher {
         Ok(())
     }
 
-    /// `None` when the event is gone.
+    /// Returns `None` if the event was deleted.
     async fn count_up(&self, earlier: &Series, at: Timestamp) -> Result<Option<Series>, RequestError> {
         let count = earlier.count + 1;
         let series = json!({"count": count, "lastObservedTime": MicroTime(at)});
@@ -207,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server that takes `delay` for each write, and what was written.
+    /// An API server with a `delay` per write, and the written objects.
     fn server(delay: Duration) -> (Cluster, Arc<Mutex<Vec<Value>>>) {
         let written = Arc::<Mutex<Vec<Value>>>::default();
         let log = written.clone();

@@ -1,4 +1,4 @@
-//! Who this process is to the API server.
+//! The identity of this process.
 
 use http::{Request, header::CONTENT_TYPE};
 use serde_json::json;
@@ -9,12 +9,13 @@ use crate::requests::{Cluster, RequestError};
 // === impl Cluster ===
 
 impl Cluster {
-    /// What the API server calls the user that sends these requests: it knows, whatever this process is and runs as.
-    /// Asked once (SelfSubjectReview, KEP-3325) by this and every clone of it.
+    /// Returns the user name that the API server has for these requests, regardless of how this process
+    /// authenticates. Requested once (SelfSubjectReview, KEP-3325) for all clones.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; [`RequestError::Nobody`] when the answer names no user. It is asked again the next time.
+    /// As [`Cluster::read`]; [`RequestError::Nobody`] if the response has no user name. The next call
+    /// requests it again.
     pub async fn user(&self) -> Result<&str, RequestError> {
         let user = self.user.get_or_try_init(|| self.ask_for_user()).await?;
         Ok(user)

@@ -1,5 +1,5 @@
-//! Requests as a ServiceAccount: by impersonation ("User impersonation" in the Kubernetes documentation of authentication).
-//! The API server authorizes them as if that account had sent them, and its audit log names both.
+//! Impersonation of ServiceAccounts ("User impersonation" in the Kubernetes documentation of authentication).
+//! The API server authorizes requests as if that account had sent them, and its audit log names both users.
 
 use std::{fmt, sync::Arc};
 
@@ -16,27 +16,27 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-/// Who is impersonated. Where no group is named, the API server adds those of a ServiceAccount by itself
+/// The impersonated user. Without a group header the API server adds the groups of a ServiceAccount
 /// (`WithImpersonation` of k8s.io/apiserver/pkg/endpoints/filters).
 const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
 
-/// A namespace that cannot be, since its name is none: only what an account has in the whole cluster holds there. A review
-/// wants a namespace, and does not look whether there is one (`selfsubjectrulesreview/rest.go` of kube-apiserver).
+/// An invalid namespace name, in which only cluster-wide permissions apply. A review requires a namespace,
+/// and does not check whether it exists (`selfsubjectrulesreview/rest.go` of kube-apiserver).
 const NO_NAMESPACE: &str = "_";
 
-/// A ServiceAccount, as whom requests are sent.
+/// A ServiceAccount that requests can impersonate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceAccount {
     namespace: Arc<str>,
     name: Arc<str>,
 }
 
-/// What an account may do.
+/// The permissions of an account.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrantedRules {
-    /// The rules of all roles that it has, as RBAC has them.
+    /// The rules of all its roles, in the format of RBAC.
     pub rules: Vec<Value>,
-    /// Whether it may have more rights than that: some authorizers cannot list what they allow.
+    /// Whether the account may have further permissions: some authorizers cannot list what they allow.
     pub is_incomplete: bool,
 }
 
@@ -51,7 +51,7 @@ struct RulesStatus {
 // === impl ServiceAccount ===
 
 impl ServiceAccount {
-    /// The one of that name.
+    /// Names a ServiceAccount.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -59,17 +59,17 @@ impl ServiceAccount {
         }
     }
 
-    /// Its namespace.
+    /// Returns the namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the API server calls it as a user.
+    /// Returns its user name.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
@@ -84,8 +84,8 @@ impl fmt::Display for ServiceAccount {
 // === impl Cluster ===
 
 impl Cluster {
-    /// The same, whose requests to the own cluster are sent as `account`, if there is one. What the API server serves is known
-    /// by both together.
+    /// Returns a cluster whose requests to the local cluster impersonate `account`, if any. Both share cached
+    /// discovery.
     #[must_use]
     pub fn impersonating(&self, account: Option<&ServiceAccount>) -> Self {
         let mut acting = self.clone();
@@ -93,8 +93,8 @@ impl Cluster {
         acting
     }
 
-    /// What the account of these requests may do (SelfSubjectRulesReview), in a namespace and in the whole cluster; without a
-    /// namespace only the latter.
+    /// Returns the permissions of the account of these requests (SelfSubjectRulesReview), in a namespace and
+    /// cluster-wide; without a namespace only cluster-wide ones.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Cluster {
             .body(review.to_string().into_bytes())
             .map_err(kube::core::request::Error::BuildRequest);
         let mut answer = self.send("create", &"SelfSubjectRulesReview", request).await?;
-        // An answer that cannot be read holds nothing.
+        // An invalid response grants no permissions.
         let status: Option<RulesStatus> = serde_json::from_value(answer["status"].take()).ok();
         let RulesStatus {
             resource_rules,
@@ -122,7 +122,7 @@ impl Cluster {
         })
     }
 
-    /// A request that says as whom it is sent.
+    /// Adds the impersonation header to a request.
     pub(super) fn signed(
         &self,
         subject: &dyn RequestSubject,
@@ -141,7 +141,7 @@ impl Cluster {
     }
 }
 
-/// A name that no header can hold is no account's: nothing is sent in the name of another.
+/// Reports a name that is invalid in a header: the request must not be sent without impersonation.
 fn unsendable(error: InvalidHeaderValue) -> kube::Error {
     kube::Error::Service(error.into())
 }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::kind::kinds;
 
-    /// The method of each request, and as whom it was sent.
+    /// The method of each request, and the impersonated user.
     type Sent = Arc<Mutex<Vec<(Method, Option<String>)>>>;
 
     fn cluster() -> (Cluster, Sent) {

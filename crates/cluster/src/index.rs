@@ -1,7 +1,7 @@
-//! What the watches have seen: one index of objects for every controller to read.
+//! The index of all watched objects, which every controller reads.
 //!
-//! Watches of one kind may overlap (Secrets by label and Secrets by name): each fills a shelf of its own, and a look-up
-//! goes through the shelves of the kind.
+//! Watches of one kind may overlap (Secrets by label and Secrets by name): each has its own store, and
+//! lookups search all stores of the kind.
 
 mod targets;
 
@@ -23,25 +23,26 @@ use crate::{
     watch_store::{Found, SeenObjects, WatchStore},
 };
 
-/// The objects that the watches have seen.
+/// The watched objects.
 pub struct Index {
     shelves: RwLock<BTreeMap<Watch, WatchStore>>,
     changes: broadcast::Sender<Change>,
-    /// Tells that a watch has seen all there is, or has ended.
+    /// Notifies when a watch completes its list or ends.
     progress: watch::Sender<()>,
-    /// Tells that a kind was listed that was not served before.
+    /// Notifies when a kind is listed that was not served before.
     arrivals: broadcast::Sender<Kind>,
-    /// The kinds of targets with those that InjectionTargets add, as far as they are seen; and whom targets may ask.
+    /// The kinds of targets, including those of observed InjectionTargets, and the CA injectors that Windlass
+    /// replaces.
     target_kinds: watch::Sender<Arc<TargetKinds>>,
 }
 
-/// How many changes a slow reader may lag behind before it has to look at everything again.
+/// How many changes a subscriber may lag behind before it has to read everything again.
 const BACKLOG: usize = 1024;
 
 // === impl Index ===
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self {
             shelves: RwLock::default(),
@@ -52,17 +53,17 @@ impl Index {
         }
     }
 
-    /// The object, if a watch has seen it.
+    /// Returns an object.
     pub fn find(&self, key: &ObjectKey) -> Option<Arc<Value>> {
         self.find_indexed(key).map(|object| object.read())
     }
 
-    /// The object, if a watch has seen it and all of it is held that is applied or said of it.
+    /// Returns an object if the index holds all fields that can be applied or compared.
     pub fn find_whole(&self, key: &ObjectKey) -> Option<Arc<Value>> {
         self.find(key).filter(|seen| is_whole(seen, &Kind::from_key(key)))
     }
 
-    /// The object as the index holds it, if a watch has seen it.
+    /// Returns the entry of an object.
     pub fn find_indexed(&self, key: &ObjectKey) -> Option<IndexedObject> {
         let kind = Kind::from_key(key);
         let shelves = self.shelves.read();
@@ -72,24 +73,24 @@ impl Index {
             .find_map(|(_, shelf)| shelf.objects().get(key).cloned())
     }
 
-    /// All objects of a kind, in the order of their keys, each once.
+    /// Returns all objects of a kind, deduplicated and sorted by key.
     pub fn objects(&self, kind: &Kind) -> Vec<Arc<Value>> {
         read(self.collect(kind, |shelf| Box::new(shelf.objects().iter()), of))
     }
 
-    /// The same as the index holds them: parsed, all of them take a lot of memory.
+    /// Returns all entries of a kind, without parsing them, which would take much memory.
     pub fn indexed(&self, kind: &Kind) -> SeenObjects {
         let objects = self.collect(kind, |shelf| Box::new(shelf.objects().iter()), with_key);
         objects.into_iter().collect()
     }
 
-    /// The objects of a kind in a namespace, or those that are in none.
+    /// Returns the objects of a kind in a namespace, or the cluster-scoped ones.
     pub fn objects_within(&self, kind: &Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {
         let first = kind.object(namespace, "");
         read(self.collect(kind, |shelf| shelf.within(&first), of))
     }
 
-    /// The objects of a kind that `selects` takes, each once.
+    /// Returns the objects of a kind for which `selects` returns true, deduplicated.
     pub fn select(&self, kind: &Kind, selects: impl Fn(&Value) -> bool) -> SeenObjects {
         let selected = |key: &ObjectKey, object: &IndexedObject| {
             let is_selected = selects(&object.read());
@@ -99,13 +100,13 @@ impl Index {
         objects.into_iter().flatten().collect()
     }
 
-    /// The EndpointSlices of a Service.
+    /// Returns the EndpointSlices of a Service.
     pub fn endpoint_slices(&self, namespace: &str, service: &str) -> Vec<Arc<Value>> {
         let relation = Relation::Endpoints(namespace.to_owned(), service.to_owned());
         read(self.collect(&kinds::ENDPOINT_SLICE, |shelf| shelf.related(&relation), of))
     }
 
-    /// What is found on the shelves of a kind, each object once, in the order of their keys.
+    /// Searches the stores of a kind, and returns results deduplicated and sorted by key.
     fn collect<T>(
         &self,
         kind: &Kind,
@@ -124,7 +125,7 @@ impl Index {
             .collect()
     }
 
-    /// Whether `watch` has seen all there is at least once.
+    /// Reports whether `watch` has completed a list at least once.
     pub fn is_complete(&self, watch: &Watch) -> bool {
         self.shelves
             .read()
@@ -132,7 +133,7 @@ impl Index {
             .is_some_and(|shelf| shelf.is_complete)
     }
 
-    /// Whether the API server does not serve what `watch` is to see.
+    /// Reports whether the API server does not serve the kind of `watch`.
     pub fn is_absent(&self, watch: &Watch) -> bool {
         self.shelves
             .read()
@@ -140,7 +141,7 @@ impl Index {
             .is_some_and(|shelf| shelf.is_absent)
     }
 
-    /// How many objects of each kind are held.
+    /// Returns the number of objects of each kind.
     pub fn sizes(&self) -> BTreeMap<Kind, usize> {
         let mut sizes = BTreeMap::new();
         for (watch, shelf) in &*self.shelves.read() {
@@ -149,19 +150,20 @@ impl Index {
         sizes
     }
 
-    /// Every change from now on. A reader that lags too far gets [`broadcast::error::RecvError::Lagged`] and has to
-    /// look at everything again.
+    /// Subscribes to all changes. A subscriber that lags too far gets [`broadcast::error::RecvError::Lagged`]
+    /// and has to read everything again.
     pub fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
-    /// Every kind that is listed from now on for the first time since it was not served. Of what was created and deleted in
-    /// between no change tells. A reader that lags too far gets [`broadcast::error::RecvError::Lagged`].
+    /// Subscribes to kinds that are listed after they were not served. Objects that were created and deleted
+    /// in between cause no change. A subscriber that lags too far gets
+    /// [`broadcast::error::RecvError::Lagged`].
     pub fn arrivals(&self) -> broadcast::Receiver<Kind> {
         self.arrivals.subscribe()
     }
 
-    /// An object came or changed.
+    /// Records an object that was added or changed.
     pub fn apply(&self, watch: &Watch, object: Value) {
         let Some(key) = watch.key(&object) else { return };
         let after = ChangedObject::parsed(object, &self.target_kinds());
@@ -173,11 +175,11 @@ impl Index {
         });
     }
 
-    /// An object went.
+    /// Records that an object was deleted.
     pub fn delete(&self, watch: &Watch, key: &ObjectKey) {
         let before = self.edit(watch, |shelf| shelf.remove(key));
         if before.is_some() {
-            // Another watch of the kind may still see it: it only left a selector then.
+            // The object has only left a selector if another watch of the kind still has it.
             self.publish(Change {
                 key: key.clone(),
                 before: before.map(Into::into),
@@ -186,12 +188,13 @@ impl Index {
         }
     }
 
-    /// A relist begins.
+    /// Begins a relist.
     pub fn begin_relist(&self, watch: &Watch) {
         self.edit(watch, |shelf| shelf.relisted.clear());
     }
 
-    /// A relist brought an object. One that was not known is at once; what is gone is known when the list is complete.
+    /// Records an object of a relist. New objects are visible immediately; deletions are only known after the
+    /// complete list.
     pub fn relist(&self, watch: &Watch, object: Value) {
         let Some(key) = watch.key(&object) else { return };
         let after = IndexedObject::new(&object, &self.target_kinds());
@@ -212,28 +215,29 @@ impl Index {
         }
     }
 
-    /// A relist is complete: what it did not bring is gone.
+    /// Completes a relist: objects that it lacked were deleted.
     pub fn finish_relist(&self, watch: &Watch) {
         let was_absent = self.replace(watch, false);
         if was_absent {
-            // An error only says that nobody listens yet.
+            // Fails only without receivers.
             let _ = self.arrivals.send(watch.kind.clone());
         }
     }
 
-    /// What a watch has seen may not be so any more: until it is listed again, that is not all there is.
+    /// Marks the state of a watch as outdated until it is listed again.
     pub(crate) fn doubt(&self, watch: &Watch) {
         self.edit(watch, |shelf| shelf.is_complete = false);
         self.progress.send_replace(());
     }
 
-    /// The kind is not served: nothing is all there is.
+    /// Records that the kind is not served, which counts as a complete empty list.
     pub fn mark_absent(&self, watch: &Watch) {
         self.begin_relist(watch);
         self.replace(watch, true);
     }
 
-    /// Puts what a relist has brought in place of what was known. Whether the kind was not served until now.
+    /// Replaces the objects of a watch by those of the relist. Reports whether the kind was not served
+    /// before.
     fn replace(&self, watch: &Watch, is_absent: bool) -> bool {
         let (before, after, was_absent) = self.edit(watch, |shelf| {
             let before = shelf.finish_relist();
@@ -247,18 +251,18 @@ impl Index {
         was_absent
     }
 
-    /// The watch has ended for good: what only it has seen is no longer known.
+    /// Removes a watch that has ended, with the objects that only it had.
     pub fn close(&self, watch: &Watch) {
         let shelf = self.shelves.write().remove(watch).unwrap_or_default();
         self.learn_target_kinds(watch);
         for change in difference(shelf.objects(), &SeenObjects::new()) {
             self.publish(change);
         }
-        // Also of one that has seen nothing: whoever waits for all watches waits no longer for this one.
+        // Also notifies for a watch without objects: waiting for all watches no longer includes it.
         self.progress.send_replace(());
     }
 
-    /// Changes whenever a watch has seen all there is, or has ended.
+    /// Returns a receiver that changes whenever a watch completes its list or ends.
     pub fn progress(&self) -> watch::Receiver<()> {
         self.progress.subscribe()
     }
@@ -270,7 +274,7 @@ impl Index {
     }
 
     fn publish(&self, change: Change) {
-        // An error only says that nobody listens yet.
+        // Fails only without receivers.
         let _ = self.changes.send(change);
     }
 }
@@ -323,7 +327,7 @@ mod tests {
             index.relist(&watch, secret(name, data));
         }
         assert_eq!(drain(&mut changes), [("new".to_owned(), false, true)]);
-        assert!(!index.is_complete(&watch), "half a list is no list");
+        assert!(!index.is_complete(&watch), "an incomplete list has no effect");
         index.finish_relist(&watch);
         assert!(index.is_complete(&watch));
         let expected = [("gone", true, false), ("changed", true, true)];
@@ -375,7 +379,7 @@ mod tests {
         index.finish_relist(&watch);
         assert!(progress.has_changed().unwrap());
         progress.mark_unchanged();
-        // One that ends before it has seen anything.
+        // A watch that ends before its list is complete.
         index.close(&Watch::all(kinds::SERVICE));
         assert!(progress.has_changed().unwrap());
     }

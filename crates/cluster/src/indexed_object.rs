@@ -1,4 +1,4 @@
-//! An object as the index holds it.
+//! Index entries.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use windlass_trust::injection::{CaSource, TargetKinds};
 
 use crate::relation::Relation;
 
-/// An object as the index holds it: as text, since a parsed one takes about seven times the memory and a cluster has many. A long
-/// one is compressed, since what is long has the same again and again: a configuration of webhooks its CA bundle in each of them.
+/// An index entry, stored as text, since a parsed object takes about seven times the memory and a cluster has
+/// many. Long texts are compressed, since they are repetitive: a webhook configuration has its CA bundle in
+/// each webhook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexedObject {
     form: Form,
     version: Option<Arc<str>>,
     bundle_deployment: Option<Arc<str>>,
-    /// Most objects have none.
+    /// Empty for most objects.
     relations: Option<Arc<[Relation]>>,
 }
 
@@ -27,18 +28,18 @@ enum Form {
     Parsed(Arc<Value>),
 }
 
-/// A text of fewer bytes is not compressed.
+/// The minimum length of compressed texts in bytes.
 const SHORT: usize = 1 << 10;
 
-/// How many bytes most texts have at the most: one that grows while it is written is copied again and again.
+/// The length of most texts in bytes, as the initial capacity: growing a buffer copies it.
 const MOST_TEXTS: usize = 8 << 10;
 
 // === impl IndexedObject ===
 
 impl IndexedObject {
-    /// Of an object that somebody else needs, too. Targets are of these `kinds`.
+    /// Creates an entry. Targets are of these `kinds`.
     pub(crate) fn new(object: &Value, kinds: &TargetKinds) -> Self {
-        // Ours are few, and looked at with every change of others.
+        // Windlass's own objects are few, and read at every change of others.
         let (group, _) = object::group_and_version(object::text(object, "/apiVersion").unwrap_or_default());
         let form = match group == names::GROUP {
             true => Form::Parsed(Arc::new(object.clone())),
@@ -54,10 +55,10 @@ impl IndexedObject {
         }
     }
 
-    /// The object, parsed. Whoever looks at many lets go of each before the next.
+    /// Returns the parsed object. To save memory, drop each object before reading the next.
     pub fn read(&self) -> Arc<Value> {
         match &self.form {
-            // What was written from a `Value` is read as one.
+            // A serialized `Value` can be parsed.
             Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
             Form::Compressed(bytes) => {
                 let text = decompress_size_prepended(bytes).unwrap_or_default();
@@ -67,17 +68,17 @@ impl IndexedObject {
         }
     }
 
-    /// Its resourceVersion, known without parsing it.
+    /// Returns the resourceVersion, without parsing.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// The BundleDeployment that its label names, known without parsing it.
+    /// Returns the BundleDeployment in its label, without parsing.
     pub fn bundle_deployment(&self) -> Option<&str> {
         self.bundle_deployment.as_deref()
     }
 
-    /// Whose trust bundles it asks for, known without parsing it.
+    /// Returns the trust bundles that it requests, without parsing.
     pub fn ca_sources(&self) -> impl Iterator<Item = &CaSource> {
         self.relations().iter().filter_map(|relation| match relation {
             Relation::Target(source) => Some(source),
@@ -85,7 +86,7 @@ impl IndexedObject {
         })
     }
 
-    /// What it is of, known without parsing it.
+    /// Returns its relations to other objects, without parsing.
     pub(crate) fn relations(&self) -> &[Relation] {
         self.relations.as_deref().unwrap_or_default()
     }
@@ -113,7 +114,7 @@ impl Form {
 
 fn text(object: &Value) -> String {
     let mut text = Vec::with_capacity(MOST_TEXTS);
-    // A `Value` is written without fail, and as UTF-8.
+    // Serializing a `Value` cannot fail, and yields UTF-8.
     let _ = serde_json::to_writer(&mut text, object);
     String::from_utf8(text).unwrap_or_default()
 }

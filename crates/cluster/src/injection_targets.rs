@@ -1,4 +1,4 @@
-//! The kinds that InjectionTargets add to those of targets.
+//! Kinds of targets that InjectionTargets add.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::kind::{Kind, kinds};
 /// Why an InjectionTarget adds no kind.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidInjectionTarget {
-    /// Its spec is not one.
+    /// Its spec is invalid.
     #[error("spec: {0}")]
     Spec(
-        /// What is wrong with it.
+        /// The cause.
         String,
     ),
-    /// Some of its paths lead nowhere.
+    /// Some of its paths are invalid.
     #[error("{}", paths(.0))]
     Paths(
-        /// Which, as they are written, and why.
+        /// Their indices, paths and causes.
         Vec<(usize, String, InvalidPath)>,
     ),
-    /// The kind needs no InjectionTarget, or must not have any.
+    /// The kind needs no InjectionTarget, or must not have one.
     #[error(
-        "spec.kind: {0} may not be added: objects of this kind ask for CA bundles by themselves, or Windlass reads them for other purposes"
+        "spec.kind: {0} may not be added: Windlass handles the CA bundles of this kind already, or reads the kind for other purposes"
     )]
     Reserved(
         /// The kind.
@@ -41,7 +41,7 @@ pub enum InvalidInjectionTarget {
     ),
 }
 
-/// The kinds that Windlass reads for other purposes than CA bundles: of them, other parts of an object matter.
+/// Kinds that Windlass reads for other purposes than CA bundles, and so indexes by other fields.
 const READ: [Kind; 10] = [
     kinds::CERTIFICATE,
     kinds::NAMESPACE,
@@ -55,13 +55,14 @@ const READ: [Kind; 10] = [
     kinds::LEASE,
 ];
 
-/// The kinds that InjectionTargets add.
+/// Returns the kinds that InjectionTargets add.
 pub(crate) fn added_kinds(all: &[Arc<Value>]) -> Vec<TargetKind> {
     let added = all.iter().filter_map(|target| added(target, all).ok());
     added.collect()
 }
 
-/// The kind that an InjectionTarget adds, among `all` that there are: of several that add the same kind, the first by its name does.
+/// Returns the kind that an InjectionTarget adds. If several of `all` add the same kind, the first by name
+/// does.
 ///
 /// # Errors
 ///
@@ -78,7 +79,7 @@ pub fn added(target: &Value, all: &[Arc<Value>]) -> Result<TargetKind, InvalidIn
     }
 }
 
-/// What an InjectionTarget says, whatever others do.
+/// Reads an InjectionTarget, without comparing it with others.
 fn read(target: &Value) -> Result<TargetKind, InvalidInjectionTarget> {
     let spec = target.get("spec").cloned().unwrap_or_default();
     let spec: InjectionTargetSpec =
@@ -151,7 +152,7 @@ mod tests {
             added(&all[1], &all),
             Err(InvalidInjectionTarget::Taken("a".to_owned()))
         );
-        assert!(added(&all[1], &all[1..]).is_ok(), "the first has gone");
+        assert!(added(&all[1], &all[1..]).is_ok(), "the first is deleted");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Fresh key pairs and serial numbers: the randomness that the pure crates take as arguments.
+//! Random key pairs and serial numbers, which the pure crates take as arguments.
 
 use rand::RngCore;
 use rcgen::KeyPair;
@@ -7,27 +7,27 @@ use thiserror::Error;
 use windlass_api::{PrivateKeyAlgorithm, PrivateKeySpec};
 use windlass_trust::pki::KeyAlgorithm;
 
-/// Why no key came to be.
+/// Why no key could be generated.
 #[derive(Debug, Error)]
 pub enum GenerateKeyError {
-    /// From the elliptic curve generator, or of a key that cannot be read back.
+    /// The elliptic curve generator failed, or the key cannot be parsed.
     #[error("cannot generate a key")]
     Generate(#[from] rcgen::Error),
-    /// From the RSA generator.
+    /// The RSA generator failed.
     #[error("cannot generate an RSA key")]
     GenerateRsa(#[from] rsa::Error),
-    /// The RSA key cannot be written as PKCS#8.
+    /// The RSA key cannot be encoded as PKCS#8.
     #[error("cannot encode an RSA key")]
     Encode(#[from] rsa::pkcs8::Error),
-    /// The thread that generates was lost.
+    /// The generating thread has terminated.
     #[error("key generation was interrupted")]
     Interrupted(#[from] tokio::task::JoinError),
 }
 
-/// Bits of an RSA key where nothing else is said.
+/// The default size of RSA keys in bits.
 const RSA_BITS: u32 = 2048;
 
-/// Generates a key pair. RSA keys take long, so they are made off the threads that serve everything else.
+/// Generates a key pair. RSA keys take long, so they are generated on a separate thread.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub async fn generate(key: &PrivateKeySpec) -> Result<KeyPair, GenerateKeyError>
     }
 }
 
-/// What kind of key `key` asks for.
+/// Returns the algorithm of a key spec.
 pub fn algorithm(key: &PrivateKeySpec) -> KeyAlgorithm {
     match key.algorithm {
         PrivateKeyAlgorithm::Ecdsa => KeyAlgorithm::Ecdsa(256),
@@ -50,11 +50,11 @@ pub fn algorithm(key: &PrivateKeySpec) -> KeyAlgorithm {
     }
 }
 
-/// A random serial number: 16 bytes, positive, never 0.
+/// Returns a random serial number: 16 bytes, positive, never 0.
 pub fn serial() -> [u8; 16] {
     let mut serial = [0; 16];
     rand::rng().fill_bytes(&mut serial);
-    // RFC 5280 §4.1.2.2: positive. A set second bit also keeps the encoded length the same for all.
+    // RFC 5280 §4.1.2.2: positive. The second bit is set, so that all encodings have the same length.
     serial[0] = (serial[0] & 0x7f) | 0x40;
     serial
 }

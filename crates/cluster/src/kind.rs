@@ -1,4 +1,4 @@
-//! Kinds of objects, and where the API server serves them.
+//! Kinds of objects, and their REST resources.
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -11,7 +11,7 @@ use windlass_trust::injection::{KINDS, TargetKind};
 /// A kind in one version of its group, in one of the clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
-    /// Whose objects are meant.
+    /// The cluster.
     pub cluster: InCluster,
     /// `group/version`, or only the version for the core group.
     pub api_version: Cow<'static, str>,
@@ -19,20 +19,20 @@ pub struct Kind {
     pub kind: Cow<'static, str>,
 }
 
-/// Where a kind is served.
+/// The REST resource of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServedKind {
     pub(super) resource: ApiResource,
     pub(super) namespaced: bool,
 }
 
-/// What discovery said about each group version that was asked for so far.
+/// Cached discovery of the group versions that were requested so far.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
     known: RwLock<HashMap<Kind, ServedKind>>,
 }
 
-/// The kinds that Windlass reads or writes by itself. Those that only carry a CA bundle are in [`KINDS`].
+/// The kinds that Windlass reads or writes itself. Kinds that only have a CA bundle are in [`KINDS`].
 pub mod kinds {
     use super::Kind;
 
@@ -73,7 +73,7 @@ pub mod kinds {
         Kind::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
     /// APIServices.
     pub const API_SERVICE: Kind = Kind::new("apiregistration.k8s.io/v1", "APIService");
-    /// What API servers call Services for.
+    /// The webhook configurations and APIServices.
     pub const CALLERS: [Kind; 4] = [
         CUSTOM_RESOURCE_DEFINITION,
         VALIDATING_WEBHOOK_CONFIGURATION,
@@ -98,20 +98,20 @@ pub mod kinds {
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterWebhookConfiguration",
     );
-    /// Our own.
+    /// The kinds of Windlass.
     pub const RESOURCE_INTERPRETATION: Kind =
         Kind::new("interpretation.windlass.dev/v1alpha1", "ResourceInterpretation");
-    /// Policies that override all objects.
+    /// Policies that override objects of all namespaces.
     pub const CLUSTER_OVERRIDE_POLICY: Kind =
         Kind::new("policy.kcloudlabs.io/v1alpha1", "ClusterOverridePolicy");
     /// Policies that override objects of their namespace.
     pub const OVERRIDE_POLICY: Kind = Kind::new("policy.kcloudlabs.io/v1alpha1", "OverridePolicy");
-    /// Policies that validate all objects.
+    /// Policies that validate objects of all namespaces.
     pub const CLUSTER_VALIDATE_POLICY: Kind =
         Kind::new("policy.kcloudlabs.io/v1alpha1", "ClusterValidatePolicy");
-    /// What policies say of objects of a namespace, in the form of the Kubernetes policy working group.
+    /// Results of policies for a namespace, in the format of the Kubernetes policy working group.
     pub const POLICY_REPORT: Kind = Kind::new("wgpolicyk8s.io/v1alpha2", "PolicyReport");
-    /// The same of objects that are in no namespace.
+    /// Results of policies for cluster-scoped objects.
     pub const CLUSTER_POLICY_REPORT: Kind = Kind::new("wgpolicyk8s.io/v1alpha2", "ClusterPolicyReport");
     /// InjectionTargets.
     pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
@@ -120,7 +120,7 @@ pub mod kinds {
 // === impl Kind ===
 
 impl Kind {
-    /// Names a kind of the own cluster.
+    /// Names a kind of the local cluster.
     pub const fn new(api_version: &'static str, kind: &'static str) -> Self {
         Self {
             cluster: InCluster::Local,
@@ -129,7 +129,7 @@ impl Kind {
         }
     }
 
-    /// The same, where the names are not known beforehand.
+    /// Names a kind of the local cluster at run time.
     pub fn named(api_version: impl Into<Cow<'static, str>>, kind: impl Into<Cow<'static, str>>) -> Self {
         Self {
             cluster: InCluster::Local,
@@ -138,25 +138,25 @@ impl Kind {
         }
     }
 
-    /// The same in that cluster.
+    /// Returns the same kind in another cluster.
     #[must_use]
     pub fn in_cluster(self, cluster: InCluster) -> Self {
         Self { cluster, ..self }
     }
 
-    /// The kind of `key`'s object.
+    /// Returns the kind of the object with this key.
     pub fn from_key(key: &ObjectKey) -> Self {
         Self::named(key.api_version.clone(), key.kind.clone()).in_cluster(key.cluster)
     }
 
-    /// The kind that the CustomResourceDefinition `definition` defines, in one of its versions.
+    /// Returns the kind of a CustomResourceDefinition, in one of its versions.
     pub fn from_crd(crd: &Value, version: &str) -> Self {
         let text = |pointer| object::text(crd, pointer).unwrap_or_default();
         let api_version = format!("{}/{version}", text("/spec/group"));
         Self::named(api_version, text("/spec/names/kind").to_owned())
     }
 
-    /// Names one object of this kind.
+    /// Returns the key of an object of this kind.
     pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
         ObjectKey {
             cluster: self.cluster,
@@ -167,7 +167,7 @@ impl Kind {
         }
     }
 
-    /// A kind of targets in each version that may be watched.
+    /// Returns all versions in which a kind of targets may be watched.
     pub fn versions_of(target: &TargetKind) -> impl Iterator<Item = Self> {
         let older = target
             .older
@@ -176,7 +176,7 @@ impl Kind {
         std::iter::once(Self::from(target)).chain(older)
     }
 
-    /// The version in the place of which this one is watched where it is not served.
+    /// Returns the preferred version; this one is watched if that is not served.
     pub(crate) fn newer(&self) -> Option<&'static TargetKind> {
         let (group, version) = self.group_version();
         let is_older = |target: &&TargetKind| {
@@ -185,7 +185,7 @@ impl Kind {
         KINDS.iter().find(is_older)
     }
 
-    /// The group and the version; the group of the core API is empty.
+    /// Returns the group and the version; the core group is empty.
     pub fn group_version(&self) -> (&str, &str) {
         object::group_and_version(&self.api_version)
     }
@@ -214,7 +214,7 @@ impl Resources {
         self.known.write().remove(kind);
     }
 
-    /// Keeps what an `APIResourceList` says about all kinds of the group version of `asked`.
+    /// Caches the kinds of an `APIResourceList` for the group version of `asked`.
     pub(super) fn learn(&self, asked: &Kind, list: &Value) {
         let mut known = self.known.write();
         for entry in object::items(list, "/resources") {

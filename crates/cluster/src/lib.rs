@@ -1,5 +1,5 @@
-//! The shell around Kubernetes: watches that feed an index, apply and patch execution, leader election, events, the
-//! clock.
+//! Access to Kubernetes: watches and their index, applying and patching objects, leader election, events,
+//! probes, telemetry, and the clock.
 
 mod access;
 mod api_server_clock;

@@ -1,4 +1,4 @@
-//! Lists of objects, page by page.
+//! Paginated lists.
 
 use kube::api::ListParams;
 use serde_json::Value;
@@ -9,26 +9,26 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-/// A page of a list of objects.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     /// The objects.
     pub objects: Vec<T>,
-    /// At which resourceVersion the list is.
+    /// The resourceVersion of the list.
     pub resource_version: String,
-    /// How many objects come after it, where the API server says it.
+    /// The number of objects after this page, if the API server reports it.
     pub remaining: Option<u64>,
-    /// Where the next page begins; `None`: this is the last one.
+    /// The continue token; `None` for the last page.
     pub next: Option<String>,
 }
 
-/// How many objects a page of a list has: each may have 1.5 MiB, and a page is in memory as a whole.
+/// The number of objects per page: each may have 1.5 MiB, and a page is completely in memory.
 pub const PAGE_SIZE: u32 = 50;
 
 // === impl Page ===
 
 impl<T> Page<T> {
-    /// Takes a list apart, its items by `read`.
+    /// Parses a list, and its items by `read`.
     pub(super) fn from_list(mut list: Value, read: impl FnMut(Value) -> Option<T>) -> Self {
         let items = match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
@@ -45,7 +45,7 @@ impl<T> Page<T> {
         }
     }
 
-    /// How many objects are on it, and after it, where the API server says it.
+    /// Returns the number of objects on this page and after it, if the API server reports it.
     pub fn count(&self) -> Option<u64> {
         let here = u64::try_from(self.objects.len()).ok()?;
         let after = if self.next.is_none() {
@@ -60,7 +60,7 @@ impl<T> Page<T> {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Lists the objects of a kind, in one namespace or everywhere, page by page. Items carry apiVersion and kind.
+    /// Lists the objects of a kind, in one namespace or in all, page by page. Items have apiVersion and kind.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Cluster {
         self.list_as(kind, namespace, label_selector, Some).await
     }
 
-    /// Lists the objects of a kind as [`Cluster::list`] does, and keeps of each what `read` makes of it.
+    /// Lists the objects of a kind as [`Cluster::list`] does, and returns the results of `read`.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Cluster {
         }
     }
 
-    /// One object of a kind, if there is any.
+    /// Returns any object of a kind; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -111,12 +111,12 @@ impl Cluster {
         Ok(page.objects.into_iter().next())
     }
 
-    /// Lists up to `limit` objects of a kind, in one namespace or everywhere, from the page `next` on. They carry apiVersion and
-    /// kind.
+    /// Lists up to `limit` objects of a kind, in one namespace or in all, from the continue token `next`.
+    /// Items have apiVersion and kind.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; [`RequestError::expired_page`] when the API server has forgotten that page.
+    /// As [`Cluster::read`]; [`RequestError::expired_page`] if the continue token has expired.
     pub async fn objects(
         &self,
         kind: &Kind,
@@ -139,7 +139,7 @@ impl Cluster {
         };
         let mut listed = send().await;
         if listed.as_ref().is_err_and(RequestError::is_not_found) {
-            // An empty list is no 404: the kind is served elsewhere now, or not at all.
+            // An empty list is not a 404: the kind is not served, or by another path.
             self.forget(kind);
             listed = send().await;
         }
@@ -147,7 +147,7 @@ impl Cluster {
     }
 }
 
-/// For a page of up to `limit` objects, the one that begins at `next`.
+/// Returns the parameters for a page of up to `limit` objects from the continue token `next`.
 pub(super) fn params(limit: u32, next: Option<&str>) -> ListParams {
     let params = ListParams::default().limit(limit);
     match next {
@@ -156,7 +156,7 @@ pub(super) fn params(limit: u32, next: Option<&str>) -> ListParams {
     }
 }
 
-/// An item of a list, with the apiVersion and kind that the API server leaves out of it.
+/// Adds apiVersion and kind, which the API server omits in lists.
 fn complete(mut item: Value, kind: &Kind) -> Value {
     item["apiVersion"] = Value::from(kind.api_version.as_ref());
     item["kind"] = Value::from(kind.kind.as_ref());

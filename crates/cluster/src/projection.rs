@@ -1,4 +1,4 @@
-//! What is read of objects that are not kept whole, by their kind.
+//! The fields that the index keeps of incompletely stored objects, by kind.
 
 use serde_json::{Map, Value, json};
 use windlass_object::{
@@ -15,7 +15,7 @@ use crate::{
     relation::SERVICE_NAME,
 };
 
-/// What is read of an EndpointSlice beside its endpoints.
+/// Fields of an EndpointSlice, besides its endpoints.
 const SLICE: [&str; 6] = [
     "apiVersion",
     "kind",
@@ -25,13 +25,13 @@ const SLICE: [&str; 6] = [
     "endpoints",
 ];
 
-/// What is read of each endpoint.
+/// Fields of an endpoint.
 const ENDPOINT: [&str; 3] = ["addresses", "conditions", "targetRef"];
 
-/// What is read of the spec of a Service that no install applied.
+/// Fields of the spec of a Service that no install applied.
 const SERVICE: [&str; 5] = ["ports", "selector", "clusterIP", "clusterIPs", "type"];
 
-/// What tells an object from others, and whether it is going.
+/// Metadata for the identity and deletion of an object.
 const IDENTITY: [&str; 9] = [
     "name",
     "namespace",
@@ -44,16 +44,18 @@ const IDENTITY: [&str; 9] = [
     "annotations",
 ];
 
-/// Each item of a list, in a path.
+/// In a path: each item of a list.
 const ITEMS: &str = "*";
 
-/// The longest label or annotation that is kept of an object that is only known by name, in bytes.
+/// The maximum length, in bytes, of labels and annotations of an object that is reduced to its name.
 const LONGEST_MARK: usize = 1 << 10;
 
-/// How many labels, and how many annotations, are kept of an object that is only known by name. Windlass has fewer.
+/// The maximum number of labels, and of annotations, of an object that is reduced to its name. Windlass sets
+/// fewer.
 const MARKS: usize = 32;
 
-/// Whether everything of a kind matters: where all of its objects may have CA bundles, and what users want of Windlass.
+/// Reports whether objects of a kind are stored completely: kinds whose objects may have CA bundles anywhere,
+/// and Windlass's own kinds.
 pub(crate) fn is_indivisible(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
     let target = KINDS.iter().find(|target| target.is(group, &kind.kind));
@@ -70,7 +72,8 @@ pub(crate) fn is_indivisible(kind: &Kind) -> bool {
     target.is_some_and(|target| !target.is_common()) || group == names::GROUP || ours.contains(kind)
 }
 
-/// Leaves what is read of an object. `served` is the Secret whose private key is; of `targets`, those count that were added.
+/// Reduces an object to the fields that are read. `served` is the Secret whose private key is kept; of
+/// `targets`, only added kinds matter.
 pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targets: &TargetKinds) {
     let (group, _) = kind.group_version();
     if let Some(target) = targets.added().iter().find(|target| target.is(group, &kind.kind)) {
@@ -100,14 +103,18 @@ pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targe
     } else if *kind == kinds::CONFIG_MAP {
         fields.remove("binaryData");
         keep(fields.get_mut("data"), &[CA_CERTIFICATES, CONFIG_MAP_KEY]);
-        // What no trust bundle is as long as might as well be empty.
+        // A value too long for a trust bundle is treated as empty.
         for value in fields
             .get_mut("data")
             .and_then(Value::as_object_mut)
             .into_iter()
             .flatten()
         {
-            if value.1.as_str().is_some_and(|text| text.len() > MAX_ENCODED_LENGTH) {
+            if value
+                .1
+                .as_str()
+                .is_some_and(|text| text.len() > MAX_ENCODED_LENGTH)
+            {
                 *value.1 = Value::from("");
             }
         }
@@ -120,7 +127,7 @@ pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targe
     }
 }
 
-/// Leaves the places of a target where CA bundles may be, and what says which servers they are for.
+/// Reduces a target to its CA bundle fields, and the fields that identify their servers.
 fn keep_places(object: &mut Value, target: &TargetKind) {
     let mut paths: Vec<Vec<&str>> = ["apiVersion", "kind", "metadata"].map(|field| vec![field]).into();
     for place in &target.places {
@@ -139,7 +146,7 @@ fn keep_places(object: &mut Value, target: &TargetKind) {
     );
 }
 
-/// What is at the end of these paths, and all that leads there. [`ITEMS`] is each item of a list.
+/// Returns the values at these paths with their parents. [`ITEMS`] is each item of a list.
 fn kept(value: Value, paths: &[&[&str]]) -> Value {
     let behind = |name: &str| -> Vec<&[&str]> {
         let paths = paths.iter().filter_map(|path| path.split_first());
@@ -183,7 +190,7 @@ fn cut_slice(fields: &mut Map<String, Value>) {
     }
 }
 
-/// An object by its name, and what Windlass has marked on it.
+/// Reduces an object to its name and Windlass's marks.
 pub(crate) fn bare(mut object: Value) -> Value {
     let mut metadata = object["metadata"].take();
     keep(Some(&mut metadata), &IDENTITY);
@@ -200,20 +207,20 @@ pub(crate) fn bare(mut object: Value) -> Value {
     }
     let mut bare = json!({"apiVersion": object["apiVersion"].take(), "kind": object["kind"].take(), "metadata": metadata});
     if object.get("data").is_some() {
-        // That there is none would lead somebody to make it.
+        // A missing field would make another component create it.
         bare["data"] = json!({});
     }
     bare
 }
 
-/// Leaves only the fields `names` of an object.
+/// Keeps only the fields `names` of an object.
 fn keep(object: Option<&mut Value>, names: &[&str]) {
     if let Some(Value::Object(fields)) = object {
         fields.retain(|name, _| names.contains(&name.as_str()));
     }
 }
 
-/// Whether a label or an annotation is one of Windlass.
+/// Reports whether a label or an annotation is Windlass's.
 pub(crate) fn is_ours(name: &str) -> bool {
     name.split_once('/')
         .is_some_and(|(prefix, _)| prefix == names::GROUP)

@@ -1,4 +1,4 @@
-//! What an object is of, where objects are looked for by that.
+//! Relations between objects by which the index looks them up.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use crate::kind;
 /// Label on EndpointSlices: their Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// What an object is of, where it is looked for by that: a cluster has many.
+/// A relation of an object, for kinds with many objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Relation {
-    /// An EndpointSlice, of the Service with this namespace and name.
+    /// EndpointSlice to the Service with this namespace and name.
     Endpoints(String, String),
-    /// A target, that asks for the trust bundle of this.
+    /// Target to the trust bundle that it requests.
     Target(CaSource),
 }
 
 // === impl Relation ===
 
 impl Relation {
-    /// What `object` is of, as far as it is looked for by that.
+    /// Returns the relations of `object`.
     pub(crate) fn all_of(object: &Value, kinds: &TargetKinds) -> Vec<Self> {
         if object::text(object, "/kind") == Some(&*kind::kinds::ENDPOINT_SLICE.kind) {
             return Self::of_slice(object).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Why a request failed. Errors name the object, and never its content.
+//! Errors of requests. They name the object, and never contain its content.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,55 +10,55 @@ use crate::{kind::Kind, lease::NotLeading};
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum RequestError {
-    /// The API server refused it.
+    /// The API server rejected the request.
     #[error("{operation} {object}: {}", .status.message)]
     Refused {
-        /// What was tried, for example `apply`.
+        /// The operation, for example `apply`.
         operation: &'static str,
-        /// On which object.
+        /// The object.
         object: String,
-        /// What the API server answered.
+        /// The status in the response.
         status: Box<Status>,
     },
-    /// There was no answer in time.
+    /// The request timed out.
     #[error("{operation} {object}: no answer from the API server within {}s", .after.as_secs_f32())]
     Timeout {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On which object.
+        /// The object.
         object: String,
-        /// How long the answer was waited for.
+        /// The timeout.
         after: Duration,
     },
-    /// The API server could not be spoken to.
+    /// The API server could not be reached.
     #[error("{operation} {object}: cannot reach the API server")]
     Transport {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On which object.
+        /// The object.
         object: String,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
-    /// There is no connection to the remote cluster now.
+    /// There is no connection to the remote cluster.
     #[error("{operation} {object}: no connection to the remote cluster: {problem}")]
     Disconnected {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On which object.
+        /// The object.
         object: String,
-        /// Why.
+        /// The cause.
         problem: Arc<str>,
     },
-    /// It was not sent, because this process does not lead now.
+    /// The request was not sent, because this process does not lead.
     #[error("{operation} {object}")]
     NotLeading {
-        /// What was to be done.
+        /// The operation.
         operation: &'static str,
-        /// To which object.
+        /// The object.
         object: String,
-        /// Why it was held back.
+        /// The cause.
         #[source]
         source: NotLeading,
     },
@@ -68,10 +68,10 @@ pub enum RequestError {
         /// The kind.
         kind: Kind,
     },
-    /// The API server names no user.
+    /// The response has no user name.
     #[error("cannot determine the operator's own user name (SelfSubjectReview)")]
     Nobody,
-    /// No object can have this name or namespace: in a path it would name another.
+    /// The name or namespace is invalid: in a path it would refer to another object.
     #[error("{object}: names cannot be . or .. or contain any of / % ? #")]
     Unaddressable {
         /// The object.
@@ -92,13 +92,13 @@ impl RequestError {
         }
     }
 
-    /// The object is not there.
+    /// Reports whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status_code() == Some(404)
     }
 
-    /// The API server has no object of this name. Unlike [`RequestError::is_not_found`], not where it does not serve the
-    /// kind (any more): then its objects may well be there.
+    /// Reports whether the API server has no object of this name. Unlike [`RequestError::is_not_found`], it
+    /// is false if the kind is not served (any longer): its objects may still exist then.
     pub fn is_missing(&self, name: &str) -> bool {
         let Self::Refused { status, .. } = self else {
             return false;
@@ -107,12 +107,12 @@ impl RequestError {
         status.code == 404 && details.is_some_and(|details| details.name == name)
     }
 
-    /// Another write came first, or another manager owns a field.
+    /// Reports a conflict with another write, or with another owner of a field.
     pub fn is_conflict(&self) -> bool {
         self.status_code() == Some(409)
     }
 
-    /// A page of a list can no longer be had; where the list may go on instead, if the API server says so.
+    /// Reports an expired continue token, with the token to continue from, if the API server offers one.
     pub fn expired_page(&self) -> Option<Option<&str>> {
         match self {
             Self::Refused { status, .. } if status.code == 410 => {
@@ -123,23 +123,24 @@ impl RequestError {
         }
     }
 
-    /// The API server, or a webhook, does not want this write: it is of no use to send it again as it is.
+    /// Reports whether the API server or a webhook rejected the write, so that a retry is useless.
     pub fn is_rejection(&self) -> bool {
         let refuses = |code| (400..500).contains(&code) && code != 429;
         matches!(self, Self::Unaddressable { .. }) || self.status_code().is_some_and(refuses)
     }
 
-    /// The object or the patch is not valid; also the answer to a JSON patch whose `test` failed.
+    /// Reports whether the object or the patch is invalid; also for a JSON patch whose `test` failed.
     pub fn is_invalid(&self) -> bool {
         self.status_code() == Some(422)
     }
 
-    /// A field would change that never may.
+    /// Reports whether the write would change an immutable field.
     pub fn is_immutable(&self) -> bool {
         let Self::Refused { status, .. } = self else {
             return false;
         };
-        // The words of `apimachinery/pkg/api/validation` (`FieldImmutableErrorMsg`), of RBAC and of PriorityClasses.
+        // Messages of `apimachinery/pkg/api/validation` (`FieldImmutableErrorMsg`), of RBAC and of
+        // PriorityClasses.
         let words = [
             "field is immutable",
             "cannot change roleRef",
@@ -148,7 +149,7 @@ impl RequestError {
         status.code == 422 && words.iter().any(|word| status.message.contains(word))
     }
 
-    /// An admission webhook could not be called, or did not answer as one.
+    /// Reports whether an admission webhook could not be called, or gave an invalid response.
     pub fn is_failed_webhook(&self) -> bool {
         let Self::Refused { status, .. } = self else {
             return false;
@@ -157,7 +158,7 @@ impl RequestError {
         status.message.contains("failed calling webhook ")
     }
 
-    /// An admission webhook, or a policy, has looked at it and says no.
+    /// Reports whether an admission webhook or a policy denied the request.
     pub fn is_denied_by_webhook(&self) -> bool {
         let Self::Refused { status, .. } = self else {
             return false;
@@ -166,7 +167,7 @@ impl RequestError {
         status.message.contains("admission webhook ") && status.message.contains(" denied the request")
     }
 
-    /// An admission webhook cannot be asked in a dry run: it may have side effects.
+    /// Reports whether an admission webhook does not support dry runs: it may have side effects.
     pub fn is_dry_run_unsupported(&self) -> bool {
         let Self::Refused { status, .. } = self else {
             return false;
@@ -175,7 +176,7 @@ impl RequestError {
         status.code == 400 && status.message.contains("does not support dry run")
     }
 
-    /// Nothing is created in a namespace that is being deleted.
+    /// Reports whether the namespace is being deleted.
     pub fn is_namespace_terminating(&self) -> bool {
         let Self::Refused { status, .. } = self else {
             return false;
@@ -184,17 +185,18 @@ impl RequestError {
         status.code == 403 && status.message.contains("because it is being terminated")
     }
 
-    /// The API server did not take the request for a reason of its own, or of a webhook that did not answer it.
+    /// Reports whether the request failed for a reason of the API server, or because a webhook did not
+    /// respond.
     pub fn is_inconclusive(&self) -> bool {
         self.status_code().is_some_and(|code| code == 429 || code >= 500)
     }
 
-    /// Windlass may not do this.
+    /// Reports whether Windlass lacks a permission.
     pub fn is_forbidden(&self) -> bool {
         self.status_code() == Some(403)
     }
 
-    /// How long the API server wants to be left alone with this.
+    /// Returns the delay before a retry that the API server requests.
     pub fn retry_after(&self) -> Option<Duration> {
         let Self::Refused { status, .. } = self else {
             return None;

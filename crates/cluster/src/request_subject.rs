@@ -1,4 +1,4 @@
-//! What a request is about.
+//! Subjects of requests.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use windlass_object::{InCluster, ObjectKey};
 
 use crate::kind::Kind;
 
-/// What a request is about, in the words of its errors, and where that is.
+/// The subject of a request, as printed in errors, and its cluster.
 pub(crate) trait RequestSubject: fmt::Display + Sync {
-    /// Whose API server is asked.
+    /// Returns the cluster.
     fn cluster(&self) -> InCluster;
 }
 
@@ -24,7 +24,7 @@ impl RequestSubject for Kind {
     }
 }
 
-/// Something that only the own API server is asked about.
+/// A subject of the local API server only.
 impl RequestSubject for &str {
     fn cluster(&self) -> InCluster {
         InCluster::Local

@@ -1,4 +1,4 @@
-//! Requests to the API servers: objects as JSON, a time limit for each call.
+//! Requests to the API servers: objects as JSON, with a timeout per call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,31 +23,31 @@ use crate::{
     retry::send_with_retry,
 };
 
-/// Speaks to the API server of the own cluster and, where there is one, to that of the remote cluster: each request goes to where
-/// the object is that it names.
+/// Sends requests to the API server of the local cluster and, if configured, of the remote cluster, depending
+/// on the cluster of the object.
 ///
-/// Objects go in and come out as JSON, so that nothing is lost that Windlass does not know, and so that a decoding
-/// error can never print the content of a Secret.
+/// Objects are JSON, so that unknown fields are preserved, and so that a decoding error cannot print the
+/// content of a Secret.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
     remote: Option<RemoteCluster>,
     resources: Arc<Resources>,
-    /// What the API server calls the user of `client`, once it has said it.
+    /// The cached user name of `client`.
     pub(super) user: Arc<OnceCell<String>>,
-    /// As whom objects of the own cluster are read and written, if as another.
+    /// The account to impersonate in the local cluster.
     pub(super) deputy: Option<ServiceAccount>,
     timeout: Duration,
 }
 
-/// A resourceVersion that no object has: before the first is written, etcd is at revision 1.
+/// A resourceVersion that no object has: etcd is at revision 1 before the first write.
 const OF_NO_OBJECT: &str = "1";
 
-/// An answer without what was written: of a large object that is most of the work on both sides.
+/// Requests a response without the object: for a large object, encoding it is most of the work on both sides.
 const METADATA_ONLY: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 
-/// What is looked at of an answer.
+/// The fields that are read of a response.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
@@ -63,7 +63,7 @@ struct AnswerMetadata {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Speaks through `client`, and gives up on a call after `timeout`.
+    /// Sends requests through `client`, each with `timeout`.
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
             client,
@@ -75,23 +75,23 @@ impl Cluster {
         }
     }
 
-    /// The same, which also speaks to a `remote` cluster.
+    /// Adds a `remote` cluster.
     #[must_use]
     pub fn with_remote(self, remote: Option<RemoteCluster>) -> Self {
         Self { remote, ..self }
     }
 
-    /// The client of the own cluster.
+    /// Returns the client of the local cluster.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The remote cluster, if there is one.
+    /// Returns the remote cluster, if there is one.
     pub fn remote(&self) -> Option<&RemoteCluster> {
         self.remote.as_ref()
     }
 
-    /// The client for what is `subject`.
+    /// Returns the client for `subject`.
     fn client_for(
         &self,
         operation: &'static str,
@@ -109,16 +109,16 @@ impl Cluster {
         })
     }
 
-    /// How long a call may take.
+    /// Returns the timeout of a call.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Reads an object; `None` when it is not there.
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// When the API server refuses, is not reached, or does not serve the kind.
+    /// When the API server rejects the request, is not reached, or does not serve the kind.
     pub async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, RequestError> {
         let requests = self.requests_for(key).await?;
         let request = requests.get(&key.name, &GetParams::default());
@@ -133,7 +133,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; a conflict when it is there already.
+    /// As [`Cluster::read`]; a conflict if it exists.
     pub async fn create(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
@@ -145,7 +145,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; without `force` a conflict when another manager owns one of the fields.
+    /// As [`Cluster::read`]; without `force` a conflict if another manager owns one of the fields.
     pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<Value, RequestError> {
         let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let mut params = PatchParams::apply(manager);
@@ -154,9 +154,10 @@ impl Cluster {
             .await
     }
 
-    /// Creates an object, in one write after which its fields are `manager`'s as after any other apply. That alone would take
-    /// over what appeared at the same moment and differs in nothing. So it names a resourceVersion that no object has: the API
-    /// server compares it where there is an object (409), and does not look at it where there is none.
+    /// Creates an object by a single apply, so that `manager` owns its fields as after any other apply. A
+    /// plain apply would take over an identical object that was created at the same time. So the body has a
+    /// resourceVersion that no object has: the API server compares it with an existing object (409), and
+    /// ignores it for a new one.
     ///
     /// # Errors
     ///
@@ -167,7 +168,7 @@ impl Cluster {
         self.apply(&new, manager, false).await
     }
 
-    /// Asks what would become of an object if it were applied with `force`: everything is done but the write.
+    /// Applies an object with `force` as a dry run, and returns the result.
     ///
     /// # Errors
     ///
@@ -180,11 +181,11 @@ impl Cluster {
             .await
     }
 
-    /// Replaces an object as a whole; its `metadata.resourceVersion` guards against other writers.
+    /// Replaces an object; its `metadata.resourceVersion` guards against other writers.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; a conflict when it was written since.
+    /// As [`Cluster::read`]; a conflict if the object has changed.
     pub async fn replace(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let key = ObjectKey::from_object(object).ok_or(RequestError::Nameless)?;
         let requests = self.requests_for(&key).await?;
@@ -196,7 +197,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; [`RequestError::is_invalid`] when one of its tests failed.
+    /// As [`Cluster::read`]; [`RequestError::is_invalid`] if one of its tests failed.
     pub async fn patch(
         &self,
         key: &ObjectKey,
@@ -208,8 +209,8 @@ impl Cluster {
             .await
     }
 
-    /// Applies a JSON patch, and looks at nothing of the answer but the object's new resourceVersion: the API server is asked
-    /// for little more than that.
+    /// Applies a JSON patch, and returns only the object's new resourceVersion, which makes the response
+    /// small.
     ///
     /// # Errors
     ///
@@ -227,7 +228,7 @@ impl Cluster {
         if let Ok(request) = &mut request {
             request.headers_mut().insert(ACCEPT, METADATA_ONLY);
         }
-        // Boxed: whoever waits for several requests has the room for each on the stack.
+        // Boxed, to save stack space in callers that wait for several requests.
         let answer = Box::pin(async {
             let request = self.signed(key, request)?;
             let answer: Answer = client.request(request).await?;
@@ -255,7 +256,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; a conflict when the object was written since.
+    /// As [`Cluster::read`]; a conflict if the object has changed.
     pub async fn patch_status_guarded(
         &self,
         key: &ObjectKey,
@@ -268,16 +269,16 @@ impl Cluster {
             .await
     }
 
-    /// Deletes an object, if it still is the one with this `uid`. One that is gone already is no error.
+    /// Deletes an object if its uid is `uid`. Succeeds if it does not exist.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; a conflict when another object has taken the name.
+    /// As [`Cluster::read`]; a conflict if another object has the name.
     pub async fn delete(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
         self.delete_with(key, uid, DeleteParams::background()).await
     }
 
-    /// Deletes an object as [`Cluster::delete`] does, and leaves what it owns.
+    /// Deletes an object as [`Cluster::delete`] does, and orphans its dependents.
     ///
     /// # Errors
     ///
@@ -286,8 +287,8 @@ impl Cluster {
         self.delete_with(key, uid, DeleteParams::orphan()).await
     }
 
-    /// Deletes an object as [`Cluster::delete`] does; it is there until everything is gone that it owns, the pods of a
-    /// Deployment for one.
+    /// Deletes an object as [`Cluster::delete`] does, in the foreground: it exists until its dependents are
+    /// deleted, for example the pods of a Deployment.
     ///
     /// # Errors
     ///
@@ -322,7 +323,7 @@ impl Cluster {
         }
     }
 
-    /// Where a kind is served, by what discovery says.
+    /// Returns the REST resource of a kind, from cached or new discovery.
     pub(super) async fn served(&self, kind: &Kind) -> Result<ServedKind, RequestError> {
         if let Some(served) = self.resources.find(kind) {
             return Ok(served);
@@ -336,7 +337,7 @@ impl Cluster {
         let request = Request::get(&path)
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);
-        // What is served is no secret of an account.
+        // Discovery uses Windlass's own permissions: it discloses nothing.
         match self.impersonating(None).send("discover", kind, request).await {
             Ok(list) => self.resources.learn(kind, &list),
             Err(error) if error.is_not_found() => {}
@@ -347,12 +348,12 @@ impl Cluster {
             .ok_or_else(|| RequestError::UnknownKind { kind: kind.clone() })
     }
 
-    /// Asks discovery again when the kind is needed next: its CustomResourceDefinition has come or gone.
+    /// Drops the cached discovery of a kind, whose CustomResourceDefinition was created or deleted.
     pub(super) fn forget(&self, kind: &Kind) {
         self.resources.forget(kind);
     }
 
-    /// For requests whose path may name an object.
+    /// Returns a request builder for an object with a valid name.
     pub(super) async fn requests_for(&self, key: &ObjectKey) -> Result<Requests, RequestError> {
         let mut segments = key.namespace.iter().chain([&key.name]);
         if !segments.all(|segment| is_path_segment(segment)) {
@@ -391,8 +392,8 @@ impl Cluster {
         self.send(operation, key, request).await
     }
 
-    /// Sends a request, as [`ask`] does. The client retries 429, 503 and 504 by itself and honours Retry-After; the time
-    /// limit covers all tries.
+    /// Sends a request by [`send_with_retry`]. The client retries 429, 503 and 504 and honours Retry-After;
+    /// the timeout covers all attempts.
     pub(super) async fn send(
         &self,
         operation: &'static str,
@@ -442,8 +443,8 @@ impl Cluster {
     }
 }
 
-/// Whether a name is one segment of a path, as it is (`path.IsValidPathSegmentName` of apimachinery, and what ends a path).
-/// kube does not escape names.
+/// Reports whether a name is a single path segment (`path.IsValidPathSegmentName` of apimachinery, and
+/// characters that end a path). kube does not escape names.
 fn is_path_segment(name: &str) -> bool {
     name != "." && name != ".." && !name.contains(['/', '%', '?', '#'])
 }

@@ -1,4 +1,4 @@
-//! Asking once more where no answer comes: the connection may be that of an API server which has lost power.
+//! Retries of reads without a response, since the API server of the connection may have lost power.
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -7,11 +7,12 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::Value;
 
-/// After how long what only reads is asked once more. Idle connections are too old to be used by then, so a new one is.
+/// The time without a response before a read is sent again. Idle connections have been closed by then, so it
+/// uses a new one.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Sends a request. One that only reads is sent once more when no answer comes for a while, and the first answer counts: an
-/// API server that is merely slow has as long as before. A write is not: the first may still be carried out.
+/// Sends a request. A read without a timely response is sent again, and the first response counts, so that a
+/// slow API server has as long as before. Writes are not repeated: the first one may still be executed.
 pub(crate) async fn send_with_retry(
     client: &Client,
     request: Request<Vec<u8>>,
@@ -43,7 +44,8 @@ mod tests {
 
     use super::*;
 
-    /// What an API server was asked for that takes so long for each request, and after how many seconds it answered.
+    /// Sends a request to an API server with these response times. Returns the number of requests, and the
+    /// seconds until the response.
     async fn ask_with(method: Method, delays: &'static [u64]) -> (usize, Option<u64>) {
         let asked = Arc::<Mutex<usize>>::default();
         let count = asked.clone();

@@ -1,6 +1,6 @@
-//! Who works on what, where some keys take long: a ServingCertificate whose endpoints do not answer keeps its worker for many
-//! seconds, and anybody may make hundreds of those. So keys that took long share workers of their own, and so do those of which
-//! nothing is known yet.
+//! Lanes of a controller's workers. Some keys take long: a ServingCertificate whose endpoints do not respond
+//! occupies its worker for many seconds, and tenants may create hundreds of them. So slow keys have separate
+//! workers, and so have keys without a known duration.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,34 +10,34 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How long a key took the last time.
+/// The lane of a key, by its last duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Lane {
-    /// Not long.
+    /// Fast.
     Quick,
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     New,
-    /// Long.
+    /// Slow.
     Slow,
 }
 
-/// What is being worked on.
+/// The running keys.
 #[derive(Debug)]
 pub(crate) struct Lanes<K> {
     concurrency: usize,
-    /// From when on a key takes long; never, if `None`.
+    /// The duration from which a key is slow; `None`: never.
     slow_after: Option<Duration>,
     running: HashMap<K, (Lane, Instant)>,
 }
 
-/// How many times as many as in one lane are worked on that take long, before nothing is begun of which nothing is known.
+/// The maximum number of running slow keys, as a multiple of the concurrency, before new keys have to wait.
 const MOST_SLOW: usize = 2;
 
 // === impl Lanes ===
 
 impl<K: Clone + Eq + Hash> Lanes<K> {
-    /// So many workers in each lane.
+    /// Creates lanes with `concurrency` workers each.
     pub(crate) fn new(concurrency: usize, slow_after: Option<Duration>) -> Self {
         Self {
             concurrency,
@@ -46,7 +46,7 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
         }
     }
 
-    /// The lanes in which another key may be begun.
+    /// Returns the lanes with free workers.
     pub(crate) fn free(&self) -> Vec<Lane> {
         let mut counts: BTreeMap<Lane, usize> = BTreeMap::new();
         for (lane, _) in self.running.values() {
@@ -65,7 +65,7 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
         self.running.insert(key, (lane, now));
     }
 
-    /// Notes that a key is done. In which lane it is from now on.
+    /// Records that a key is done, and returns its new lane.
     pub(crate) fn end(&mut self, key: &K, now: Instant) -> Lane {
         let begun = self.running.remove(key);
         match (begun, self.slow_after) {
@@ -75,7 +75,7 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
         }
     }
 
-    /// Makes room for others where a key takes long that was not expected to.
+    /// Moves running keys that have become slow to the slow lane, which frees their workers.
     pub(crate) fn yield_workers(&mut self, now: Instant) {
         let Some(long) = self.slow_after else { return };
         for (lane, since) in self.running.values_mut() {
@@ -85,7 +85,7 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
         }
     }
 
-    /// When the next key takes long.
+    /// Returns when the next running key becomes slow.
     pub(crate) fn next_yield(&self) -> Option<Instant> {
         let long = self.slow_after?;
         let hasty = self.running.values().filter(|(lane, _)| *lane != Lane::Slow);

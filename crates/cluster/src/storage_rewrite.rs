@@ -1,4 +1,4 @@
-//! Rewriting stored objects: pages of metadata, and writes that change nothing but the version in which an object is
+//! Storage version rewrites: pages of metadata, and writes that change only the version in which an object is
 //! stored.
 
 use kube::api::{GetParams, Patch, PatchParams};
@@ -11,7 +11,7 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-/// One object as it was listed.
+/// A listed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The object.
@@ -20,14 +20,14 @@ pub struct Reference {
     pub resource_version: String,
 }
 
-/// What became of an object that was to be rewritten.
+/// The outcome of rewriting an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// It is stored in the storage version now.
+    /// The object is stored in the storage version.
     Done,
-    /// Somebody else wrote it meanwhile.
+    /// Another client has written it since it was listed.
     Overtaken,
-    /// It is gone.
+    /// The object was deleted.
     Gone,
 }
 
@@ -48,11 +48,12 @@ impl Reference {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Lists the metadata of up to `limit` objects of a kind, in all namespaces, from the page `next` on.
+    /// Lists the metadata of up to `limit` objects of a kind, in all namespaces, from the continue token
+    /// `next`.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; [`RequestError::expired_page`] when the API server has forgotten that page.
+    /// As [`Cluster::read`]; [`RequestError::expired_page`] if the continue token has expired.
     pub async fn page(
         &self,
         kind: &Kind,
@@ -65,12 +66,12 @@ impl Cluster {
         Ok(Page::from_list(list, |item| Reference::from_item(&item, kind)))
     }
 
-    /// Makes the API server store an object anew, as it is, in the storage version of its kind: a patch without content,
-    /// for just the resourceVersion that was listed. What is stored in that version already is not written.
+    /// Makes the API server store an unchanged object in the storage version of its kind: by an empty patch
+    /// for the listed resourceVersion. Objects in that version are not written.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`], and whatever a webhook has against it.
+    /// As [`Cluster::read`], and rejections by webhooks.
     pub async fn rewrite(&self, object: &Reference, manager: &str) -> Result<Rewritten, RequestError> {
         let key = &object.key;
         let requests = self.requests_for(key).await?;
@@ -80,7 +81,7 @@ impl Cluster {
         match self.send("rewrite", key, request).await {
             Ok(_) => Ok(Rewritten::Done),
             Err(error) if error.is_missing(&key.name) => Ok(Rewritten::Gone),
-            // A webhook may answer so, too.
+            // A webhook may respond with a conflict, too.
             Err(error) if error.is_conflict() => match self.resource_version(key).await? {
                 None => Ok(Rewritten::Gone),
                 Some(written) if written != object.resource_version => Ok(Rewritten::Overtaken),
@@ -90,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// The resourceVersion that an object has now; `None` when it is gone.
+    /// Returns the current resourceVersion of an object; `None` if it does not exist.
     async fn resource_version(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
         let requests = self.requests_for(key).await?;
         let request = requests.get_metadata(&key.name, &GetParams::default());
@@ -143,7 +144,7 @@ mod tests {
         for (details, expected) in [
             (json!({"name": "a", "kind": "widgets"}), true),
             (json!({"name": "x", "kind": "namespaces"}), false),
-            // The version is not served any more.
+            // The version is no longer served.
             (json!({}), false),
             (Value::Null, false),
         ] {

@@ -1,5 +1,5 @@
-//! What the index keeps of an object: not what nobody reads and what is large. Most of what is watched may be written by any
-//! tenant of the cluster, and is as large as they like.
+//! Trimming of objects for the index: large fields that no controller reads are dropped. Most watched objects
+//! can be written by tenants, and may have any size.
 
 use std::io;
 
@@ -13,43 +13,45 @@ use crate::{
     projection::{bare, is_indivisible, is_ours, project},
 };
 
-/// The kinds of which a part is never kept that is applied.
+/// Kinds of which some applied fields are always dropped.
 const TRIMMED_KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
 
-/// Field of an object, beside `metadata`, that says that it is not kept as the API server has it. No kind of Kubernetes has it.
+/// Top-level field that marks a trimmed object. No kind of Kubernetes has it.
 const CUT: &str = "windlass.dev/cut";
 
-/// The value of [`CUT`] in an object of which only its name and marks are kept.
+/// The value of [`CUT`] in an object that is reduced to its name and marks.
 const BARE: &str = "bare";
 
-/// The most bytes, as JSON, of an object that is kept whole because a BundleDeployment applied it.
+/// The maximum size, in bytes of JSON, of an object that is kept completely because a BundleDeployment
+/// applied it.
 const LARGEST_WHOLE: usize = 32 << 10;
 
-/// The most bytes, as JSON, of what is kept of any object that tenants write; of a larger one only its name and marks are.
+/// The maximum size, in bytes of JSON, of other trimmed objects; larger ones are reduced to name and marks.
 const LARGEST: usize = 128 << 10;
 
-/// The most bytes, as JSON, of what is kept of a Secret with the label by which ours are found, which anybody may put on. Ours hold
-/// a trust bundle.
+/// The maximum size, in bytes of JSON, of a trimmed Secret with the label of our Secrets, which any tenant
+/// may set. Our Secrets hold a trust bundle.
 const LARGEST_LABELLED: usize = 64 << 10;
 
-/// The most bytes of an annotation of somebody else.
+/// The maximum length, in bytes, of annotations that are not Windlass's.
 const LONGEST_ANNOTATION: usize = 1 << 10;
 
-/// The object as `kubectl apply` sent it last, once more.
+/// The last object that `kubectl apply` sent, as a copy.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether `seen`, from the index, holds all that can be applied of it.
+/// Reports whether `seen`, from the index, has all fields that can be applied.
 pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
     !TRIMMED_KINDS.contains(kind) && seen.get(CUT).is_none()
 }
 
-/// Whether of an object, from the index, only its name and marks are there.
+/// Reports whether an object from the index is reduced to its name and marks.
 pub(crate) fn is_bare(seen: &Value) -> bool {
     seen.get(CUT).is_some_and(|cut| cut == BARE)
 }
 
-/// The object as JSON, without what nobody reads and what is large. What a BundleDeployment applied stays whole, unless it is large:
-/// it is compared with what is to be there. Of Secrets only `served` keeps its private key. Whoever needs more asks the API server.
+/// Trims an object for the index. Objects that a BundleDeployment applied stay complete, unless they are
+/// large: they are compared with the desired objects. Only the Secret `served` keeps its private key.
+/// Controllers read further fields from the API server.
 pub(crate) fn trim(
     mut object: Value,
     kind: &Kind,
@@ -78,7 +80,7 @@ pub(crate) fn trim(
     Some(object)
 }
 
-/// The most bytes that are kept of an object that tenants write.
+/// Returns the maximum trimmed size of an object.
 fn largest(object: &Value, kind: &Kind) -> usize {
     let is_labelled = || object::label(object, names::SERVING_CERTIFICATE).is_some();
     match *kind == kinds::SECRET && is_labelled() {
@@ -87,8 +89,8 @@ fn largest(object: &Value, kind: &Kind) -> usize {
     }
 }
 
-/// The entries themselves stay, and so their places: patches name them by index. Of what they own only that matters which an
-/// injection looks at, and the replicas of Deployments.
+/// Trims the field sets of managed fields to what injections read, and the replicas of Deployments. The
+/// entries themselves stay, so that patches can refer to them by index.
 fn slim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
     let entries = object::items(object, "/metadata/managedFields").iter();
     let kept: Vec<_> = entries
@@ -113,14 +115,14 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
     }
 }
 
-/// What tells who writes the handlers of an ExtensionConfig.
+/// Returns the part of a field set that shows who writes the handlers of an ExtensionConfig.
 fn discovered(kind: &Kind, entry: &Value) -> Option<Value> {
     let handlers = entry.pointer("/fieldsV1/f:status/f:handlers");
     let is_config = kind.kind == kinds::EXTENSION_CONFIG.kind;
     (is_config && handlers.is_some()).then(|| json!({ "f:status": { "f:handlers": {} } }))
 }
 
-/// Leaves out long annotations of others. The map itself stays: patches put annotations into it.
+/// Drops long annotations that are not Windlass's. The map itself stays: patches add annotations to it.
 fn shorten_annotations(object: &mut Value) {
     if let Some(annotations) = annotations(object) {
         annotations.retain(|name, value| {
@@ -134,7 +136,7 @@ fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.pointer_mut("/metadata/annotations")?.as_object_mut()
 }
 
-/// How many bytes an object has as JSON.
+/// Returns the size of an object in bytes of JSON.
 fn size(object: &Value) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -147,7 +149,7 @@ fn size(object: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Neither counting nor a `Value` can fail.
+    // Neither counting nor serializing a `Value` can fail.
     let _ = serde_json::to_writer(&mut count, object);
     count.0
 }
@@ -356,7 +358,7 @@ mod tests {
             assert_eq!(watch.keeps(&seen, &TargetKinds::default()), is_kept, "{manager}");
             assert!(
                 size(&seen) < LARGEST && seen.get("data").is_some(),
-                "it is not taken for empty"
+                "it does not count as empty"
             );
         }
         assert!(!watch.is_essential());

@@ -1,4 +1,4 @@
-//! What to watch.
+//! Definitions of watches.
 
 use std::fmt;
 
@@ -13,42 +13,42 @@ use crate::{
     trim::is_bare,
 };
 
-/// What to watch.
+/// A watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Watch {
     /// The kind.
     pub kind: Kind,
-    /// One namespace, or all of them.
+    /// The namespace; `None` for all.
     pub namespace: Option<String>,
-    /// Which objects.
+    /// The watched objects.
     pub selector: Selector,
 }
 
-/// Which objects of a kind are watched.
+/// The watched objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
-    /// All of them.
+    /// All objects.
     All,
-    /// Those that match a label selector.
+    /// Objects that match a label selector.
     Label(String),
-    /// The one with this name.
+    /// The object with this name.
     Name(String),
-    /// Of all, those that ask for a trust bundle, or carry one that was injected: no others are kept.
+    /// All objects; only those that request a trust bundle, or have an injected one, are kept.
     Targets,
 }
 
-/// A watch that has not seen all there is.
+/// A watch without a complete list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlistedWatch {
-    /// Which one.
+    /// The watch.
     pub watch: Watch,
-    /// What kept the API server from listing it last; `None` while it has not answered.
+    /// Why the last list failed; `None` while there is no response.
     pub problem: Option<String>,
 }
 
-/// The kinds without which nothing can be done: what we are asked for, who is called and who serves, and where we keep what we
-/// know. All others bring only what needs them to a halt, be it that a conversion webhook of somebody else is broken for days,
-/// or that our role was trimmed.
+/// Kinds that all controllers need: instructions to Windlass, callers and servers, and Windlass's own state.
+/// Any other kind that cannot be listed, because its conversion webhook is broken or a permission is missing,
+/// stops only the controllers that need it.
 const ESSENTIAL_KINDS: [Kind; 14] = [
     kinds::BUNDLE_DEPLOYMENT,
     kinds::CLUSTER_OVERRIDE_POLICY,
@@ -66,14 +66,15 @@ const ESSENTIAL_KINDS: [Kind; 14] = [
     kinds::VALIDATING_WEBHOOK_CONFIGURATION,
 ];
 
-/// After how many seconds the API server ends a watch, which then goes on. kube's watcher takes one for dead that is silent for
-/// 5 s more. An API server sends bookmarks only each minute, and one before the end: that alone would be noticed later.
+/// The seconds after which the API server ends a watch, which then resumes. kube's watcher considers a watch
+/// dead that is silent for 5 s longer. Without a timeout, a dead watch would be detected later: an API server
+/// sends bookmarks only every minute, and one before the end.
 const LONGEST: u32 = 40;
 
 // === impl Watch ===
 
 impl Watch {
-    /// Every object of a kind.
+    /// Watches every object of a kind.
     pub fn all(kind: Kind) -> Self {
         Self {
             kind,
@@ -82,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// Only in `namespace`.
+    /// Restricts the watch to `namespace`.
     #[must_use]
     pub fn within(self, namespace: &str) -> Self {
         Self {
@@ -91,13 +92,13 @@ impl Watch {
         }
     }
 
-    /// Only those that `selector` takes.
+    /// Restricts the watch to the objects of `selector`.
     #[must_use]
     pub fn selected(self, selector: Selector) -> Self {
         Self { selector, ..self }
     }
 
-    /// What sees the targets of a kind, in each version that may be watched.
+    /// Returns watches of the targets of a kind, in each version that may be watched.
     pub fn for_target(target: &TargetKind) -> impl Iterator<Item = Self> {
         let selector = match target.is_common() {
             true => Selector::Targets,
@@ -106,7 +107,7 @@ impl Watch {
         Kind::versions_of(target).map(move |kind| Self::all(kind).selected(selector.clone()))
     }
 
-    /// What sees the targets of the remote cluster: those of kinds that carry CA bundles by themselves.
+    /// Returns watches of the targets of the remote cluster: of kinds with built-in CA bundles.
     pub fn for_remote_targets() -> impl Iterator<Item = Self> {
         KINDS.iter().flat_map(Self::for_target).map(|watch| Self {
             kind: watch.kind.in_cluster(InCluster::Remote),
@@ -114,25 +115,25 @@ impl Watch {
         })
     }
 
-    /// Names an object that it has seen; `None` when that lacks an apiVersion, a kind or a name.
+    /// Returns the key of a watched object; `None` if that lacks an apiVersion, a kind or a name.
     pub(crate) fn key(&self, object: &Value) -> Option<ObjectKey> {
         Some(ObjectKey::from_object(object)?.in_cluster(self.kind.cluster))
     }
 
-    /// Whether it sees every object of its kind that matters.
+    /// Reports whether it sees every relevant object of its kind.
     pub(crate) fn sees_all(&self) -> bool {
         self.namespace.is_none() && matches!(self.selector, Selector::All | Selector::Targets)
     }
 
-    /// Whether nothing can be done without it.
+    /// Reports whether all controllers need it.
     pub(crate) fn is_essential(&self) -> bool {
-        // One definition matters to who wants its kind.
+        // A single CustomResourceDefinition matters only to controllers that need its kind.
         let is_of_one =
             self.kind == kinds::CUSTOM_RESOURCE_DEFINITION && matches!(self.selector, Selector::Name(_));
         ESSENTIAL_KINDS.contains(&self.kind) && self.selector != Selector::Targets && !is_of_one
     }
 
-    /// Whether an object is kept that the API server has sent, and that [`trim`](crate::trim::trim) has made smaller.
+    /// Reports whether the index keeps an object, which [`trim`](crate::trim::trim) has trimmed.
     pub(crate) fn keeps(&self, object: &Value, kinds: &TargetKinds) -> bool {
         let is_target = || CaRequests::are_present(object, kinds) || has_injected_bundle(object, kinds);
         match self.selector {
@@ -141,7 +142,7 @@ impl Watch {
         }
     }
 
-    /// How kube's watcher follows it, with a list that comes object by object or in pages.
+    /// Returns the configuration of kube's watcher, with a streamed or a paginated list.
     pub(crate) fn config(&self, is_streamed: bool) -> watcher::Config {
         let config = watcher::Config::default().timeout(LONGEST);
         let config = match is_streamed {
@@ -166,7 +167,7 @@ impl fmt::Display for Watch {
             Selector::All => Ok(()),
             Selector::Label(labels) => write!(f, " with {labels}"),
             Selector::Name(name) => write!(f, " named {name}"),
-            Selector::Targets => f.write_str(" that ask for a trust bundle"),
+            Selector::Targets => f.write_str(" that request a trust bundle"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! One watch, followed for ever.
+//! Runs a single watch forever.
 //!
-//! The API server is asked to end each watch after a while ([`Watch::config`]), and kube's watcher goes on from where it was.
-//! So a connection that brings nothing for longer is dead, and the watcher begins another.
+//! The API server ends each watch after a timeout ([`Watch::config`]), and kube's watcher resumes it. A
+//! connection that is silent for longer is dead, and the watcher opens another one.
 //!
-//! A list comes as the beginning of the watch, object by object (KEP-3157), where the API server has that; else in pages, each of
-//! which is in memory as a whole.
+//! If the API server supports it, the list is streamed at the beginning of the watch (KEP-3157); otherwise it
+//! is read in pages, each of which is completely in memory.
 
 use std::time::Duration;
 
@@ -28,22 +28,22 @@ use crate::{
     watched_object::WatchedObject,
 };
 
-/// Is told why a watch could not be listed or followed, and when it is.
+/// Called with the error when a list or watch fails, and with `None` when it works.
 type Note<'a> = dyn Fn(Option<String>) + Send + Sync + 'a;
 
-/// How soon discovery is asked again about a kind that is not served; twice as late each time, until something that
-/// defines the kind changes.
+/// The delay before the first new discovery of a kind that is not served; doubles each time, until an object
+/// that defines the kind changes.
 const FIRST_RECHECK: Duration = Duration::from_secs(1);
 
-/// How long the absence of a kind is believed at the most: that it is served comes with a CRD, which its own watch
-/// sees.
+/// The maximum interval of discovery of a kind that is not served: usually its CRD, which is watched
+/// separately, triggers discovery.
 const LAST_RECHECK: Duration = Duration::from_secs(600);
 
-/// How long it is waited at the most where discovery does not answer.
+/// The maximum delay while discovery fails.
 const OUTAGE: Duration = Duration::from_secs(30);
 
-/// Follows one kind for ever, and notes what keeps it from that. Its CustomResourceDefinition may come and go. `served` is
-/// the Secret whose private key is kept.
+/// Watches one kind forever, and reports errors to `note`. Its CustomResourceDefinition may be created and
+/// deleted. `served` is the Secret whose private key is kept.
 pub(crate) async fn run_watch(
     cluster: &Cluster,
     index: &Index,
@@ -72,7 +72,7 @@ pub(crate) async fn run_watch(
             () = following => {}
             () = remote.reconnected() => {}
         }
-        // Another client may lead to another cluster.
+        // Another client may connect to another cluster.
         index.doubt(watch);
     }
 }
@@ -90,7 +90,7 @@ async fn follow_through(
     let mut pause = FIRST_RECHECK;
     let mut doubt = FIRST_RECHECK;
     loop {
-        // Before the question, so that no CRD is missed that comes after it.
+        // Subscribes before discovery, so that no later CRD is missed.
         let mut changes = index.subscribe();
         let is_lacking =
             definitions::lack(index, &watch.kind) || definitions::are_superseded(index, &watch.kind).await;
@@ -102,7 +102,7 @@ async fn follow_through(
         };
         let longest = match served_kind {
             Ok(resource) => {
-                // Whoever does not read keeps every change in memory.
+                // An unread subscription would keep every change in memory.
                 drop(changes);
                 let api = match &watch.namespace {
                     Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource.resource),
@@ -115,7 +115,7 @@ async fn follow_through(
                 let was_listed = tokio::select! {
                     was_listed = follow_served(index, watch, api, served, note) => was_listed,
                     () = definitions::superseded(index, &watch.kind) => true,
-                    // Other parts of each object matter now.
+                    // Other fields of each object are relevant now.
                     () = index.target_changed(&watch.kind, target) => true,
                 };
                 cluster.forget(&watch.kind);
@@ -123,7 +123,8 @@ async fn follow_through(
                     doubt = FIRST_RECHECK;
                 }
                 if !was_listed {
-                    // Discovery may go on saying otherwise: of another API server, or while the definition is deleted.
+                    // Discovery may be outdated: from another API server, or while the definition is being
+                    // deleted.
                     tokio::time::sleep(doubt).await;
                     doubt = (doubt * 2).min(OUTAGE);
                 }
@@ -152,15 +153,15 @@ async fn follow_through(
         };
         pause = pause.min(longest);
         tokio::select! {
-            // What is defined is served a moment later.
+            // A defined kind is served shortly after.
             () = definitions::changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
             () = tokio::time::sleep(pause) => pause *= 2,
         }
     }
 }
 
-/// Follows a kind until the API server does not serve it any more, or, in the remote cluster, until that does not answer. Whether
-/// it was ever listed, and may be again at once.
+/// Watches a kind until the API server no longer serves it or, in the remote cluster, no longer responds.
+/// Reports whether it was ever listed, and can be listed again immediately.
 async fn follow_served(
     index: &Index,
     watch: &Watch,
@@ -176,7 +177,7 @@ async fn follow_served(
             .default_backoff()
             .boxed()
     };
-    // What matters of an object is the same in each cluster.
+    // Which fields matter does not depend on the cluster.
     let kind = watch.kind.clone().in_cluster(InCluster::Local);
     let kept = |object| {
         let targets = index.target_kinds();
@@ -186,8 +187,8 @@ async fn follow_served(
     while let Some(event) = events.next().await {
         let is_refused = match &event {
             Err(error) => refuses_stream(error),
-            // It ended before it was said that everything was listed: an API server that does not know of that, or cannot
-            // list and does not say why.
+            // The stream ended before the list was complete: the API server does not support streaming, or
+            // cannot list and does not report why.
             Ok(watcher::Event::Init) => std::mem::replace(&mut begun, true),
             Ok(watcher::Event::InitDone) => {
                 begun = false;
@@ -228,7 +229,7 @@ async fn follow_served(
             Err(error) => {
                 warn!(%error, "Watch failed; restarting it");
                 note(Some(chain(&error)));
-                // Nobody else tells that all of that cluster is out of reach.
+                // There is no other sign that the remote cluster is unreachable.
                 if watch.kind.cluster == InCluster::Remote {
                     index.doubt(watch);
                     return false;
@@ -239,12 +240,12 @@ async fn follow_served(
     was_listed
 }
 
-/// Whether the API server lists in pages only.
+/// Reports whether the API server only supports paginated lists.
 fn refuses_stream(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if [400, 405, 422].contains(&status.code))
 }
 
-/// A kind that is not served answers 404 to lists.
+/// Reports a 404, the response to lists of a kind that is not served.
 fn is_gone(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return false;
@@ -270,25 +271,25 @@ mod tests {
     use super::*;
     use crate::kind::kinds;
 
-    /// How an API server answers.
+    /// The response of an API server.
     enum Answer {
-        /// Not at all.
+        /// None.
         Never,
-        /// With the head alone.
+        /// Only the head.
         Head,
-        /// With all of this.
+        /// All of this.
         Whole(u16, Value),
-        /// With these, and then nothing.
+        /// These parts, and then silence.
         Events(Vec<Value>),
     }
 
     type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>;
 
-    /// What an API server was asked, and when.
+    /// The requests, with their times.
     type Asked = Arc<Mutex<Vec<(Duration, String)>>>;
 
-    /// Follows Secrets for `time`, of an API server that lists in pages, and answers lists and watches as `answer` says: to
-    /// the path and how often it was asked like that before.
+    /// Watches Secrets for `time` on an API server with paginated lists, which answers lists and watches by
+    /// `answer`: a function of the path and the number of earlier requests for it.
     async fn follow_for(
         time: Duration,
         answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
@@ -296,7 +297,7 @@ mod tests {
         follow_as(time, false, answer).await
     }
 
-    /// The same, of one that may stream lists.
+    /// Watches Secrets on an API server that may stream lists.
     async fn follow_as(
         time: Duration,
         streams: bool,
@@ -422,7 +423,7 @@ mod tests {
         assert_eq!(lists(&asked), 0, "{asked:?}");
         assert!(
             !asked[0].1.contains("resourceVersion=0"),
-            "as it is now: {asked:?}"
+            "from the current version: {asked:?}"
         );
         assert!(asked[1].1.contains("resourceVersion=7"), "{asked:?}");
     }

@@ -1,4 +1,4 @@
-//! What one watch has seen.
+//! The objects of a single watch.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,23 +6,23 @@ use windlass_object::ObjectKey;
 
 use crate::{IndexedObject, relation::Relation};
 
-/// Objects by their keys.
+/// Index entries by key.
 pub type SeenObjects = BTreeMap<ObjectKey, IndexedObject>;
 
-/// What one watch has seen.
+/// The objects of a single watch.
 #[derive(Debug, Default)]
 pub(crate) struct WatchStore {
     objects: SeenObjects,
-    /// The objects that are looked for by what they are of.
+    /// The objects by relation.
     related: HashMap<Relation, BTreeSet<ObjectKey>>,
-    /// What a relist has brought so far; it replaces the objects as a whole when it is complete.
+    /// The objects of an incomplete relist, which replace all objects when it is complete.
     pub(crate) relisted: SeenObjects,
     pub(crate) is_complete: bool,
     /// The kind is not served.
     pub(crate) is_absent: bool,
 }
 
-/// Objects of a shelf, with their keys.
+/// Objects of a store, with their keys.
 pub(crate) type Found<'s> = Box<dyn Iterator<Item = (&'s ObjectKey, &'s IndexedObject)> + 's>;
 
 // === impl WatchStore ===
@@ -32,20 +32,21 @@ impl WatchStore {
         &self.objects
     }
 
-    /// The objects of a relation.
+    /// Returns the objects with a relation.
     pub(crate) fn related(&self, relation: &Relation) -> Found<'_> {
         let keys = self.related.get(relation).into_iter().flatten();
         Box::new(keys.filter_map(|key| self.objects.get_key_value(key)))
     }
 
-    /// The objects in the namespace of `first`, which comes before each of them; or those that are in none.
+    /// Returns the objects in the namespace of `first`, which sorts before all of them; or the cluster-scoped
+    /// ones.
     pub(crate) fn within<'s>(&'s self, first: &ObjectKey) -> Found<'s> {
         let namespace = first.namespace.clone();
         let objects = self.objects.range(first..);
         Box::new(objects.take_while(move |(key, _)| key.namespace == namespace))
     }
 
-    /// Puts an object in the place of the one with its key, which it returns.
+    /// Inserts an object, and returns the previous one.
     pub(crate) fn insert(&mut self, key: ObjectKey, object: IndexedObject) -> Option<IndexedObject> {
         let before = self.remove(&key);
         for relation in object.relations() {
@@ -58,7 +59,7 @@ impl WatchStore {
         before
     }
 
-    /// Takes an object away, and returns it.
+    /// Removes an object, and returns it.
     pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<IndexedObject> {
         let before = self.objects.remove(key)?;
         for relation in before.relations() {
@@ -73,7 +74,7 @@ impl WatchStore {
         Some(before)
     }
 
-    /// Puts what a relist has brought in the place of all objects, which it returns.
+    /// Replaces all objects by those of the relist, and returns the previous ones.
     pub(crate) fn finish_relist(&mut self) -> SeenObjects {
         let relisted = std::mem::take(&mut self.relisted);
         let before = std::mem::take(&mut self.objects);

@@ -1,4 +1,4 @@
-//! An object as a watch brings it: JSON, of which kube's watcher looks at the version only.
+//! Objects in watch events: JSON, of which kube's watcher reads only the version.
 
 use std::borrow::Cow;
 
@@ -13,18 +13,18 @@ use windlass_object::{ObjectKey, object};
 
 use crate::kind::Kind;
 
-/// An object as it was sent. A list is of one kind, and its items do not name it.
+/// An object as it was sent. Items of a list lack their kind.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchedObject {
     pub(crate) object: Value,
-    /// What kube asks for: not all that `object` has.
+    /// The metadata that kube reads: a part of `object`.
     metadata: ObjectMeta,
 }
 
 // === impl WatchedObject ===
 
 impl WatchedObject {
-    /// Names the object, which is of this kind.
+    /// Returns the key of the object, which is of this kind.
     pub(crate) fn key(&self, kind: &Kind) -> ObjectKey {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         kind.object(self.metadata.namespace.as_deref(), name)

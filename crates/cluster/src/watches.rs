@@ -1,4 +1,4 @@
-//! Watches: one task for each, started when it is first desired, all feeding the one index.
+//! The set of running watches: one task each, all writing to one index.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -35,34 +35,36 @@ struct Shared {
     started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
 }
 
-/// A watch that is desired.
+/// A wanted watch.
 struct Running {
     stop: CancellationToken,
-    /// Who desires it for as long as they say so; nobody, where it is desired for ever.
+    /// The components that want it; empty if it is wanted forever.
     by: HashSet<&'static str>,
-    /// Since when it is desired.
+    /// When it was first wanted.
     since: Instant,
-    /// Why it could not be listed or followed last.
+    /// Why the last list or watch failed.
     problem: Option<String>,
 }
 
-/// Runs the watches that are desired; ends only when one of them panics, or at shutdown.
+/// Runs the wanted watches; ends only at shutdown, or when one of them panics.
 pub struct Supervisor {
     watches: Watches,
     starts: mpsc::UnboundedReceiver<(Watch, CancellationToken)>,
 }
 
-/// How long everybody waits for the first list of a kind that only some need. Whoever needs it waits on.
+/// How long all controllers wait for the first list of a kind that only some need. Controllers that need it
+/// wait longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long who can do without the objects of a kind waits for its first list: longer than it takes in most clusters.
+/// How long controllers that can work without a kind wait for its first list: longer than it takes in most
+/// clusters.
 const BRIEFLY: Duration = Duration::from_secs(1);
 
 // === impl Watches ===
 
 impl Watches {
-    /// Watches through `cluster` into `index`, which holds the private key of one Secret: `served`. Nothing runs before the
-    /// supervisor does.
+    /// Watches through `cluster` into `index`, which holds the private key of one Secret: `served`. Watches
+    /// start with the supervisor.
     pub fn new(cluster: Cluster, index: Arc<Index>, served: ObjectKey) -> (Self, Supervisor) {
         let (started, starts) = mpsc::unbounded_channel();
         let shared = Shared {
@@ -78,12 +80,12 @@ impl Watches {
         (watches.clone(), Supervisor { watches, starts })
     }
 
-    /// Sees to it that `watch` runs, for ever.
+    /// Runs `watch` forever.
     pub fn want(&self, watch: Watch) {
         self.begin(watch, std::collections::HashSet::clear, HashSet::new());
     }
 
-    /// Makes `desired` all that is desired `by` somebody. What nobody else desires ends.
+    /// Sets the watches that the component `by` wants. Watches that no component wants are stopped.
     pub fn want_only(&self, by: &'static str, desired: HashSet<Watch>) {
         {
             let mut running = self.shared.running.lock();
@@ -98,7 +100,7 @@ impl Watches {
         }
         for watch in desired {
             let join = |wanting: &mut HashSet<_>| {
-                // One that is desired for ever stays so.
+                // Watches that are wanted forever stay so.
                 if !wanting.is_empty() {
                     wanting.insert(by);
                 }
@@ -107,7 +109,7 @@ impl Watches {
         }
     }
 
-    /// Starts a watch that is desired `by` these, or has one that runs `join` them.
+    /// Starts a watch that these components want, or calls `join` for a running one.
     fn begin(&self, watch: Watch, join: impl FnOnce(&mut HashSet<&'static str>), by: HashSet<&'static str>) {
         let mut running = self.shared.running.lock();
         if let Some(state) = running.get_mut(&watch) {
@@ -122,17 +124,18 @@ impl Watches {
             problem: None,
         };
         running.insert(watch.clone(), state);
-        // The receiver is gone only at shutdown.
+        // The receiver is dropped only at shutdown.
         let _ = self.shared.started.send((watch, stop));
     }
 
-    /// Whether every watch that is desired, of a kind that the cluster serves, has seen all there is; of kinds that others
-    /// serve (a stranger's conversion webhook may be down for days), or has had its time.
+    /// Reports whether every wanted watch of a kind that this cluster's API server serves itself has a
+    /// complete list; watches of other kinds may time out, since their conversion webhook may be down for
+    /// days.
     pub fn are_complete(&self) -> bool {
         self.awaited(patience).is_none()
     }
 
-    /// Whether a watch of one of these kinds may just need longer to list all there is: no error has come yet.
+    /// Reports whether a watch of one of these kinds is still listing: there was no error yet.
     pub fn are_listing(&self, kinds: impl Fn(&Kind) -> bool) -> bool {
         let running = self.shared.running.lock();
         running.iter().any(|(watch, state)| {
@@ -164,15 +167,14 @@ impl Watches {
         let mut progress = self.shared.index.progress();
         while let Some(left) = self.awaited(&patience) {
             tokio::select! {
-                // The index lives as long as this, so it cannot have been dropped.
+                // The sender is owned by the index of this struct.
                 _ = progress.changed() => {}
                 () = tokio::time::sleep(left) => {}
             }
         }
     }
 
-    /// The kinds of which a watch that is desired has not seen all there is. What is not seen of them is not known to be
-    /// absent.
+    /// Returns the kinds with a wanted watch without a complete list. Unseen objects of them may exist.
     pub fn unlisted(&self) -> BTreeSet<Kind> {
         let running = self.shared.running.lock();
         let incomplete = running
@@ -181,8 +183,8 @@ impl Watches {
         incomplete.map(|watch| watch.kind.clone()).collect()
     }
 
-    /// The kinds of targets of which not all there is has been seen: any object of them may ask for a trust bundle. So may one of
-    /// any kind, while it is not known which kinds InjectionTargets add.
+    /// Returns the kinds of targets without a complete list: objects of them may request a trust bundle. All
+    /// kinds may be targets until the InjectionTargets are listed.
     pub fn unlisted_targets(&self) -> BTreeSet<Kind> {
         let running = self.shared.running.lock();
         let index = &self.shared.index;
@@ -196,7 +198,7 @@ impl Watches {
         incomplete.map(|watch| watch.kind).collect()
     }
 
-    /// The watches behind [`Watches::unlisted`], and why.
+    /// Returns the watches of [`Watches::unlisted`], with their errors.
     pub fn unlisted_watches(&self) -> Vec<UnlistedWatch> {
         let running = self.shared.running.lock();
         let incomplete = running
@@ -212,8 +214,8 @@ impl Watches {
         unlisted
     }
 
-    /// How long is waited at the most before there is news: [`Duration::MAX`] is until there is. `None`: for nothing.
-    /// `patience` is how long the first list of a watch is waited for; `None`: for ever.
+    /// Returns how long to wait before checking again: [`Duration::MAX`] until a notification. `None`: the
+    /// wait is over. `patience` returns how long to wait for the first list of a watch; `None`: forever.
     fn awaited(&self, patience: impl Fn(&Watch) -> Option<Duration>) -> Option<Duration> {
         let running = self.shared.running.lock();
         running
@@ -228,11 +230,11 @@ impl Watches {
     }
 }
 
-/// How long everybody waits for the first list of a watch; `None`: for ever.
+/// Returns how long all controllers wait for the first list of a watch; `None`: forever.
 fn patience(watch: &Watch) -> Option<Duration> {
     match watch.kind.cluster {
         InCluster::Local => (!watch.is_essential()).then_some(PATIENCE),
-        // Nobody here is to wait for it.
+        // Controllers do not wait for the remote cluster.
         InCluster::Remote => Some(BRIEFLY),
     }
 }
@@ -240,8 +242,8 @@ fn patience(watch: &Watch) -> Option<Duration> {
 // === impl Shared ===
 
 impl Shared {
-    /// Forgets what a watch has seen that has ended, unless it is desired again: then another task fills its shelf by now, and
-    /// replaces what is out of date there.
+    /// Forgets the objects of an ended watch, unless it is wanted again: then another task fills its store,
+    /// and replaces outdated objects.
     fn ended(&self, watch: &Watch) {
         let running = self.running.lock();
         if !running.contains_key(watch) {
@@ -249,7 +251,7 @@ impl Shared {
         }
     }
 
-    /// Notes why a watch could not be listed or followed, or that it is.
+    /// Records why a list or watch failed, or that it works.
     fn note(&self, watch: &Watch, problem: Option<String>) {
         if let Some(state) = self.running.lock().get_mut(watch) {
             state.problem = problem;
@@ -318,7 +320,7 @@ mod tests {
         watches.want(Watch::all(kinds::SERVICE));
         assert!(!watches.are_complete());
         index.finish_relist(&Watch::all(kinds::SERVICE));
-        assert!(!watches.are_complete(), "the other has its time, too");
+        assert!(!watches.are_complete(), "the other one has its timeout, too");
         assert!(watches.awaited(patience).is_some_and(|left| left <= PATIENCE));
         let begun = Instant::now();
         watches.completed().await;
@@ -351,10 +353,7 @@ mod tests {
         assert!(watches.are_listing(dispensable));
         assert!(!watches.are_listing(|kind| *kind == kinds::SECRET));
         watches.shared.note(&crds, Some("forbidden".to_owned()));
-        assert!(
-            !watches.are_listing(dispensable),
-            "it is known by now that it cannot be listed"
-        );
+        assert!(!watches.are_listing(dispensable), "its list has failed");
         watches.shared.note(&crds, None);
         tokio::time::sleep(PATIENCE).await;
         assert!(!watches.are_listing(dispensable), "it takes too long");
@@ -394,7 +393,7 @@ mod tests {
         want_only("b", &[&both]);
         watches.want(always.clone());
         want_only("b", &[&both]);
-        assert!(run(&one), "it is not for b to say");
+        assert!(run(&one), "b did not start it");
         want_only("a", &[]);
         assert!(!run(&one) && run(&both) && run(&always));
         want_only("b", &[&always]);
@@ -482,7 +481,7 @@ mod tests {
         });
         index.relist(&added, gateways);
         index.finish_relist(&added);
-        assert_eq!(unlisted(), ["Gateway"], "nobody has asked for it yet");
+        assert_eq!(unlisted(), ["Gateway"], "it is not wanted yet");
         let kinds = index.target_kinds();
         let watch = Watch::for_target(&kinds.added()[0]).next().unwrap();
         index.finish_relist(&watch);

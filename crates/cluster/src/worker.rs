@@ -1,5 +1,5 @@
-//! The loop of a controller: keys come in from watches and timers, each is reconciled by one task at a time, failures
-//! come back later and later.
+//! The loop of a controller: watches and timers queue keys, each key is reconciled by one task at a time, and
+//! failures are retried with backoff.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,7 +25,7 @@ use crate::{
     telemetry::{Metrics, chain},
 };
 
-/// Keys that are to be reconciled, each at most once at a time.
+/// The queue of keys, each reconciled once at a time.
 #[derive(Debug)]
 pub struct Queue<K> {
     state: Mutex<State<K>>,
@@ -34,52 +34,52 @@ pub struct Queue<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    /// When each key is due that is not being reconciled; and the same in the order of each lane, for each [`Due`] is unique.
+    /// When each waiting key is due; and the same in order, per lane: each [`Due`] is unique.
     due: HashMap<K, Due>,
     order: BTreeMap<Lane, BTreeMap<Due, K>>,
-    /// The lanes of the keys of which something is known. None changes while its key is due.
+    /// The known lanes of keys, which do not change while a key is waiting.
     lanes: HashMap<K, Lane>,
-    /// The keys that are being reconciled, and when they are due again.
+    /// The running keys, and when they are due again.
     busy: HashMap<K, Option<Instant>>,
     added: u64,
 }
 
-/// When a key is due, and which of those that are due at the same moment was added first.
+/// When a key is due, and a counter that orders keys with the same time.
 type Due = (Instant, u64);
 
-/// When a key is to be looked at again if nothing changes before.
+/// When to reconcile a key again without a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// When something changes.
+    /// Only after a change.
     AwaitChange,
-    /// After so long.
+    /// After this delay.
     Requeue(Duration),
 }
 
-/// Names what is reconciled.
+/// Identifies an object to reconcile.
 pub trait QueueKey: Clone + Display + Eq + Hash + Send + 'static {}
 
 impl<K: Clone + Display + Eq + Hash + Send + 'static> QueueKey for K {}
 
-/// How a controller works.
+/// Settings of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The name in logs and metrics.
     pub controller: &'static str,
-    /// How many keys are worked on at a time; of those that take long, as many beside them.
+    /// The number of keys that are reconciled at a time, and of slow keys in addition.
     pub concurrency: usize,
-    /// From when on a key takes long; never, if `None`.
+    /// The duration from which a key is slow; `None`: never.
     pub slow_after: Option<Duration>,
-    /// After the first failure of a key; doubles with each.
+    /// The delay after the first failure of a key; doubles with each failure.
     pub first_retry: Duration,
-    /// The longest pause after failures.
+    /// The longest delay after failures.
     pub last_retry: Duration,
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// So many keys at a time, with pauses after failures that suit an API server.
+    /// Creates settings with the default backoff.
     pub const fn new(controller: &'static str, concurrency: usize) -> Self {
         Self {
             controller,
@@ -90,7 +90,7 @@ impl Settings {
         }
     }
 
-    /// The same, with other workers for keys that take so long.
+    /// Adds separate workers for keys that take `long`.
     #[must_use]
     pub const fn with_slow_after(self, long: Duration) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Settings {
 // === impl Queue ===
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         let state = State {
             due: HashMap::new(),
@@ -118,12 +118,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The key is to be reconciled now; once more if it is being reconciled already.
+    /// Queues a key now; a running key is reconciled again.
     pub fn add(&self, key: K) {
         self.add_at(key, Instant::now());
     }
 
-    /// The key is to be reconciled in a while, or earlier if it is to be anyway.
+    /// Queues a key after `delay`, unless it is due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.add_at(key, Instant::now() + delay);
     }
@@ -133,7 +133,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// Waits for a key of these lanes that is due and not being worked on. Each is given back with [`Queue::done`].
+    /// Waits for a due key of these lanes that is not running. Return it with [`Queue::done`].
     async fn take(&self, lanes: &[Lane]) -> (K, Lane) {
         loop {
             let changed = self.changed.notified();
@@ -151,7 +151,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// From now on the key is in `lane`.
+    /// Records that a key is done, and its new lane.
     fn done(&self, key: K, lane: Lane) {
         self.state.lock().done(key, lane);
         self.changed.notify_one();
@@ -190,7 +190,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.order.entry(lane).or_default()
     }
 
-    /// The key of these lanes that is due first, if it is by `now`; else when it will be.
+    /// Returns the first due key of these lanes; or else when the next one is due.
     fn take(&mut self, lanes: &[Lane], now: Instant) -> Result<(K, Lane), Option<Instant>> {
         let due = |lane: &Lane| Some((*self.order.get(lane)?.first_key_value()?.0, *lane));
         let Some((first, lane)) = lanes.iter().filter_map(due).min() else {
@@ -216,11 +216,11 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 }
 
-/// Reconciles what the queue gives until `shutdown`; what is under way then is finished.
+/// Reconciles queued keys until `shutdown`, and then finishes the running ones.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked: the process is to end rather than to go on half dead.
+/// When a reconciliation panicked: the process has to restart.
 pub async fn run<K, E, R, F>(
     settings: Settings,
     queue: Arc<Queue<K>>,
@@ -258,7 +258,7 @@ where
                 if let Some(delay) = requeue {
                     queue.add_after(key.clone(), delay);
                 }
-                // What only waits for a change may be gone, and need not be remembered.
+                // Keys that wait only for a change are forgotten, since their object may be deleted.
                 queue.done(key, requeue.map_or(Lane::New, |_| lane));
             }
             else => return Ok(()),
@@ -266,7 +266,7 @@ where
     }
 }
 
-/// Counts and logs how a reconciliation ended. After what time its key is to be reconciled again at the latest.
+/// Counts and logs the outcome of a reconciliation. Returns the delay until the next one.
 fn judge<K: QueueKey, E: std::error::Error + 'static>(
     settings: Settings,
     metrics: &Metrics,
@@ -301,7 +301,8 @@ fn judge<K: QueueKey, E: std::error::Error + 'static>(
     }
 }
 
-/// Doubles with each failure, up to a limit, and varies by a quarter so that many keys do not come back together.
+/// Returns a delay that doubles with each failure, up to a limit, with a jitter of a quarter so that keys are
+/// spread.
 fn pause(settings: Settings, failures: u32) -> Duration {
     let doubled = settings.first_retry.saturating_mul(1 << failures.min(20));
     doubled
@@ -342,7 +343,7 @@ mod tests {
         let (key, lane) = queue.take(&[Lane::New]).await;
         queue.add("a".to_owned());
         let early = tokio::time::timeout(Duration::from_millis(50), queue.take(&[lane])).await;
-        assert!(early.is_err(), "the key is busy");
+        assert!(early.is_err(), "the key is running");
         queue.done(key, lane);
         assert_eq!(queue.take(&[lane]).await.0, "a");
     }
@@ -359,7 +360,7 @@ mod tests {
         }
         assert_eq!(state.take(new, start), Err(Some(at(10))));
         assert_eq!(state.take(new, at(10)), Ok(("soon", Lane::New)));
-        // One that is being reconciled comes again when it is done, as early as anybody asked for.
+        // A running key is queued for when it is done, at the earliest requested time.
         state.add("soon", at(25));
         state.add("soon", at(15));
         assert_eq!(state.take(new, at(19)), Err(Some(at(20))));
@@ -402,7 +403,7 @@ mod tests {
         assert!(looks >= 99, "{looks}");
     }
 
-    /// Reconciles one key until `outcome` of a try is nothing. How many tries that took.
+    /// Reconciles one key until `outcome` returns success. Returns the number of attempts.
     async fn tries<E: std::error::Error + Send + 'static>(
         metrics: &Arc<Metrics>,
         outcome: impl Fn(usize) -> Option<E>,

@@ -1,7 +1,8 @@
-//! How many writes are under way at a time: as many as the API server bears.
+//! Adaptive concurrency limit of writes.
 //!
-//! An API server does not say how many seats a flow has (KEP-1040). But more writes than it works on wait there, and each takes
-//! longer for it; one that is refused for now (429) is sent again after a second or more. So the time that writes take tells.
+//! An API server does not report the number of seats of a flow (KEP-1040). But if it gets more writes than it
+//! can handle at a time, they wait there, and each takes longer; a rejected one (429) is sent again after a
+//! second or more. So the limit adapts to the duration of writes.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use tokio::{
     time::Instant,
 };
 
-/// How many writes are under way at a time.
+/// A concurrency limit of writes.
 #[derive(Debug)]
 pub struct WritePace {
     turns: Semaphore,
     state: Mutex<State>,
 }
 
-/// Leave for one write, until it is dropped.
+/// A permit for one write, until it is dropped.
 #[derive(Debug)]
 pub struct WriteTurn<'p> {
     pace: &'p WritePace,
@@ -27,13 +28,13 @@ pub struct WriteTurn<'p> {
 
 #[derive(Debug)]
 struct State {
-    /// How many may be under way.
+    /// The current limit.
     limit: usize,
-    /// How many more are under way than may be.
+    /// How many running writes exceed the limit.
     excess: usize,
-    /// What a write takes at the least.
+    /// The shortest duration of a write.
     fastest: Option<Duration>,
-    /// Since the limit was set last.
+    /// Measurements since the last change of the limit.
     window: Window,
 }
 
@@ -42,29 +43,29 @@ struct Window {
     writes: u32,
     took: Duration,
     slowest: Duration,
-    /// Whether as many were under way as may be: else the limit is not what counts.
+    /// Whether the limit was reached: otherwise the measurements do not depend on it.
     is_full: bool,
 }
 
-/// With how many it begins.
+/// The initial limit.
 const FIRST: usize = 16;
 
-/// The fewest.
+/// The lowest limit.
 const FEWEST: usize = 2;
 
-/// How many writes may wait at the API server for each half of the limit that waits there: enough that it always has work.
+/// How many writes may wait at the API server, per half of the limit: enough that it is always busy.
 const WAITING: usize = 8;
 
-/// A write that takes so long was refused for now, and sent again; or should have been.
+/// A write that takes this long was rejected and sent again, or should have been.
 const REFUSED: Duration = Duration::from_secs(1);
 
 // === impl WritePace ===
 
 impl WritePace {
-    /// The most writes that are under way at a time, whatever an API server bears.
+    /// The highest limit.
     pub const MOST: usize = 128;
 
-    /// The pace of somebody who has written nothing yet.
+    /// Creates a limit without measurements.
     pub fn new() -> Self {
         let state = State {
             limit: FIRST,
@@ -78,12 +79,12 @@ impl WritePace {
         }
     }
 
-    /// How many writes may be under way at present.
+    /// Returns the current limit.
     pub fn limit(&self) -> usize {
         self.state.lock().limit
     }
 
-    /// Waits until one more write may begin.
+    /// Waits for a permit.
     pub async fn turn(&self) -> WriteTurn<'_> {
         // The semaphore is never closed.
         let permit = self.turns.acquire().await.ok();
@@ -100,7 +101,7 @@ impl Default for WritePace {
 // === impl WriteTurn ===
 
 impl WriteTurn<'_> {
-    /// Waits for the answer to a write, and learns from the time that it takes.
+    /// Waits for a write, and measures its duration.
     pub async fn write<T>(&self, write: impl Future<Output = T>) -> T {
         let begun = Instant::now();
         let answer = write.await;
@@ -126,7 +127,7 @@ impl Drop for WriteTurn<'_> {
 // === impl State ===
 
 impl State {
-    /// Notes what a write took, and whether as many were under way as may be. How many more may begin than before.
+    /// Records the duration of a write, and whether the limit was reached. Returns the increase of the limit.
     fn note(&mut self, took: Duration, is_full: bool) -> usize {
         let window = &mut self.window;
         window.writes += 1;
@@ -139,7 +140,7 @@ impl State {
         }
         let window = std::mem::take(&mut self.window);
         let limit = self.next_limit(&window);
-        // A cluster changes: what was fast once is forgotten.
+        // The cluster may change, so the shortest duration is forgotten after some time.
         self.fastest = self.fastest.map(|fastest| fastest.mul_f64(1.01));
         let allowed = self.limit + self.excess;
         self.limit = limit;
@@ -156,7 +157,7 @@ impl State {
         }
         let average = window.took.as_secs_f64() / f64::from(window.writes);
         let fastest = self.fastest.unwrap_or_default().as_secs_f64();
-        // As long as a write takes less than twice the shortest time, most of them do not wait.
+        // While a write takes less than twice the shortest duration, most writes do not wait.
         let worked_on = (2.0 * fastest / average).clamp(0.5, 1.0);
         // Both are small and positive.
         #[expect(
@@ -177,8 +178,8 @@ mod tests {
 
     use super::*;
 
-    /// Lets many write through one pace to an API server that works on `seats` writes at a time, each for `work`. How many may
-    /// write at the end, and how long it took.
+    /// Sends many writes through one limit to an API server that handles `seats` writes at a time, each for
+    /// `work`. Returns the final limit, and the total duration.
     async fn write(count: usize, seats: usize, work: Duration) -> (usize, Duration) {
         let (pace, server) = (Arc::new(WritePace::new()), Arc::new(Semaphore::new(seats)));
         let begun = Instant::now();

@@ -1,4 +1,5 @@
-//! Whom the old callers trust by now: who issues certificates may have rotated since the record was made.
+//! The CAs that the previous callers trust now. The issuer may have rotated them since the record was
+//! written.
 
 use serde_json::Value;
 use windlass_cluster::{Cluster, Kind, RequestError, kinds};
@@ -10,18 +11,19 @@ use windlass_object::{
 
 use crate::commands::cluster::explain_error;
 
-/// cert-manager's kind.
+/// The kind of a cert-manager Certificate.
 pub(super) const CERTIFICATE: Kind = Kind::new(CERT_MANAGER_VERSION, "Certificate");
 
-/// Where service-ca keeps the CAs of all Services: the namespace, the ConfigMap and its key
+/// Where service-ca stores the CAs of all Services: the namespace, the ConfigMap and its key
 /// (`service-ca-operator`, `pkg/operator/sync_common.go`).
 const SIGNING_CAS: (&str, &str, &str) = ("openshift-service-ca", "signing-cabundle", "ca-bundle.crt");
 
-/// The CAs that an object asks cert-manager or service-ca for, in PEM; nothing where it asks for none, or where they are gone.
+/// Returns the CAs in PEM that an object requests from cert-manager or service-ca; empty if it requests none
+/// or they are missing.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be asked.
+/// When the cluster cannot be read.
 pub(super) async fn requested_certificates(cluster: &Cluster, caller: &Value) -> anyhow::Result<String> {
     let place = |annotation| object::annotation(caller, annotation)?.split_once('/');
     let secret = match (place(CERT_MANAGER_CERTIFICATE), place(CERT_MANAGER_SECRET)) {

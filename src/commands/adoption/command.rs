@@ -1,4 +1,4 @@
-//! The commands.
+//! The subcommands of `windlass adoption`.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{confirm, undo};
 
-/// Ends an adoption that `windlass install --adopt-from` has begun: for good, or back to whom it was adopted from.
+/// Ends an adoption begun by `windlass install --adopt-from`: confirms it, or undoes it.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct Args {
     #[command(subcommand)]
@@ -22,11 +22,6 @@ enum AdoptionCommand {
 // === impl Args ===
 
 impl Args {
-    /// Runs the command that was given.
-    ///
-    /// # Errors
-    ///
-    /// What keeps it from doing its work; it can be run again.
     pub(in crate::commands) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             AdoptionCommand::Confirm(args) => args.run().await,

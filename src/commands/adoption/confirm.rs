@@ -1,4 +1,4 @@
-//! `windlass adoption confirm`: there is no way back any more, and nothing is left over.
+//! `windlass adoption confirm`: makes an adoption permanent and removes the remaining objects.
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
@@ -24,17 +24,19 @@ use crate::{
     terminal::{Progress, ProgressFormat},
 };
 
-/// Removes what an adoption has left over, and the record of how everything was before.
-///
-/// Keeps CustomResourceDefinitions, namespaces, volumes, APIServices, Secrets that pods use, and Services that something still
-/// calls.
+const AFTER_HELP: &str =
+    "Keeps CRDs, namespaces, volumes, APIServices, Secrets that pods use, and Services that are still
+called.";
+
+/// Removes the remaining objects of an adoption, and the record of the previous state.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
     #[arg(value_parser = arguments::bundle_deployment)]
     name: String,
 
-    /// Only show what would be removed and what would be kept.
+    /// Only show what would be removed and kept.
     #[arg(long)]
     dry_run: bool,
 
@@ -49,18 +51,18 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// What becomes of what is left over.
+/// The remaining objects of an adoption, by what happens to them.
 #[derive(Debug, Default)]
 struct Leftovers<'a> {
-    /// It calls webhooks, and goes first.
+    /// Objects that call webhooks; removed first.
     callers: Vec<&'a RecordedObject>,
-    /// Everything else that goes, last to first.
+    /// All other objects to remove, in order.
     others: Vec<&'a RecordedObject>,
-    /// What stays, and why.
+    /// Objects that are kept, with the reason.
     kept: Vec<String>,
 }
 
-/// Kinds of which nothing is deleted: with an object of them goes more than that.
+/// Kinds that are never deleted, since that would delete other objects or data.
 const PRECIOUS: [&str; 5] = [
     "CustomResourceDefinition",
     "Namespace",
@@ -69,17 +71,17 @@ const PRECIOUS: [&str; 5] = [
     "APIService",
 ];
 
-/// Helm's annotation on what is not to go with its release.
+/// Helm's annotation on objects that outlive their release.
 const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 
 // === impl Args ===
 
 impl Args {
-    /// Removes it.
+    /// Confirms the adoption.
     ///
     /// # Errors
     ///
-    /// When the BundleDeployment is not ready, or something cannot be removed.
+    /// When the BundleDeployment is not ready, or an object cannot be removed.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
@@ -95,14 +97,17 @@ impl Args {
             {
                 println!("Would remove {}", OneLine(&removed.to_string()));
             }
-            leftovers.kept
+            leftovers
+                .kept
                 .iter()
                 .for_each(|kept| println!("Would keep {}", OneLine(kept)));
             return Ok(ExitCode::SUCCESS);
         }
         let mut progress = Progress::new(ProgressFormat::Text);
         let patience = self.timeout.0.unsigned_abs();
-        leftovers.remove(&cluster, &record, &mut progress, patience).await?;
+        leftovers
+            .remove(&cluster, &record, &mut progress, patience)
+            .await?;
         if let AdoptionSource::Helm(_) = record.source {
             for secret in releases(&cluster, record.source.name(), true).await? {
                 if let Some(key) = ObjectKey::from_object(&secret) {
@@ -115,16 +120,19 @@ impl Args {
         }
         records::delete(&cluster, namespace, &self.name).await?;
         drop(progress);
-        println!("{} is adopted for good", self.name);
+        println!("The adoption of {} is confirmed", self.name);
         if !leftovers.kept.is_empty() {
             println!("Kept:");
         }
-        leftovers.kept.iter().for_each(|kept| println!("  {}", OneLine(kept)));
+        leftovers
+            .kept
+            .iter()
+            .for_each(|kept| println!("  {}", OneLine(kept)));
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Sees to it that nothing adopted calls the old servers.
+/// Checks that no adopted object calls the old servers.
 async fn ensure_ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
     let name = &record.bundle_deployment;
     let key = kinds::BUNDLE_DEPLOYMENT.object(None, name);
@@ -142,7 +150,9 @@ async fn ensure_ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Res
             continue;
         };
         if object::label(&live, names::BUNDLE_DEPLOYMENT) != Some(name) {
-            bail!("{key} is not of the BundleDeployment {name}: run windlass install --adopt-from again");
+            bail!(
+                "{key} does not belong to the BundleDeployment {name}: run windlass install --adopt-from again"
+            );
         }
     }
     Ok(())
@@ -167,15 +177,19 @@ impl<'a> Leftovers<'a> {
             }
             if PRECIOUS.contains(&recorded.kind()) && !called_services(&recorded.object).is_empty() {
                 bail!(
-                    "{key} is not in the bundle, and calls what is left over, which cannot go: delete it first if nobody needs it, or \
+                    "{key} is not in the bundle, but calls servers that would be removed: delete it if it is not needed, or \
                      go back with windlass adoption undo {}",
                     record.bundle_deployment
                 );
             }
             if PRECIOUS.contains(&recorded.kind()) {
-                leftovers.kept.push(format!("{key}: more than that would go with it"));
+                leftovers
+                    .kept
+                    .push(format!("{key}: deleting it would delete other objects or data"));
             } else if object::annotation(&recorded.object, RESOURCE_POLICY) == Some("keep") {
-                leftovers.kept.push(format!("{key}: {RESOURCE_POLICY} says so"));
+                leftovers
+                    .kept
+                    .push(format!("{key}: annotated {RESOURCE_POLICY}=keep"));
             } else if called_services(&recorded.object).is_empty() {
                 leftovers.others.push(recorded);
             } else {
@@ -186,11 +200,11 @@ impl<'a> Leftovers<'a> {
         let used = used_secrets(cluster, record).await?;
         let callers = remaining_callers(cluster, &going).await?;
         let called: BTreeSet<_> = callers.iter().flat_map(called_services).collect();
-        for service in record.narrowed().filter(|service| !service.is_adopted()) {
+        for service in record.narrowed_services().filter(|service| !service.is_adopted()) {
             let Some(key) = service.key() else { continue };
             if called.contains(&(key.namespace.clone().unwrap_or_default(), key.name.clone())) {
                 bail!(
-                    "{key} is still called by something that is neither adopted nor left over: let that call another Service first"
+                    "{key} is still called by an object outside of this adoption: point that object to another Service first"
                 );
             }
         }
@@ -206,10 +220,10 @@ impl<'a> Leftovers<'a> {
             let is_used = used.contains(&(place.0.clone(), secret.to_owned()));
             let reason = match recorded.kind() {
                 "Secret" if used.contains(&place) => "a pod uses it",
-                "Service" if called.contains(&place) => "something still calls it",
+                "Service" if called.contains(&place) => "it is still called",
                 "Service" if is_used => "a pod uses the Secret that service-ca writes for it",
                 "Certificate" if asked.contains(&*format!("{}/{}", place.0, place.1)) => {
-                    "something still asks for its CA"
+                    "an object still requests its CA"
                 }
                 "Certificate" if is_used => "a pod uses its Secret",
                 _ => return true,
@@ -217,10 +231,13 @@ impl<'a> Leftovers<'a> {
             kept.push(format!("{key}: {reason}"));
             false
         });
-        leftovers.others
+        leftovers
+            .others
             .sort_by_key(|recorded| std::cmp::Reverse(Phase::for_kind(recorded.kind())));
-        // Who calls goes first, then where they called, and only then who answered.
-        leftovers.others.sort_by_key(|recorded| recorded.kind() != "Service");
+        // Callers are deleted first, then the Services that they called, then the servers.
+        leftovers
+            .others
+            .sort_by_key(|recorded| recorded.kind() != "Service");
         Ok(leftovers)
     }
 
@@ -237,8 +254,8 @@ impl<'a> Leftovers<'a> {
                 progress.done(&format!("Removed {key}"));
             }
         }
-        if !self.callers.is_empty() || record.kept().next().is_some() {
-            wait_for_propagation(progress, "that nobody calls the old Services").await;
+        if !self.callers.is_empty() || record.kept_deployments().next().is_some() {
+            wait_for_propagation(progress, "that the old Services have no callers").await;
         }
         let (services, others): (Vec<&RecordedObject>, Vec<_>) = self
             .others
@@ -261,7 +278,7 @@ impl<'a> Leftovers<'a> {
     }
 }
 
-/// The Secrets, by namespace and name, that pods use which stay.
+/// Returns the Secrets, by namespace and name, of pods that are not removed.
 async fn used_secrets(
     cluster: &Cluster,
     record: &AdoptionRecord,
@@ -284,7 +301,8 @@ async fn used_secrets(
     Ok(used)
 }
 
-/// The names of Secrets anywhere in the spec of a pod: `secretName`, and `name` below `secret…` and `imagePullSecrets`.
+/// Collects the names of Secrets anywhere in a pod spec: `secretName`, and `name` below `secret…` and
+/// `imagePullSecrets`.
 fn secret_names(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -307,7 +325,7 @@ fn secret_names(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// What callers ask other programs for.
+/// Returns the values of the callers' CA injection annotations.
 fn ca_sources(callers: &[Value]) -> BTreeSet<&str> {
     let injectors = |caller| {
         CA_INJECTORS
@@ -317,7 +335,7 @@ fn ca_sources(callers: &[Value]) -> BTreeSet<&str> {
     callers.iter().flat_map(injectors).collect()
 }
 
-/// Whatever may call webhooks and stays.
+/// Returns all objects that can call webhooks, except `going`.
 async fn remaining_callers(cluster: &Cluster, going: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
     let mut callers = Vec::new();
     for kind in kinds::CALLERS {
@@ -338,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_in_which_a_pod_uses_a_secret_is_seen() {
+    fn every_secret_reference_of_a_pod_is_found() {
         let spec = json!({
             "imagePullSecrets": [{"name": "a"}],
             "volumes": [

@@ -1,4 +1,4 @@
-//! What serves under a certificate that cert-manager or service-ca has issued, and what calls it: no list of theirs says so.
+//! The objects behind a certificate of cert-manager or service-ca: neither tool lists them.
 
 use std::collections::BTreeSet;
 
@@ -19,20 +19,22 @@ use crate::commands::cluster::explain_error;
 
 const SERVICE_ACCOUNT: Kind = Kind::new("v1", "ServiceAccount");
 
-/// How soon a certificate may be renewed: until the adoption is ready, nobody writes the new CA into its callers.
+/// Minimum time before a renewal: the new CA does not reach the callers until the adoption is ready.
 const RENEWAL: SignedDuration = SignedDuration::from_mins(15);
 
-/// How long before its end service-ca renews a certificate (`service-ca-operator`, `pkg/controller/servingcert`).
+/// How long before expiry service-ca renews a certificate (`service-ca-operator`,
+/// `pkg/controller/servingcert`).
 const SERVICE_CA_RENEWAL: SignedDuration = SignedDuration::from_hours(1);
 
-/// The Services, by namespace and name.
+/// Services by namespace and name.
 type Services = BTreeSet<(String, String)>;
 
-/// What belongs to a Certificate of cert-manager: the Services of its DNS names, and those that are called by what asks for its CA.
+/// Returns the objects of a cert-manager Certificate: the Services of its DNS names, the objects that request
+/// its CA, and the Services that these call.
 ///
 /// # Errors
 ///
-/// When there is no such Certificate, it cannot be read, or is about to be renewed.
+/// When the Certificate does not exist, cannot be read, or will be renewed soon.
 pub(super) async fn objects_of_certificate(
     cluster: &Cluster,
     namespace: &str,
@@ -46,7 +48,7 @@ pub(super) async fn objects_of_certificate(
         && let Ok(renewal) = renewal.parse::<Timestamp>()
         && renewal < Timestamp::now() + RENEWAL
     {
-        bail!("cert-manager renews {key} at {renewal}: try again when it has");
+        bail!("cert-manager renews {key} at {renewal}: try again after that");
     }
     let secret = object::text(&certificate, "/spec/secretName").unwrap_or_default();
     let place = format!("{namespace}/{name}");
@@ -66,19 +68,23 @@ pub(super) async fn objects_of_certificate(
     Ok(live)
 }
 
-/// What belongs to a Service for which service-ca issues a certificate.
+/// Returns the objects of a Service whose certificate service-ca issues.
 ///
 /// # Errors
 ///
-/// When there is no such Service, service-ca issues nothing for it, or it cannot be read or is about to be renewed.
-pub(super) async fn objects_of_service(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Vec<Value>> {
+/// When the Service does not exist or has no certificate, cannot be read, or will be renewed soon.
+pub(super) async fn objects_of_service(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Vec<Value>> {
     let key = kinds::SERVICE.object(Some(namespace), name);
     let Some(service) = cluster.read(&key).await.map_err(explain_error)? else {
         bail!("{key} not found");
     };
     let Some(secret) = serving_secret(&service) else {
         bail!(
-            "{key} asks service-ca for no certificate: it has no annotation {}",
+            "{key} requests no certificate from service-ca: it has no annotation {}",
             SERVICE_CA_SERVING_CERT[0]
         );
     };
@@ -92,23 +98,24 @@ pub(super) async fn objects_of_service(cluster: &Cluster, namespace: &str, name:
         _ => bail!("{secret} has no certificate in {TLS_CERTIFICATE}"),
     };
     if renewal < Timestamp::now() + RENEWAL {
-        bail!("service-ca renews {secret} at {renewal}: try again when it has");
+        bail!("service-ca renews {secret} at {renewal}: try again after that");
     }
     let mut services = Services::from([(namespace.to_owned(), name.to_owned())]);
-    // All that asks service-ca gets the same CA, whomever it calls.
+    // service-ca injects the same CA into all objects, whichever Service they call.
     let callers = callers(cluster, &mut services, |_| false).await?;
     let mut live = servers(cluster, &services).await?;
     live.extend(callers);
     Ok(live)
 }
 
-/// The Secret that service-ca is to write for a Service.
+/// Returns the name of the Secret that service-ca writes for a Service.
 pub(super) fn serving_secret(service: &Value) -> Option<&str> {
     let mut annotations = SERVICE_CA_SERVING_CERT.iter();
     annotations.find_map(|annotation| object::annotation(service, annotation))
 }
 
-/// What calls one of `services`, or `asks`: then what it calls is one of them, too.
+/// Returns the objects that call one of `services` or for which `asks` is true, and adds the Services that
+/// these call.
 async fn callers(
     cluster: &Cluster,
     services: &mut Services,
@@ -129,7 +136,7 @@ async fn callers(
     Ok(callers)
 }
 
-/// The Services, the Deployments that they lead to, and the ServiceAccounts of these.
+/// Returns the Services, the Deployments behind them, and the ServiceAccounts of these Deployments.
 async fn servers(cluster: &Cluster, services: &Services) -> anyhow::Result<Vec<Value>> {
     let mut live = Vec::new();
     for (namespace, name) in services {
@@ -156,7 +163,7 @@ async fn servers(cluster: &Cluster, services: &Services) -> anyhow::Result<Vec<V
     Ok(live)
 }
 
-/// The Service that a DNS name is of: `NAME.NAMESPACE.svc`, with what may follow.
+/// Returns the Service of a DNS name: `NAME.NAMESPACE.svc`, with an optional cluster domain.
 fn parse_service_name(dns_name: &str) -> Option<(String, String)> {
     let mut labels = dns_name.split('.');
     let (name, namespace, svc) = (labels.next()?, labels.next()?, labels.next()?);
@@ -168,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dns_name_says_which_service_it_is_of() {
+    fn a_dns_name_is_resolved_to_its_service() {
         let place = |namespace: &str, name: &str| Some((namespace.to_owned(), name.to_owned()));
         for (dns_name, expected) in [
             ("hook.n.svc", place("n", "hook")),

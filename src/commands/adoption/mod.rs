@@ -1,26 +1,27 @@
-//! `windlass install --adopt-from` and `windlass adoption`: installs of others come under Windlass, and go back.
+//! `windlass install --adopt-from` and `windlass adoption`: Windlass takes over existing installations, and
+//! gives them back.
 //!
 //! ```text
-//! record ─► helm: hidden ─► copies serve ─► old Services lead to them ─► injectors let go ─► BundleDeployment ─► ready
+//! record ─► hide from Helm ─► start copies ─► old Services use copies ─► stop injectors ─► BundleDeployment ─► ready
 //!                                                                                                      │
-//!       old callers, Services, copies, rest, record gone ◄── confirm ◄─────────────────────────────────┤
-//! paused ─► callers go back to the copies ─► Deployments as they were ─► callers to them ─► rest ◄── undo ◄┘
+//!       delete old callers, Services, copies, other objects, record ◄── confirm ◄──────────────────────┤
+//! pause ─► callers use copies ─► restore Deployments ─► callers use Deployments ─► restore rest ◄── undo ◄┘
 //! ```
 //!
-//! Each step looks at what is there, so that any of these writes may be the last one: the same command goes on from there.
-//! Until it is confirmed, what the old callers call keeps serving, under the certificate that they trust.
+//! Each step reads the current state, so an interrupted command is resumed by the same command. Until the
+//! adoption is confirmed, the previous servers keep serving, with the certificate that their callers trust.
 
-mod adopting;
 mod ca;
 mod command;
 mod confirm;
-mod issued;
-mod left_over;
+mod issued_certificates;
 mod olm;
 mod records;
+mod remaining_callers;
 mod servers;
 mod source_objects;
+mod takeover;
 mod undo;
 
-pub(super) use adopting::Adopting;
 pub(super) use command::Args;
+pub(super) use takeover::Takeover;

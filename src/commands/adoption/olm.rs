@@ -1,4 +1,5 @@
-//! OLM lets go of what it runs: [`windlass_adoption::olm`] says what is next, here it is looked at and written.
+//! Detaches an operator from OLM: [`windlass_adoption::olm`] plans the steps; this module reads the objects
+//! and writes them.
 
 use std::time::Duration;
 
@@ -6,19 +7,19 @@ use anyhow::bail;
 use serde_json::Value;
 use windlass_adoption::{
     ADOPTED_FROM, AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite, RecordedObject,
-    olm::{CsvObjects, OlmObservation, OlmOperator, OlmState, finish, next_steps},
+    olm::{CsvObjects, OlmObservation, OlmOperator, OlmState, final_steps, next_steps},
 };
 use windlass_cluster::{Cluster, Kind, RequestError};
 use windlass_object::{ObjectKey, names, object};
 
-use super::super::object_changes::{with_key, wait_until};
+use super::super::object_changes::{wait_until, with_key};
 use crate::{commands::cluster::explain_error, terminal::Progress};
 
 const CSV: Kind = Kind::new("operators.coreos.com/v1alpha1", "ClusterServiceVersion");
 const SUBSCRIPTION: Kind = Kind::new("operators.coreos.com/v1alpha1", "Subscription");
 const OPERATOR_GROUP: Kind = Kind::new("operators.coreos.com/v1", "OperatorGroup");
 
-/// What there is of an operator that OLM runs.
+/// The current objects of an operator that OLM runs.
 struct OlmObjects {
     csv: Option<Value>,
     csvs: Vec<Value>,
@@ -27,12 +28,16 @@ struct OlmObjects {
     objects: Vec<Value>,
 }
 
-/// What belongs to a ClusterServiceVersion, and its Subscription.
+/// Returns the objects of a ClusterServiceVersion, and its Subscription.
 ///
 /// # Errors
 ///
-/// When it is not there, cannot be read, or cannot be taken over now.
-pub(super) async fn objects_of_csv(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Vec<Value>> {
+/// When the ClusterServiceVersion does not exist, cannot be read, or cannot be taken over now.
+pub(super) async fn objects_of_csv(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Vec<Value>> {
     let seen = OlmObjects::read(cluster, namespace, name).await?;
     let Some(observation) = seen.observation() else {
         bail!(
@@ -40,15 +45,15 @@ pub(super) async fn objects_of_csv(cluster: &Cluster, namespace: &str, name: &st
         );
     };
     check(&observation)?;
-    let belongings = observation.belongings().chain(observation.subscriptions());
+    let belongings = observation.csv_objects().chain(observation.subscriptions());
     Ok(belongings.cloned().collect())
 }
 
-/// Has a BundleDeployment run the operator as OLM does, where it does not say how.
+/// Copies OLM's settings of the operator into a BundleDeployment, except those that it sets itself.
 ///
 /// # Errors
 ///
-/// When that cannot be read.
+/// When the settings cannot be read.
 pub(super) async fn complete(
     cluster: &Cluster,
     source: &AdoptionSource,
@@ -62,11 +67,11 @@ pub(super) async fn complete(
     Ok(())
 }
 
-/// Has OLM let go of it.
+/// Detaches the operator from OLM.
 ///
 /// # Errors
 ///
-/// When it cannot, or the cluster does not take something; the next run goes on from there.
+/// When OLM's state forbids it, or the cluster rejects a write; the next run resumes there.
 pub(super) async fn release(
     cluster: &Cluster,
     source: &AdoptionSource,
@@ -77,47 +82,47 @@ pub(super) async fn release(
     wait_until(progress, patience, async || {
         let seen = OlmObjects::read(cluster, namespace, name).await?;
         let Some(observation) = seen.observation() else {
-            bail!("ClusterServiceVersion {namespace}/{name} is gone");
+            bail!("ClusterServiceVersion {namespace}/{name} no longer exists");
         };
         match check(&observation)? {
             OlmState::Released => Ok(None),
             OlmState::Waiting(what) => Ok(Some(what)),
             OlmState::Due(steps) => {
                 for step in &steps {
-                    // What somebody else has written meanwhile is looked at again.
+                    // Another client changed the object: the next iteration reads it again.
                     if !write(cluster, step).await? {
                         break;
                     }
                 }
-                Ok(Some(format!("OLM to let go of {namespace}/{name}")))
+                Ok(Some(format!("OLM to release {namespace}/{name}")))
             }
         }
     })
     .await
 }
 
-/// Takes the marks away, and lets the ClusterServiceVersion go.
+/// Removes the marks, and the finalizer of the ClusterServiceVersion.
 ///
 /// # Errors
 ///
-/// When the cluster does not take something.
+/// When the cluster rejects a write.
 pub(super) async fn remove_marks(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
     let (namespace, name) = namespace_and_name(&record.source);
     let seen = OlmObjects::read(cluster, namespace, name).await?;
     let Some(csv) = &seen.csv else { return Ok(()) };
-    // What is left over, and may go, is gone.
+    // Remaining objects that may be deleted have been deleted before.
     let kept: Vec<_> = seen.objects.iter().filter_map(ObjectKey::from_object).collect();
-    for step in finish(csv, &seen.objects, &kept) {
+    for step in final_steps(csv, &seen.objects, &kept) {
         write(cluster, &step).await?;
     }
     Ok(())
 }
 
-/// Whether OLM has everything yet that it had: nothing was taken from it.
+/// Reports whether OLM still owns everything that it installed.
 ///
 /// # Errors
 ///
-/// When that cannot be read.
+/// When the objects cannot be read.
 pub(super) async fn is_untouched(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<bool> {
     let (namespace, name) = namespace_and_name(&record.source);
     let seen = OlmObjects::read(cluster, namespace, name).await?;
@@ -150,7 +155,7 @@ fn check(observation: &OlmObservation<'_>) -> anyhow::Result<OlmState> {
     })
 }
 
-/// Writes it; whether nobody else has written since it was planned.
+/// Writes one step. Returns false if another client changed the object since it was planned.
 async fn write(cluster: &Cluster, step: &AdoptionStep) -> anyhow::Result<bool> {
     let Some(key) = step.object() else { return Ok(true) };
     let written = match &step.write {
@@ -202,7 +207,7 @@ impl OlmObjects {
 
 async fn list(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> anyhow::Result<Vec<Value>> {
     match cluster.list(kind, namespace, None).await {
-        // OLM is there without it, or Kubernetes is.
+        // A cluster may lack a kind of OLM or Kubernetes.
         Err(RequestError::UnknownKind { .. }) => Ok(Vec::new()),
         listed => listed.map_err(explain_error),
     }

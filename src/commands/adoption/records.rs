@@ -1,13 +1,13 @@
-//! Where the record of an adoption is kept.
+//! Storage of adoption records.
 
 use anyhow::{Context, bail};
 use windlass_adoption::{AdoptionRecord, record_name};
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{names, object};
 
-use crate::commands::{cluster::explained, install::explained_in};
+use crate::commands::{cluster::explain_error, install::explain_namespace_error};
 
-/// Reads the record of the adoption for a BundleDeployment, if there is one.
+/// Reads the adoption record of a BundleDeployment, if it exists.
 ///
 /// # Errors
 ///
@@ -18,18 +18,18 @@ pub(super) async fn read(
     name: &str,
 ) -> anyhow::Result<Option<AdoptionRecord>> {
     let key = kinds::SECRET.object(Some(operator_namespace), &record_name(name));
-    let secret = cluster.read(&key).await.map_err(explained)?;
+    let secret = cluster.read(&key).await.map_err(explain_error)?;
     secret
         .map(|secret| AdoptionRecord::from_secret(&secret).with_context(|| key.to_string()))
         .transpose()
 }
 
-/// The same, which must be there.
+/// Reads the adoption record of a BundleDeployment.
 ///
 /// # Errors
 ///
-/// When it is not, or cannot be read.
-pub(super) async fn existing(
+/// When it does not exist, or cannot be read.
+pub(super) async fn require(
     cluster: &Cluster,
     operator_namespace: &str,
     name: &str,
@@ -43,11 +43,11 @@ pub(super) async fn existing(
     }
 }
 
-/// Writes a record, once.
+/// Creates a record. An existing record is kept.
 ///
 /// # Errors
 ///
-/// When the cluster does not take it.
+/// When the cluster rejects the write.
 pub(super) async fn write(
     cluster: &Cluster,
     operator_namespace: &str,
@@ -55,21 +55,21 @@ pub(super) async fn write(
 ) -> anyhow::Result<()> {
     let secret = record.to_secret(operator_namespace)?;
     match cluster.create(&secret, names::COMMAND).await {
-        Err(error) if !error.is_conflict() => Err(explained_in(operator_namespace, error)),
+        Err(error) if !error.is_conflict() => Err(explain_namespace_error(operator_namespace, error)),
         _ => Ok(()),
     }
 }
 
-/// Deletes it: the adoption has ended.
+/// Deletes the record, which ends the adoption.
 ///
 /// # Errors
 ///
-/// When the cluster refuses.
+/// When the cluster rejects the request.
 pub(super) async fn delete(cluster: &Cluster, operator_namespace: &str, name: &str) -> anyhow::Result<()> {
     let key = kinds::SECRET.object(Some(operator_namespace), &record_name(name));
-    let Some(secret) = cluster.read(&key).await.map_err(explained)? else {
+    let Some(secret) = cluster.read(&key).await.map_err(explain_error)? else {
         return Ok(());
     };
     let uid = object::text(&secret, "/metadata/uid");
-    cluster.delete(&key, uid).await.map_err(explained)
+    cluster.delete(&key, uid).await.map_err(explain_error)
 }

@@ -1,4 +1,4 @@
-//! Who serves the old callers: the copies of Deployments, and where the old Services lead.
+//! Servers of the previous callers: copies of Deployments, and the endpoints of the previous Services.
 
 use std::time::Duration;
 
@@ -9,29 +9,31 @@ use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, label_selector, names, object};
 use windlass_operator::bundle_deployment::RolloutStatus;
 
-use super::super::object_changes::{change, create, delete, with_key, wait_until};
+use super::super::object_changes::{change, create, delete, wait_until, with_key};
 use crate::{commands::cluster::explain_error, terminal::Progress};
 
-/// The label by which pods of a ReplicaSet are told.
+/// The label that distinguishes the pods of a ReplicaSet.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// The revision that a ReplicaSet and its Deployment are of.
+/// The annotation with the revision of a ReplicaSet and its Deployment.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Sees to it that the copies are there and serve.
+/// Creates the copies and waits until they serve.
 ///
 /// # Errors
 ///
-/// When they do not come up in time.
+/// When they are not available in time.
 pub(super) async fn ensure_copies(
     cluster: &Cluster,
     record: &AdoptionRecord,
     progress: &mut Progress,
     patience: Duration,
 ) -> anyhow::Result<()> {
-    for kept in record.kept() {
+    for kept in record.kept_deployments() {
         let copy = kept_copy(&kept.object, &record.bundle_deployment);
-        let Some(key) = ObjectKey::from_object(&copy) else { continue };
+        let Some(key) = ObjectKey::from_object(&copy) else {
+            continue;
+        };
         let live = cluster.read(&key).await.map_err(explain_error)?;
         if live.as_ref().is_some_and(|live| !is_copy(live, record)) {
             bail!("{key} exists: rename it, its name is needed for a copy that keeps serving");
@@ -39,18 +41,20 @@ pub(super) async fn ensure_copies(
         if live.is_none() {
             let created = cluster.apply(&copy, names::COMMAND, true).await;
             created.map_err(|error| with_key(&key, error))?;
-            progress.done(&format!("Created {key}, which keeps serving the present callers"));
+            progress.done(&format!(
+                "Created {key}, which keeps serving the existing callers"
+            ));
         }
         wait_for_available(cluster, &key, progress, patience).await?;
     }
     Ok(())
 }
 
-/// Removes the copies, and waits until their pods have ended.
+/// Deletes the copies, and waits until their pods have terminated.
 ///
 /// # Errors
 ///
-/// When they cannot be removed in time.
+/// When they are not deleted in time.
 pub(super) async fn remove_copies(
     cluster: &Cluster,
     record: &AdoptionRecord,
@@ -58,7 +62,7 @@ pub(super) async fn remove_copies(
     patience: Duration,
 ) -> anyhow::Result<()> {
     let copies = record
-        .kept()
+        .kept_deployments()
         .map(|kept| kept_copy(&kept.object, &record.bundle_deployment));
     let keys: Vec<_> = copies.filter_map(|copy| ObjectKey::from_object(&copy)).collect();
     for key in &keys {
@@ -78,7 +82,7 @@ pub(super) async fn remove_copies(
     Ok(())
 }
 
-/// Waits until no pod that an adopted Deployment had is about to end any more.
+/// Waits until no pod of an adopted Deployment is terminating.
 ///
 /// # Errors
 ///
@@ -89,7 +93,7 @@ pub(super) async fn wait_for_ended_pods(
     progress: &mut Progress,
     patience: Duration,
 ) -> anyhow::Result<()> {
-    for kept in record.kept() {
+    for kept in record.kept_deployments() {
         let namespace = object::text(&kept.object, "/metadata/namespace");
         let selector = &kept.object["spec"]["selector"];
         wait_until(progress, patience, async || {
@@ -102,7 +106,7 @@ pub(super) async fn wait_for_ended_pods(
                     && label_selector::matches(selector, &pod["metadata"]["labels"])
             });
             let name = ending.and_then(|pod| object::text(pod, "/metadata/name"));
-            Ok(name.map(|name| format!("pod {name} to end")))
+            Ok(name.map(|name| format!("pod {name} to terminate")))
         })
         .await?;
     }
@@ -113,7 +117,7 @@ fn is_copy(live: &Value, record: &AdoptionRecord) -> bool {
     object::label(live, names::KEPT_FOR) == Some(&record.bundle_deployment)
 }
 
-/// Waits until a Deployment has all its pods, and no others.
+/// Waits until a Deployment has all its pods, and no pods of an older revision.
 ///
 /// # Errors
 ///
@@ -136,12 +140,12 @@ pub(super) async fn wait_for_available(
     .await
 }
 
-/// Makes a Service lead to pods with a label only, of those that it led to when it was recorded. Its fields are those that were
-/// recorded.
+/// Restricts a Service to those of its recorded pods that have a label. Its other fields become the recorded
+/// ones.
 ///
 /// # Errors
 ///
-/// When the cluster does not take it, or no such pod is ready in time.
+/// When the cluster rejects the write, or no such pod is ready in time.
 pub(super) async fn restrict_service(
     cluster: &Cluster,
     service: &RecordedObject,
@@ -196,22 +200,25 @@ async fn wait_for_endpoints(
             .filter_map(|endpoint| object::text(endpoint, "/targetRef/name"))
             .collect();
         let is_there = !ready.is_empty() && ready.into_iter().all(is_pod);
-        Ok((!is_there).then(|| format!("{service} to lead to pods with {label}={value} only")))
+        Ok((!is_there).then(|| format!("{service} to have only endpoints with {label}={value}")))
     })
     .await
 }
 
-/// The label that the newest pods have of the Deployment behind a Service, and no others.
+/// Returns the label that only the newest pods of the Deployment behind a Service have.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be asked.
+/// When the cluster cannot be read.
 pub(super) async fn newest_pods_label(
     cluster: &Cluster,
     record: &AdoptionRecord,
     service: &RecordedObject,
 ) -> anyhow::Result<Option<(&'static str, String)>> {
-    let Some(kept) = record.kept().find(|kept| selects_pods_of(&service.object, &kept.object)) else {
+    let Some(kept) = record
+        .kept_deployments()
+        .find(|kept| selects_pods_of(&service.object, &kept.object))
+    else {
         return Ok(None);
     };
     let Some(key) = kept.key() else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What belongs to an install of others, as it is in the cluster.
+//! The current objects of an installation to adopt.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -9,24 +9,29 @@ use windlass_object::ObjectKey;
 use super::{issued, olm};
 use crate::commands::cluster::explain_error;
 
-/// The objects of `source`, which has a namespace.
+/// Returns the objects of `source`, whose namespace is set.
 ///
 /// # Errors
 ///
-/// When there is no such source, it cannot be read, or it is about to change.
-pub(super) async fn objects_of_source(cluster: &Cluster, source: &AdoptionSource) -> anyhow::Result<Vec<Value>> {
+/// When the source does not exist, cannot be read, or is about to change.
+pub(super) async fn objects_of_source(
+    cluster: &Cluster,
+    source: &AdoptionSource,
+) -> anyhow::Result<Vec<Value>> {
     let name = source.name();
     let namespace = name.namespace.as_deref().unwrap_or_default();
     let found = match source {
         AdoptionSource::Helm(_) => objects_of_release(cluster, name).await,
-        AdoptionSource::CertManager(_) => issued::objects_of_certificate(cluster, namespace, &name.name).await,
+        AdoptionSource::CertManager(_) => {
+            issued::objects_of_certificate(cluster, namespace, &name.name).await
+        }
         AdoptionSource::ServiceCa(_) => issued::objects_of_service(cluster, namespace, &name.name).await,
         AdoptionSource::Olm(_) => olm::objects_of_csv(cluster, namespace, &name.name).await,
     };
     found.with_context(|| format!("cannot adopt from {source}"))
 }
 
-/// The Secrets of a release that Helm finds, or that are hidden from it.
+/// Returns the Secrets of a Helm release, visible to Helm or hidden from it.
 ///
 /// # Errors
 ///
@@ -49,7 +54,7 @@ async fn objects_of_release(cluster: &Cluster, name: &SourceName) -> anyhow::Res
     let mut live = Vec::new();
     for key in release.objects.iter().filter_map(ObjectKey::from_object) {
         match cluster.read(&key).await {
-            // Somebody has deleted it, or its kind.
+            // The object or its kind was deleted.
             Ok(None) | Err(RequestError::UnknownKind { .. }) => {}
             Ok(Some(object)) => live.push(object),
             Err(error) => return Err(explain_error(error)),

@@ -1,4 +1,4 @@
-//! What is done before the BundleDeployment comes, so that it can take over what others run.
+//! Preparation of the cluster before a BundleDeployment takes over an existing installation.
 
 use std::{fmt, time::Duration};
 
@@ -13,36 +13,38 @@ use windlass_crd::claims::Adoption;
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    super::object_changes::{take_ownership, wait_for_propagation, change_metadata},
+    super::object_changes::{change_metadata, take_ownership, wait_for_propagation},
+    olm, records,
     remaining_callers::force_reconnect,
-    olm, records, servers,
+    servers,
     source_objects::{objects_of_source, releases},
 };
 use crate::{commands::cluster::explain_error, terminal::Progress};
 
-/// The annotation by which Helm takes an object for one of a release.
+/// Helm's annotation on the objects of a release.
 pub(super) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 
-/// Its versions and its conversion are written as a whole.
+/// Skipped by [`Takeover::take_ownership`]: the versions and the conversion of a CRD are written as a whole.
 const CRD: &str = "CustomResourceDefinition";
 
-/// An install of others that a BundleDeployment is to take over.
+/// An existing installation that a BundleDeployment takes over.
 #[derive(Debug)]
 pub(in crate::commands) struct Takeover {
     record: AdoptionRecord,
     operator_namespace: String,
-    /// An earlier run has begun.
+    /// Whether an earlier run has recorded the adoption.
     is_begun: bool,
 }
 
 // === impl Takeover ===
 
 impl Takeover {
-    /// Compares what `source` has installed with the objects of a bundle, or goes on with what an earlier run has begun.
+    /// Compares the objects that `source` has installed with the objects of a bundle, or resumes an earlier
+    /// run.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or cannot be adopted without a failed call.
+    /// When the installation cannot be read, or cannot be adopted without a failed request.
     pub(in crate::commands) async fn new(
         cluster: &Cluster,
         source: AdoptionSource,
@@ -54,7 +56,7 @@ impl Takeover {
         if let Some(record) = records::read(cluster, &operator_namespace, bundle_deployment).await? {
             if record.source != source {
                 bail!(
-                    "{bundle_deployment} adopts from {} already: end that first, with windlass adoption confirm or undo",
+                    "{bundle_deployment} already adopts from {}: end that adoption first, with windlass adoption confirm or undo",
                     record.source
                 );
             }
@@ -89,11 +91,11 @@ impl Takeover {
         })
     }
 
-    /// Has a BundleDeployment run what it installs as `source` does, where it does not say how.
+    /// Copies settings of `source` into the BundleDeployment, except those that it sets itself.
     ///
     /// # Errors
     ///
-    /// When that cannot be read.
+    /// When the settings cannot be read.
     pub(in crate::commands) async fn complete(
         cluster: &Cluster,
         source: &AdoptionSource,
@@ -105,7 +107,7 @@ impl Takeover {
         }
     }
 
-    /// What the BundleDeployment may take over.
+    /// The objects that the BundleDeployment may take over.
     pub(in crate::commands) fn adoptions(&self) -> Vec<Adoption> {
         let keys = self.adopted().filter_map(RecordedObject::key);
         let adoptions = keys.map(|key| Adoption {
@@ -115,7 +117,7 @@ impl Takeover {
         adoptions.collect()
     }
 
-    /// `spec.config` of the BundleDeployment, where the source has said as much in a Subscription.
+    /// `spec.config` for the BundleDeployment, from the recorded Subscription.
     pub(in crate::commands) fn config(&self) -> Option<&Value> {
         let recorded = self.record.objects.iter();
         let mut subscriptions = recorded.filter(|recorded| recorded.kind() == "Subscription");
@@ -126,7 +128,7 @@ impl Takeover {
     ///
     /// # Errors
     ///
-    /// When the cluster does not take something; the next run goes on from there.
+    /// When the cluster rejects a write; the next run resumes there.
     pub(in crate::commands) async fn prepare(
         &self,
         cluster: &Cluster,
@@ -140,16 +142,16 @@ impl Takeover {
             progress.done(&format!("Hid {} from helm", record.source));
         }
         servers::ensure_copies(cluster, record, progress, patience).await?;
-        // There is no way back from it: what may not come up has come up before.
+        // This step cannot be undone, so copies that might fail to start have started before it.
         if let AdoptionSource::Olm(_) = record.source {
             olm::release(cluster, &record.source, progress, patience).await?;
-            progress.done(&format!("OLM has let go of {}", record.source));
+            progress.done(&format!("Detached {} from OLM", record.source));
         }
         let mut is_narrowed = false;
-        for service in record.narrowed() {
+        for service in record.narrowed_services() {
             let Some(key) = service.key() else { continue };
             let live = cluster.read(&key).await.map_err(explain_error)?;
-            // The BundleDeployment has it: nobody calls the old one any more.
+            // The BundleDeployment has adopted the Service, so the old one has no callers left.
             if live.is_some_and(|live| object::label(&live, names::BUNDLE_DEPLOYMENT).is_some()) {
                 continue;
             }
@@ -158,7 +160,7 @@ impl Takeover {
             is_narrowed = true;
         }
         if is_narrowed && !self.is_begun {
-            wait_for_propagation(progress, "where the present Services lead").await;
+            wait_for_propagation(progress, "the new endpoints of the existing Services").await;
         }
         force_reconnect(cluster, record, true).await?;
         let injectors = CA_INJECTORS.map(|annotation| (annotation.to_owned(), Value::Null));
@@ -171,7 +173,7 @@ impl Takeover {
         self.take_ownership(cluster).await
     }
 
-    /// Only what the bundle says stays in what is adopted.
+    /// Makes Windlass the only manager of the adopted objects, so that fields outside the bundle are removed.
     async fn take_ownership(&self, cluster: &Cluster) -> anyhow::Result<()> {
         let calls = |recorded: &RecordedObject| {
             recorded.kind() == CRD || !called_services(&recorded.object).is_empty()
@@ -184,35 +186,35 @@ impl Takeover {
         Ok(())
     }
 
-    /// Ends what was done for the time of the install.
+    /// Ends the temporary measures of the install.
     ///
     /// # Errors
     ///
-    /// When the cluster does not take it.
+    /// When the cluster rejects a write.
     pub(in crate::commands) async fn finish(
         &self,
         cluster: &Cluster,
         progress: &mut Progress,
         patience: Duration,
     ) -> anyhow::Result<()> {
-        // API servers have connections to those yet, from before.
+        // API servers may still have connections to these pods.
         servers::wait_for_ended_pods(cluster, &self.record, progress, patience).await?;
         force_reconnect(cluster, &self.record, false).await
     }
 
-    /// What to do when it is ready.
+    /// The next steps for the user, once the BundleDeployment is ready.
     pub(in crate::commands) fn next_steps(&self) -> String {
         let name = &self.record.bundle_deployment;
         if let AdoptionSource::Olm(_) = self.record.source {
             return format!(
-                "Adopted from {}. What it left over is kept until this is run:\n  \
-                 windlass adoption confirm {name}   removes what is left over, and the ClusterServiceVersion",
+                "Adopted from {}. The remaining objects are kept until you run:\n  \
+                 windlass adoption confirm {name}   removes the remaining objects, and the ClusterServiceVersion",
                 self.record.source
             );
         }
         format!(
-            "Adopted from {}. What it was is recorded, and what it left over is kept, until one of these is run:\n  \
-             windlass adoption confirm {name}   removes what is left over\n  \
+            "Adopted from {}. The previous state is recorded and the remaining objects are kept until you run one of:\n  \
+             windlass adoption confirm {name}   removes the remaining objects\n  \
              windlass adoption undo {name}      goes back to {}",
             self.record.source,
             self.record.source.owner()
@@ -243,19 +245,19 @@ impl fmt::Display for Takeover {
             &mut self.adopted().filter_map(named),
         )?;
         list(
-            "Kept serving by a copy until the adoption is confirmed:",
-            &mut record.kept().filter_map(named),
+            "Served by a copy until the adoption is confirmed:",
+            &mut record.kept_deployments().filter_map(named),
         )?;
         let left_over = record.objects.iter().filter(|recorded| !recorded.is_adopted());
         list("Left over:", &mut left_over.filter_map(named))
     }
 }
 
-/// Hides a release from Helm, or shows it again; and whether its objects are of the release.
+/// Hides a release from Helm, or shows it again, and updates the release annotation of its objects.
 ///
 /// # Errors
 ///
-/// When the cluster does not take it.
+/// When the cluster rejects a write.
 pub(super) async fn hide(cluster: &Cluster, record: &AdoptionRecord, is_hidden: bool) -> anyhow::Result<()> {
     let label = json!({ (OWNER.0): hidden(is_hidden) });
     for secret in releases(cluster, record.source.name(), !is_hidden).await? {
@@ -275,7 +277,7 @@ pub(super) async fn hide(cluster: &Cluster, record: &AdoptionRecord, is_hidden: 
     Ok(())
 }
 
-/// Whether an install can be adopted without a failed call.
+/// Checks that an installation can be adopted without a failed request.
 fn check(record: &AdoptionRecord) -> anyhow::Result<()> {
     let named = |recorded: &RecordedObject| recorded.key().map_or_else(String::new, |key| key.to_string());
     let source = &record.source;
@@ -285,14 +287,14 @@ fn check(record: &AdoptionRecord) -> anyhow::Result<()> {
     for recorded in &record.objects {
         if let Some(owner) = object::label(&recorded.object, names::BUNDLE_DEPLOYMENT) {
             bail!(
-                "{} belongs to the BundleDeployment {owner} already",
+                "{} already belongs to the BundleDeployment {owner}",
                 named(recorded)
             );
         }
     }
-    if let Some((caller, service)) = record.stranded().next() {
+    if let Some((caller, service)) = record.stranded_callers().next() {
         bail!(
-            "{} calls {}, which the bundle takes over, and the bundle has no {} of that name: its calls would fail; let it call \
+            "{} calls {}, which the bundle takes over, but the bundle has no {} of that name: its requests would fail. Point it to \
              another Service first, or delete it",
             named(caller),
             named(service),
@@ -301,7 +303,7 @@ fn check(record: &AdoptionRecord) -> anyhow::Result<()> {
     }
     for caller in record.callers().filter(|caller| caller.is_adopted()) {
         if lacks_ca_bundle(&caller.object) {
-            bail!("{} has no caBundle: its calls fail already", named(caller));
+            bail!("{} has no caBundle: its requests already fail", named(caller));
         }
     }
     let is_served = |service: &RecordedObject| {
@@ -309,8 +311,8 @@ fn check(record: &AdoptionRecord) -> anyhow::Result<()> {
             .objects
             .iter()
             .filter(|recorded| recorded.kind() == "Deployment");
-        let mut served =
-            deployments.filter(|deployment| windlass_adoption::selects_pods_of(&service.object, &deployment.object));
+        let mut served = deployments
+            .filter(|deployment| windlass_adoption::selects_pods_of(&service.object, &deployment.object));
         served.next().is_some()
     };
     for caller in record.callers() {
@@ -321,7 +323,7 @@ fn check(record: &AdoptionRecord) -> anyhow::Result<()> {
                 .find(|service| service.key().as_ref() == Some(&key));
             if !service.is_some_and(is_served) {
                 bail!(
-                    "{} calls {key}, of which {source} has no Deployment: it cannot be told who keeps serving it",
+                    "{} calls {key}, but {source} has no Deployment behind it, so no copy can keep serving it",
                     named(caller)
                 );
             }
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_cost_a_call_is_not_adopted() {
+    fn an_adoption_that_would_fail_requests_is_rejected() {
         use RecordedRole::{Adopted, LeftOver};
         let webhooks = |service: &str, ca: &str| json!({"webhooks": [{"clientConfig": {"caBundle": ca, "service": {"namespace": "n", "name": service}}}]});
         let caller =
@@ -375,14 +377,17 @@ mod tests {
                 "",
             ),
             (vec![(LeftOver, deployment.clone())], "no object in common"),
-            (vec![(Adopted, owned)], "belongs to the BundleDeployment other"),
+            (
+                vec![(Adopted, owned)],
+                "already belongs to the BundleDeployment other",
+            ),
             (
                 vec![
                     (Adopted, deployment.clone()),
                     (Adopted, service.clone()),
                     (LeftOver, caller("s", "QQ==")),
                 ],
-                "its calls would fail",
+                "its requests would fail",
             ),
             (
                 vec![
@@ -398,7 +403,7 @@ mod tests {
                     (LeftOver, service),
                     (Adopted, caller("other", "QQ==")),
                 ],
-                "who keeps serving it",
+                "no copy can keep serving it",
             ),
         ] {
             let record = AdoptionRecord {

@@ -1,23 +1,23 @@
-//! `windlass adoption undo`: everything goes back to whom it was adopted from.
+//! `windlass adoption undo`: returns everything to its previous owner.
 
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use serde_json::{Value, json};
 use windlass_adoption::{
-    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, with_bundle_mark, restored_object, storing_unknown_versions,
-    trusted_pem, with_trusted_pem,
+    AdoptionRecord, AdoptionSource, CA_INJECTORS, RecordedObject, restored_object, trusted_pem,
+    unknown_stored_versions, with_bundle_mark, with_trusted_pem,
 };
 use windlass_bundle::Phase;
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabelled};
 
 use super::{
-    super::object_changes::{change, create, delete, wait_for_propagation, with_key, wait_until},
+    super::object_changes::{change, create, delete, wait_for_propagation, wait_until, with_key},
     adopting::hide,
-    ca,
+    ca, olm, records,
     remaining_callers::{force_reconnect, new_marker},
-    olm, records, servers,
+    servers,
 };
 use crate::{
     commands::{
@@ -27,11 +27,13 @@ use crate::{
     terminal::{Progress, ProgressFormat},
 };
 
-/// Gives everything back to whom it was adopted from, without a failed call, and removes the BundleDeployment.
-///
-/// Pauses the BundleDeployment. Lets what calls webhooks call the old servers again, and trust them; then restores everything
-/// else as it was, and removes what only the bundle has.
+const AFTER_HELP: &str =
+    "Pauses the BundleDeployment, points webhooks to the previous servers, restores all other objects,
+and deletes the objects that only the bundle has.";
+
+/// Returns everything to its previous owner without a failed request, and removes the BundleDeployment.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
     #[arg(value_parser = arguments::bundle_deployment)]
@@ -48,7 +50,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// An adoption that is undone.
+/// An adoption that is being undone.
 struct AdoptionUndo<'a> {
     cluster: &'a Cluster,
     record: &'a AdoptionRecord,
@@ -56,17 +58,17 @@ struct AdoptionUndo<'a> {
     progress: Progress,
 }
 
-/// How often a change that another one came in between is tried.
+/// How often a change is tried that conflicts with another client's change.
 const TRIES: usize = 5;
 
 // === impl Args ===
 
 impl Args {
-    /// Undoes it.
+    /// Undoes the adoption.
     ///
     /// # Errors
     ///
-    /// When something does not become what it was; the next run goes on from there.
+    /// When an object cannot be restored; the next run resumes there.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
@@ -74,8 +76,8 @@ impl Args {
         let is_olms = matches!(record.source, AdoptionSource::Olm(_));
         if is_olms && !olm::is_untouched(&cluster, &record).await? {
             bail!(
-                "what OLM has let go of cannot be given back: to have OLM install the operator again, run windlass adoption confirm, \
-                 delete the BundleDeployment, then apply the Subscription or the ClusterServiceVersion"
+                "an operator detached from OLM cannot be returned to it. To let OLM install it again, run windlass adoption confirm, \
+             delete the BundleDeployment, then apply the Subscription or the ClusterServiceVersion"
             );
         }
         let mut undo = AdoptionUndo {
@@ -91,7 +93,7 @@ impl Args {
         }
         records::delete(&cluster, namespace, &self.name).await?;
         drop(undo.progress);
-        println!("{} is with {} again", record.source, record.source.owner());
+        println!("{} is managed by {} again", record.source, record.source.owner());
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -113,10 +115,11 @@ impl AdoptionUndo<'_> {
         wait_for_propagation(&mut self.progress, "that webhooks call the restored servers").await;
         self.remove().await?;
         self.remove_copies().await?;
-        for service in self.record.narrowed() {
+        for service in self.record.narrowed_services() {
             self.restore_object(service).await?;
         }
-        // Only now: API servers have connections to the copies yet under the CA bundles of before.
+        // Only now, since until now API servers may have connections to the copies that use the previous CA
+        // bundles.
         self.arm_callers(false).await?;
         force_reconnect(self.cluster, self.record, false).await?;
         if let AdoptionSource::Helm(_) = self.record.source {
@@ -129,7 +132,8 @@ impl AdoptionUndo<'_> {
         servers::remove_copies(self.cluster, self.record, &mut self.progress, self.patience).await
     }
 
-    /// The operator does nothing more for the BundleDeployment, and its guard lets others have what was adopted.
+    /// Pauses the BundleDeployment, so that the operator stops writing and its guard admits changes to
+    /// adopted objects.
     async fn pause(&mut self) -> anyhow::Result<()> {
         let key = self.bundle_deployment();
         let annotations = json!({
@@ -164,9 +168,10 @@ impl AdoptionUndo<'_> {
         .await
     }
 
-    /// The old Services lead to the copies. One that the bundle took over is called by what trusts both until then.
+    /// Points the previous Services to the copies. Callers of a Service that the bundle took over must trust
+    /// both CAs until then.
     async fn serve_from_copies(&mut self) -> anyhow::Result<()> {
-        for service in self.record.narrowed() {
+        for service in self.record.narrowed_services() {
             if service.is_adopted() {
                 self.trust_both().await?;
             }
@@ -205,7 +210,7 @@ impl AdoptionUndo<'_> {
         Ok(())
     }
 
-    /// What a caller trusted, and what it is to trust since, in PEM.
+    /// Returns the CAs in PEM that a caller trusted before, and those that it must trust since then.
     async fn trusted_certificates(&self, caller: &RecordedObject) -> anyhow::Result<String> {
         let mut pem = trusted_pem(&caller.object);
         pem.push('\n');
@@ -213,8 +218,9 @@ impl AdoptionUndo<'_> {
         Ok(pem)
     }
 
-    /// What was adopted calls the old Services, and trusts them. `is_marked`: who answers there is another one than before, so API
-    /// servers must connect anew, and who writes CA bundles is not to come in between.
+    /// Points the adopted callers to the previous Services, with their CA bundles. With `is_marked`, the
+    /// server behind a Service has changed, so API servers must open new connections, and CA injectors must
+    /// not write in between.
     async fn arm_callers(&mut self, is_marked: bool) -> anyhow::Result<()> {
         let mark = new_marker();
         for caller in adopted_callers(self.record) {
@@ -236,7 +242,7 @@ impl AdoptionUndo<'_> {
                 .map_err(|error| with_key(&key, error))?;
             match written {
                 Some(live) => {
-                    let versions = storing_unknown_versions(&live, &caller.object);
+                    let versions = unknown_stored_versions(&live, &caller.object);
                     if !is_marked && !versions.is_empty() {
                         self.progress.done(&format!(
                             "{key} keeps its present versions: objects are stored in {}",
@@ -250,7 +256,8 @@ impl AdoptionUndo<'_> {
         Ok(())
     }
 
-    /// What only the bundle has calls no more: its servers are about to go, and what was left over does the same.
+    /// Removes the callers that only the bundle has: their servers are about to go, and the previous callers
+    /// replace them.
     async fn disarm(&mut self) -> anyhow::Result<()> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.record.bundle_deployment);
         for kind in [
@@ -272,9 +279,13 @@ impl AdoptionUndo<'_> {
         Ok(())
     }
 
-    /// Everything else that was adopted is as it was: first what pods need, then these.
+    /// Restores all other adopted objects: those that pods need first.
     async fn restore(&mut self) -> anyhow::Result<()> {
-        let narrowed: Vec<_> = self.record.narrowed().filter_map(RecordedObject::key).collect();
+        let narrowed: Vec<_> = self
+            .record
+            .narrowed_services()
+            .filter_map(RecordedObject::key)
+            .collect();
         let callers: Vec<_> = self.record.callers().filter_map(RecordedObject::key).collect();
         let mut adopted: Vec<_> = self
             .record
@@ -301,7 +312,7 @@ impl AdoptionUndo<'_> {
         let Some(key) = recorded.key() else { return Ok(()) };
         match change(self.cluster, &key, |live| restored_object(live, &recorded.object)).await {
             Ok(None) => create(self.cluster, &recorded.object).await,
-            // The bundle had it otherwise in what cannot change.
+            // The bundle changed an immutable field.
             Err(error) if error.is_invalid() => {
                 delete(self.cluster, &key, None).await?;
                 create(self.cluster, &recorded.object).await
@@ -310,10 +321,11 @@ impl AdoptionUndo<'_> {
         }
     }
 
-    /// The old Services lead to the restored Deployments, and no more to the copies.
+    /// Points the previous Services to the restored Deployments instead of the copies.
     async fn serve_from_restored(&mut self) -> anyhow::Result<()> {
-        for service in self.record.narrowed() {
-            let Some((label, value)) = servers::newest_pods_label(self.cluster, self.record, service).await? else {
+        for service in self.record.narrowed_services() {
+            let Some((label, value)) = servers::newest_pods_label(self.cluster, self.record, service).await?
+            else {
                 continue;
             };
             let as_before = |live: &Value| restored_object(live, &service.object);
@@ -330,7 +342,8 @@ impl AdoptionUndo<'_> {
         Ok(())
     }
 
-    /// The BundleDeployment goes, with what only the bundle has: nothing that was adopted is of it any more.
+    /// Deletes the BundleDeployment, with the objects that only the bundle has. It no longer owns an adopted
+    /// object.
     async fn remove(&mut self) -> anyhow::Result<()> {
         let key = self.bundle_deployment();
         let Some(live) = self.cluster.read(&key).await.map_err(explain_error)? else {
@@ -355,7 +368,9 @@ impl AdoptionUndo<'_> {
         let cluster = self.cluster;
         wait_until(&mut self.progress, self.patience, async || {
             let live: Result<Option<Value>, RequestError> = cluster.read(&key).await;
-            Ok(live.map_err(explain_error)?.map(|_| format!("{key} to be removed")))
+            Ok(live
+                .map_err(explain_error)?
+                .map(|_| format!("{key} to be removed")))
         })
         .await
     }

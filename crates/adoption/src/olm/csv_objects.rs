@@ -1,4 +1,5 @@
-//! What belongs to a ClusterServiceVersion: by its owner references, its labels, and what it says of CRDs.
+//! The objects of a ClusterServiceVersion, found by their owner references, their labels, and its list of
+//! CRDs.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +8,11 @@ use windlass_object::object;
 
 use crate::webhook_callers::called_services;
 
-/// Annotations of OLM on CRDs: `namespace/name` of each ClusterServiceVersion that came with it.
+/// Annotations of OLM on CRDs: `namespace/name` of each ClusterServiceVersion that installed it.
 const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 
-/// The kinds that OLM's finalizer deletes by their labels, and those that it deletes when a ClusterServiceVersion is gone.
+/// The kinds that OLM's finalizer deletes by label, and those that OLM deletes after a ClusterServiceVersion
+/// is deleted.
 pub const CLUSTER_SCOPED: [(&str, &str); 5] = [
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
@@ -22,7 +24,7 @@ pub const CLUSTER_SCOPED: [(&str, &str); 5] = [
     ("apiregistration.k8s.io/v1", "APIService"),
 ];
 
-/// The kinds of which OLM creates objects in the namespace of the operator. Others may come from the bundle.
+/// The kinds that OLM creates in the namespace of the operator. Some objects may come from the bundle.
 const NAMESPACED: [(&str, &str); 9] = [
     ("v1", "ServiceAccount"),
     ("v1", "Service"),
@@ -35,12 +37,12 @@ const NAMESPACED: [(&str, &str); 9] = [
     ("policy/v1", "PodDisruptionBudget"),
 ];
 
-/// Where OLM binds what reads how the API server authenticates.
+/// The namespace in which OLM binds the role for reading the API server's authentication configuration.
 const SYSTEM: &str = "kube-system";
 
 const CRD: &str = "CustomResourceDefinition";
 
-/// What belongs to a ClusterServiceVersion.
+/// Identifies the objects of a ClusterServiceVersion.
 #[derive(Clone, Debug)]
 pub struct CsvObjects<'a> {
     name: &'a str,
@@ -53,7 +55,7 @@ pub struct CsvObjects<'a> {
 // === impl CsvObjects ===
 
 impl<'a> CsvObjects<'a> {
-    /// Of this ClusterServiceVersion.
+    /// Reads what identifies the objects of `csv`.
     pub fn from_csv(csv: &'a Value) -> Self {
         let text = |path| object::text(csv, path).unwrap_or_default();
         let crds = object::items(csv, "/spec/customresourcedefinitions/owned").iter();
@@ -70,7 +72,8 @@ impl<'a> CsvObjects<'a> {
         }
     }
 
-    /// Where to look: apiVersion, kind, and the namespace, for kinds that are in any. `namespace` is its own.
+    /// Returns the apiVersion, the kind, and for namespaced kinds the namespace, to list. `namespace` is that
+    /// of the ClusterServiceVersion.
     pub fn kinds(namespace: &str) -> impl Iterator<Item = (&'static str, &'static str, Option<&str>)> {
         let cluster = CLUSTER_SCOPED
             .into_iter()
@@ -82,11 +85,11 @@ impl<'a> CsvObjects<'a> {
         cluster.chain(own).chain([reader])
     }
 
-    /// Whether `live` belongs to it.
+    /// Reports whether `live` belongs to the ClusterServiceVersion.
     pub fn contains(&self, live: &Value) -> bool {
         let namespace = object::text(live, "/metadata/namespace");
-        if is_definition(live) {
-            return self.has_defined(live);
+        if is_crd(live) {
+            return self.owns_crd(live);
         }
         let label = |name| object::label(live, name);
         let is_labelled = label("olm.owner") == Some(self.name)
@@ -95,7 +98,7 @@ impl<'a> CsvObjects<'a> {
         match namespace {
             None => is_labelled,
             Some(namespace) if namespace == self.namespace => is_labelled || self.owns(live),
-            // Of what it creates in another namespace, OLM says by its name alone to whom it belongs.
+            // In another namespace OLM marks the owner by the name only.
             Some(SYSTEM) => self.reads_authentication(live),
             Some(_) => false,
         }
@@ -108,8 +111,9 @@ impl<'a> CsvObjects<'a> {
             .any(|owner| object::text(owner, "/uid") == Some(self.uid))
     }
 
-    /// Whether a CRD came with it, or where none says with whom it came, whether it says that it owns it.
-    fn has_defined(&self, crd: &Value) -> bool {
+    /// Reports whether a CRD was installed with the ClusterServiceVersion, or, without such annotations, is
+    /// in its list of owned CRDs.
+    fn owns_crd(&self, crd: &Value) -> bool {
         let name = object::text(crd, "/metadata/name").unwrap_or_default();
         let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
         let mut alongside = annotations
@@ -132,21 +136,20 @@ impl<'a> CsvObjects<'a> {
     }
 }
 
-/// Whether it is a CustomResourceDefinition.
-pub(super) fn is_definition(live: &Value) -> bool {
+pub(super) fn is_crd(live: &Value) -> bool {
     object::text(live, "/kind") == Some(CRD)
 }
 
-/// The Service whose certificate a Secret holds, as OLM names both.
-pub(super) fn serving_secret_of(live: &Value) -> Option<&str> {
+/// Returns the Service whose certificate a Secret holds, by OLM's naming scheme.
+pub(super) fn service_of_secret(live: &Value) -> Option<&str> {
     let name =
         object::text(live, "/metadata/name").filter(|_| object::text(live, "/kind") == Some("Secret"))?;
     name.strip_suffix("-cert")
         .filter(|service| service.ends_with("-service"))
 }
 
-/// The Service that webhooks or a conversion call, `namespace/name`, if it is only one.
-pub(super) fn called(live: &Value) -> Option<String> {
+/// Returns the Service that webhooks or a conversion call, as `namespace/name`; `None` if they call several.
+pub(super) fn only_called_service(live: &Value) -> Option<String> {
     let mut services = called_services(live).into_iter();
     let (namespace, name) = services.next()?;
     services.next().is_none().then(|| format!("{namespace}/{name}"))

@@ -1,23 +1,24 @@
-//! OLM v0: how its olm-operator lets go of an operator that goes on being called.
+//! OLM v0: the steps by which olm-operator releases an operator that is in use.
 //!
-//! OLM does nothing for a ClusterServiceVersion that is being deleted, but what its finalizer does: delete the cluster-scoped objects
-//! that have its labels. The garbage collector takes the others, unless the deletion says that they stay. And when the
-//! ClusterServiceVersion is gone, OLM sets the conversion of the CRDs to `None` that its definitions name. So:
+//! OLM does nothing for a ClusterServiceVersion that is being deleted, except what its finalizer does: it
+//! deletes the cluster-scoped objects that have its labels. The garbage collector deletes the others, unless
+//! the deletion orphans them. After the ClusterServiceVersion is gone, OLM resets the conversion of the CRDs
+//! in its webhook definitions to `None`. So the steps are:
 //!
-//! | # | write | OLM, if this is the last |
+//! | # | write | OLM, if interrupted here |
 //! |---|---|---|
-//! | 1 | the Subscriptions are deleted | goes on, but upgrades nothing |
-//! | 2 | what belongs to it is marked; cluster-scoped objects lose the labels of their owner | at the most creates other webhook configurations |
-//! | 3 | the ClusterServiceVersion gets a finalizer of Windlass's | goes on |
-//! | 4 | it is deleted, and what it owns stays | does nothing more: it has a deletionTimestamp |
-//! | 5 | its definitions of webhooks are taken away | does nothing more |
-//! | 6 | the Secrets with its certificates are labelled as Windlass's | does nothing more |
-//! | 7 | the bundle is installed, and adopts what has names of its own | does nothing more |
-//! | 8 | what was OLM's and is not the bundle's is deleted | does nothing more |
-//! | 9 | the finalizer is taken away, and the ClusterServiceVersion is gone | finds no definition of a conversion to reset |
+//! | 1 | the Subscriptions are deleted | continues, but does not upgrade |
+//! | 2 | its objects are marked; cluster-scoped objects lose the labels of their owner | at most creates other webhook configurations |
+//! | 3 | the ClusterServiceVersion gets a finalizer of Windlass | continues |
+//! | 4 | it is deleted, and its objects are orphaned | does nothing: it has a deletionTimestamp |
+//! | 5 | its webhook definitions are removed | does nothing |
+//! | 6 | the Secrets with its certificates are labelled as Windlass's | does nothing |
+//! | 7 | the bundle is installed, and adopts the objects of the same names | does nothing |
+//! | 8 | objects of OLM that the bundle lacks are deleted | does nothing |
+//! | 9 | the finalizer is removed, and the ClusterServiceVersion is gone | finds no webhook definition whose conversion to reset |
 //!
-//! Until 4 all of it can be taken back. After 4 the operator runs as before, without OLM. 5 waits for 4, since OLM would
-//! otherwise take the certificates from the pods.
+//! Until step 4 everything can be undone. After it the operator runs as before, without OLM. Step 5 waits for
+//! step 4, since OLM would otherwise remove the certificates from the pods.
 
 mod csv_objects;
 mod observation;
@@ -38,31 +39,31 @@ pub use self::{
     refusal::OlmRefusal,
 };
 
-/// The finalizer of OLM, which it takes away when it has seen that a ClusterServiceVersion is deleted.
+/// The finalizer of OLM, which it removes after it has observed the deletion of a ClusterServiceVersion.
 pub const OLM_FINALIZER: &str = "operators.coreos.com/csv-cleanup";
 
-/// The finalizer by which the garbage collector takes the owner from what stays.
+/// The finalizer that makes the garbage collector orphan dependents.
 const ORPHAN: &str = "orphan";
 
-/// The labels by which OLM knows whose a cluster-scoped object is.
+/// The labels that name the owner of a cluster-scoped object.
 const OWNER_LABELS: [&str; 3] = ["olm.owner", "olm.owner.namespace", "olm.owner.kind"];
 
-/// How far OLM is from having let go.
+/// The progress of OLM's release of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OlmState {
-    /// These writes are next, in this order; then look again.
+    /// These writes are next, in this order; then observe again.
     Due(Vec<AdoptionStep>),
-    /// Nothing is to be written, but something is to come.
+    /// No write is due, but another component has to act; with a message.
     Waiting(String),
-    /// The bundle can be installed, and adopt what belonged to the ClusterServiceVersion.
+    /// The bundle can be installed, and adopt the objects of the ClusterServiceVersion.
     Released,
 }
 
-/// What is next before the bundle is installed.
+/// Returns the next steps before the bundle is installed.
 ///
 /// # Errors
 ///
-/// What speaks against taking the operator over. Nothing is to be written then.
+/// Why the operator cannot be taken over. Nothing may be written then.
 pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmRefusal>> {
     let csv = observation.csv;
     if object::is_terminating(csv) {
@@ -78,19 +79,19 @@ pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmR
     let subscriptions: Vec<_> = observation
         .subscriptions()
         .filter(|subscription| !object::is_terminating(subscription))
-        .filter_map(|subscription| AdoptionStep::delete(subscription, "upgrades nothing any more"))
+        .filter_map(|subscription| AdoptionStep::delete(subscription, "stops upgrades by OLM"))
         .collect();
-    // Whether OLM has begun an upgrade shows only when nothing more is asked of it.
+    // Whether OLM has begun an upgrade is certain only after the Subscriptions are deleted.
     if !subscriptions.is_empty() {
         return Ok(OlmState::Due(subscriptions));
     }
     if observation.subscriptions().next().is_some() {
         return Ok(OlmState::Waiting(
-            "waiting for the Subscription to be gone".to_owned(),
+            "waiting for the deletion of the Subscription".to_owned(),
         ));
     }
     let mut steps: Vec<_> = observation
-        .belongings()
+        .csv_objects()
         .filter_map(|live| mark(csv, live))
         .collect();
     steps.extend(hold(csv));
@@ -98,15 +99,16 @@ pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmR
     Ok(OlmState::Due(steps))
 }
 
-/// What is left to be written when everything that the bundle has is adopted and works. `kept` are the objects of the bundle.
-pub fn finish(csv: &Value, objects: &[Value], kept: &[ObjectKey]) -> Vec<AdoptionStep> {
+/// Returns the steps after all objects of the bundle are adopted and healthy. `kept` are the objects of the
+/// bundle.
+pub fn final_steps(csv: &Value, objects: &[Value], kept: &[ObjectKey]) -> Vec<AdoptionStep> {
     let origin = origin(csv);
     let is_kept = |live: &Value| {
         let key = ObjectKey::from_object(live);
         key.is_none_or(|key| kept.iter().any(|kept| kept.is_same_object(&key)))
             || object::label(live, names::BUNDLE_DEPLOYMENT).is_some()
             || object::label(live, names::SERVING_CERTIFICATE).is_some()
-            || csv_objects::is_definition(live)
+            || csv_objects::is_crd(live)
     };
     let marked = objects
         .iter()
@@ -115,39 +117,39 @@ pub fn finish(csv: &Value, objects: &[Value], kept: &[ObjectKey]) -> Vec<Adoptio
     let left = left
         .into_iter()
         .filter(|live| !object::is_terminating(live))
-        .filter_map(|live| AdoptionStep::delete(live, "is not the bundle's"));
-    let labels = step::without(&[&OWNER_LABELS[..], &["olm.managed"]].concat());
-    let annotations = step::without(&[ADOPTED_FROM]);
+        .filter_map(|live| AdoptionStep::delete(live, "is not in the bundle"));
+    let labels = step::removals(&[&OWNER_LABELS[..], &["olm.managed"]].concat());
+    let annotations = step::removals(&[ADOPTED_FROM]);
     let unmarked = kept
         .into_iter()
         .filter_map(|live| AdoptionStep::relabel(live, &labels, &annotations, "is Windlass's"));
     left.chain(unmarked).chain(release(csv)).collect()
 }
 
-/// As `--adopt-from` has it, with the namespace.
+/// Returns the owner in the syntax of `--adopt-from`, with the namespace.
 fn origin(csv: &Value) -> String {
     let text = |path| object::text(csv, path).unwrap_or_default();
     format!("olm/{}/{}", text("/metadata/namespace"), text("/metadata/name"))
 }
 
-/// Marks what belongs to `csv`, so that it is known when OLM's own marks are gone, and takes those away that OLM's finalizer goes
-/// by. What calls webhooks trusts Windlass's certificates as soon as they are served.
+/// Marks an object of `csv`, so that it can be found without OLM's labels, and removes the labels that OLM's
+/// finalizer deletes by. Callers of webhooks get Windlass's CA as soon as its certificates are served.
 fn mark(csv: &Value, live: &Value) -> Option<AdoptionStep> {
     let is_cleaned = CLUSTER_SCOPED
         .iter()
         .any(|(_, kind)| object::text(live, "/kind") == Some(kind));
     let labels = match is_cleaned {
-        true => step::without(&OWNER_LABELS),
+        true => step::removals(&OWNER_LABELS),
         false => json!({}),
     };
     let mut annotations = json!({ADOPTED_FROM: origin(csv)});
-    if let Some(called) = csv_objects::called(live) {
+    if let Some(called) = csv_objects::only_called_service(live) {
         annotations[names::INJECT_CA_FROM] = called.into();
     }
-    AdoptionStep::relabel(live, &labels, &annotations, "is not OLM's to delete")
+    AdoptionStep::relabel(live, &labels, &annotations, "prevents its deletion by OLM")
 }
 
-/// As long as this is there, OLM does not see that the ClusterServiceVersion is gone.
+/// Adds the finalizer that keeps OLM from handling the deletion of the ClusterServiceVersion.
 fn hold(csv: &Value) -> Option<AdoptionStep> {
     let finalizers = object::finalizers(csv);
     if finalizers.contains(&ADOPTION_FINALIZER) {
@@ -157,7 +159,7 @@ fn hold(csv: &Value) -> Option<AdoptionStep> {
     Some(AdoptionStep {
         write: finalizers_patch(csv, &held)?,
         undo: None,
-        reason: "stays until all that was its is Windlass's",
+        reason: "stays until Windlass has taken over all of its objects",
     })
 }
 
@@ -169,11 +171,11 @@ fn delete(csv: &Value) -> Option<AdoptionStep> {
             orphan: true,
         },
         undo: None,
-        reason: "OLM does nothing more for it, and what it owns stays",
+        reason: "ends its management by OLM; its objects stay",
     })
 }
 
-/// What is next for one that is being deleted.
+/// Returns the next steps for a ClusterServiceVersion that is being deleted.
 fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
     let definitions = ["/spec/webhookdefinitions", "/spec/apiservicedefinitions"];
     let there: Vec<_> = definitions
@@ -194,14 +196,15 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
         return OlmState::Due(vec![AdoptionStep {
             write,
             undo: None,
-            reason: "OLM resets no conversion when it is gone",
+            reason: "prevents OLM from resetting conversions",
         }]);
     }
-    // What it still writes for it, it has begun before it saw the deletion.
+    // Writes that were under way before these components saw the deletion are finished when their finalizers
+    // are gone.
     for (finalizer, whom) in [(OLM_FINALIZER, "olm-operator"), (ORPHAN, "the garbage collector")] {
         if object::finalizers(csv).contains(&finalizer) {
             return OlmState::Waiting(format!(
-                "waiting for {whom} to see that the {} is deleted; it has to run for that",
+                "waiting for {whom} to process the deletion of {}: check that it is running",
                 ObjectKey::from_object(csv)
                     .map(|key| key.to_string())
                     .unwrap_or_default()
@@ -215,15 +218,20 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
     }
 }
 
-/// Lets Windlass write the Secret that the pods mount.
+/// Allows Windlass to write the Secret that the pods mount.
 fn hand_over(csv: &Value, live: &Value) -> Option<AdoptionStep> {
     let is_marked = object::annotation(live, ADOPTED_FROM) == Some(&origin(csv));
-    let service = csv_objects::serving_secret_of(live).filter(|_| is_marked)?;
+    let service = csv_objects::service_of_secret(live).filter(|_| is_marked)?;
     let labels = json!({names::SERVING_CERTIFICATE: service});
-    AdoptionStep::relabel(live, &labels, &json!({}), "may be issued again by Windlass")
+    AdoptionStep::relabel(
+        live,
+        &labels,
+        &json!({}),
+        "allows Windlass to renew the certificate",
+    )
 }
 
-/// Lets the ClusterServiceVersion go.
+/// Removes the finalizer.
 fn release(csv: &Value) -> Option<AdoptionStep> {
     let finalizers = object::finalizers(csv);
     if !finalizers.contains(&ADOPTION_FINALIZER) {
@@ -236,7 +244,7 @@ fn release(csv: &Value) -> Option<AdoptionStep> {
     Some(AdoptionStep {
         write: finalizers_patch(csv, &left)?,
         undo: None,
-        reason: "nothing is its any more",
+        reason: "has no objects left",
     })
 }
 

@@ -1,29 +1,30 @@
-//! What is to be known of a cluster to take an operator over from OLM.
+//! Observed state for taking an operator over from OLM.
 
 use serde_json::Value;
 use windlass_object::object;
 
 use super::csv_objects::CsvObjects;
 
-/// What there is of an operator that OLM has installed.
+/// The objects of an operator that OLM has installed.
 #[derive(Clone, Copy, Debug)]
 pub struct OlmObservation<'a> {
     /// The ClusterServiceVersion.
     pub csv: &'a Value,
-    /// The ClusterServiceVersions of its namespace, itself too.
+    /// The ClusterServiceVersions of its namespace, including itself.
     pub csvs: &'a [Value],
     /// The Subscriptions of its namespace.
     pub all_subscriptions: &'a [Value],
     /// The OperatorGroups of its namespace.
     pub operator_groups: &'a [Value],
-    /// The objects of all kinds that [`CsvObjects::kinds`] names, or those among them that may belong to it.
+    /// The objects of all kinds in [`CsvObjects::kinds`], or those of them that may belong to the
+    /// ClusterServiceVersion.
     pub objects: &'a [Value],
 }
 
 // === impl OlmObservation ===
 
 impl<'a> OlmObservation<'a> {
-    /// The Subscriptions that installed it.
+    /// Returns the Subscriptions that installed the ClusterServiceVersion.
     pub fn subscriptions(&self) -> impl Iterator<Item = &'a Value> {
         let name = object::text(self.csv, "/metadata/name");
         let is_its = move |subscription: &&Value| {
@@ -34,9 +35,9 @@ impl<'a> OlmObservation<'a> {
         self.all_subscriptions.iter().filter(is_its)
     }
 
-    /// The objects that belong to it.
-    pub fn belongings(&self) -> impl Iterator<Item = &'a Value> {
-        let belongings = CsvObjects::from_csv(self.csv);
-        self.objects.iter().filter(move |live| belongings.contains(live))
+    /// Returns the objects of the ClusterServiceVersion.
+    pub fn csv_objects(&self) -> impl Iterator<Item = &'a Value> {
+        let csv_objects = CsvObjects::from_csv(self.csv);
+        self.objects.iter().filter(move |live| csv_objects.contains(live))
     }
 }

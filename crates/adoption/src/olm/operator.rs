@@ -1,23 +1,23 @@
-//! How OLM runs an operator, as far as it is not in the bundle.
+//! The settings by which OLM runs an operator that are not in the bundle.
 
 use serde_json::{Value, json};
 use windlass_object::object;
 
 use super::observation::OlmObservation;
 
-/// What a BundleDeployment has to say so that the operator runs as under OLM, beside the settings of its Subscription.
+/// Settings of a BundleDeployment that correspond to OLM's, except those of the Subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OlmOperator {
-    /// `spec.watchNamespaces`: none of them are all.
+    /// `spec.watchNamespaces`; empty for all namespaces.
     pub watch_namespaces: Vec<String>,
-    /// `spec.serviceAccountName`: what the OperatorGroup says.
+    /// `spec.serviceAccountName`, from the OperatorGroup.
     pub service_account: Option<String>,
 }
 
 // === impl OlmOperator ===
 
 impl OlmOperator {
-    /// How OLM runs what is observed.
+    /// Reads the settings from the ClusterServiceVersion and the OperatorGroup.
     pub fn from_observation(observation: &OlmObservation<'_>) -> Self {
         let targets = object::annotation(observation.csv, "olm.targetNamespaces").unwrap_or_default();
         let targets = targets.split(',').filter(|target| !target.is_empty());
@@ -29,7 +29,7 @@ impl OlmOperator {
         }
     }
 
-    /// Has a BundleDeployment say so. What it says itself stays.
+    /// Adds the settings to a BundleDeployment. Its own settings win.
     pub fn complete(&self, deployment: &mut Value) {
         let spec = &mut deployment["spec"];
         if !self.watch_namespaces.is_empty() && spec.get("watchNamespaces").is_none() {

@@ -1,4 +1,4 @@
-//! What speaks against taking an operator over from OLM.
+//! Reasons against taking an operator over from OLM.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -9,36 +9,38 @@ use super::observation::OlmObservation;
 /// Why an operator is not taken over, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OlmRefusal {
-    /// Somebody else deletes it.
+    /// Another client has deleted it.
     #[error(
-        "it is being deleted, not by Windlass: wait until it is gone, then install the bundle without --adopt-from"
+        "another client has deleted it: wait until it is gone, then install the bundle without --adopt-from"
     )]
     Deleted,
     /// It is a copy in a namespace that an operator watches.
-    #[error("it is a copy of the one in the namespace {0}: name that namespace with --namespace")]
+    #[error("it is a copy of the one in namespace {0}: name that namespace with --namespace")]
     Copied(String),
-    /// It does not run as OLM wants it to.
-    #[error("its phase is {phase:?}, not Succeeded ({message}): adopt it when OLM has installed it")]
+    /// OLM has not installed it completely.
+    #[error("its phase is {phase:?}, not Succeeded ({message}): wait until OLM has installed it")]
     NotInstalled {
         /// `status.phase`.
         phase: String,
         /// `status.message`.
         message: String,
     },
-    /// OLM upgrades it.
+    /// OLM is upgrading it.
     #[error(
-        "OLM upgrades it, {0} is another one of the same operator: adopt what is there when OLM has finished"
+        "OLM is upgrading this operator, {0} is another version of it: wait until OLM has finished, then adopt the new version"
     )]
     Upgraded(String),
-    /// It is in no OperatorGroup, or nobody knows in which.
-    #[error("its namespace has {0} OperatorGroups, not one, so OLM leaves it alone: correct that first")]
+    /// Its namespace has no OperatorGroup, or several.
+    #[error(
+        "its namespace has {0} OperatorGroups instead of one, so OLM does not manage it: correct that first"
+    )]
     OperatorGroups(usize),
-    /// It serves aggregated APIs, which Windlass does not install.
+    /// It serves an aggregated API, which Windlass does not install.
     #[error("it serves the API {0} by an APIService, which Windlass does not install")]
     ApiService(String),
 }
 
-/// All of them.
+/// Returns all reasons.
 pub(super) fn refusals(observation: &OlmObservation<'_>) -> Vec<OlmRefusal> {
     let csv = observation.csv;
     let text = |path| object::text(csv, path).unwrap_or_default();

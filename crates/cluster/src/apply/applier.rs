@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::Instant;
 use tracing::info;
-use windlass_crd::claims::{self, LivingDeployments, foreign};
+use windlass_crd::claims::{self, ExistingDeployments, foreign_object_message};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{self, guarded, release},
@@ -36,46 +36,46 @@ pub struct Applier {
     pub(super) memory: Mutex<HashMap<ObjectKey, Memory>>,
     repairs: Repairs,
     pub(super) retention: Option<Arc<dyn Retention>>,
-    /// Of each object of which something is kept, what that was when it was looked at last.
+    /// The last computed goal of each object with retained values.
     pub(super) retained: Mutex<HashMap<ObjectKey, Arc<RetainedGoal>>>,
 }
 
-/// What became of an object.
+/// The outcome of applying an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was there already.
+    /// The object was up to date.
     Unchanged,
-    /// It was written.
+    /// The object was written.
     Written,
-    /// It is otherwise, since somebody else changes it again and again: it is put back later.
+    /// Another client keeps changing the object: its repair is postponed.
     Contested,
 }
 
 /// Why an object was not applied.
 #[derive(Debug, Error)]
 pub enum ApplyError {
-    /// Somebody else's object has the name.
-    #[error("{}", foreign(object, owner))]
+    /// The object belongs to another owner.
+    #[error("{}", foreign_object_message(object, owner))]
     Foreign {
         /// The object.
         object: ObjectKey,
-        /// Whose it is.
+        /// The owner.
         owner: claims::Owner,
     },
-    /// The object is being deleted; another can come only when it is gone.
+    /// The object is being deleted; it can be created again after that.
     #[error("waiting for {object} to be deleted")]
     Terminating {
         /// The object.
         object: ObjectKey,
     },
-    /// It cannot be told what must be kept of it.
-    #[error("{object}: {by} does not say what to keep: {problem}")]
+    /// The values to retain are unknown.
+    #[error("{object}: {by} failed to retain values: {problem}")]
     Retention {
         /// The object.
         object: ObjectKey,
-        /// Who was asked, as [`Retention::answered_by`] says.
+        /// The retention's source, from [`Retention::answered_by`].
         by: String,
-        /// Why.
+        /// The cause.
         problem: String,
     },
     /// A request failed.
@@ -83,13 +83,13 @@ pub enum ApplyError {
     Request(#[from] RequestError),
 }
 
-/// How often an entry of the managed fields is looked for that moves.
+/// How often to look up a moving entry of the managed fields.
 const RELEASES: u32 = 5;
 
 // === impl Applier ===
 
 impl Applier {
-    /// Applies through `cluster`, and reads what the watches have seen from `index`.
+    /// Creates an applier that writes through `cluster` and reads watched objects from `index`.
     pub fn new(cluster: Cluster, index: Arc<Index>) -> Self {
         Self {
             cluster,
@@ -101,7 +101,7 @@ impl Applier {
         }
     }
 
-    /// The same, which keeps what `retention` says of objects that are there.
+    /// Sets the `retention` for values of existing objects.
     #[must_use]
     pub fn retaining(self, retention: Arc<dyn Retention>) -> Self {
         Self {
@@ -110,8 +110,8 @@ impl Applier {
         }
     }
 
-    /// Sees to it that `desired` is there. `replicas` of a Deployment that others scale are left to them, and what a
-    /// [`Retention`] says is kept.
+    /// Applies `desired` unless the object is up to date. `replicas` of a Deployment that others scale and
+    /// values that a [`Retention`] names are kept.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl Applier {
         self.bounded(&key, &body, &Value::Null, owner, create).await
     }
 
-    /// The same, for an object that is there; `None` where it is not, whatever a watch that lags shows.
+    /// Applies `desired` as [`Applier::ensure`] does if the object exists; `None` if it does not, even if a
+    /// lagging watch still shows it.
     ///
     /// # Errors
     ///
@@ -159,17 +160,18 @@ impl Applier {
             .map(Some)
     }
 
-    /// Sees to it that an object which sends API traffic to a webhook is there: `armed` is all of it, with its CA
+    /// Applies an object that sends API traffic to a webhook: `armed` is the complete object, with its CA
     /// bundle; `body` is the part that installs own, without CA bundle and conversion.
     ///
-    /// It is created by one request that holds everything, so that it never calls a webhook without trust in it. Then
-    /// the body is claimed by server-side apply, and the entry of the creation is taken out of the managed fields: a
-    /// later apply could not remove a field that the creation still owned. One that is there and asks for another trust bundle is
-    /// pointed to its new webhooks with that, by one write, too.
+    /// A single request creates the complete object, so that it never calls a webhook without a CA bundle.
+    /// Then the body is claimed by server-side apply, and the entry of the creation is removed from the
+    /// managed fields: a later apply could not remove a field that the creation still owned. An existing
+    /// object that requests another trust bundle is switched to its new webhooks and that bundle by a single
+    /// write, too.
     ///
     /// # Errors
     ///
-    /// [`ApplyError`]; what is done is done, and the next call goes on from there.
+    /// [`ApplyError`]; completed steps are kept, and the next call continues from there.
     pub async fn ensure_armed(
         &self,
         armed: &Value,
@@ -184,7 +186,7 @@ impl Applier {
                 let live = self.take_over(&key, live, owner).await?;
                 let write = self.write(&key, &body, &live, owner);
                 if !patch::written_by(&live, names::INSTALL) {
-                    // Taken over from somebody else: it calls others, whom alone it trusts.
+                    // Taken over from another owner: its CA bundle fits the webhooks that it calls now.
                     self.switch_caller(armed, owner).await?;
                     write.await?
                 } else if !patch::applied_by(&live, names::INSTALL) {
@@ -210,12 +212,13 @@ impl Applier {
         Ok(outcome)
     }
 
-    /// Takes `manager`'s entry of plain updates out of the object's managed fields, where there is one. Only metadata
-    /// changes: the CRD's storage is not rebuilt (kubernetes#128102 is why the entry must go).
+    /// Removes `manager`'s entry of plain updates from the object's managed fields, if there is one. Only
+    /// metadata changes, so the API server does not rebuild the storage of a CRD (the entry must be removed
+    /// because of kubernetes#128102).
     ///
     /// # Errors
     ///
-    /// A [`RequestError`]; [`RequestError::is_invalid`] when the entries move again and again.
+    /// A [`RequestError`]; [`RequestError::is_invalid`] if the entries keep moving.
     pub async fn release(&self, key: &ObjectKey, live: &Value, manager: &str) -> Result<(), RequestError> {
         let mut moved = None;
         for last in (0..RELEASES).rev() {
@@ -226,7 +229,7 @@ impl Applier {
                 Err(error) if error.is_invalid() && last > 0 => {}
                 released => return released.map(drop),
             }
-            // Others have written, as kube-aggregator writes the status of an APIService as soon as that is there.
+            // Another client has written, for example kube-aggregator the status of a new APIService.
             moved = self.cluster.read(key).await?;
             if moved.is_none() {
                 break;
@@ -235,11 +238,11 @@ impl Applier {
         Ok(())
     }
 
-    /// Asks the API server whether it would take `desired`, with what must be kept, without writing anything.
+    /// Validates `desired`, with retained values, by a dry run.
     ///
     /// # Errors
     ///
-    /// Why it would not, or could not be asked.
+    /// Why the API server rejects it, or a failed request.
     pub async fn dry_run(&self, desired: &Value, owner: &FieldOwner) -> Result<Value, ApplyError> {
         let body = self.dry_run_body(desired, owner).await?;
         let key = ObjectKey::from_object(&body).ok_or(RequestError::Nameless)?;
@@ -249,8 +252,8 @@ impl Applier {
             .await?)
     }
 
-    /// Whether `live` holds everything that `desired` says. Of what is kept that is known which was kept when it was applied or
-    /// found unchanged last.
+    /// Reports whether `live` contains everything in `desired`. Retained values are those of the last apply
+    /// or the last comparison without a difference.
     pub fn is_applied(&self, desired: &Value, live: &Value, owner: &FieldOwner) -> bool {
         let Some(key) = ObjectKey::from_object(desired) else {
             return false;
@@ -261,7 +264,7 @@ impl Applier {
         }
     }
 
-    /// Whether `desired` was the last that was applied to `live`; others may have changed it since.
+    /// Reports whether `desired` was the last body applied to `live`; others may have changed it since.
     pub fn was_applied(&self, desired: &Value, live: &Value, owner: &FieldOwner) -> bool {
         let Some(hash) = object::annotation(live, names::APPLIED_HASH) else {
             return false;
@@ -271,7 +274,7 @@ impl Applier {
         is_of(&owned(desired, owner, live)) || is_asked && is_of(&apply_body(desired, owner))
     }
 
-    /// Forgets what is remembered of objects that are gone.
+    /// Forgets a deleted object.
     pub fn forget(&self, key: &ObjectKey) {
         self.forget_memory(key);
         self.repairs.forget(key);
@@ -282,15 +285,15 @@ impl Applier {
         self.retained.lock().remove(key);
     }
 
-    /// The objects of a BundleDeployment that others change again and again: of each, how long until it is put back
-    /// again, and whether its repairs have doubled since this was asked.
+    /// Returns the objects of a BundleDeployment that other clients keep changing, with the delay of the next
+    /// repair and whether the number of repairs has doubled since the last call.
     pub fn contested(&self, bundle_deployment: &str) -> Vec<RepairContest> {
         self.repairs.contested(bundle_deployment, Instant::now())
     }
 
-    /// The object as it is: from the index where a watch sees it whole, else from the API server. For kinds that the
-    /// index does not hold whole, the index will do as long as nothing has changed since the object was last verified, unless
-    /// somebody is asked about all of it.
+    /// Returns the live object: from the index if that holds it completely, otherwise from the API server. An
+    /// incomplete index entry is sufficient while the object has not changed since its last verification,
+    /// unless a retention needs the whole object.
     async fn live(
         &self,
         key: &ObjectKey,
@@ -313,8 +316,8 @@ impl Applier {
         }
     }
 
-    /// Writes an object of its owner, by nobody's rights but those of whom it is applied as. Reading is Windlass' own: it watches
-    /// these kinds anyway, and shows nobody what is in them.
+    /// Returns a cluster for writes with the permissions of the owner's account only. Reads use Windlass's
+    /// own permissions: it watches these kinds anyway, and does not disclose their content.
     pub(super) fn writing(&self, key: &ObjectKey, owner: &FieldOwner) -> Cluster {
         self.cluster.impersonating(owner.writes_as(&Kind::from_key(key)))
     }
@@ -347,13 +350,14 @@ impl Applier {
         match self.writing(key, owner).create(&armed, names::INSTALL).await {
             Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),
             created => {
-                info!(object = %key, "Created and armed");
+                info!(object = %key, "Created with CA bundle");
                 self.write(key, body, &created?, owner).await
             }
         }
     }
 
-    /// What to say of an object that could not be written as it was seen: whose it is, if it is another's by now.
+    /// Returns the error for an object that changed before it could be written; [`ApplyError::Foreign`] if it
+    /// now has another owner.
     pub(super) async fn appeared(
         &self,
         key: &ObjectKey,
@@ -366,13 +370,13 @@ impl Applier {
                 object: key.clone(),
                 owner: claims::Owner::from_object(&live, &living),
             },
-            // Ours: the next try sees it as it is.
+            // The object is ours: the next attempt sees its current state.
             _ => conflict.into(),
         }
     }
 
-    /// Which BundleDeployments own objects: those that are there, with this one, which a watch may not show yet.
-    fn living(&self, owner: &FieldOwner) -> LivingDeployments {
+    /// Returns the existing BundleDeployments, including this one, which a watch may not show yet.
+    fn living(&self, owner: &FieldOwner) -> ExistingDeployments {
         let own = (owner.bundle_deployment.clone(), owner.uid.clone());
         let text = |object: &Value, pointer| Some(object::text(object, pointer)?.to_owned());
         let seen = self.index.objects(&kinds::BUNDLE_DEPLOYMENT);
@@ -382,8 +386,8 @@ impl Applier {
         seen.chain([own]).collect()
     }
 
-    /// Writes an object that does not hold `body`, now or later: what was applied before as it is to be is put back,
-    /// and that less and less often.
+    /// Writes an object that differs from `body`, now or later: repairs of an unchanged body are made with
+    /// increasing delays.
     async fn bounded(
         &self,
         key: &ObjectKey,
@@ -412,14 +416,14 @@ impl Applier {
         let outcome = write.await?;
         match outcome {
             Outcome::Written => self.repairs.repaired(key, Instant::now()),
-            // A watch had shown it late.
+            // The watch was late.
             _ => self.repairs.settled(key),
         }
         Ok(outcome)
     }
 
-    /// Sees to it that `live` may be written. The garbage collector would take what is adopted with its former owner:
-    /// the references to that go first.
+    /// Checks that `live` may be written. Removes the owner references of adopted objects: otherwise the
+    /// garbage collector would delete them with their former owner.
     pub(super) async fn take_over(
         &self,
         key: &ObjectKey,
@@ -462,8 +466,9 @@ impl Applier {
         live: &Value,
         owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
-        // With force: the object is ours, and whoever changed a field of ours is undone. If it still is the one that was
-        // seen: the API server lets no uid change (422), and creates none with a uid (409).
+        // Forced, since the object is ours: changes of our fields are reverted. The uid guards against
+        // another object of the same name: the API server rejects a changed uid (422) and a creation with a
+        // uid (409).
         let mut changed = body.clone();
         if let Some(uid) = object::text(live, "/metadata/uid") {
             changed["metadata"]["uid"] = uid.into();

@@ -1,4 +1,4 @@
-//! What is sent of an object that is applied.
+//! Bodies of apply requests.
 
 use serde_json::{Value, json};
 use windlass_crd::claims::AppliedAs;
@@ -6,7 +6,7 @@ use windlass_object::{ObjectKey, json, names};
 
 use super::{difference::body_hash, field_owner::FieldOwner, replicas::leave_to_owner};
 
-/// The metadata that only the API server may say.
+/// Metadata that only the API server sets.
 const ONLY_OF_THE_API_SERVER: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -18,13 +18,14 @@ const ONLY_OF_THE_API_SERVER: [&str; 8] = [
     "uid",
 ];
 
-/// By which an object is told for ours.
+/// The marks of our objects.
 const MARKS: [(&str, &[&str]); 2] = [
     ("labels", &[names::BUNDLE_DEPLOYMENT]),
     ("annotations", &[names::APPLIED_AS, names::APPLIED_HASH]),
 ];
 
-/// `desired` with the marks of its owner and the hash of itself, and without what others decide on in `live`.
+/// Returns `desired` with the marks of its owner and its hash, and without the fields that others control in
+/// `live`.
 pub(super) fn owned(desired: &Value, owner: &FieldOwner, live: &Value) -> Value {
     let mut body = desired.clone();
     leave_to_owner(&mut body, live);
@@ -46,7 +47,7 @@ pub(super) fn owned(desired: &Value, owner: &FieldOwner, live: &Value) -> Value 
     body
 }
 
-/// `answer` as what could have been answered instead of `body`: with the same marks, and without what nobody may apply.
+/// Prepares `answer` to replace `body`: with the same marks, and without fields that cannot be applied.
 pub(super) fn marked_like(body: &Value, mut answer: Value) -> Value {
     drop_what_only_the_api_server_says(&mut answer);
     for (field, marks) in MARKS {
@@ -61,7 +62,7 @@ pub(super) fn marked_like(body: &Value, mut answer: Value) -> Value {
     answer
 }
 
-/// Bundles, and objects that were read, carry it.
+/// Bundles, and objects from the API server, contain these fields.
 fn drop_what_only_the_api_server_says(object: &mut Value) {
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
@@ -73,7 +74,7 @@ fn drop_what_only_the_api_server_says(object: &mut Value) {
     }
 }
 
-/// What is applied of `desired` for `owner` where nothing is there yet.
+/// Returns the body to apply for `desired` if the object does not exist.
 pub fn apply_body(desired: &Value, owner: &FieldOwner) -> Value {
     owned(desired, owner, &Value::Null)
 }

@@ -1,11 +1,11 @@
-//! Whether a live object holds what a body says.
+//! Comparison of live objects with bodies.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use windlass_object::{names, text::hexadecimal};
 
-/// SHA-256 of a body, in hexadecimal; the annotation that carries it is left out, and the one that says for which
-/// BundleDeployment it is applied.
+/// Returns the SHA-256 of a body, in hexadecimal, without the annotations for the hash itself and for the
+/// owning BundleDeployment.
 pub fn body_hash(body: &Value) -> String {
     let mut body = body.clone();
     if let Some(annotations) = body
@@ -19,16 +19,17 @@ pub fn body_hash(body: &Value) -> String {
     hexadecimal(&Sha256::digest(body.to_string()))
 }
 
-/// Whether `live` says everything that `body` says; it may say more, but for the labels in the selector of a Service, which
-/// are one value to the API server (`mapType=atomic`): one more and it selects nothing.
+/// Reports whether `live` contains everything in `body`; it may contain more, except labels in the selector
+/// of a Service, which is a single value to the API server (`mapType=atomic`): with another label it would
+/// select nothing.
 ///
-/// `made` is what the API server answered when it was given `body`: where it says something in other words (a default,
-/// a quantity, a list with entries of others), those words count as the body's.
+/// `made` is the API server's response to `body`: where it differs (a default, a quantity, a list with
+/// entries of others), its values count as the body's.
 pub fn covers(body: &Value, live: &Value, made: Option<&Value>) -> bool {
     covers_at(body, Some(live), made.map(Some))
 }
 
-/// `made`: `None` where nothing is remembered; `Some(None)` where the API server left the field out.
+/// `made`: `None` if nothing is remembered; `Some(None)` if the API server omitted the field.
 fn covers_at(body: &Value, live: Option<&Value>, made: Option<Option<&Value>>) -> bool {
     if made.is_some_and(|made| made == live) {
         return true;
@@ -51,13 +52,13 @@ fn covers_at(body: &Value, live: Option<&Value>, made: Option<Option<&Value>>) -
     }
 }
 
-/// Whether a field is a selector of labels alone, as Services have it.
+/// Reports whether a field is a plain label selector, as in Services.
 fn is_selector(name: &str, value: &Value) -> bool {
     let labels = value.as_object().filter(|labels| !labels.is_empty());
     name == "selector" && labels.is_some_and(|labels| labels.values().all(Value::is_string))
 }
 
-/// What the API server does not store.
+/// Reports whether the API server drops the value.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

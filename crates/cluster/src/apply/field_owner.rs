@@ -1,7 +1,7 @@
-//! For whom objects are applied, and which objects are theirs.
+//! Owners of applied objects.
 
 use serde_json::Value;
-use windlass_crd::claims::{Adoption, AppliedAs, LivingDeployments, Owner};
+use windlass_crd::claims::{Adoption, AppliedAs, ExistingDeployments, Owner};
 use windlass_object::{names, object, patch};
 
 use crate::{
@@ -9,43 +9,44 @@ use crate::{
     kind::{Kind, kinds},
 };
 
-/// For whom an object is applied.
+/// The BundleDeployment that objects are applied for.
 #[derive(Clone, Debug, Default)]
 pub struct FieldOwner {
-    /// The name of the BundleDeployment; its objects carry it as a label.
+    /// The name of the BundleDeployment, which is a label of its objects.
     pub bundle_deployment: String,
-    /// Its uid; its objects carry it in [`names::APPLIED_AS`].
+    /// Its uid, which is in the annotation [`names::APPLIED_AS`] of its objects.
     pub uid: String,
-    /// The namespace that it installs into.
+    /// The install namespace.
     pub namespace: String,
-    /// Objects that Windlass did not create and that may be taken over.
+    /// Existing objects that may be taken over.
     pub adopt: Vec<Adoption>,
-    /// As whom the objects of the bundle are written; as Windlass, if it is nobody.
+    /// The account that writes the objects of the bundle; `None` for Windlass itself.
     pub account: Option<ServiceAccount>,
 }
 
-/// The kinds of which Windlass itself makes objects for a bundle, or that others make for what it applied.
+/// Kinds that Windlass creates for a bundle, or that others create for applied objects.
 const OWN_KINDS: [Kind; 3] = [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET];
 
-/// The kinds that an install puts into other namespaces than its own: those that are watched.
+/// Kinds that an install creates in watched namespaces as well.
 const ELSEWHERE: [&str; 2] = ["Role", "RoleBinding"];
 
 // === impl FieldOwner ===
 
 impl FieldOwner {
-    /// The name of the BundleDeployment that an object names in its label; a copy of an object names it, too.
+    /// Returns the BundleDeployment in the label of an object, which copies of the object have, too.
     pub fn name_in_label(object: &Value) -> Option<&str> {
         object::label(object, names::BUNDLE_DEPLOYMENT)
     }
 
-    /// As whom an object of that kind is written. ServingCertificates are orders to Windlass; pods are its canaries, of a
-    /// Deployment that the account may write; ReplicaSets are what such a Deployment has left.
+    /// Returns the account that writes objects of a kind; `None` for kinds that Windlass writes itself.
+    /// ServingCertificates are instructions to Windlass. Pods are canaries of a Deployment that the account
+    /// may write, and ReplicaSets are remains of one.
     pub fn writes_as(&self, kind: &Kind) -> Option<&ServiceAccount> {
         self.account.as_ref().filter(|_| !OWN_KINDS.contains(kind))
     }
 
-    /// Whether `live` may be written: it is ours, nobody's any more, or may be taken over.
-    pub fn may_write(&self, live: &Value, living: &LivingDeployments) -> bool {
+    /// Reports whether `live` may be written: it is ours, has no owner, or may be taken over.
+    pub fn may_write(&self, live: &Value, living: &ExistingDeployments) -> bool {
         match Owner::from_object(live, living) {
             Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
             Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
@@ -53,11 +54,12 @@ impl FieldOwner {
         }
     }
 
-    /// Whether `live` is what was applied for this BundleDeployment, and no copy of it: only that may be deleted.
+    /// Reports whether `live` was applied for this BundleDeployment and is not a copy; only such objects may
+    /// be deleted.
     ///
-    /// What the release before [`names::APPLIED_AS`] applied has the label and our entry in the managed fields. Of
-    /// that, only what is where installs put it is taken for ours: a backup that was restored elsewhere with its
-    /// managed fields looks the same.
+    /// Objects from releases before [`names::APPLIED_AS`] have the label and our entry in the managed fields.
+    /// Of them, only those in the expected namespaces count as ours: a backup that was restored to another
+    /// namespace with its managed fields looks the same.
     pub fn owns(&self, live: &Value) -> bool {
         let is_labelled = Self::name_in_label(live) == Some(&self.bundle_deployment);
         if !is_labelled || !patch::written_by(live, names::INSTALL) {
@@ -74,7 +76,8 @@ impl FieldOwner {
         }
     }
 
-    /// Whether the garbage collector takes `live` with the BundleDeployment: canaries are created, not applied.
+    /// Reports whether the garbage collector deletes `live` with the BundleDeployment: canaries are created,
+    /// not applied.
     fn is_owner_of(&self, live: &Value) -> bool {
         object::items(live, "/metadata/ownerReferences")
             .iter()
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
     use crate::apply::tests::field_owner;
 
-    fn living() -> LivingDeployments {
+    fn living() -> ExistingDeployments {
         let deployments = [("a", "1"), ("b", "2")];
         deployments
             .map(|(name, uid)| (name.to_owned(), uid.to_owned()))
@@ -178,7 +181,7 @@ mod tests {
         for (change, plainly, adopting) in [
             ((|_| {}) as fn(&mut Value), true, true),
             (|metadata| metadata["annotations"] = json!({}), true, true),
-            // A lost label is put back.
+            // A lost label is restored.
             (|metadata| metadata["labels"] = json!({}), true, true),
             (
                 |metadata| {
@@ -188,7 +191,7 @@ mod tests {
                 true,
                 true,
             ),
-            // Another BundleDeployment's, and one's that is gone.
+            // Owned by another BundleDeployment, and by a deleted one.
             (
                 |metadata| {
                     metadata["labels"][names::BUNDLE_DEPLOYMENT] = "b".into();

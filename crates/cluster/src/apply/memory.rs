@@ -1,4 +1,4 @@
-//! What is remembered of an object, so that nothing is written that is there in other words.
+//! Memory of applied objects, so that values that the API server normalizes are not written again.
 
 use serde_json::Value;
 use windlass_crd::claims::AppliedAs;
@@ -10,22 +10,21 @@ use super::{
     field_owner::FieldOwner,
 };
 
-/// What is known of an object beyond what the index holds.
+/// Knowledge about an object beyond its index entry.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The body that `made` and `verified` are about.
+    /// The hash of the body that `made` and `verified` refer to.
     pub(super) hash: String,
-    /// What the API server made of the body, where it says some of it in other words (defaults, quantities).
+    /// The API server's response to the body, if it differs from it (defaults, quantities).
     pub(super) made: Option<Value>,
-    /// The object and its generation that were last seen to hold the whole body; for kinds whose index entry is
-    /// not the whole object.
+    /// The uid and generation that last contained the whole body; for kinds whose index entry is incomplete.
     pub(super) verified: Option<(String, i64)>,
 }
 
 // === impl Applier ===
 
 impl Applier {
-    /// Whether `live` holds everything that `body` says.
+    /// Reports whether `live` contains everything in `body`.
     pub(super) fn holds(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {
         let hash = body_hash(body);
         if object::annotation(live, names::APPLIED_HASH) != Some(&hash) {
@@ -71,7 +70,7 @@ impl Applier {
     }
 }
 
-/// Uid and generation; of kinds without a generation nothing can be said by it.
+/// Returns uid and generation; `None` for kinds without a generation.
 fn version(object: &Value) -> Option<(String, i64)> {
     let uid = object::text(object, "/metadata/uid")?.to_owned();
     Some((uid, object.pointer("/metadata/generation")?.as_i64()?))

@@ -1,8 +1,7 @@
-//! Applying objects: nothing foreign is touched, nothing is written that is there already, and what sends API traffic
-//! to a webhook is complete from its first moment.
+//! Applying objects: foreign objects are not touched, up-to-date objects are not written, and callers of
+//! webhooks are complete from their creation.
 //!
-//! Each function looks at what is there and does what is missing, so that any write may be the last one before a
-//! crash.
+//! Every function compares the live object with the desired one, so that a crash after any write is safe.
 
 mod applier;
 mod body;

@@ -1,9 +1,10 @@
-//! Objects that somebody else changes or deletes again and again, and how fast they are put back.
+//! Repairs of objects that other clients keep changing or deleting, with backoff.
 //!
-//! The first [`BURST`] repairs of an object are made at once; each is forgotten after [`FORGOTTEN`]. Beyond that each repair
-//! waits twice as long as the one before, up to [`LAST_PAUSE`]. So whoever writes now and then finds each write undone at once,
-//! for ever, and two controllers that answer each other's writes cannot keep an API server busy. What is gone, and a Service
-//! that leads elsewhere, costs calls for as long as that waits: there the last pause is [`LAST_PAUSE_OF_TRAFFIC`].
+//! The first [`BURST`] repairs of an object are immediate; each is forgotten after [`FORGOTTEN`]. After that
+//! each repair waits twice as long as the previous one, up to [`LAST_PAUSE`]. Occasional writes by other
+//! clients are therefore always reverted immediately, and two controllers that revert each other's writes
+//! cannot overload an API server. A deleted object, or a Service with another selector, makes calls fail
+//! until it is repaired: for those the longest pause is [`LAST_PAUSE_OF_TRAFFIC`].
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,52 +14,52 @@ use windlass_object::ObjectKey;
 
 use crate::kind::{Kind, kinds};
 
-/// How many repairs are made at once.
+/// The number of immediate repairs.
 const BURST: u32 = 20;
 
-/// After what time a repair is forgotten.
+/// The time after which a repair is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(120);
 
-/// How long the first repair waits that comes after the burst.
+/// The delay of the first repair after the burst.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest that a repair waits.
+/// The longest delay of a repair.
 const LAST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The longest that a repair waits without which calls may fail.
+/// The longest delay of a repair without which calls may fail.
 const LAST_PAUSE_OF_TRAFFIC: Duration = Duration::from_secs(10);
 
-/// From which repair on it is spoken of; then of each that doubles their number.
+/// The number of repairs that is first reported; after that, every doubling is.
 const NOTABLE: u64 = 8;
 
-/// An object that somebody else changes again and again.
+/// An object that another client keeps changing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairContest {
     /// The object.
     pub object: ObjectKey,
-    /// Who changed it last, as far as its managed fields tell.
+    /// The last writer, according to the managed fields.
     pub by: Option<String>,
-    /// How often it was put back.
+    /// The number of repairs.
     pub repairs: u64,
-    /// How long until it is put back again; nothing, if that was done or can be done now.
+    /// The time until the next repair; zero if it is done or due.
     pub wait: Option<Duration>,
-    /// Whether that is worth an event: the repairs have doubled.
+    /// Whether to report an event: the number of repairs has doubled.
     pub is_news: bool,
 }
 
-/// What somebody else did to an object.
+/// A change by another client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interference<'a> {
-    /// It is gone.
+    /// The object was deleted.
     Deletion,
-    /// It is different.
+    /// The object was changed.
     Edit {
-        /// By whom, as far as its managed fields tell.
+        /// The writer, according to the managed fields.
         by: Option<&'a str>,
     },
 }
 
-/// The repairs of every object.
+/// The repairs of all objects.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     objects: Mutex<HashMap<ObjectKey, RepairedObject>>,
@@ -70,21 +71,21 @@ struct RepairedObject {
     owner: String,
     by: Option<String>,
     repairs: u64,
-    /// How many are not forgotten, as of the last.
+    /// The number of repairs that were not forgotten at the time of the last one.
     recent: u32,
     last: Instant,
-    /// The longest that the next one waits.
+    /// The maximum delay of the next repair.
     last_pause: Duration,
     /// Whether a repair is waiting.
     waits: bool,
-    /// How many there were when that was told.
+    /// The number of repairs when it was last reported.
     told: u64,
 }
 
 // === impl Repairs ===
 
 impl Repairs {
-    /// Whether `object`, which `by` has changed or somebody has deleted, may be put back now.
+    /// Reports whether `object`, which another client has changed or deleted, may be repaired now.
     pub(super) fn may_repair(
         &self,
         object: &ObjectKey,
@@ -96,7 +97,7 @@ impl Repairs {
         let repaired = objects
             .entry(object.clone())
             .or_insert_with(|| RepairedObject::new(owner, now));
-        // Who deletes an object leaves no trace in it.
+        // A deletion does not record its client.
         if let Interference::Edit { by: Some(by) } = change {
             repaired.by = Some(by.to_owned());
         }
@@ -110,7 +111,7 @@ impl Repairs {
         !repaired.waits
     }
 
-    /// The object was put back.
+    /// Records a repair of the object.
     pub(super) fn repaired(&self, object: &ObjectKey, now: Instant) {
         if let Some(repaired) = self.objects.lock().get_mut(object) {
             repaired.recent = repaired.recent_at(now) + 1;
@@ -119,19 +120,19 @@ impl Repairs {
         }
     }
 
-    /// The object is as it should be.
+    /// Records that the object is up to date.
     pub(super) fn settled(&self, object: &ObjectKey) {
         if let Some(repaired) = self.objects.lock().get_mut(object) {
             repaired.waits = false;
         }
     }
 
-    /// The object is not applied any more.
+    /// Forgets an object that is no longer applied.
     pub(super) fn forget(&self, object: &ObjectKey) {
         self.objects.lock().remove(object);
     }
 
-    /// The objects of `owner` that are contested. What is news is so only once.
+    /// Returns the contested objects of `owner`. Each doubling is reported once.
     pub(super) fn contested(&self, owner: &str, now: Instant) -> Vec<RepairContest> {
         let mut objects = self.objects.lock();
         objects.retain(|_, repaired| repaired.recent_at(now) > 0);
@@ -142,7 +143,7 @@ impl Repairs {
                 if is_news {
                     repaired.told = repaired.repairs;
                 }
-                // What is due is either put back now, or something else is waited for first.
+                // A due repair either happens now, or waits for something else first.
                 let wait = repaired.waits.then(|| repaired.wait(now));
                 let wait = wait.filter(|wait| !wait.is_zero());
                 (is_news || wait.is_some()).then(|| RepairContest {
@@ -205,7 +206,7 @@ mod tests {
         kinds::CONFIG_MAP.object(Some("n"), "s")
     }
 
-    /// The moments at which an object is repaired that somebody changes so long after each repair.
+    /// Returns the times of the repairs if another client changes the object `pause` after each of them.
     fn fight(repairs: &Repairs, pause: Duration, lasts: Duration) -> Vec<Duration> {
         let start = Instant::now();
         let mut now = start;
@@ -272,7 +273,8 @@ mod tests {
             repairs.repaired(&object(), now);
             repairs.settled(&object());
             assert_eq!(repairs.contested("b", now), []);
-            // Once in five minutes is forgotten before the next, but counted while anything is remembered.
+            // A change every five minutes is forgotten before the next one, but counts while other repairs
+            // are remembered.
             news.extend(
                 repairs
                     .contested("a", now)

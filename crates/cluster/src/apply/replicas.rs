@@ -1,38 +1,38 @@
-//! Who decides how many replicas a Deployment has.
+//! Ownership of a Deployment's replicas.
 //!
-//! An autoscaler, or whoever runs `kubectl scale`, writes `spec.replicas` and so owns it. It is left to them then: the field is
-//! given up by applying the rest without it (server-side apply keeps a field that somebody else owns).
+//! An autoscaler or `kubectl scale` writes `spec.replicas` and so owns it. Windlass then gives the field up
+//! by applying the rest without it: server-side apply keeps a field that another manager owns.
 
 use serde_json::{Value, json};
 use windlass_object::{names, object};
 
 use crate::kind::{Kind, kinds};
 
-/// Where a set of fields (`fieldsV1`) says that `spec.replicas` is in it.
+/// The path of `spec.replicas` in a set of fields (`fieldsV1`).
 const OWNED: &str = "/f:spec/f:replicas";
 
-/// Whether an object is of a kind whose replicas others may scale.
+/// Reports whether other clients may scale objects of a kind.
 pub(crate) fn is_scaled(kind: &Kind) -> bool {
     *kind == kinds::DEPLOYMENT
 }
 
-/// What an index keeps of a set of fields, so that [`belong_to_another`] can be told by it.
+/// Returns the part of a set of fields that [`belong_to_another`] needs, for the index.
 pub(crate) fn trimmed_fields(fields: &Value) -> Option<Value> {
     fields.pointer(OWNED)?;
     Some(json!({"f:spec": {"f:replicas": {}}}))
 }
 
-/// Whether another manager than an install owns `spec.replicas` of a live object.
+/// Reports whether another manager owns `spec.replicas` of a live object.
 fn belong_to_another(live: &Value) -> bool {
     owners(live).any(|manager| manager != Some(names::INSTALL))
 }
 
-/// Whether installs own `spec.replicas` of a live object.
+/// Reports whether installs own `spec.replicas` of a live object.
 pub(super) fn are_ours(live: &Value) -> bool {
     owners(live).any(|manager| manager == Some(names::INSTALL))
 }
 
-/// The managers that own `spec.replicas` of a live object.
+/// Returns the managers that own `spec.replicas` of a live object.
 fn owners(live: &Value) -> impl Iterator<Item = Option<&str>> {
     let entries = object::items(live, "/metadata/managedFields").iter();
     let owning = entries.filter(|entry| {
@@ -42,12 +42,12 @@ fn owners(live: &Value) -> impl Iterator<Item = Option<&str>> {
     owning.map(|entry| object::text(entry, "/manager"))
 }
 
-/// Whether the replicas of `body` are left to whoever owns them in `live`.
+/// Reports whether the replicas of `body` are left to their owner in `live`.
 pub(super) fn are_left_to_owner(body: &Value, live: &Value) -> bool {
     object::text(body, "/kind") == Some(&*kinds::DEPLOYMENT.kind) && belong_to_another(live)
 }
 
-/// Leaves the replicas of `body` to whoever owns them in `live`.
+/// Removes the replicas from `body` if another manager owns them in `live`.
 pub(super) fn leave_to_owner(body: &mut Value, live: &Value) {
     if are_left_to_owner(body, live)
         && let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut)

@@ -1,4 +1,4 @@
-//! Applies objects of which something is kept, as [`retention`](super::retention) says.
+//! Writes of objects with retained values, by the rules of [`retention`](super::retention).
 
 use std::sync::Arc;
 
@@ -16,18 +16,19 @@ use super::{
 };
 use crate::telemetry::chain;
 
-/// How often an object is computed and sent that somebody else writes at the same time; then the next reconciliation goes on.
+/// How often to compute and send an object that other clients write at the same time, before the
+/// reconciliation fails.
 const TRIES: usize = 5;
 
 // === impl Applier ===
 
 impl Applier {
-    /// Who says what must be kept of objects such as `desired`.
+    /// Returns the source of retained values for objects such as `desired`.
     pub(super) fn answered_by(&self, desired: &Value) -> Option<String> {
         self.retention.as_ref()?.answered_by(desired)
     }
 
-    /// What `live` is to become, if it is `by` who answers for it.
+    /// Computes the goal of `live`, with the values that `by` retains.
     pub(super) async fn goal(
         &self,
         key: &ObjectKey,
@@ -53,7 +54,7 @@ impl Applier {
         ApplyGoal::answered(body, answer, desired, owner, live).map_err(|error| failed(error.to_string()))
     }
 
-    /// Whether `live` is what it is to become already.
+    /// Reports whether `live` has reached its goal.
     pub(super) fn is_reached(&self, key: &ObjectKey, goal: &ApplyGoal, live: &Value) -> bool {
         let mut goals = self.retained.lock();
         match &goal.retained {
@@ -70,7 +71,7 @@ impl Applier {
         }
     }
 
-    /// What was kept last of an object, if that was `desired` already.
+    /// Returns the last goal of an object, if it was for the same `desired`.
     pub(super) fn retained_last(
         &self,
         key: &ObjectKey,
@@ -94,12 +95,13 @@ impl Applier {
                 ..Memory::default()
             };
         }
-        // A generation says nothing of what is to be kept.
+        // An unchanged generation does not show which values to retain.
         remembered.verified = None;
         covers(&goal.expected, &goal.hidden(live), remembered.made.as_ref())
     }
 
-    /// Writes an object of which something is kept. Who owns what, only the API server tells.
+    /// Writes an object with retained values. Reads it first, since only the API server has its managed
+    /// fields.
     pub(super) async fn write_retained(
         &self,
         key: &ObjectKey,
@@ -128,14 +130,14 @@ impl Applier {
                 made => {
                     let made = made?;
                     self.remember_retained(key, desired, owner, &made, by).await;
-                    info!(object = %key, by, "Applied, and kept what others have set");
+                    info!(object = %key, by, "Applied with retained values");
                     return Ok(Outcome::Written);
                 }
             }
         }
     }
 
-    /// What is to be tried of `desired`, by a dry run.
+    /// Returns the body for a dry run of `desired`.
     pub(super) async fn dry_run_body(
         &self,
         desired: &Value,
@@ -159,7 +161,7 @@ impl Applier {
         made: &Value,
         by: Option<&str>,
     ) {
-        // What was written may be kept now.
+        // The written object may have other retained values.
         match self.goal(key, desired, owner, made, by).await {
             Ok(ApplyGoal {
                 retained: Some(goal), ..
@@ -178,13 +180,13 @@ impl Applier {
                 self.remember(key, &goal.body, made);
                 self.retained.lock().remove(key);
             }
-            // The next look at it says so.
+            // The next comparison reports the error.
             Err(_) => self.forget_memory(key),
         }
     }
 }
 
-/// What is applied to `live`, if it still is the one that was seen, and, where it matters, as it was seen.
+/// Returns the body to apply to `live`, guarded by its uid and, if needed, its resourceVersion.
 fn guarded_body(goal: &RetainedGoal, live: &Value) -> Value {
     let sent = goal.sent(live);
     let mut body = sent.body;

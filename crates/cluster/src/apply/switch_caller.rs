@@ -1,4 +1,5 @@
-//! Points what sends API traffic to webhooks to other ones, each by a single write: nobody ever sees one half of the change.
+//! Switches callers of webhooks to other Services, each by a single write, so that a caller is never half
+//! switched.
 
 use json_patch::Patch;
 use serde_json::{Value, json};
@@ -22,7 +23,8 @@ use crate::{
 // === impl Applier ===
 
 impl Applier {
-    /// Makes `conversion` the CRD's `spec.conversion` as [`Applier::switch_conversion`] does, and changes nothing else.
+    /// Sets the CRD's `spec.conversion` to `conversion` as [`Applier::switch_conversion`] does, and changes
+    /// nothing else.
     ///
     /// # Errors
     ///
@@ -31,13 +33,13 @@ impl Applier {
         self.switch_conversion(crd, conversion, &Value::Null).await
     }
 
-    /// Makes `conversion` the CRD's `spec.conversion`, by a patch that is guarded by what is there now. With it, each version is
-    /// served as `body` says, and the CRD asks for the trust bundle that `body` asks for: kube-apiserver builds the storage of a
-    /// CRD again at each change of its spec.
+    /// Sets the CRD's `spec.conversion` to `conversion`, by a patch that is guarded by the current value. The
+    /// same patch sets which versions are served and which trust bundle the CRD requests, as in `body`:
+    /// kube-apiserver rebuilds the storage of a CRD at each change of its spec.
     ///
     /// # Errors
     ///
-    /// A [`RequestError`]; [`RequestError::is_invalid`] when somebody changed it at the same time.
+    /// A [`RequestError`]; [`RequestError::is_invalid`] if another client changed it at the same time.
     pub async fn switch_conversion(
         &self,
         crd: &Value,
@@ -68,9 +70,10 @@ impl Applier {
         Ok(Outcome::Written)
     }
 
-    /// Points a webhook configuration, ExtensionConfig or APIService, where there is one that asks for another trust bundle than
-    /// `armed` does, to whom `armed` calls, with its CA bundle: without it, whoever calls would not trust whom they call. What
-    /// others have added to its webhooks stays, as with server-side apply.
+    /// Switches an existing webhook configuration, ExtensionConfig or APIService that requests another trust
+    /// bundle than `armed` to the Services of `armed`. The same patch sets the CA bundle, since the API
+    /// server would not trust the new servers without it. Fields that others have added to its webhooks stay,
+    /// as with server-side apply.
     ///
     /// # Errors
     ///
@@ -81,7 +84,7 @@ impl Applier {
             return Ok(());
         };
         let source = ca_source(&live, armed);
-        // Conversions are swung apart.
+        // Conversions are switched separately.
         let is_definition = Kind::from_key(&key) == kinds::CUSTOM_RESOURCE_DEFINITION;
         if is_definition || source.is_empty() || object::is_terminating(&live) {
             return Ok(());
@@ -96,12 +99,12 @@ impl Applier {
         self.writing(&key, owner)
             .patch(&key, &Patch(operations), names::INSTALL)
             .await?;
-        info!(object = %key, "Pointed to another Service");
+        info!(object = %key, "Switched to another Service");
         Ok(())
     }
 }
 
-/// What makes an object that calls one server call whom `armed` does.
+/// Returns the operations that set the server of `armed` in an object with a single server.
 fn called(armed: &Value) -> Vec<json_patch::PatchOperation> {
     let holders = TargetKind::from_object(armed).map(|kind| kind.holders(armed));
     let paths = holders.into_iter().flatten().flat_map(|holder| {
@@ -113,7 +116,7 @@ fn called(armed: &Value) -> Vec<json_patch::PatchOperation> {
         .collect()
 }
 
-/// What makes a target ask for the trust bundle that `body` asks for; nothing where it does.
+/// Returns the operations that make a target request the trust bundle of `body`; none if it does already.
 fn ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
     let source = |object| object::annotation(object, names::INJECT_CA_FROM);
     let Some(desired) = source(body).filter(|desired| source(live) != Some(*desired)) else {
@@ -126,7 +129,7 @@ fn ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
     )
 }
 
-/// What makes each version of a live CRD served as `body` says.
+/// Returns the operations that serve the versions of a live CRD as in `body`.
 fn served(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
     let versions = object::items(live, "/spec/versions").iter().enumerate();
     versions

@@ -1,4 +1,4 @@
-//! Objects that come and change while they are applied, with an API server that answers from a list.
+//! Concurrent changes of applied objects, with an API server that answers from a list.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -14,10 +14,11 @@ use windlass_trust::injection::TargetKinds;
 use super::*;
 use crate::{Cluster, Index, ServiceAccount, kinds, trim::trim, watch::Watch};
 
-/// Requests that came, each as its method with its body.
+/// Requests, each as its method with its body.
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// An applier whose API server serves ConfigMaps and Services, and gives these answers to everything else.
+/// Creates an applier whose API server serves ConfigMaps and Services, and gives these answers to all other
+/// requests.
 fn applier(answers: Vec<(u16, Value)>) -> (Applier, Requests) {
     applier_that_has_seen(Index::new(), answers)
 }
@@ -52,7 +53,7 @@ fn status(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": ""})
 }
 
-/// An index that a watch has told of a Service.
+/// An index with a watched Service.
 fn seen(service: &Value) -> Index {
     let served = kinds::SECRET.object(Some("n"), "windlass-cert");
     let service = serde_json::from_value(service.clone()).unwrap();
@@ -68,7 +69,7 @@ fn desired() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}, "data": {"a": "b"}})
 }
 
-/// Who applies in tests.
+/// The owner in tests.
 pub(super) fn field_owner() -> FieldOwner {
     FieldOwner {
         bundle_deployment: "a".to_owned(),
@@ -79,7 +80,7 @@ pub(super) fn field_owner() -> FieldOwner {
     }
 }
 
-/// What the API server makes of an apply.
+/// Returns the API server's response to an apply.
 fn made(body: &Value) -> Value {
     let mut made = body.clone();
     made["metadata"]["uid"] = "u".into();
@@ -122,7 +123,7 @@ async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
     assert_eq!(
         requests.lock()[1].1["metadata"]["uid"],
         "u",
-        "only what was seen is written"
+        "the write is guarded by the observed version"
     );
     let mut copy = desired();
     copy["metadata"]["labels"] = json!({names::BUNDLE_DEPLOYMENT: "a"});
@@ -223,7 +224,7 @@ async fn an_entry_that_moves_is_released_where_it_is_then() {
             true,
             &["PATCH", "GET", "PATCH"],
         ),
-        // Somebody else has released it, or deleted the object.
+        // Another client has released the entry, or deleted the object.
         (
             vec![(422, status(422)), (200, with(json!([theirs])))],
             true,

@@ -1,4 +1,5 @@
-//! The patch that points the webhooks of a configuration elsewhere, and leaves what others have added to them.
+//! The patch that switches the webhooks of a configuration to other Services and preserves additions of other
+//! clients.
 
 use json_patch::PatchOperation;
 use serde_json::{Value, json};
@@ -7,17 +8,17 @@ use windlass_object::{
     patch::{put, remove, test},
 };
 
-/// Who says what of the webhooks of a live configuration, by `metadata.managedFields`.
+/// Owners of a live configuration's webhooks, from `metadata.managedFields`.
 struct Ownership<'a> {
     ours: Vec<&'a Value>,
     others: Vec<&'a Value>,
 }
 
-/// What makes those webhooks of a live configuration that are ours into those of `armed`: they call whom `armed` says, with the
-/// rules that go with it. A webhook, by its name, of which `armed` says nothing goes if it is ours, likewise a field of one that
-/// is ours alone; what else there is stays.
+/// Returns the operations that turn our webhooks of a live configuration into those of `armed`, with their
+/// Services and rules. A webhook whose name is not in `armed` is removed if it is ours, and so is a field
+/// that we alone own; everything else stays.
 ///
-/// Each webhook that changes is tested by its name: an index that has moved is refused.
+/// Each changed webhook is tested by its name: the patch fails if indices have moved.
 pub(super) fn pointed_elsewhere(live: &Value, armed: &Value) -> Vec<PatchOperation> {
     let webhooks = object::items(live, "/webhooks");
     let desired = object::items(armed, "/webhooks");
@@ -28,7 +29,7 @@ pub(super) fn pointed_elsewhere(live: &Value, armed: &Value) -> Vec<PatchOperati
     let (mut tests, mut changes, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for (index, webhook) in webhooks.iter().enumerate() {
         let path = format!("/webhooks/{index}");
-        // Old API servers took a name twice.
+        // Old API servers accepted duplicate names.
         let is_first = named(&webhooks[..index], webhook).is_none();
         match named(desired, webhook) {
             Some(desired) if is_first => changes.extend(changed(&path, webhook, desired, &ownership)),
@@ -43,12 +44,12 @@ pub(super) fn pointed_elsewhere(live: &Value, armed: &Value) -> Vec<PatchOperati
         .map(|added| put("/webhooks/-", added.clone()));
     tests.extend(changes);
     tests.extend(added);
-    // From the end, so that the others keep their places.
+    // From the end, so that the remaining indices stay valid.
     tests.extend(removed.into_iter().rev());
     tests
 }
 
-/// What makes a webhook say what `desired` does.
+/// Returns the operations that set the fields of `desired` in a webhook.
 fn changed(path: &str, live: &Value, desired: &Value, ownership: &Ownership<'_>) -> Vec<PatchOperation> {
     let puts = desired
         .as_object()
@@ -65,7 +66,7 @@ fn changed(path: &str, live: &Value, desired: &Value, ownership: &Ownership<'_>)
     puts.chain(dropped).collect()
 }
 
-/// The first webhook with the name of this one.
+/// Returns the first webhook of the same name.
 fn named<'a>(webhooks: &'a [Value], webhook: &Value) -> Option<&'a Value> {
     webhooks.iter().find(|other| other["name"] == webhook["name"])
 }
@@ -91,8 +92,8 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// The sets of fields of a webhook (kubernetes-sigs/structured-merge-diff: `k:` and the key of an item, `f:` and the name of a
-/// field).
+/// Returns the sets of fields of a webhook (kubernetes-sigs/structured-merge-diff: `k:` and the key of an
+/// item, `f:` and the name of a field).
 fn fields<'a>(entries: &[&'a Value], webhook: &Value) -> impl Iterator<Item = &'a Value> {
     let item = format!("k:{}", json!({"name": webhook["name"]}));
     entries
@@ -116,7 +117,7 @@ mod tests {
         webhook
     }
 
-    /// A configuration with the fields that managers own of each of its webhooks.
+    /// A configuration, with the fields of its webhooks that managers own.
     fn live(webhooks: Vec<Value>, owners: &[(&str, &str, &[&str])]) -> Value {
         let entries: Vec<_> = owners
             .iter()
@@ -201,7 +202,7 @@ mod tests {
                 vec![plain("a", "other"), plain("b", "new")],
             ),
             (
-                "renamed, with one more",
+                "renamed, with an additional webhook",
                 live(
                     vec![plain("a", "old"), plain("b", "old"), plain("c", "old")],
                     &ours(&["a", "b", "c"]),
@@ -210,7 +211,7 @@ mod tests {
                 vec![plain("b", "new"), plain("d", "new"), plain("e", "new")],
             ),
             (
-                "somebody else's beside ours",
+                "a webhook of another manager next to ours",
                 live(
                     vec![plain("theirs", "x"), plain("a", "old"), plain("b", "old")],
                     &[
@@ -223,7 +224,7 @@ mod tests {
                 vec![plain("theirs", "x"), plain("b", "new")],
             ),
             (
-                "a dropped one that somebody else has changed, too",
+                "a dropped webhook that another manager has changed, too",
                 live(
                     vec![
                         webhook("a", "old", &json!({"timeoutSeconds": 1})),
@@ -239,7 +240,7 @@ mod tests {
                 vec![plain("b", "new")],
             ),
             (
-                "a name twice",
+                "a duplicate name",
                 live(
                     vec![plain("a", "old"), plain("b", "old"), plain("a", "older")],
                     &ours(&["a", "b"]),

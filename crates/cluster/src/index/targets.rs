@@ -1,4 +1,4 @@
-//! Which objects in the index are targets.
+//! Targets in the index.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::{
 // === impl Index ===
 
 impl Index {
-    /// An empty index, for whoever stands in for these injectors: their annotations make targets, too.
+    /// Creates an empty index in which the annotations of these injectors, which Windlass replaces, define
+    /// targets, too.
     pub fn answering(answered: CaInjectors) -> Self {
         let kinds = TargetKinds::default().with_replaced_injectors(answered);
         Self {
@@ -27,22 +28,23 @@ impl Index {
         }
     }
 
-    /// These injectors are at work themselves, and no others. Whether that is news.
+    /// Sets the injectors that are running. Reports whether they have changed.
     pub fn note_at_work(&self, injectors: CaInjectors) -> bool {
         self.edit_target_kinds(|known| known.with_running_injectors(injectors))
     }
 
-    /// The kinds of targets.
+    /// Returns the kinds of targets.
     pub fn target_kinds(&self) -> Arc<TargetKinds> {
         self.target_kinds.borrow().clone()
     }
 
-    /// Changes whenever the kinds of targets do, or whom targets may ask.
+    /// Returns a receiver that changes with the kinds of targets and the replaced injectors.
     pub fn target_kinds_changes(&self) -> watch::Receiver<Arc<TargetKinds>> {
         self.target_kinds.subscribe()
     }
 
-    /// Whether a kind, in this version, is one of targets. Those that InjectionTargets add are of the own cluster alone.
+    /// Reports whether objects of a kind, in this version, are targets. InjectionTargets add kinds of the
+    /// local cluster only.
     pub fn is_target(&self, kind: &Kind) -> bool {
         let (group, _) = kind.group_version();
         let kinds = self.target_kinds();
@@ -54,7 +56,7 @@ impl Index {
         target.is_some_and(|target| Kind::versions_of(target).any(|version| version == own))
     }
 
-    /// Everything that may see targets.
+    /// Returns all watches of targets.
     pub fn target_watches(&self) -> Vec<Watch> {
         let kinds = self.target_kinds();
         kinds
@@ -64,17 +66,17 @@ impl Index {
             .collect()
     }
 
-    /// Waits until the objects of a kind are targets in other places than `known`, or are none any more.
+    /// Waits until the target definition of a kind differs from `known`.
     pub(crate) async fn target_changed(&self, kind: &Kind, known: Option<&TargetKind>) {
         let (group, _) = kind.group_version();
         let mut kinds = self.target_kinds.subscribe();
-        // The sender lives as long as this.
+        // The sender is owned by this index.
         let _ = kinds
             .wait_for(|kinds| kinds.find(group, &kind.kind) != known)
             .await;
     }
 
-    /// The objects of any kind that ask for the trust bundle of `source`.
+    /// Returns the objects of any kind that request the trust bundle of `source`.
     pub fn targets(&self, source: &CaSource) -> SeenObjects {
         let relation = Relation::Target(source.clone());
         let shelves = self.shelves.read();
@@ -82,7 +84,7 @@ impl Index {
         related.map(|(key, target)| with_key(key, target)).collect()
     }
 
-    /// Looks which kinds InjectionTargets add, before anybody hears of a change of them.
+    /// Updates the kinds that InjectionTargets add, before the change is published.
     pub(super) fn learn_target_kinds(&self, watch: &Watch) {
         if watch.kind != kinds::INJECTION_TARGET {
             return;
@@ -144,9 +146,9 @@ mod tests {
         tokio::pin!(changed);
         assert!(futures::poll!(&mut changed).is_pending());
         index.apply(&watch, injection_target("/spec/tls/caBundle"));
-        assert!(futures::poll!(&mut changed).is_ready(), "in other places");
+        assert!(futures::poll!(&mut changed).is_ready(), "at other paths");
         index.begin_relist(&watch);
         index.finish_relist(&watch);
-        assert!(!index.is_target(&gateways), "nobody says so any more");
+        assert!(!index.is_target(&gateways), "the InjectionTarget is deleted");
     }
 }

@@ -1,42 +1,43 @@
-//! The decision, given what the Lease says: take it, renew it, or wait.
+//! The decision of a candidate, given the state of the Lease: acquire it, renew it, or wait.
 
 use std::time::Duration;
 
 use super::{LeaderElectionRecord, LeaderTerm, Moment};
 
-/// How long things take.
+/// Durations of leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderElectionConfig {
-    /// How long others wait after the last renewal that they have seen. In whole seconds, at least one.
+    /// How long other candidates wait after the last renewal that they have observed. In whole seconds, at
+    /// least one.
     pub lease_duration: Duration,
-    /// How long the holder tries to renew before it stops to lead. Shorter than the lease.
+    /// How long the leader tries to renew before it stops leading. Shorter than the lease.
     pub renew_deadline: Duration,
-    /// How long between two tries. Several fit into the deadline.
+    /// The interval between attempts. Several fit into the deadline.
     pub retry_period: Duration,
 }
 
-/// One that leads, or would.
+/// A leader or candidate.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
     timing: LeaderElectionConfig,
-    /// What the Lease said last, and when it was first seen to say so.
+    /// The last observed record, and when it was first observed.
     seen: Option<(LeaderElectionRecord, Moment)>,
     claim: Option<LeaderTerm>,
 }
 
-/// What to do about the Lease.
+/// What to do with the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nobody holds it, or its holder has not renewed it for as long as it said: write this.
+    /// Write this record: the Lease has no holder, or its holder has not renewed it for its duration.
     Take(LeaderElectionRecord),
-    /// It is ours: write this.
+    /// Write this record to renew our Lease.
     Renew(LeaderElectionRecord),
-    /// Somebody else holds it.
+    /// Wait: another candidate holds the Lease.
     Wait {
-        /// Who.
+        /// The holder.
         holder: String,
-        /// For how long, if it is not renewed.
+        /// The time until it expires, if it is not renewed.
         remaining: Duration,
     },
 }
@@ -44,7 +45,7 @@ pub enum Decision {
 // === impl Candidate ===
 
 impl Candidate {
-    /// One that has seen nothing yet. No two may have the same identity.
+    /// Creates a candidate without observations. Identities must be unique.
     pub fn new(identity: String, timing: LeaderElectionConfig) -> Self {
         Self {
             identity,
@@ -54,25 +55,26 @@ impl Candidate {
         }
     }
 
-    /// Who it is.
+    /// Returns the identity.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// How long things take.
+    /// Returns the durations.
     pub fn timing(&self) -> LeaderElectionConfig {
         self.timing
     }
 
-    /// What it claims, be it current or not.
+    /// Returns its claim, which may have expired.
     pub fn claim(&self) -> Option<&LeaderTerm> {
         self.claim.as_ref()
     }
 
-    /// What to do about the Lease, which has just been read: it says `found`, or is not there.
+    /// Decides what to do with the Lease, which was just read: its record is `found`, or it does not exist.
     ///
-    /// A holder's own times are not believed: its calendar may be wrong, or ours. What counts is for how long we have
-    /// seen the Lease unchanged, on the steady clock. That begins after the renewal, so it can only end too late.
+    /// The holder's timestamps are ignored: its calendar may be wrong, or ours. What counts is how long we
+    /// have observed the Lease unchanged, on the steady clock. That starts after the renewal, so an expiry is
+    /// detected late, but never early.
     pub fn consider(&mut self, found: Option<&LeaderElectionRecord>, now: Moment) -> Decision {
         let duration = self.timing.lease_duration;
         let Some(found) = found else {
@@ -106,7 +108,7 @@ impl Candidate {
         }
     }
 
-    /// The API server has confirmed our write of `record`, which was sent at `sent`.
+    /// Records that the API server has confirmed our write of `record`, which was sent at `sent`.
     pub fn won(&mut self, record: LeaderElectionRecord, sent: Moment) -> &LeaderTerm {
         self.seen = Some((record, sent));
         self.claim.insert(LeaderTerm {
@@ -115,7 +117,7 @@ impl Candidate {
         })
     }
 
-    /// Whether it claims to lead, and its claim has ended.
+    /// Reports whether it claims to lead, but the claim has expired.
     pub fn has_expired(&self, now: Moment) -> bool {
         self.claim
             .as_ref()

@@ -1,4 +1,4 @@
-//! Stands for election: reads the Lease, writes what was decided, and tells what came of it.
+//! Runs the election: reads the Lease, writes decisions, and publishes the outcome.
 
 use std::time::Duration;
 
@@ -18,79 +18,80 @@ use crate::{
     telemetry::chain,
 };
 
-/// Stands for election with one Lease.
+/// Takes part in the election for one Lease.
 pub struct Elector {
     cluster: Cluster,
     lease: ObjectKey,
     candidate: Candidate,
     claims: watch::Sender<Option<LeaderTerm>>,
-    /// The Lease as we wrote it last.
+    /// Our last write of the Lease.
     written: Option<Value>,
-    /// Who was last said to lead.
+    /// The last announced leader.
     announced: Option<String>,
 }
 
-/// Why this process leads no longer.
+/// Why this process no longer leads.
 #[derive(Debug, Error)]
 pub enum LeadershipLost {
-    /// The Lease was not renewed in time: the API server did not let us, or this process stood still.
+    /// The Lease was not renewed in time: requests failed, or this process was suspended.
     #[error(
         "lost {lease}: not renewed within {}s; exiting", .deadline.as_secs_f32()
     )]
     Expired {
         /// The Lease.
         lease: ObjectKey,
-        /// How long that was tried.
+        /// The duration of the attempts.
         deadline: Duration,
-        /// Why the last try failed, where one did.
+        /// Why the last attempt failed, if there was one.
         #[source]
         last: Option<AttemptError>,
     },
-    /// Somebody else has the Lease.
+    /// Another candidate holds the Lease.
     #[error("lost {lease} to {holder}; exiting")]
     Taken {
         /// The Lease.
         lease: ObjectKey,
-        /// Who holds it now.
+        /// The current holder.
         holder: String,
     },
 }
 
-/// Why one try came to nothing.
+/// Why an attempt failed.
 #[derive(Debug, Error)]
 pub enum AttemptError {
     /// The Lease cannot be read or written.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The Lease makes no sense.
+    /// The Lease is invalid.
     #[error(transparent)]
     Read(#[from] ReadLeaseError),
-    /// There was no answer in time.
+    /// The request timed out.
     #[error("timed out waiting for the API server")]
     Slow,
 }
 
-/// What one try brought.
+/// The outcome of an attempt.
 enum Attempt {
-    /// We hold the Lease; for the first time, or still.
+    /// We have acquired or renewed the Lease.
     Leads,
-    /// Somebody else does.
+    /// Another candidate holds the Lease.
     Waits { holder: String, remaining: Duration },
-    /// We held it, and came too late to renew it.
+    /// Our claim has expired before it could be renewed.
     Expired,
 }
 
-/// The name of the Lease of a process that runs everything or the controllers of bundles, in the operator's namespace.
+/// The name of the Lease of processes that run all controllers or those of bundles, in the operator's
+/// namespace.
 pub const LEASE: &str = "windlass";
 
-/// How often it is tried at shutdown to vacate the Lease.
+/// The number of attempts to release the Lease at shutdown.
 const LAST_TRIES: usize = 3;
 
 // === impl Elector ===
 
 impl Elector {
-    /// Stands as `candidate` for the Lease `name` in `namespace`. `cluster` must not be fenced by the outcome, nor try again by
-    /// itself.
+    /// Creates an elector of `candidate` for the Lease `name` in `namespace`. `cluster` must not be fenced by
+    /// its outcome, and must not retry.
     pub fn new(cluster: Cluster, namespace: &str, name: &str, candidate: Candidate) -> (Self, Leadership) {
         let (claims, receiver) = watch::channel(None);
         let leadership = Leadership::elected(candidate.identity().to_owned(), receiver);
@@ -105,11 +106,12 @@ impl Elector {
         (elector, leadership)
     }
 
-    /// Stands until `released`, and vacates the Lease then. Nothing may be written any more from then on.
+    /// Takes part in the election until `released`, then releases the Lease. After that nothing may be
+    /// written.
     ///
     /// # Errors
     ///
-    /// When this process has led, and leads no longer.
+    /// When this process has led, and no longer leads.
     pub async fn run(mut self, events: Events, released: CancellationToken) -> Result<(), LeadershipLost> {
         let mut failures = 0;
         let mut last = None;
@@ -119,7 +121,7 @@ impl Elector {
                 return Err(self.expired(last));
             }
             let attempt = timeout(self.patience(now), self.attempt());
-            // A shutdown waits for its end: a write whose answer nobody has heard would keep others waiting.
+            // Shutdown waits for a running attempt: an unconfirmed write would delay other candidates.
             let pause = match attempt.await.unwrap_or(Err(AttemptError::Slow)) {
                 Ok(Attempt::Leads) => {
                     self.announce_lead(&events);
@@ -176,7 +178,7 @@ impl Elector {
         }
     }
 
-    /// Writes `record` into the Lease, if it still is what was `found`.
+    /// Writes `record` to the Lease if it still equals `found`.
     async fn write(
         &self,
         found: Option<Value>,
@@ -199,7 +201,7 @@ impl Elector {
         }
     }
 
-    /// Vacates the Lease, if it is ours: the next leader need not wait.
+    /// Releases our Lease, so that the next leader does not have to wait.
     async fn release(&mut self) {
         self.claims.send_replace(None);
         if self.candidate.claim().is_none() {
@@ -245,20 +247,21 @@ impl Elector {
         }
     }
 
-    /// How long one try may take: there must be time for another.
+    /// Returns the timeout of an attempt, which leaves time for another one.
     fn patience(&self, now: Moment) -> Duration {
         let patience = self.candidate.timing().renew_deadline / 2;
         patience.min(self.remaining(now))
     }
 
-    /// How long our claim lasts; for ever where we make none.
+    /// Returns the remaining time of our claim; unlimited without one.
     fn remaining(&self, now: Moment) -> Duration {
         self.candidate.claim().map_or(Duration::MAX, |claim| {
             claim.expiry.since_boot.saturating_sub(now.since_boot)
         })
     }
 
-    /// Short after the first failure, and no longer than the usual pause; or as long as the API server asks for.
+    /// Returns a short delay after the first failure, at most the usual interval; or the delay that the API
+    /// server requests.
     fn backoff(&self, failures: u32, error: &AttemptError) -> Duration {
         let usual = self.candidate.timing().retry_period;
         let pause = (usual / 8).saturating_mul(1 << failures.min(3)).mul_f64(jitter());
@@ -300,16 +303,16 @@ impl Elector {
 
     fn announce_failure(&self, error: &AttemptError, pause: Duration) {
         match error {
-            // Somebody else was faster, or changed a label of it.
+            // Another candidate was faster, or a client changed its labels.
             AttemptError::Request(error) if error.is_conflict() => {
-                debug!(%error, "The Lease changed in the meantime");
+                debug!(%error, "The Lease has changed since it was read");
             }
             _ => warn!(error = %chain(error), retry = ?pause, "Cannot read or write the Lease"),
         }
     }
 }
 
-/// So that replicas do not ask all at once; never more than the whole period.
+/// Spreads the attempts of replicas; never exceeds the interval.
 fn jitter() -> f64 {
     rand::rng().random_range(0.8..=1.0)
 }

@@ -1,4 +1,4 @@
-//! The fence: every write asks whether this process leads.
+//! The fence: every write requires leadership.
 
 use http::{Method, Request};
 use kube::{
@@ -9,11 +9,12 @@ use tower::{BoxError, retry::Retry, service_fn};
 
 use super::Leadership;
 
-/// A client that sends through `client`, and writes only while this process leads: else it answers
-/// [`NotLeading`](super::NotLeading).
+/// Returns a client that sends through `client`, and writes only while this process leads: otherwise it
+/// returns [`NotLeading`](super::NotLeading).
 ///
-/// Tries again by itself what the API server has no time for (429, 503, 504), with the pauses that it asks for, and asks
-/// anew at each try. Therefore `client` must not: see [`kube::Config::default_retry`].
+/// Retries requests that the API server rejects as overloaded (429, 503, 504), with the delays that it
+/// requests, and checks leadership at each attempt. Therefore `client` must not retry: see
+/// [`kube::Config::default_retry`].
 pub fn fenced(client: Client, leadership: Leadership) -> Client {
     let namespace = client.default_namespace().to_owned();
     let asking = service_fn(move |request: Request<Body>| {

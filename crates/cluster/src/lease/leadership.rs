@@ -1,4 +1,4 @@
-//! Whether this process leads, for whoever has to know.
+//! The leadership of this process.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tokio::{sync::watch, time::Instant};
 
 use super::Moment;
 
-/// A statement of who leads, and until when.
+/// A leader and the end of its term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderTerm {
-    /// Who.
+    /// The leader.
     pub holder: String,
-    /// Until when, if it is not renewed.
+    /// The end of the term, if it is not renewed.
     pub expiry: Moment,
 }
 
-/// Tells whether this process leads.
+/// The leadership of this process.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     /// `None`: there is no election.
@@ -29,14 +29,14 @@ struct Election {
     claims: watch::Receiver<Option<LeaderTerm>>,
 }
 
-/// Since when this process has led, on its steady clock.
+/// When this process became leader, on its steady clock.
 ///
-/// Only [`Leadership::acquired`] makes one: a wait for what an earlier leader may have done just before counts from here,
-/// and never from the start of a process that stood by for hours.
+/// Only [`Leadership::acquired`] creates it: delays that protect against late writes of a previous leader are
+/// measured from then, not from the start of a process that may have been on standby for hours.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaderSince(Instant);
 
-/// A write was held back, because this process does not lead (any more). It says nothing about what was to be written.
+/// A write was suppressed because this process does not lead. It does not depend on what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("write suppressed: not the leader")]
 pub struct NotLeading;
@@ -44,7 +44,7 @@ pub struct NotLeading;
 // === impl LeaderTerm ===
 
 impl LeaderTerm {
-    /// Whether `identity` leads at `now`.
+    /// Reports whether `identity` leads at `now`.
     pub fn is_current_for(&self, identity: &str, now: Moment) -> bool {
         self.holder == identity && !self.expiry.has_passed(now)
     }
@@ -53,19 +53,19 @@ impl LeaderTerm {
 // === impl Leadership ===
 
 impl Leadership {
-    /// Without an election: this process leads.
+    /// Leads without an election.
     pub fn always() -> Self {
         Self { election: None }
     }
 
-    /// As the last of `claims` says about `identity`.
+    /// Follows the latest of `claims` for `identity`.
     pub(crate) fn elected(identity: String, claims: watch::Receiver<Option<LeaderTerm>>) -> Self {
         Self {
             election: Some(Election { identity, claims }),
         }
     }
 
-    /// Whether this process leads at this moment.
+    /// Checks that this process leads now.
     ///
     /// # Errors
     ///
@@ -75,19 +75,19 @@ impl Leadership {
             return Ok(());
         };
         let claim = election.claims.borrow();
-        // The clock is read last: whatever held this up counts.
+        // Read last, so that delays of this function count.
         match &*claim {
             Some(claim) if claim.is_current_for(&election.identity, Moment::now()) => Ok(()),
             _ => Err(NotLeading),
         }
     }
 
-    /// Waits until this process leads for the first time.
+    /// Waits until this process becomes leader.
     pub async fn acquired(&self) -> LeaderSince {
         if let Some(election) = &self.election {
             let mut claims = election.claims.clone();
             if claims.wait_for(Option::is_some).await.is_err() {
-                // Nobody stands for election any more.
+                // The elector has stopped.
                 std::future::pending::<()>().await;
             }
         }
@@ -98,7 +98,7 @@ impl Leadership {
 // === impl LeaderSince ===
 
 impl LeaderSince {
-    /// How long this process has led.
+    /// Returns how long this process has led.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
@@ -107,7 +107,7 @@ impl LeaderSince {
 // === impl NotLeading ===
 
 impl NotLeading {
-    /// Whether this is what caused `error`.
+    /// Reports whether `error` was caused by missing leadership.
     pub fn is_cause_of(error: &(dyn std::error::Error + 'static)) -> bool {
         let mut causes = std::iter::successors(Some(error), |error| error.source());
         causes.any(<dyn std::error::Error>::is::<Self>)

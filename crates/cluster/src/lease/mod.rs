@@ -1,22 +1,23 @@
-//! Leader election: of several replicas of the operator one works, and the others are ready to.
+//! Leader election: one of several replicas of the operator works, and the others are on standby.
 //!
 //! ```text
 //! Lease as read, who we are, now -> Candidate -> take | renew | wait -> Elector -> Claim -> Leadership -> every write
 //!                                    (pure)                            (shell)              (checked at use)
 //! ```
 //!
-//! The Lease of `coordination.k8s.io/v1` is used as client-go uses it (`tools/leaderelection`), so that what watches
-//! other operators watches this one. Three things are stricter here:
+//! The Lease of `coordination.k8s.io/v1` is used like client-go uses it (`tools/leaderelection`), so that
+//! tools for other operators work with this one. Three rules are stricter here:
 //!
-//! - **Every write asks.** [`fenced`] lets a write pass only while the [`LeaderTerm`] is current, at each try of it. A
-//!   process that was stopped and goes on later knows of no loss yet, and still sends nothing.
-//! - **A claim counts from before its renewal was sent**, and ends at the renewal deadline, which is earlier than any
-//!   other replica may take the Lease. What lies between covers clocks of different rates, and writes that are under
-//!   way.
-//! - **A claim that has ended is never revived.** The process ends, and is started again with nothing remembered.
+//! - **Every write is checked.** [`fenced`] forwards a write only while the [`LeaderTerm`] is current, at each attempt. A
+//!   process that was suspended and resumes does not know yet that it lost the Lease, and still sends nothing.
+//! - **A claim starts before its renewal was sent**, and ends at the renewal deadline, which is before any
+//!   other replica may acquire the Lease. The time between covers clocks of different speeds, and writes in
+//!   flight.
+//! - **An expired claim is never revived.** The process exits, and restarts without state.
 //!
-//! What no fence can hold back is a write that has passed it and arrives late. There, two leaders must do no harm: each
-//! write of a Secret replaces the resourceVersion that was read, and each write of a `caBundle` tests what was there.
+//! The fence cannot stop a write that has passed it and arrives late. Two leaders must therefore do no harm:
+//! each write of a Secret replaces the resourceVersion that was read, and each write of a `caBundle` tests
+//! the previous value.
 
 mod candidate;
 mod elector;

@@ -1,35 +1,36 @@
-//! A moment, on two clocks.
+//! A point in time on two clocks.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment, on two clocks of this machine.
+/// A point in time on two clocks of this machine.
 ///
-/// One is steady and goes on while the machine is suspended: `CLOCK_BOOTTIME`, where [`std::time::Instant`] on Linux is
-/// `CLOCK_MONOTONIC`, which does not. The other is the calendar. A virtual machine that was paused as a whole finds its
-/// steady clocks where it left them; only the calendar, once it is set right, tells how long that was.
+/// One is steady and advances while the machine is suspended: `CLOCK_BOOTTIME`, whereas
+/// [`std::time::Instant`] on Linux is `CLOCK_MONOTONIC`, which does not. The other is the calendar. The
+/// steady clocks of a paused virtual machine do not advance; only the calendar, once it is corrected, shows
+/// how long the pause was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Since the machine was started.
+    /// The time since the machine was started.
     pub since_boot: Duration,
-    /// By the calendar, which may be wrong, and jump.
+    /// The time by the calendar, which may be wrong, and jump.
     pub wall: Timestamp,
 }
 
-/// The steady clock that goes on in suspend.
+/// The steady clock that advances during suspend.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const STEADY: ClockId = ClockId::Boottime;
 
-/// The steady clock, where none is known to go on in suspend.
+/// The steady clock of other systems.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const STEADY: ClockId = ClockId::Monotonic;
 
 // === impl Moment ===
 
 impl Moment {
-    /// Now.
+    /// Returns the current time.
     pub fn now() -> Self {
         let steady = clock_gettime(STEADY);
         let seconds = u64::try_from(steady.tv_sec).unwrap_or_default();
@@ -40,7 +41,7 @@ impl Moment {
         }
     }
 
-    /// So much later, on both clocks.
+    /// Adds a duration on both clocks.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl Moment {
         }
     }
 
-    /// Whether this moment has come by `now`, on either clock.
+    /// Reports whether this moment is in the past at `now`, on either clock.
     pub fn has_passed(self, now: Self) -> bool {
         now.since_boot >= self.since_boot || now.wall >= self.wall
     }

@@ -1,4 +1,4 @@
-//! What a Lease says.
+//! The content of a Lease.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use thiserror::Error;
 
 use super::Moment;
 
-/// What a Lease says.
+/// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaderElectionRecord {
-    /// Who holds it; empty when nobody does.
+    /// The holder; empty if there is none.
     pub holder: String,
-    /// How long after a renewal others wait before they take it.
+    /// How long other candidates wait after a renewal before they acquire the Lease.
     pub duration: Option<Duration>,
-    /// When the holder took it, by the holder's calendar.
+    /// When the holder acquired it, by the holder's calendar.
     pub acquired: Option<Timestamp>,
-    /// When the holder renewed it last, by the holder's calendar. It only tells one renewal from another.
+    /// When the holder last renewed it, by the holder's calendar. Only used to distinguish renewals.
     pub renewed: Option<Timestamp>,
-    /// How often it went from one holder to another.
+    /// The number of changes of the holder.
     pub transitions: i32,
 }
 
-/// Why a Lease makes no sense.
+/// Why a Lease is invalid.
 #[derive(Debug, Error)]
 #[error("the Lease does not match its schema")]
 pub struct ReadLeaseError(#[from] serde_json::Error);
@@ -36,7 +36,7 @@ impl LeaderElectionRecord {
     ///
     /// # Errors
     ///
-    /// When a field is of another type than the API says.
+    /// When a field does not have the type of the API.
     pub fn from_lease(lease: &Value) -> Result<Self, ReadLeaseError> {
         let spec = lease.get("spec").cloned().unwrap_or_else(|| json!({}));
         let spec: LeaseSpec = serde_json::from_value(spec)?;
@@ -50,7 +50,7 @@ impl LeaderElectionRecord {
         })
     }
 
-    /// Writes this into a Lease; what else is there stays.
+    /// Writes the record to a Lease; other fields stay.
     pub fn write_to(&self, lease: &mut Value) {
         let time = |time: Option<Timestamp>| time.map(|time| format!("{time:.6}"));
         let spec = &mut lease["spec"];
@@ -61,7 +61,7 @@ impl LeaderElectionRecord {
         spec["leaseTransitions"] = json!(self.transitions);
     }
 
-    /// `holder` takes a Lease that says `before`.
+    /// Returns the record after `holder` acquires a Lease with the record `before`.
     pub(super) fn taken(before: Option<&Self>, holder: &str, duration: Duration, now: Moment) -> Self {
         let now = microseconds(now.wall);
         Self {
@@ -73,7 +73,7 @@ impl LeaderElectionRecord {
         }
     }
 
-    /// Its holder renews it.
+    /// Returns the record after a renewal.
     pub(super) fn renewed(&self, duration: Duration, now: Moment) -> Self {
         Self {
             duration: Some(duration),
@@ -82,7 +82,8 @@ impl LeaderElectionRecord {
         }
     }
 
-    /// Its holder gives it up. As client-go does it: the times say when, and nobody need wait for longer than a second.
+    /// Returns the record after its holder releases the Lease. As in client-go, the timestamps are set to
+    /// now, and the duration to one second.
     pub(super) fn vacated(&self, now: Moment) -> Self {
         let now = microseconds(now.wall);
         Self {
@@ -95,7 +96,7 @@ impl LeaderElectionRecord {
     }
 }
 
-/// As exact as the API gives it back.
+/// Truncates to the precision of the API.
 fn microseconds(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

@@ -1,4 +1,4 @@
-//! Proof by asking: the pod itself is sent an AdmissionReview, as the API server would send it.
+//! Probes of admission webhooks: AdmissionReviews sent directly to pods, as the API server would.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,8 +12,8 @@ use super::{
 // === impl Prober ===
 
 impl Prober {
-    /// Sends `review`, the body of an AdmissionReview, to `address`, which has `patience` to answer: the webhook's
-    /// `timeoutSeconds`. The answer is to be judged by whoever knows what was asked.
+    /// Sends `review`, the body of an AdmissionReview, to `address` with the timeout `patience`: the
+    /// webhook's `timeoutSeconds`. The caller validates the response.
     ///
     /// # Errors
     ///

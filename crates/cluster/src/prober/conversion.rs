@@ -1,4 +1,5 @@
-//! Proof by converting: the pod itself is sent a ConversionReview, and its answer is judged as the API server would.
+//! Probes of conversion webhooks: ConversionReviews sent directly to pods, with responses validated as by the
+//! API server.
 
 use std::net::SocketAddr;
 
@@ -17,7 +18,7 @@ impl Prober {
     ///
     /// # Errors
     ///
-    /// When the endpoint is not trusted, does not answer, or answers what the API server would refuse.
+    /// When the endpoint is not trusted, does not respond, or the API server would reject its response.
     pub async fn convert(
         &self,
         address: SocketAddr,

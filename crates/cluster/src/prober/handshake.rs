@@ -1,4 +1,4 @@
-//! Dials endpoints and looks at their certificates.
+//! TLS handshakes with endpoints.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,47 +14,47 @@ use crate::{
     telemetry::traces::{OpenSpan, SpanAttribute, spanned},
 };
 
-/// Dials endpoints.
+/// Connects to endpoints.
 #[derive(Clone)]
 pub struct Prober {
-    /// How long one endpoint may take to answer.
+    /// The timeout per endpoint.
     pub timeout: Duration,
-    /// By which certificates are valid, or are not.
+    /// The clock for the validity of certificates.
     pub clock: Arc<dyn Clock>,
 }
 
-/// What an endpoint presented in a handshake.
+/// The certificates that an endpoint presented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presented {
-    /// The leaf and what follows it, DER.
+    /// The leaf and its intermediates, DER.
     pub chain: Vec<Vec<u8>>,
-    /// Why the chain does not verify under the trust anchors for the name; `None` when it does.
+    /// Why the chain does not verify for the name with the trust anchors; `None` if it does.
     pub rejection: Option<String>,
 }
 
-/// Why an endpoint could not be dialled or did not answer as it should.
+/// Why a probe failed.
 #[derive(Debug, Error)]
 pub enum ProbeError {
-    /// The name is none that a certificate can have.
+    /// The name is invalid in certificates.
     #[error("{name:?} is not a DNS name")]
     Name {
         /// The name.
         name: String,
     },
-    /// The endpoint did not answer in time.
+    /// The endpoint did not respond in time.
     #[error("{address} did not answer within {}s", .after.as_secs_f32())]
     Timeout {
         /// The endpoint.
         address: SocketAddr,
-        /// How long it had.
+        /// The timeout.
         after: Duration,
     },
-    /// No connection, or no handshake on it.
+    /// The connection or the handshake failed.
     #[error("{address}: {problem}")]
     Connect {
         /// The endpoint.
         address: SocketAddr,
-        /// What went wrong; said with the address wherever this is said.
+        /// The cause, which includes the address.
         problem: std::io::Error,
     },
     /// The endpoint's certificate does not verify.
@@ -62,23 +62,23 @@ pub enum ProbeError {
     NotTrusted {
         /// The endpoint.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         rejection: String,
     },
     /// TLS cannot be set up on our side.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// The request was cut off: a server that panics closes its connection without an answer.
+    /// The connection was closed without a response, for example by a panic of the server.
     #[error("{address} gave no HTTP answer to {path}")]
     Http {
         /// The endpoint.
         address: SocketAddr,
         /// The path.
         path: String,
-        /// What went wrong.
+        /// The cause.
         source: hyper::Error,
     },
-    /// The endpoint answered with another status than 200.
+    /// The endpoint responded with a status other than 200.
     #[error("{address} answered {path} with HTTP {status}{}", if .words.is_empty() { String::new() } else { format!(": {words}") })]
     Status {
         /// The endpoint.
@@ -87,28 +87,28 @@ pub enum ProbeError {
         path: String,
         /// The status.
         status: u16,
-        /// The beginning of what it said beside that.
+        /// The beginning of the response body.
         words: String,
     },
-    /// The endpoint answered what nobody can read.
+    /// The endpoint's response cannot be parsed.
     #[error("{address} {problem}")]
     Answer {
         /// The endpoint.
         address: SocketAddr,
-        /// What is wrong with the answer.
+        /// The cause.
         problem: String,
     },
-    /// The endpoint answered what is no ConversionReview or one that the API server would refuse.
+    /// The response is not a ConversionReview, or the API server would reject it.
     #[error("{address}: {problem}")]
     Conversion {
         /// The endpoint.
         address: SocketAddr,
-        /// What is wrong with the answer; said with the address wherever this is said.
+        /// The cause, without the address.
         problem: ConversionProblem,
     },
 }
 
-/// The span of a probe, where it is of a trace.
+/// Opens a span for a probe, if the task is traced.
 pub(super) fn probe_span(probe: &'static str, address: SocketAddr, name: &str) -> Option<OpenSpan> {
     let span = OpenSpan::client(probe)?;
     Some(
@@ -124,12 +124,13 @@ pub(super) fn probe_span(probe: &'static str, address: SocketAddr, name: &str) -
 // === impl ProbeError ===
 
 impl ProbeError {
-    /// Whether nobody was there to speak to, rather than somebody who says the wrong thing: what a firewall does.
+    /// Reports whether the endpoint could not be reached, which may be due to a firewall, as opposed to a
+    /// wrong response.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Timeout { .. } | Self::Connect { .. })
     }
 
-    /// Whether the webhook has answered, and says itself that it cannot convert what it was sent.
+    /// Reports whether the webhook has responded that it cannot convert the objects.
     pub fn is_refusal(&self) -> bool {
         let Self::Conversion { problem, .. } = self else {
             return false;
@@ -141,11 +142,11 @@ impl ProbeError {
 // === impl Presented ===
 
 impl Presented {
-    /// Whether `address`, which has presented this, is trusted.
+    /// Checks that `address`, which has presented these certificates, is trusted.
     ///
     /// # Errors
     ///
-    /// [`ProbeError::NotTrusted`] when it is not.
+    /// [`ProbeError::NotTrusted`] if it is not.
     pub fn trusted(self, address: SocketAddr) -> Result<(), ProbeError> {
         match self.rejection {
             None => Ok(()),
@@ -157,11 +158,12 @@ impl Presented {
 // === impl Prober ===
 
 impl Prober {
-    /// A handshake with `address` under the server name `name`. The chain is reported whether it verifies or not.
+    /// Performs a handshake with `address` for the server name `name`. Also returns chains that do not
+    /// verify.
     ///
     /// # Errors
     ///
-    /// When there is no connection or no handshake.
+    /// When the connection or the handshake fails.
     pub async fn handshake(
         &self,
         address: SocketAddr,
@@ -173,7 +175,7 @@ impl Prober {
         Ok(presented)
     }
 
-    /// A connection on which the certificate has been looked at, but not judged.
+    /// Connects, and records the certificates without rejecting them.
     pub(super) async fn connect(
         &self,
         address: SocketAddr,
@@ -190,7 +192,7 @@ impl Prober {
             .dangerous()
             .with_custom_certificate_verifier(recorder.clone())
             .with_no_client_auth();
-        // Every handshake is to present the certificate anew.
+        // No session resumption: every handshake must present the certificates.
         config.resumption = rustls::client::Resumption::disabled();
         let tcp = TcpStream::connect(address).await.map_err(failed)?;
         let tls = TlsConnector::from(Arc::new(config))
@@ -205,7 +207,7 @@ impl Prober {
         Ok((tls, presented))
     }
 
-    /// The same with another timeout.
+    /// Returns a prober with another timeout.
     pub(super) fn patient(&self, timeout: Duration) -> Self {
         Self {
             timeout,

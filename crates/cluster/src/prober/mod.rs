@@ -1,4 +1,4 @@
-//! Proof: what an endpoint really presents and answers, seen by dialling it as the API server would.
+//! Probes of endpoints, which connect to pods as the API server would.
 
 mod admission;
 mod conversion;

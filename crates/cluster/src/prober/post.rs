@@ -1,4 +1,4 @@
-//! One POST to a webhook, on a connection of its own: what conversion and admission have in common.
+//! POST requests to webhooks on new connections, for conversion and admission.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::telemetry::traces::{OpenSpan, SpanAttribute, spanned};
 
-/// A place of a webhook server, as the API server calls it.
+/// The address of a webhook, as the API server calls it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WebhookAddress {
     /// `<service>.<namespace>.svc`.
@@ -24,38 +24,38 @@ pub struct WebhookAddress {
     pub path: String,
 }
 
-/// What is taken for an answer.
+/// Which responses are accepted.
 struct Accepted {
-    /// The most bytes that are read.
+    /// The maximum number of bytes.
     largest: usize,
     is_success: fn(StatusCode) -> bool,
 }
 
-/// What the API server takes of a webhook.
+/// Responses that the API server accepts from a webhook.
 const REVIEW: Accepted = Accepted {
     largest: 3 << 20,
     is_success: is_read_by_client_go,
 };
 
-/// What Cluster API takes for an answer of a runtime hook (`internal/runtime/client/client.go`); as much as the handlers take for
-/// which an ExtensionConfig has room.
+/// Responses that Cluster API accepts from a runtime hook (`internal/runtime/client/client.go`), up to the
+/// size of the handlers that fit into an ExtensionConfig.
 const DISCOVERY: Accepted = Accepted {
     largest: 1 << 20,
     is_success: |status| status == StatusCode::OK,
 };
 
-/// The most characters that are shown of an answer which is an error.
+/// The maximum number of characters to show of an error response.
 const LONGEST_WORDS: usize = 200;
 
 // === impl Prober ===
 
 impl Prober {
-    /// Posts `body` to `address` and returns the JSON of the answer, which nobody has judged yet.
+    /// Posts `body` to `address` and returns the JSON of the response, which the caller validates.
     ///
     /// # Errors
     ///
-    /// When the endpoint is not trusted, does not answer in time, closes the connection, or answers with an HTTP error or
-    /// with what is no JSON.
+    /// When the endpoint is not trusted, does not respond in time, closes the connection, or responds with an
+    /// HTTP error or without JSON.
     pub async fn post(
         &self,
         address: SocketAddr,
@@ -67,16 +67,17 @@ impl Prober {
         let answer = spanned(post_span(address, webhook), self.within(address, exchanged)).await?;
         serde_json::from_slice(&answer).map_err(|_| ProbeError::Answer {
             address,
-            problem: format!("answered {} with what is not JSON", webhook.path),
+            problem: format!("answered {} with a body that is not JSON", webhook.path),
         })
     }
 
-    /// Asks a server of runtime hooks which it answers. It has `patience`, and its answer is returned as nobody has read it yet.
+    /// Calls discovery of a runtime hook server with the timeout `patience`, and returns the raw response.
     /// Redirects are not followed.
     ///
     /// # Errors
     ///
-    /// When the endpoint is not trusted, does not answer in time, closes the connection, or answers with anything but HTTP 200.
+    /// When the endpoint is not trusted, does not respond in time, closes the connection, or responds with a
+    /// status other than HTTP 200.
     pub async fn discover(
         &self,
         address: SocketAddr,
@@ -148,17 +149,17 @@ async fn exchange(
     };
     tokio::select! {
         answer = answered => answer,
-        // The connection is driven here; that it ended says nothing before the answer is read.
+        // Drives the connection; its end is irrelevant until the response is read.
         Err(error) = connection => Err(failed(error)),
     }
 }
 
-/// What client-go takes for an answer (`transformResponse` of its `rest/request.go`).
+/// Statuses that client-go accepts (`transformResponse` of its `rest/request.go`).
 fn is_read_by_client_go(status: StatusCode) -> bool {
     (StatusCode::OK..=StatusCode::PARTIAL_CONTENT).contains(&status)
 }
 
-/// The beginning of a text that somebody else wrote, on one line.
+/// Returns the beginning of an untrusted text, on one line.
 fn words(bytes: &[u8]) -> String {
     let line = tidied(&String::from_utf8_lossy(bytes));
     line.chars().take(LONGEST_WORDS).collect()

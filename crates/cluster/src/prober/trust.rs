@@ -1,4 +1,5 @@
-//! Judging a chain under a trust bundle, as the API server does, without cutting the connection when it fails.
+//! Verification of certificate chains with a trust bundle, as the API server does it, but without closing the
+//! connection on failure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,28 +16,28 @@ use rustls::{
 };
 use thiserror::Error;
 
-/// The CA certificates of a trust bundle, ready to verify with.
+/// The parsed CA certificates of a trust bundle.
 #[derive(Clone, Debug)]
 pub struct TrustAnchors {
     provider: Arc<CryptoProvider>,
     verifier: Option<Arc<WebPkiServerVerifier>>,
 }
 
-/// Why a trust bundle cannot be used.
+/// Why a trust bundle is invalid.
 #[derive(Debug, Error)]
 pub enum TrustAnchorsError {
-    /// It is no PEM.
+    /// It is not PEM.
     #[error("the trust bundle is not PEM: {0}")]
     Pem(String),
-    /// A certificate in it cannot be an anchor.
+    /// A certificate cannot be a trust anchor.
     #[error("the trust bundle contains a certificate that cannot be a trust anchor")]
     Certificate(#[source] rustls::Error),
-    /// There is nothing in it.
+    /// It has no certificates.
     #[error("the trust bundle is empty")]
     Empty(#[source] rustls::client::VerifierBuilderError),
 }
 
-/// Accepts every chain and remembers why it should not have.
+/// Accepts every chain, and records why it should have been rejected.
 #[derive(Debug)]
 pub(super) struct Recorder {
     trust: TrustAnchors,
@@ -47,11 +48,11 @@ pub(super) struct Recorder {
 // === impl TrustAnchors ===
 
 impl TrustAnchors {
-    /// Reads a trust bundle, PEM.
+    /// Parses a trust bundle in PEM.
     ///
     /// # Errors
     ///
-    /// When it holds anything but at least one CA certificate.
+    /// When it contains anything but CA certificates, or none.
     pub fn parse(pem: &[u8]) -> Result<Self, TrustAnchorsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -68,7 +69,7 @@ impl TrustAnchors {
         })
     }
 
-    /// Trusts nothing: for looking at what is served.
+    /// Returns an empty trust bundle, for reading certificates only.
     pub fn none() -> Self {
         Self {
             provider: Self::ring(),
@@ -88,7 +89,7 @@ impl TrustAnchors {
 // === impl Recorder ===
 
 impl Recorder {
-    /// Judges as of `now`.
+    /// Verifies as of `now`.
     pub(super) fn new(trust: &TrustAnchors, now: Timestamp) -> Self {
         Self {
             trust: trust.clone(),

@@ -1,4 +1,4 @@
-//! The connection to the remote cluster, which comes and goes with its kubeconfig.
+//! The connection to the remote cluster, which changes with its kubeconfig.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::lease::{Leadership, fenced};
 /// A client, or why there is none.
 type Connected = Result<Client, Arc<str>>;
 
-/// The remote cluster for those who ask it.
+/// The remote cluster for components that send requests.
 #[derive(Clone)]
 pub struct RemoteCluster {
-    /// Nothing, before anybody has tried to connect.
+    /// `None` before the first attempt to connect.
     connected: watch::Receiver<Option<Connected>>,
 }
 
-/// The remote cluster for who connects to it.
+/// The remote cluster for the component that connects to it.
 #[derive(Default)]
 pub struct RemoteConnection {
     fences: Vec<(Leadership, watch::Sender<Option<Connected>>)>,
@@ -26,25 +26,25 @@ pub struct RemoteConnection {
 // === impl RemoteCluster ===
 
 impl RemoteCluster {
-    /// The client just now, or why there is none.
+    /// Returns the current client, or why there is none.
     pub(crate) fn connection(&self) -> Connected {
         let connected = self.connected.borrow().clone();
         connected.unwrap_or_else(|| Err("its kubeconfig has not been read yet".into()))
     }
 
-    /// Why there is no client now, if somebody has tried to connect.
+    /// Returns why there is no client now, after an attempt to connect.
     pub fn problem(&self) -> Option<Arc<str>> {
         self.connected.borrow().clone()?.err()
     }
 
-    /// The same, of which no [`Self::reconnected`] tells from now on.
+    /// Returns the current connection, and marks it as seen for [`Self::reconnected`].
     pub(crate) fn latest(&mut self) -> Option<Connected> {
         self.connected.borrow_and_update().clone()
     }
 
-    /// Waits until there is another client, or none any more.
+    /// Waits until the client changes or is removed.
     pub(crate) async fn reconnected(&mut self) {
-        // At shutdown nobody connects any more.
+        // At shutdown the client no longer changes.
         if self.connected.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -54,21 +54,21 @@ impl RemoteCluster {
 // === impl RemoteConnection ===
 
 impl RemoteConnection {
-    /// The remote cluster for those who may write to it only with this leadership.
+    /// Returns the remote cluster for components that may write only with this leadership.
     pub fn fenced(&mut self, leadership: Leadership) -> RemoteCluster {
         let (sender, connected) = watch::channel(None);
         self.fences.push((leadership, sender));
         RemoteCluster { connected }
     }
 
-    /// From now on requests go through `client`, which must not retry by itself.
+    /// Sends requests through `client`, which must not retry, from now on.
     pub fn connect(&self, client: &Client) {
         for (leadership, sender) in &self.fences {
             let _ = sender.send_replace(Some(Ok(fenced(client.clone(), leadership.clone()))));
         }
     }
 
-    /// From now on nobody is connected, for this reason.
+    /// Removes the client, for this reason.
     pub fn disconnect(&self, problem: &str) {
         for (_, sender) in &self.fences {
             let _ = sender.send_replace(Some(Err(problem.into())));
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::{kind::kinds, requests::Cluster};
 
-    /// What an API server was asked.
+    /// Requests to the API server.
     type Asked = Arc<Mutex<Vec<(Method, String)>>>;
 
     /// An API server with one kind.

@@ -1,5 +1,6 @@
-//! A kubeconfig that somebody else has written into a Secret. Whoever may write the Secret is not to run programs in this process's
-//! container, nor to have it send files of that anywhere: all that is used is in the kubeconfig itself.
+//! Kubeconfigs in Secrets. They are untrusted: users who can write the Secret must not be able to run
+//! programs in this process's container, or to send its files anywhere. So a kubeconfig must be
+//! self-contained.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::Uri;
@@ -13,67 +14,67 @@ use serde_json::Value;
 use thiserror::Error;
 use windlass_object::object;
 
-/// The keys of a Secret that a kubeconfig may be in: the usual one, and Karmada's.
+/// The keys of a Secret that may hold a kubeconfig: the usual one, and Karmada's.
 pub const KEYS: [&str; 2] = ["kubeconfig", "karmada.config"];
 
-/// Why a kubeconfig cannot be used. Nothing of its content is said but the names of fields.
+/// Why a kubeconfig cannot be used. Messages contain field names only, never values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidKubeconfig {
-    /// The Secret has none.
-    #[error("none of the keys {} is there", KEYS.join(", "))]
+    /// The Secret holds no kubeconfig.
+    #[error("none of the keys {} exists", KEYS.join(", "))]
     Missing,
-    /// Which one is meant cannot be told.
-    #[error("both keys {} are there: remove one", KEYS.join(", "))]
+    /// The Secret holds two kubeconfigs.
+    #[error("both keys {} exist: remove one", KEYS.join(", "))]
     Ambiguous,
-    /// It is none.
+    /// The value is not a kubeconfig.
     #[error("{key}: not a kubeconfig in YAML or JSON")]
     Unreadable {
         /// The key of the Secret.
         key: &'static str,
     },
-    /// One of its fields.
+    /// A field is invalid.
     #[error("{key}: {field}: {fault}")]
     Field {
         /// The key of the Secret.
         key: &'static str,
-        /// Which one, for example `users[0].user.exec`.
+        /// The field, for example `users[0].user.exec`.
         field: String,
-        /// What is wrong with it.
+        /// The cause.
         fault: FieldFault,
     },
 }
 
-/// What is wrong with a field of a kubeconfig.
+/// Why a field of a kubeconfig is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FieldFault {
-    /// What it names is not there, or it is not there itself.
+    /// The field, or the entry that it names, is missing.
     #[error("not found")]
     NotFound,
-    /// It would run a program.
+    /// The field would run a program.
     #[error("not allowed: a Secret must not run programs in the operator's container")]
     Program,
-    /// It names a file.
+    /// The field names a file.
     #[error("not allowed: a Secret must not read files of the operator's container; use {0}")]
     File(
-        /// The field that holds the same.
+        /// The equivalent field with inline data.
         &'static str,
     ),
-    /// It leads to somebody else.
+    /// The field redirects connections.
     #[error("not supported")]
     Unsupported,
-    /// Anybody could answer.
+    /// The server would not be authenticated.
     #[error("not allowed: the API server must show a certificate")]
     Insecure,
-    /// It is no URL of an API server.
+    /// The field is not the URL of an API server.
     #[error("must be a URL that begins with https://")]
     NotHttps,
-    /// It is not base64 of PEM.
+    /// The field is not base64 of PEM.
     #[error("must be {0} in PEM, in base64")]
     NotPem(
-        /// Of what.
+        /// The expected content.
         &'static str,
     ),
-    /// Either of the two needs the other.
+    /// The field requires another one.
     #[error("must be set together with {0}")]
     Alone(
         /// The other field.
@@ -81,14 +82,14 @@ pub enum FieldFault {
     ),
 }
 
-/// Why one of its fields cannot be used.
+/// Why a field cannot be used.
 type Fault = (String, FieldFault);
 
-/// How to reach the API server that the kubeconfig in a Secret names: that of its current context.
+/// Returns the configuration for the API server of the kubeconfig's current context in a Secret.
 ///
 /// # Errors
 ///
-/// When there is none, or it asks for what a Secret may not.
+/// When there is no kubeconfig, or it contains fields that are not allowed in a Secret.
 pub fn read_kubeconfig(secret: &Value) -> Result<Config, InvalidKubeconfig> {
     let mut found = KEYS.into_iter().filter(|key| {
         secret
@@ -137,7 +138,7 @@ fn configure(kubeconfig: &Kubeconfig) -> Result<Config, Fault> {
     Ok(config)
 }
 
-/// How to reach an API server, as whoever that may be.
+/// Returns the configuration without credentials.
 fn of_cluster(cluster: &Cluster) -> Result<Config, Fault> {
     let fault = |field: &str, fault| Err((field.to_owned(), fault));
     if is_set(cluster.certificate_authority.as_ref()) {
@@ -176,7 +177,7 @@ fn of_cluster(cluster: &Cluster) -> Result<Config, Fault> {
     Ok(config)
 }
 
-/// What of a user proves itself: nothing that lives elsewhere.
+/// Returns the inline credentials of a user.
 fn of_user(user: &AuthInfo) -> Result<AuthInfo, Fault> {
     let fault = |field: &str, fault| Err((field.to_owned(), fault));
     if user.exec.is_some() {
@@ -251,7 +252,7 @@ mod tests {
         [root.pem(), root.pem(), key.serialize_pem()].map(|pem| STANDARD.encode(pem))
     }
 
-    /// A good one, in which a context and others are that do not count.
+    /// A valid kubeconfig with unused contexts, clusters and users.
     fn kubeconfig() -> Value {
         let [root, certificate, key] = identity();
         json!({
@@ -299,12 +300,12 @@ mod tests {
         let mut both = secret("kubeconfig", "{}");
         both["data"]["karmada.config"] = both["data"]["kubeconfig"].clone();
         for (secret, expected) in [
-            (json!({}), "none of the keys kubeconfig, karmada.config is there"),
+            (json!({}), "none of the keys kubeconfig, karmada.config exists"),
             (
                 secret("value", "{}"),
-                "none of the keys kubeconfig, karmada.config is there",
+                "none of the keys kubeconfig, karmada.config exists",
             ),
-            (both, "both keys kubeconfig, karmada.config are there: remove one"),
+            (both, "both keys kubeconfig, karmada.config exist: remove one"),
             (
                 secret("kubeconfig", "a: [b"),
                 "kubeconfig: not a kubeconfig in YAML or JSON",

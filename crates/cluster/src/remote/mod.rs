@@ -1,4 +1,4 @@
-//! A second cluster, of which only targets are looked at: how its kubeconfig is read, and who is connected to it.
+//! A second cluster, in which Windlass only manages targets: its kubeconfig and its connection.
 
 mod connection;
 mod kubeconfig;

@@ -1,4 +1,4 @@
-//! How objects of the remote cluster are seen.
+//! Watches of the remote cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -80,7 +80,7 @@ fn kinds_that_were_added_are_of_the_own_cluster() {
     assert_eq!(of(InCluster::Local), of(InCluster::Remote) + 1);
 }
 
-/// An API server of APIServices whose watches end at once with this code.
+/// An API server of APIServices whose watches end immediately with this code.
 fn api_server(watched: StatusCode) -> (Client, Arc<Mutex<Vec<Instant>>>) {
     let lists = Arc::<Mutex<Vec<Instant>>>::default();
     let log = lists.clone();
@@ -114,7 +114,7 @@ fn failure(reason: &str, code: u16) -> Value {
     json!({"kind": "Status", "status": "Failure", "message": "", "reason": reason, "code": code})
 }
 
-/// Follows APIServices of the remote cluster for a while.
+/// Watches APIServices of the remote cluster for some time.
 async fn follow_for(time: Duration, index: &Index, cluster: &Cluster, notes: &Mutex<Vec<Option<String>>>) {
     let served: ObjectKey = kinds::SECRET.object(Some("n"), "windlass-cert");
     let note = |problem| notes.lock().push(problem);
@@ -138,7 +138,7 @@ async fn what_is_not_watched_now_is_not_known_and_lists_are_asked_for_with_pause
     let (index, notes, watch) = (Index::new(), Mutex::default(), Watch::all(remote()));
 
     follow_for(Duration::from_secs(10), &index, &cluster, &notes).await;
-    assert!(notes.lock().is_empty(), "nobody has tried to connect: {notes:?}");
+    assert!(notes.lock().is_empty(), "no attempt to connect: {notes:?}");
     connection.disconnect("Secret n/s: not found");
     follow_for(Duration::from_secs(10), &index, &cluster, &notes).await;
     assert_eq!(notes.lock().pop(), Some(Some("Secret n/s: not found".to_owned())));
@@ -151,7 +151,7 @@ async fn what_is_not_watched_now_is_not_known_and_lists_are_asked_for_with_pause
     let key = remote().object(None, "a");
     assert!(
         index.find(&key).is_some(),
-        "what was seen is not taken for absent"
+        "outdated objects do not count as absent"
     );
     let lists = lists.lock().clone();
     assert!((3..12).contains(&lists.len()), "{lists:?} since {begun:?}");

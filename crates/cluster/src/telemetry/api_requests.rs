@@ -1,4 +1,4 @@
-//! Counts the requests that are sent to API servers, under client-go's name.
+//! Counter of requests to API servers, under client-go's name.
 
 use http::{Method, Request};
 use kube::{Client, client::Body};
@@ -9,7 +9,7 @@ use prometheus_client::{
 };
 use tower::{BoxError, service_fn};
 
-/// How many requests were sent to API servers, and what they have answered.
+/// The number of requests to API servers, by response.
 #[derive(Clone, Debug, Default)]
 pub struct ApiRequests {
     answered: Family<ApiRequest, Counter>,
@@ -21,13 +21,13 @@ struct ApiRequest {
     code: String,
 }
 
-/// What is counted as the code of a request that was not answered.
+/// The code of a request without a response.
 const UNANSWERED: &str = "<error>";
 
 // === impl ApiRequests ===
 
 impl ApiRequests {
-    /// A client that sends through `client`, and counts each try.
+    /// Returns a client that sends through `client`, and counts each attempt.
     pub fn counting(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let requests = self.clone();
@@ -48,7 +48,7 @@ impl ApiRequests {
         Client::new(counting, namespace)
     }
 
-    /// Tells of them in `registry`.
+    /// Registers the counter in `registry`.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "rest_client_requests",
@@ -58,7 +58,7 @@ impl ApiRequests {
     }
 }
 
-/// One of those that there are: there are no more series.
+/// Returns the method from a fixed set, to limit the number of series.
 fn method(method: &Method) -> &'static str {
     [
         Method::GET,

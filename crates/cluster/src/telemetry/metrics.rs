@@ -1,4 +1,4 @@
-//! What `/metrics` says.
+//! Prometheus metrics of the operator.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use prometheus_client::{
 };
 use windlass_object::ObjectKey;
 
-/// Everything that is counted.
+/// All metrics.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
@@ -58,17 +58,17 @@ struct InterpreterCall {
     outcome: &'static str,
 }
 
-/// A gauge that is read when it is scraped: its value for each set of labels.
+/// The value of a gauge for a set of labels, read at each scrape.
 pub type Reading = (Vec<(&'static str, String)>, i64);
 
-/// What is asked at each scrape.
+/// Gauges that are read at each scrape.
 struct Reported {
     name: &'static str,
     help: &'static str,
     read: Box<dyn Fn() -> Vec<Reading> + Send + Sync>,
 }
 
-/// What the names of metrics begin with, but for those that others look for by a name of theirs.
+/// The prefix of metric names, except those with an established name.
 const PREFIX: &str = "windlass";
 
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 10.0, 60.0];
@@ -76,7 +76,7 @@ const BUCKETS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 10.0, 60.0];
 // === impl Metrics ===
 
 impl Metrics {
-    /// Everything at 0.
+    /// Creates metrics with all counters at 0.
     pub fn new() -> Self {
         let metrics = Self {
             registry: Mutex::default(),
@@ -123,7 +123,7 @@ impl Metrics {
         metrics
     }
 
-    /// A reconciliation has ended.
+    /// Records the end of a reconciliation.
     pub fn reconciled(&self, controller: &'static str, succeeded: bool, took: Duration) {
         let labels = Reconciliation {
             controller,
@@ -135,7 +135,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// An endpoint was dialled; `kind` is `handshake` or `conversion`.
+    /// Records a probe of an endpoint; `kind` is `handshake` or `conversion`.
     pub fn probed(&self, kind: &'static str, succeeded: bool) {
         self.probes
             .get_or_create(&Probe {
@@ -145,7 +145,7 @@ impl Metrics {
             .inc();
     }
 
-    /// A target was given back the trust bundle that somebody else had taken from it.
+    /// Records the repair of a target's trust bundle after a change by another client.
     pub fn repaired(&self, target: &ObjectKey) {
         let labels = Target {
             kind: format!("{}{}", target.kind, target.cluster),
@@ -154,13 +154,13 @@ impl Metrics {
         self.repairs.get_or_create(&labels).inc();
     }
 
-    /// The server of an ExtensionConfig was asked what it answers. It is counted as `runtime_hooks` does it.
+    /// Records a discovery of an ExtensionConfig's server, in the metric that `runtime_hooks` defines.
     pub fn discovered(&self, extension_config: &str, succeeded: bool) {
         let labels = Discovery::of(extension_config, succeeded);
         self.discoveries.get_or_create(&labels).inc();
     }
 
-    /// An ExtensionConfig is gone: there are no more series than ExtensionConfigs.
+    /// Removes the series of a deleted ExtensionConfig.
     pub fn forget_discoveries(&self, extension_config: &str) {
         for succeeded in [true, false] {
             self.discoveries
@@ -168,13 +168,13 @@ impl Metrics {
         }
     }
 
-    /// A webhook of a ResourceInterpreterWebhookConfiguration was called.
+    /// Records a call of a ResourceInterpreterWebhookConfiguration's webhook.
     pub fn interpreted(&self, configuration: &str, succeeded: bool) {
         let labels = InterpreterCall::of(configuration, succeeded);
         self.interpretations.get_or_create(&labels).inc();
     }
 
-    /// A ResourceInterpreterWebhookConfiguration is gone: there are no more series than of those.
+    /// Removes the series of a deleted ResourceInterpreterWebhookConfiguration.
     pub fn forget_interpreter(&self, configuration: &str) {
         for succeeded in [true, false] {
             self.interpretations
@@ -182,7 +182,7 @@ impl Metrics {
         }
     }
 
-    /// Reports a gauge, by asking `read` at each scrape.
+    /// Registers a gauge whose values `read` returns at each scrape.
     pub fn report(
         &self,
         name: &'static str,
@@ -196,12 +196,12 @@ impl Metrics {
             .register_collector(Box::new(Reported { name, help, read }));
     }
 
-    /// Lets others `register` metrics of their own.
+    /// Registers metrics of other components.
     pub fn extend<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
         register(&mut self.registry.lock())
     }
 
-    /// The text that Prometheus scrapes.
+    /// Returns the text format that Prometheus scrapes.
     ///
     /// # Errors
     ///

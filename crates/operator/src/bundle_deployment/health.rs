@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What is said while it is not known who says how objects are interpreted.
-const UNLISTED: &str = "waiting until it can be listed who says how objects are interpreted; see what keeps the API server from listing";
+const UNLISTED: &str = "waiting to list resource interpretations; check why the API server cannot list";
 
 /// What is known of the health of a plan.
 pub(super) struct PlanHealth {
@@ -47,14 +47,14 @@ impl BundleReconciler {
         let mut unlisted = self.context.watches.unlisted();
         unlisted.retain(|kind| INTERPRETATION_KINDS.contains(kind));
         let unlisted = unlisted.into_iter().collect();
-        for news in self.context.interpretation.learn(unlisted).await? {
+        for news in self.context.interpretation.refresh(unlisted).await? {
             let name = object::text(&news.object, "/metadata/name");
             let reason = news.problem.reason();
             tracing::warn!(
                 name,
                 reason,
                 problem = news.message,
-                "Objects are not interpreted as it says"
+                "Ignoring an interpretation or customization with a problem"
             );
             let events = &self.context.events;
             events.warn(&news.object, "Interpret", reason, &news.message);
@@ -139,15 +139,15 @@ impl BundleReconciler {
                 continue;
             };
             // Without any rule most are asked about by nobody, whatever they are like.
-            if !has_rules && !interpretation.judges(desired) {
+            if !has_rules && !interpretation.interprets_health(desired) {
                 continue;
             }
-            if let Some(why) = interpretation.why_unknown(desired) {
+            if let Some(why) = interpretation.unusable_reason(desired) {
                 observed.ailments.push(Ailment::unknown(key, &why));
                 continue;
             }
             let seen = self.context.index.find(&key);
-            let asks = |object: &Value| interpretation.judges(object);
+            let asks = |object: &Value| interpretation.interprets_health(object);
             if !asks(desired) && !seen.as_deref().is_some_and(asks) {
                 continue;
             }
@@ -384,7 +384,7 @@ pub(super) mod tests {
         let BundleHealth::Unknown { message } = bed.health_of(&plan([scaler()])).await else {
             panic!("it is known");
         };
-        assert!(message.contains("does not say what to keep"), "{message}");
+        assert!(message.contains("failed to retain values"), "{message}");
         let mut changed = scaler();
         changed["spec"]["targetRef"]["name"] = "b".into();
         let refused = bed.reconciler.ensure(&changed, &bed.owner).await;

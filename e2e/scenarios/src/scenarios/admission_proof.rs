@@ -25,7 +25,7 @@ const FAULTS: [(&str, &str); 4] = [
         "admission-error",
         "HTTP 500: failing, as --fault admission-error asks",
     ),
-    ("admission-garbage", "answered /validate with what is not JSON"),
+    ("admission-garbage", "answered /validate with a body that is not JSON"),
     ("admission-silent", "did not answer within 10s"),
 ];
 
@@ -86,7 +86,7 @@ pub(super) async fn a_bundle_without_conversion_is_tried_out_too(
         cluster,
         "own",
         "CanaryFailed",
-        "asked to CREATE the Trinket of the bundle's alm-examples",
+        "the test request was to CREATE the Trinket of the bundle's alm-examples",
     )
     .await?;
     anyhow::ensure!(armed(cluster).await? == before, "the webhooks were touched");

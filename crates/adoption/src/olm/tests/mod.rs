@@ -1,4 +1,4 @@
-//! Each write is tried as the last one, with whatever OLM and the garbage collector do then.
+//! Every write is tested as the last one, followed by any reaction of OLM and the garbage collector.
 
 mod release;
 mod tables;

@@ -1,4 +1,4 @@
-//! From an operator of OLM's to one of Windlass's.
+//! OLM releases an operator, and Windlass installs it.
 
 use serde_json::{Value, json};
 use windlass_object::{ObjectKey, names, object};
@@ -6,12 +6,12 @@ use windlass_object::{ObjectKey, names, object};
 use super::world::World;
 use crate::{
     ADOPTED_FROM, AdoptionStep,
-    olm::{OlmState, finish},
+    olm::{OlmState, final_steps},
 };
 
-/// Goes on until OLM has let go, and tries after each write what comes if it is the last. `rounds` of OLM and of the garbage collector
-/// come between two writes.
-fn next_steps(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut(&World, &str)) {
+/// Runs all steps until OLM has released the operator, and calls `after` after each write. OLM and the
+/// garbage collector run `rounds` times between two writes.
+fn release_operator(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut(&World, &str)) {
     for _ in 0..50 {
         match world.next().unwrap() {
             OlmState::Released => return,
@@ -29,10 +29,10 @@ fn next_steps(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut(&Worl
             }
         }
     }
-    panic!("OLM never lets go: {:?}", world.next());
+    panic!("OLM never releases the operator: {:?}", world.next());
 }
 
-/// The bundle is installed: it has the objects of these names, and webhook configurations and roles of its own.
+/// Installs a bundle that has these objects, and webhook configurations and roles of other names.
 fn install(world: &mut World) {
     let adopted = [
         "ServiceAccount",
@@ -60,11 +60,11 @@ fn install(world: &mut World) {
 }
 
 #[test]
-fn each_write_may_be_the_last_one() {
+fn an_interruption_after_any_write_breaks_nothing() {
     for rounds in [[0, 0], [1, 0], [2, 2]] {
         let mut world = World::new();
         let mut tried = 0;
-        next_steps(&mut world, rounds, &mut |world, moment| {
+        release_operator(&mut world, rounds, &mut |world, moment| {
             tried += 1;
             for order in 0..2 {
                 let mut world = world.clone();
@@ -86,13 +86,13 @@ fn each_write_may_be_the_last_one() {
         });
         assert!(tried > 12, "{tried}");
         install(&mut world);
-        for step in finish(&world.csv().unwrap(), &world.objects, &[]) {
+        for step in final_steps(&world.csv().unwrap(), &world.objects, &[]) {
             world.write(&step);
             world.olm();
             world.garbage();
             world.check_calls(&format!("{step:?}"));
         }
-        assert_eq!(world.csv(), None, "it is still there");
+        assert_eq!(world.csv(), None, "the ClusterServiceVersion still exists");
         let marked = world.objects.iter().filter(|object| {
             object::annotation(object, ADOPTED_FROM).is_some() || object::label(object, "olm.owner").is_some()
         });
@@ -119,23 +119,23 @@ fn each_write_may_be_the_last_one() {
     }
 }
 
-/// Where a plan was interrupted and OLM has written since, the next one comes to the same end.
+/// An interrupted run that OLM has written after is completed by the next run.
 #[test]
-fn whoever_was_interrupted_begins_again() {
+fn an_interrupted_run_is_completed_by_the_next() {
     let mut moments = Vec::new();
-    next_steps(&mut World::new(), [0, 0], &mut |world, _| {
+    release_operator(&mut World::new(), [0, 0], &mut |world, _| {
         moments.push(world.clone());
     });
     for mut world in moments {
         world.olm();
         world.garbage();
-        next_steps(&mut world, [1, 1], &mut |world, moment| world.check(moment));
+        release_operator(&mut world, [1, 1], &mut |world, moment| world.check(moment));
     }
 }
 
-/// What was written before the ClusterServiceVersion is deleted can be taken back.
+/// Writes before the deletion of the ClusterServiceVersion can be undone.
 #[test]
-fn what_can_be_taken_back_is() {
+fn writes_before_the_deletion_can_be_undone() {
     let before = World::new();
     let mut world = before.clone();
     let mut undo = Vec::new();

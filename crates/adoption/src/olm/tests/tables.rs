@@ -1,4 +1,4 @@
-//! What is read of a ClusterServiceVersion, and what is refused.
+//! Settings, objects and refusals of a ClusterServiceVersion.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use super::world::{World, csv, labels};
 use crate::olm::{CsvObjects, OlmObservation, OlmOperator, next_steps};
 
 #[test]
-fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
+fn objects_are_found_by_owner_label_and_crd_list() {
     let csv = csv();
-    let belongings = CsvObjects::from_csv(&csv);
+    let csv_objects = CsvObjects::from_csv(&csv);
     let owners = json!([{"uid": "csv"}]);
     let alongside = |csv: &str| json!({"operatorframework.io/installed-alongside-1": csv});
     for (kind, metadata, expected) in [
@@ -76,12 +76,12 @@ fn what_belongs_to_it_is_told_by_owner_label_and_definition() {
         ),
     ] {
         let object = json!({"kind": kind, "metadata": metadata});
-        assert_eq!(belongings.contains(&object), expected, "{object}");
+        assert_eq!(csv_objects.contains(&object), expected, "{object}");
     }
 }
 
 #[test]
-fn a_role_binding_of_an_operator_of_the_same_name_elsewhere_stays() {
+fn a_role_binding_of_the_same_operator_in_another_namespace_stays() {
     let csv = csv();
     let mut binding = json!({"kind": "RoleBinding", "metadata": {"namespace": "kube-system",
         "name": "widgets-service-auth-reader", "labels": {"olm.managed": "true"}}});
@@ -96,7 +96,7 @@ fn a_role_binding_of_an_operator_of_the_same_name_elsewhere_stays() {
 }
 
 #[test]
-fn the_settings_of_olm_are_those_of_the_bundle_deployment() {
+fn settings_of_olm_become_settings_of_the_bundle_deployment() {
     let own = json!({"watchNamespaces": ["own"], "serviceAccountName": "own"});
     for (annotations, group, said, expected) in [
         (
@@ -134,7 +134,7 @@ fn the_settings_of_olm_are_those_of_the_bundle_deployment() {
     }
 }
 
-/// What `next_steps` refuses of the world after `change`, in words.
+/// Returns the refusals of the world after `change`, as text.
 fn refused(change: impl FnOnce(&mut Vec<Value>)) -> String {
     let mut world = World::new();
     change(&mut world.objects);
@@ -144,12 +144,12 @@ fn refused(change: impl FnOnce(&mut Vec<Value>)) -> String {
 }
 
 #[test]
-fn what_olm_is_still_busy_with_is_refused() {
+fn operators_that_olm_is_changing_are_refused() {
     assert!(World::new().next().is_ok());
     let said = refused(|objects| objects[0]["status"] = json!({"phase": "Installing", "message": "waiting"}));
     assert_eq!(
         said,
-        "its phase is \"Installing\", not Succeeded (waiting): adopt it when OLM has installed it"
+        "its phase is \"Installing\", not Succeeded (waiting): wait until OLM has installed it"
     );
     let said = refused(|objects| objects[0]["metadata"]["labels"] = json!({"olm.copiedFrom": "home"}));
     assert!(said.contains("--namespace") && said.contains("home"), "{said}");
@@ -161,11 +161,11 @@ fn what_olm_is_still_busy_with_is_refused() {
     });
     assert!(said.contains("v1.apis.example.com"), "{said}");
     let said = refused(|objects| objects[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into());
-    assert!(said.contains("not by Windlass"), "{said}");
+    assert!(said.contains("another client has deleted it"), "{said}");
 }
 
 #[test]
-fn an_upgrade_of_olm_is_not_disturbed() {
+fn an_upgrade_by_olm_is_not_interrupted() {
     for (replaces, other, is_refused) in [
         (
             Value::Null,

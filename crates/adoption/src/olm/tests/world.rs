@@ -1,4 +1,4 @@
-//! A cluster with OLM and a garbage collector in it, as far as a ClusterServiceVersion concerns them.
+//! A cluster with OLM and a garbage collector, as far as they handle a ClusterServiceVersion.
 
 use serde_json::{Value, json};
 use windlass_object::{ObjectKey, object};
@@ -8,7 +8,7 @@ use crate::{
     olm::{CLUSTER_SCOPED, OLM_FINALIZER, ORPHAN, OlmObservation, OlmRefusal, OlmState, next_steps},
 };
 
-/// What is in the cluster.
+/// The objects of the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) objects: Vec<Value>,
@@ -103,7 +103,7 @@ impl World {
         self.of_kind("ClusterServiceVersion").pop()
     }
 
-    /// What is next, as it is seen now.
+    /// Returns the next steps for the current state.
     pub(super) fn next(&self) -> Result<OlmState, Vec<OlmRefusal>> {
         let csvs = self.of_kind("ClusterServiceVersion");
         next_steps(&OlmObservation {
@@ -115,7 +115,7 @@ impl World {
         })
     }
 
-    /// Does what a step says.
+    /// Executes a step.
     pub(super) fn write(&mut self, step: &AdoptionStep) {
         match &step.write {
             AdoptionWrite::Create(object) => self.objects.push(object.clone()),
@@ -146,7 +146,7 @@ impl World {
         self.objects.iter_mut().find(is_it).unwrap()
     }
 
-    /// What is deleted and held by nothing is gone. OLM's handler has it as it was at last.
+    /// Removes deleted objects without finalizers. OLM's handler receives their last state.
     fn collect(&mut self) {
         let is_gone =
             |object: &Value| object::is_terminating(object) && object::finalizers(object).is_empty();
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Lets OLM look at the ClusterServiceVersion, whatever woke it.
+    /// Reconciles the ClusterServiceVersion as OLM does.
     pub(super) fn olm(&mut self) {
         let Some(csv) = self.csv() else { return };
         let is_labelled = |object: &Value| object["metadata"]["labels"]["olm.owner"] == "widgets.v1";
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// Lets the garbage collector look at everything.
+    /// Reconciles all objects as the garbage collector does.
     pub(super) fn garbage(&mut self) {
         let csv = self.csv();
         if csv
@@ -231,7 +231,7 @@ impl World {
         self.collect();
     }
 
-    /// What calls would fail without, or would not be made without.
+    /// Fails if an object is missing that calls, or new callers, need.
     pub(super) fn check(&self, moment: &str) {
         let has = |kind: &str, name: &str| {
             let found = self.of_kind(kind);
@@ -249,7 +249,7 @@ impl World {
         self.check_calls(moment);
     }
 
-    /// What calls would fail without.
+    /// Fails if an object is missing that calls need.
     pub(super) fn check_calls(&self, moment: &str) {
         for kind in ["Service", "Secret", "ServiceAccount"] {
             assert_eq!(self.of_kind(kind).len(), 1, "{moment}: {kind}");
@@ -260,6 +260,6 @@ impl World {
         let crd = &self.of_kind("CustomResourceDefinition")[0];
         assert_eq!(crd["spec"]["conversion"]["strategy"], "Webhook", "{moment}");
         let configurations = self.of_kind("ValidatingWebhookConfiguration");
-        assert!(!configurations.is_empty(), "{moment}: nothing calls");
+        assert!(!configurations.is_empty(), "{moment}: no caller");
     }
 }

@@ -1,47 +1,49 @@
-//! Who owns the fields of a live object, by `metadata.managedFields`.
+//! Owners of the fields of a live object, from `metadata.managedFields`.
 
 use serde_json::{Map, Value};
 use windlass_object::{names, object};
 
-/// What an absent field of a key of list items is by default. In Kubernetes' own kinds only `protocol` is ever absent, of ports.
+/// The default of an absent key field of list items. In Kubernetes' own kinds only the `protocol` of ports
+/// can be absent.
 const DEFAULT_KEY: &str = "TCP";
 
-/// Who owns a value of a live object: what installs have applied, what anybody else has written.
+/// Owners of a value of a live object: the fields that installs have applied, and those that other managers
+/// have written.
 ///
-/// The sets of fields are those of kubernetes-sigs/structured-merge-diff: `f:` and the name of a field, `k:` and the key of an item,
-/// `v:` and an item itself, `.` for the value that they are in.
+/// The sets of fields are those of kubernetes-sigs/structured-merge-diff: `f:` and the name of a field, `k:`
+/// and the key of an item, `v:` and an item itself, `.` for the value that contains them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldManagers<'a> {
     ours: Option<&'a Value>,
     others: Vec<&'a Value>,
-    /// What we own is said in the words of another version of the API.
+    /// Our entry refers to another version of the API.
     untold: bool,
 }
 
-/// What the API server takes for one value.
+/// The parts of a value that the API server treats separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Granularity {
-    /// All of it, or it is not known.
+    /// None: the value is atomic, or its granularity is unknown.
     Whole,
     /// Each field of an object.
     Fields,
-    /// Each item of a list, by these fields of it.
+    /// Each item of a list, identified by these fields.
     Items(Vec<String>),
-    /// Each item of a list of different items.
+    /// Each item of a set.
     Set,
 }
 
 // === impl FieldManagers ===
 
 impl<'a> FieldManagers<'a> {
-    /// Who owns what of a live object.
+    /// Reads the owners of a live object's fields.
     pub(super) fn from_object(live: &'a Value) -> Self {
         let mut owners = Self::default();
         for entry in object::items(live, "/metadata/managedFields") {
             let Some(fields) = entry.get("fieldsV1") else {
                 continue;
             };
-            // What the install manager has written by updates goes with no apply.
+            // An apply does not affect fields that the install manager has written by updates.
             let is_ours = object::text(entry, "/manager") == Some(names::INSTALL)
                 && object::text(entry, "/operation") == Some("Apply")
                 && object::text(entry, "/subresource").unwrap_or_default().is_empty();
@@ -56,12 +58,12 @@ impl<'a> FieldManagers<'a> {
         owners
     }
 
-    /// Who owns a field of an object.
+    /// Returns the owners of a field of an object.
     pub(super) fn field(&self, name: &str) -> Self {
         self.child(&format!("f:{name}"))
     }
 
-    /// Who owns an item of a list whose items are told apart by the fields `keys`.
+    /// Returns the owners of a list item that is identified by the fields `keys`.
     pub(super) fn item(&self, item: &Map<String, Value>, keys: &[String]) -> Self {
         let known: Vec<_> = self
             .children()
@@ -77,27 +79,27 @@ impl<'a> FieldManagers<'a> {
         found.map_or_else(|| self.nothing(), |(name, _)| self.child(name))
     }
 
-    /// Who owns an item of a list of different items.
+    /// Returns the owners of an item of a set.
     pub(super) fn element(&self, item: &Value) -> Self {
         self.child(&format!("v:{item}"))
     }
 
-    /// Whether we own it or anything in it, as far as can be told.
+    /// Reports whether we own the value or a part of it, or this is unknown.
     pub(super) fn are_we(&self) -> bool {
         self.untold || self.ours.is_some()
     }
 
-    /// Whether anybody else owns it or anything in it.
+    /// Reports whether another manager owns the value or a part of it.
     pub(super) fn are_others(&self) -> bool {
         !self.others.is_empty()
     }
 
-    /// Whether it stays when we do not apply it any more.
+    /// Reports whether the value stays if we no longer apply it.
     pub(super) fn keep_without_us(&self) -> bool {
         !self.untold && (self.ours.is_none() || self.are_others())
     }
 
-    /// What of `value`, which they own, is one value to the API server.
+    /// Returns the granularity of `value`, which these managers own.
     pub(super) fn granularity(&self, value: &Value) -> Granularity {
         match value {
             Value::Object(_) if self.children().any(|name| name.starts_with("f:")) => Granularity::Fields,
@@ -114,7 +116,7 @@ impl<'a> FieldManagers<'a> {
         }
     }
 
-    /// Whether an object with fields is owned as one value.
+    /// Reports whether an object with fields is owned as one value.
     pub(super) fn is_atomic(&self, value: &Value) -> bool {
         let has_fields = value.as_object().is_some_and(|fields| !fields.is_empty());
         let is_owned = self.ours.is_some() || self.are_others();
@@ -143,12 +145,12 @@ impl<'a> FieldManagers<'a> {
     }
 }
 
-/// The key of an item that the name of a child says.
+/// Parses the key of an item from the name of a child.
 fn key_of(name: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(name.strip_prefix("k:")?).ok()
 }
 
-/// Whether the fields of two keys of items are the same.
+/// Reports whether two keys of items are equal.
 pub(super) fn is_same_key(one: Option<&Value>, other: Option<&Value>) -> bool {
     let is = |value: Option<&Value>, default| value.is_none_or(|value| value == default);
     one == other || (one.is_none() || other.is_none()) && is(one, DEFAULT_KEY) && is(other, DEFAULT_KEY)

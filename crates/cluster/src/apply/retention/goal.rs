@@ -1,4 +1,4 @@
-//! What an object is to become, seen from what it is.
+//! The goal of applying an object, derived from its live state.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use crate::apply::{
     replicas::{are_left_to_owner, are_ours, leave_to_owner},
 };
 
-/// Where the replicas of a Deployment are.
+/// The path of a Deployment's replicas.
 const REPLICAS: &str = "/spec/replicas";
 
-/// What an object is to become.
+/// The goal of an object.
 pub(in crate::apply) struct ApplyGoal {
-    /// What is applied where nothing is kept.
+    /// The body without retained values.
     pub(in crate::apply) body: Value,
-    /// What is kept; `None` where nothing is.
+    /// The goal with retained values; `None` if there are none.
     pub(in crate::apply) retained: Option<Arc<RetainedGoal>>,
 }
 
-/// What an object is to become of which something is kept.
+/// The goal of an object with retained values.
 pub(in crate::apply) struct RetainedGoal {
     body: Value,
     hash: String,
-    /// The hash of the body that leaves the replicas to whoever owns them.
+    /// The hash of the body without replicas that another manager owns.
     hash_without_replicas: String,
     answer: Value,
     kept: KeptValues,
-    /// The body, with what is answered and neither desired nor there.
+    /// The body, plus values of the answer that are neither desired nor live.
     pub(in crate::apply) expected: Value,
 }
 
 // === impl ApplyGoal ===
 
 impl ApplyGoal {
-    /// Where nobody answers.
+    /// Creates a goal without retention.
     pub(in crate::apply) fn plain(desired: &Value, owner: &FieldOwner, live: &Value) -> Self {
         Self {
             body: owned(desired, owner, live),
@@ -50,11 +50,11 @@ impl ApplyGoal {
         }
     }
 
-    /// Where `answer` was given to `body`, which is applied of `desired` where nothing is there yet.
+    /// Creates a goal from an `answer` to `body`, the body for `desired` if the object does not exist.
     ///
     /// # Errors
     ///
-    /// When the answer is none.
+    /// When the answer is invalid.
     pub(in crate::apply) fn answered(
         body: Value,
         answer: Value,
@@ -96,12 +96,12 @@ impl ApplyGoal {
 // === impl RetainedGoal ===
 
 impl RetainedGoal {
-    /// Whether it is about this body.
+    /// Reports whether the goal is for this body.
     pub(in crate::apply) fn is_of(&self, body: &Value) -> bool {
         self.hash == body_hash(body)
     }
 
-    /// Whether it was the last that was applied to `live`, with nothing of it to be given up.
+    /// Reports whether the goal was the last one applied to `live`, with no ownership left to give up.
     pub(in crate::apply) fn was_applied(&self, live: &Value) -> bool {
         let Some(hash) = object::annotation(live, names::APPLIED_HASH) else {
             return false;
@@ -110,16 +110,16 @@ impl RetainedGoal {
         hash == self.hash_without_replicas || hash == self.hash && !gives_up
     }
 
-    /// `live`, in which every kept value is the expected one.
+    /// Returns `live` with every retained value replaced by the expected one.
     pub(in crate::apply) fn hidden(&self, live: &Value) -> Value {
         self.kept.hidden(&self.expected, live)
     }
 
-    /// What is applied to `live`, which is whole and for which this was made.
+    /// Returns the body to apply to `live`, the complete object that the goal was computed for.
     pub(in crate::apply) fn sent(&self, live: &Value) -> SentBody {
         let mut sent = what_is_sent(&self.body, &self.answer, live);
         if are_left_to_owner(&self.body, live) {
-            // They are left even where they are what is desired.
+            // Replicas of another manager are left out even if they equal the desired ones.
             leave_to_owner(&mut sent.body, live);
             sent.guarded |= are_ours(live);
         }
@@ -127,8 +127,8 @@ impl RetainedGoal {
     }
 }
 
-/// Whether anybody else writes more than the status of a live object: what they write next may be kept, though it is what is desired
-/// now.
+/// Reports whether other managers write more than the status of a live object: their next value may have to
+/// be retained, although the current one equals the desired one.
 fn others_write(live: &Value) -> bool {
     let mut entries = object::items(live, "/metadata/managedFields").iter();
     entries.any(|entry| {

@@ -1,4 +1,4 @@
-//! Which values of an observed object are kept.
+//! Retained values of an observed object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,51 +7,52 @@ use thiserror::Error;
 
 use crate::apply::difference::is_empty;
 
-/// By what the items of a list are the same.
+/// The field that identifies the items of a list.
 const ITEM_NAME: &str = "name";
 
-/// The values of an observed object that are kept, and so differ from the desired ones for good.
+/// The values of an observed object that are retained, and so permanently differ from the desired ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum KeptValues {
-    /// None of it.
+    /// No value.
     #[default]
     Nothing,
-    /// All of it.
+    /// The whole value.
     Whole,
-    /// These of the fields of an object.
+    /// Some fields of an object.
     Fields(BTreeMap<String, Self>),
-    /// These of the items of a list, by their names.
+    /// Some items of a list, by name.
     Items(BTreeMap<String, Self>),
 }
 
-/// What an answer means for a value.
+/// The result of comparing an answer.
 #[derive(Debug, Default)]
 pub(super) struct AnswerComparison {
-    /// What of the observed value is kept.
+    /// The retained parts of the observed value.
     pub(super) kept: KeptValues,
-    /// The desired value, with what is neither desired nor observed but answered.
+    /// The desired value, plus values of the answer that are neither desired nor observed.
     pub(super) expected: Option<Value>,
 }
 
-/// Why an answer is none.
+/// Why an answer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(in crate::apply) enum AnswerError {
     /// It is another object.
-    #[error("it answered another object: {0}")]
+    #[error("it returned another object: {0}")]
     AnotherObject(String),
-    /// It lacks fields that are desired and there.
-    #[error("it left out fields that are desired and that the cluster has: {}; it has to keep either value", .0.join(", "))]
+    /// It lacks desired fields that the live object has.
+    #[error("it omitted desired fields that exist in the cluster: {}; it must return the desired or the observed value", .0.join(", "))]
     LeftOut(Vec<String>),
 }
 
 // === impl KeptValues ===
 
 impl KeptValues {
-    /// Compares an answer with what is `desired` and what is `observed`.
+    /// Compares an answer with the `desired` and the `observed` object.
     ///
     /// # Errors
     ///
-    /// When it lacks fields that both have. An answer may take away items of lists, and what the cluster has not.
+    /// When it lacks fields that both have. An answer may omit items of lists, and fields that the cluster
+    /// lacks.
     pub(super) fn find(
         desired: &Value,
         answer: &Value,
@@ -72,7 +73,7 @@ impl KeptValues {
         }
     }
 
-    /// `observed`, in which every kept value is the expected one.
+    /// Returns `observed` with every retained value replaced by the expected one.
     pub(super) fn hidden(&self, expected: &Value, observed: &Value) -> Value {
         let hidden = self.hide(Some(expected), Some(observed));
         hidden.unwrap_or_default()
@@ -223,7 +224,7 @@ fn compare_items<'a>(
     }
 }
 
-/// Whether two values are one to the API server, which stores nothing that is empty.
+/// Reports whether two values are equal to the API server, which drops empty values.
 pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     one == other || is_nothing(one) && is_nothing(other)
 }
@@ -232,7 +233,7 @@ fn is_nothing(value: Option<&Value>) -> bool {
     value.is_none_or(is_empty)
 }
 
-/// Whether each item of a list has a name of its own.
+/// Reports whether the items of a list have unique names.
 fn is_named(list: &Value) -> bool {
     let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
     let names: BTreeSet<_> = items.iter().filter_map(name_of).collect();

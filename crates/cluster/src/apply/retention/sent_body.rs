@@ -1,4 +1,4 @@
-//! What is sent of an answer.
+//! Computation of the body to send.
 
 use serde_json::{Map, Value};
 
@@ -7,16 +7,16 @@ use super::{
     kept_values::same,
 };
 
-/// What is applied of an object of which something is kept.
+/// The body to apply for an object with retained values.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::apply) struct SentBody {
-    /// What is applied.
+    /// The body.
     pub(in crate::apply) body: Value,
-    /// Whether it is right only for the object as it was read.
+    /// Whether it is valid only for the resourceVersion that was read.
     pub(in crate::apply) guarded: bool,
 }
 
-/// The three that are compared.
+/// The three values to compare.
 #[derive(Clone, Copy)]
 struct Values<'a> {
     desired: Option<&'a Value>,
@@ -24,17 +24,18 @@ struct Values<'a> {
     live: Option<&'a Value>,
 }
 
-/// What is sent of a value.
+/// The part of the body for one value.
 #[derive(Default)]
 struct Part {
     value: Option<Value>,
     guarded: bool,
-    /// Something is left out that nobody owns.
+    /// An omitted value has no owner.
     unowned: bool,
 }
 
-/// What is to be applied for `answer`, which is what is `desired` with what must be kept of `live`: everything that is desired and
-/// that nobody else decides on, and of what is kept only what would go otherwise.
+/// Computes the body to apply for `answer`, which is `desired` with the values to retain from `live`. It
+/// contains all desired values that no other manager controls, and those retained values that would be
+/// removed otherwise.
 pub(super) fn what_is_sent(desired: &Value, answer: &Value, live: &Value) -> SentBody {
     let values = Values {
         desired: Some(desired),
@@ -73,7 +74,7 @@ fn part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<&'a s
     } else {
         return whole(values, answer, owners);
     };
-    // All that we own in it is given up, and nobody owns the rest: it would go with that.
+    // We give up all our fields in it, and the other fields have no owner: they would be removed with it.
     if part.value.is_none() && part.unowned && owners.are_we() && !owners.are_others() {
         return Part {
             value: Some(answer.clone()),
@@ -84,8 +85,8 @@ fn part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<&'a s
     part
 }
 
-/// Whether others own a value that is as it is desired. It may be kept all the same, so what they make of it in the meantime must not
-/// be undone.
+/// Reports whether others own a value that equals the desired one. It may be retained nevertheless, so a
+/// concurrent change by them must not be reverted.
 fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldManagers<'_>) -> bool {
     let (Some(desired), Some(live)) = (desired, live) else {
         return false;
@@ -97,13 +98,13 @@ fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldManage
         (Value::Object(fields), Value::Object(live)) if !owners.is_atomic(desired) => fields
             .iter()
             .any(|(name, value)| is_shared(Some(value), live.get(name), &owners.field(name))),
-        // Whichever items are the others': too much of a guard costs another try, too little a value.
+        // Checks all items: an unnecessary guard costs another attempt, a missing one a value.
         (Value::Array(_), Value::Array(_)) => true,
         _ => desired == live,
     }
 }
 
-/// What is there whatever an object is of: never one value to the API server, even where nobody owns anything in it.
+/// Reports whether every kind has separate fields at this path, even if they have no owner.
 fn has_fields(path: &[&str]) -> bool {
     matches!(
         path,
@@ -114,7 +115,7 @@ fn has_fields(path: &[&str]) -> bool {
 fn whole(values: Values<'_>, answer: &Value, owners: &FieldManagers<'_>) -> Part {
     let is_kept = values.answer == values.live;
     let is_unowned = !owners.are_we() && !owners.are_others();
-    // Of a value that nobody owns it is not known whether others can own its parts: what is desired in it would be lost.
+    // A value without owner may have parts that others can own: the desired parts would be lost.
     let holds_desired = is_unowned
         && values
             .desired
@@ -180,7 +181,7 @@ fn items_part<'a>(
         let Some(mut value) = whole.take(part) else {
             continue;
         };
-        // By its key the API server knows which item it is.
+        // The API server identifies the item by its key.
         if let Some(fields) = value.as_object_mut() {
             for key in keys {
                 if let Some(known) = item.1.get(key) {
@@ -218,7 +219,7 @@ fn set_part(values: Values<'_>, owners: &FieldManagers<'_>) -> Part {
 // === impl Part ===
 
 impl Part {
-    /// Notes what is said of a part of it, and gives what is sent of that.
+    /// Merges the flags of a part, and returns its value.
     fn take(&mut self, part: Self) -> Option<Value> {
         self.guarded |= part.guarded;
         self.unowned |= part.unowned && part.value.is_none();
@@ -237,7 +238,7 @@ fn is_list_of_objects(value: &Value) -> bool {
         .is_some_and(|items| items.iter().all(Value::is_object))
 }
 
-/// Whether two items of lists are one to the API server.
+/// Reports whether two items of lists are the same item to the API server.
 fn is_same_item(
     one: (&Value, &Map<String, Value>),
     other: &(&Value, &Map<String, Value>),
@@ -254,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// An object of these fields, and who owns what of it: we, somebody else.
+    /// An object with these fields, and the fields that we and another manager own.
     fn live(spec: &Value, ours: &Value, others: &Value) -> Value {
         let entry = |manager: &str, operation: &str, fields: &Value| {
             json!({"manager": manager, "operation": operation, "apiVersion": "v1",
@@ -264,12 +265,12 @@ mod tests {
             entry(names::INSTALL, "Apply", ours),
             entry("other", "Update", others),
         ];
-        // Nobody is said to own what is empty.
+        // Empty values have no owner.
         entries.retain(|entry| entry["fieldsV1"]["f:spec"] != json!({}));
         json!({"apiVersion": "v1", "metadata": {"managedFields": entries}, "spec": spec})
     }
 
-    /// What of a spec is sent, and whether it is guarded.
+    /// Returns the sent spec, and whether it is guarded.
     fn sent(desired: &Value, answer: &Value, live: &Value) -> (Value, bool) {
         let object = |spec: &Value| json!({"apiVersion": "v1", "metadata": {"name": "a"}, "spec": spec});
         let mut sent = what_is_sent(&object(desired), &object(answer), live);
@@ -297,7 +298,7 @@ mod tests {
             for desired in [json!({"a": 1, "replicas": 1}), json!({"a": 1})] {
                 assert_eq!(sent(&desired, &answer, &live), expected, "{case} {desired}");
             }
-            // What is neither there nor desired is the word of whoever answers.
+            // A value that is neither live nor desired comes from the retention.
             let answer = json!({"a": 1, "replicas": 3});
             let expected = (answer.clone(), true);
             assert_eq!(sent(&json!({"a": 1}), &answer, &live), expected, "{case}");
@@ -331,7 +332,7 @@ mod tests {
             let live = live(&spec, &ours, &others);
             assert_eq!(sent(&json!({"x": 1}), &kept, &live), expected, "{others}");
         }
-        // We keep something in it.
+        // We retain something in it.
         let live = live(&spec, &json!({"f:o": {"f:a": {}}, "f:x": {}}), &json!({}));
         let desired = json!({"o": {"a": 2}, "x": 1});
         let answer = json!({"o": {"a": 2, "b": 2}, "x": 1});
@@ -347,7 +348,7 @@ mod tests {
             (&fields, &json!({}), (both.clone(), true)),
             (&json!({}), &fields, (Value::Null, false)),
             (&fields, &fields, (Value::Null, true)),
-            // It may be one value or many.
+            // It may be a single value or many.
             (&json!({}), &json!({}), (both.clone(), true)),
         ] {
             let live = live(&both, ours, others);

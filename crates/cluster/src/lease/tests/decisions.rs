@@ -1,4 +1,4 @@
-//! One candidate, one decision.
+//! Decisions of a single candidate.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -18,7 +18,7 @@ fn held(holder: &str, seconds: Option<u64>) -> LeaderElectionRecord {
     }
 }
 
-/// What is decided about a Lease that was first seen at 0 and still says the same after `milliseconds`.
+/// Returns the decision about a Lease that was first observed at 0 and is unchanged after `milliseconds`.
 fn decided(found: &LeaderElectionRecord, milliseconds: u64) -> Decision {
     let mut candidate = Candidate::new("me".into(), TIMING);
     candidate.consider(Some(found), at(0));
@@ -61,7 +61,7 @@ fn a_lease_is_taken_when_nobody_holds_it_or_its_holder_is_silent_for_as_long_as_
 fn a_missing_lease_is_created_without_a_transition() {
     let mut candidate = Candidate::new("me".into(), TIMING);
     let Decision::Take(record) = candidate.consider(None, at(7)) else {
-        panic!("it waits for nobody");
+        panic!("there is no holder");
     };
     assert_eq!((record.transitions, record.acquired), (0, Some(at(7).wall)));
 }
@@ -139,7 +139,7 @@ fn a_lease_is_read_as_it_was_written_and_keeps_what_others_added() {
     assert_eq!(LeaderElectionRecord::from_lease(&lease).unwrap(), record);
     assert_eq!(lease["metadata"]["labels"]["theirs"], "1");
     assert_eq!(lease["spec"]["preferredHolder"], "theirs");
-    // The API server's MicroTime takes exactly six digits.
+    // The API server's MicroTime requires exactly six digits.
     assert_eq!(lease["spec"]["acquireTime"], "2026-11-21T10:00:00.000001Z");
     assert_eq!(lease["spec"]["renewTime"], "2027-01-15T08:00:00.000000Z");
 }

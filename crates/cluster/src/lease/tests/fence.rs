@@ -1,4 +1,4 @@
-//! What the fence lets pass.
+//! Requests that the fence forwards.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-/// An API server that answers each request with the next of these, and what it was asked.
+/// An API server that returns these answers in order, and records the requests.
 struct Server {
     asked: Arc<Mutex<Vec<String>>>,
     claims: watch::Sender<Option<LeaderTerm>>,
@@ -27,7 +27,7 @@ struct Server {
 }
 
 impl Server {
-    /// `answer` sees the method of each request about a ConfigMap, and may end the leadership.
+    /// `answer` gets the method of each request for a ConfigMap, and may end the leadership.
     fn new(
         answer: impl Fn(&watch::Sender<Option<LeaderTerm>>) -> StatusCode + Send + Sync + 'static,
     ) -> Self {

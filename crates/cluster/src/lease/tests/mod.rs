@@ -1,4 +1,4 @@
-//! Tests of leader election: its decisions one by one, several replicas against one Lease, the shell, the fence.
+//! Tests of leader election: single decisions, several replicas with one Lease, the elector, and the fence.
 
 mod decisions;
 mod fence;
@@ -17,7 +17,7 @@ const TIMING: LeaderElectionConfig = LeaderElectionConfig {
     retry_period: Duration::from_secs(2),
 };
 
-/// So many milliseconds after both clocks began.
+/// The time `milliseconds` after both clocks started.
 fn at(milliseconds: u64) -> Moment {
     let start = Moment {
         since_boot: Duration::ZERO,

@@ -1,5 +1,5 @@
-//! Several replicas against one Lease, with clocks that disagree, requests that take any time, answers that are lost,
-//! and processes that stand still: never do two lead.
+//! Several replicas with one Lease, differing clocks, slow requests, lost responses and suspended processes:
+//! two replicas never lead at the same time.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -11,38 +11,38 @@ use super::{
 
 const REPLICAS: usize = 3;
 
-/// What happens next.
+/// An event of the simulation.
 #[derive(Clone, Debug)]
 enum Event {
-    /// Time goes by, in milliseconds.
+    /// Time passes, in milliseconds.
     Time(u64),
     /// A replica reads the Lease and decides.
     Decide(usize),
-    /// It does all of that at once: decides, writes, and hears that it succeeded.
+    /// A replica reads, decides, writes, and gets the response at once.
     Try(usize),
     /// Its write reaches the API server.
     Arrive(usize),
-    /// It hears that its write succeeded.
+    /// It gets the response to its successful write.
     Hear(usize),
-    /// Nobody ever hears that.
+    /// The response is lost.
     Lose(usize),
-    /// Somebody sets its calendar, by so many seconds.
+    /// Its calendar is set, by a number of seconds.
     Jump(usize, i64),
-    /// It vacates the Lease and ends; another process takes its place.
+    /// It releases the Lease and exits; another process replaces it.
     Vacate(usize),
-    /// It is killed; another process takes its place.
+    /// It is killed; another process replaces it.
     Kill(usize),
 }
 
 struct Replica {
     candidate: Candidate,
-    /// Percent of the true speed.
+    /// The speed of its clock in percent.
     rate: u64,
     since_boot: Duration,
     jumped: SignedDuration,
-    /// A write that has not arrived, with the version that it replaces.
+    /// A write in flight, with the version that it replaces.
     sent: Option<(LeaderElectionRecord, u64, Moment)>,
-    /// A write that has succeeded.
+    /// A successful write whose response is in flight.
     answer: Option<(LeaderElectionRecord, Moment)>,
     claim: Option<LeaderTerm>,
 }
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// Whether `record` was written in the place of `version`.
+    /// Writes `record` over `version`, and reports whether that succeeded.
     fn write(&mut self, record: &LeaderElectionRecord, version: u64) -> bool {
         let succeeds = version == self.version;
         if succeeds {
@@ -97,7 +97,7 @@ impl World {
         succeeds
     }
 
-    /// Another process in the place of one that ended. What it sent may still arrive.
+    /// Replaces a process that exited. Its requests in flight may still arrive.
     fn replace(&mut self, index: usize) {
         let replica = &mut self.replicas[index];
         replica.candidate = Candidate::new(self.processes.to_string(), TIMING);
@@ -214,8 +214,9 @@ proptest! {
         for event in &events {
             world.happen(event);
         }
-        // The first may try every 2 s and is answered at once; the others stand still. By its slow clock the Lease ends within
-        // 17 s; what hears of an old claim first ends, and another process begins with the next try.
+        // The first replica tries every 2 s and gets immediate responses; the others are suspended. By its
+        // slow clock the Lease ends within 17 s. A replica whose old claim has expired exits, and the next
+        // attempt is made by another process.
         let deadline = world.now + 24_000;
         while world.leaders().first() != Some(&world.replicas[0].candidate.identity()) {
             prop_assert!(world.now <= deadline, "{:?} lead", world.leaders());
@@ -237,7 +238,8 @@ fn the_simulation_sees_two_leaders_where_a_claim_counts_from_the_answer() {
     ] {
         world.happen(&event);
     }
-    // The answer comes late; counted from here, the claim would still be current when the other one takes the Lease.
+    // The response comes late; a claim from here would still be current when the other replica acquires the
+    // Lease.
     let late = world.clock(0);
     let (record, _) = world.replicas[0].answer.take().unwrap();
     world.replicas[0].claim = Some(world.replicas[0].candidate.won(record, late).clone());

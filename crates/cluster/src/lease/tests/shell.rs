@@ -1,4 +1,4 @@
-//! The elector against an API server that holds one Lease.
+//! The elector with an API server that stores one Lease.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{events::Events, requests::Cluster};
 
-/// As short as a Lease can be.
+/// The shortest possible Lease.
 const SHORT: LeaderElectionConfig = LeaderElectionConfig {
     lease_duration: Duration::from_secs(1),
     renew_deadline: Duration::from_millis(600),
@@ -129,7 +129,7 @@ async fn one_leads_and_the_next_one_does_as_soon_as_it_has_vacated_the_lease() {
     let one = server.replica("one");
     one.leadership.acquired().await;
     let other = server.replica("other");
-    // Longer than a Lease: renewals keep the other one waiting.
+    // Longer than a Lease: renewals keep the other replica waiting.
     let waited = tokio::time::timeout(SHORT.lease_duration * 2, other.leadership.acquired()).await;
     assert!(waited.is_err() && other.leadership.check().is_err());
     one.leadership.check().unwrap();

@@ -1,4 +1,5 @@
-//! Requests to a collector: by the HTTP client and the TLS that there are anyway. It may be down, slow, or say whatever it likes.
+//! Requests to a collector, with the HTTP client and TLS of this crate. The collector may be down or slow,
+//! and its responses are untrusted.
 
 use std::{fmt, io, pin::Pin, str::FromStr, sync::Arc, time::Duration};
 
@@ -21,19 +22,19 @@ use rustls_platform_verifier::Verifier;
 use thiserror::Error;
 use tokio::runtime::Handle;
 
-/// Where a collector takes OTLP over HTTP: `http://HOST:PORT`, and a path before that of traces if there is one.
+/// The URL of an OTLP/HTTP collector: `http://HOST:PORT`, with an optional prefix of the traces path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorUrl(Uri);
 
-/// Why something is no [`CollectorUrl`].
+/// A text is not a [`CollectorUrl`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("must be http://HOST:PORT or https://HOST:PORT of a collector that takes OTLP over HTTP")]
 pub struct InvalidCollectorUrl;
 
-/// Why a collector cannot be asked by TLS.
+/// Why TLS to a collector cannot be set up.
 #[derive(Debug, Error)]
 pub enum CollectorTlsError {
-    /// What is to be trusted is not certificates.
+    /// The CA bundle has no usable certificates.
     #[error("the CA of the collector has no usable certificate")]
     NoCertificate,
     /// TLS cannot be set up.
@@ -44,29 +45,29 @@ pub enum CollectorTlsError {
 /// Sends requests to a collector.
 pub(super) struct CollectorClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// Who exports runs on a thread of its own.
+    /// The runtime for requests: the exporter runs on a separate thread.
     runtime: Handle,
 }
 
-/// How long a collector may take for one request, as OpenTelemetry has it.
+/// The timeout of a request, as in OpenTelemetry.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may take.
+/// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer: it says at the most how many spans were refused.
+/// The maximum size of a response, which contains at most the number of rejected spans.
 const LARGEST_ANSWER: usize = 64 << 10;
 
-/// Where traces are taken, below the URL of a collector.
+/// The path for traces below the URL of a collector.
 const TRACES: &str = "/v1/traces";
 
 // === impl CollectorUrl ===
 
 impl CollectorUrl {
-    /// Where it takes traces.
+    /// Returns the URL for traces.
     pub(super) fn traces(&self) -> String {
         let base = self.0.to_string();
         format!("{}{TRACES}", base.trim_end_matches('/'))
@@ -81,7 +82,7 @@ impl FromStr for CollectorUrl {
         let is_http = url
             .scheme_str()
             .is_some_and(|scheme| ["http", "https"].contains(&scheme));
-        // Credentials go into headers: what is in a URL is logged.
+        // Credentials belong into headers: URLs are logged.
         let is_plain = url
             .authority()
             .is_some_and(|authority| !authority.host().is_empty() && !authority.as_str().contains('@'));
@@ -101,7 +102,8 @@ impl fmt::Display for CollectorUrl {
 // === impl CollectorClient ===
 
 impl CollectorClient {
-    /// Trusts by the certificates in `ca`, PEM, or as the system does. What is sent is sent on the runtime of whoever makes it.
+    /// Trusts the certificates in `ca`, PEM, or those of the system. Requests run on the runtime that calls
+    /// this.
     pub(super) fn new(ca: Option<&[u8]>) -> Result<Self, CollectorTlsError> {
         let provider = Arc::new(ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match ca {
@@ -123,7 +125,7 @@ impl CollectorClient {
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
         let mut connector = HttpConnector::new();
-        // TLS is on top of it.
+        // TLS is added on top.
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT));
         let connector = HttpsConnectorBuilder::new()
@@ -145,7 +147,7 @@ impl CollectorClient {
     }
 }
 
-/// As `async_trait` writes it.
+/// The signature that `async_trait` generates.
 impl HttpClient for CollectorClient {
     fn send_bytes<'client, 'sent>(
         &'client self,

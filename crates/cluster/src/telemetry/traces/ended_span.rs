@@ -1,4 +1,4 @@
-//! A span that has ended.
+//! Ended spans.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -12,29 +12,29 @@ use windlass_object::text::shortened;
 
 pub use opentelemetry::KeyValue as SpanAttribute;
 
-/// A span that has ended, and is to be told.
+/// A span that has ended, for the exporter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EndedSpan {
     pub(super) trace: TraceId,
     pub(super) id: SpanId,
-    /// None has the root alone.
+    /// `None` for the root.
     pub(super) parent: Option<SpanId>,
     pub(super) name: Cow<'static, str>,
     pub(super) kind: SpanKind,
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
     pub(super) attributes: Vec<KeyValue>,
-    /// What went wrong, if anything did.
+    /// The error, if the work failed.
     pub(super) problem: Option<String>,
 }
 
-/// The most bytes of a text that somebody else may have written.
+/// The maximum length, in bytes, of untrusted texts.
 pub(super) const LONGEST_TEXT: usize = 256;
 
 // === impl EndedSpan ===
 
 impl EndedSpan {
-    /// As the exporter takes it.
+    /// Converts to the exporter's format.
     pub(super) fn into_data(self, scope: InstrumentationScope) -> SpanData {
         let context = SpanContext::new(
             self.trace,

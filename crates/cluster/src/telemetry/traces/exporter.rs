@@ -1,4 +1,4 @@
-//! A queue of spans, of bounded length, and what becomes of them: whoever tells of something never waits for a collector.
+//! The bounded queue of spans and their export in the background, so that tasks never wait for a collector.
 
 use std::{
     env, fmt,
@@ -31,41 +31,41 @@ use super::{
     sink::TraceOptions,
 };
 
-/// Why traces can never be sent.
+/// Why traces cannot be set up.
 #[derive(Debug, Error)]
 pub enum TraceSetupError {
-    /// The collector cannot be asked by TLS.
+    /// TLS to the collector cannot be set up.
     #[error(transparent)]
     Tls(#[from] CollectorTlsError),
-    /// There is no such sampler.
+    /// The sampler is unknown.
     #[error(
-        "OTEL_TRACES_SAMPLER={name:?} with OTEL_TRACES_SAMPLER_ARG={argument:?} is not known: use always_on, always_off, or \
+        "OTEL_TRACES_SAMPLER={name:?} with OTEL_TRACES_SAMPLER_ARG={argument:?} is unknown: use always_on, always_off, or \
          traceidratio with a number from 0 to 1"
     )]
     Sampler {
-        /// Its name.
+        /// The name of the sampler.
         name: String,
-        /// Its argument.
+        /// The argument of the sampler.
         argument: String,
     },
-    /// The environment says what cannot be done.
+    /// The environment variables of OpenTelemetry are invalid.
     #[error("cannot set up traces")]
     Exporter(#[from] ExporterBuildError),
 }
 
-/// Spans that wait to be sent.
+/// The queue of spans to be exported.
 pub(super) struct SpanQueue {
     processor: BatchSpanProcessor,
     scope: InstrumentationScope,
     fate: SpanFate,
 }
 
-/// What becomes of spans.
+/// Counters of spans by outcome.
 #[derive(Clone, Debug, Default)]
 struct SpanFate {
-    /// Those that wait, or are under way.
+    /// The number of queued or in-flight spans.
     waiting: Arc<AtomicUsize>,
-    /// Whether the last ones were sent in vain.
+    /// Whether the last export failed.
     is_failing: Arc<AtomicBool>,
     counted: Family<SpanOutcome, Counter>,
 }
@@ -75,26 +75,26 @@ struct SpanOutcome {
     outcome: &'static str,
 }
 
-/// Sends spans, and sees what becomes of them.
+/// Exports spans and records the outcome.
 #[derive(Debug)]
 struct WatchedExporter<E> {
     exporter: E,
     fate: SpanFate,
 }
 
-/// The most spans that wait: some megabytes.
+/// The maximum number of queued spans: some megabytes.
 const LONGEST_QUEUE: usize = 2048;
 
-/// How long a span waits for others to be sent with: a process that is killed tells no more than that.
+/// The time to collect a batch of spans; a killed process loses that much.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// The name under which traces are found, where `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say none.
+/// The service name if `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` are not set.
 const SERVICE: &str = "windlass";
 
 // === impl SpanQueue ===
 
 impl SpanQueue {
-    /// Begins to send what will be added, and says which traces are to be.
+    /// Starts the export, and returns the sampler.
     pub(super) fn start(options: &TraceOptions) -> Result<(Self, Sampler), TraceSetupError> {
         let variable = |name| env::var(name).unwrap_or_default();
         let (name, argument) = (
@@ -113,7 +113,7 @@ impl SpanQueue {
         Ok((Self::with_exporter(exporter), sampler))
     }
 
-    /// A queue of what this sends.
+    /// Creates a queue for an exporter.
     pub(super) fn with_exporter(exporter: impl SpanExporter + 'static) -> Self {
         let fate = SpanFate::default();
         let exporter = WatchedExporter {
@@ -133,7 +133,7 @@ impl SpanQueue {
         }
     }
 
-    /// Adds a span, if there is room.
+    /// Adds a span, or drops it if the queue is full.
     pub(super) fn add(&self, span: EndedSpan) {
         if self.fate.waiting.fetch_add(1, Ordering::Relaxed) >= LONGEST_QUEUE {
             self.fate.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -143,22 +143,22 @@ impl SpanQueue {
         self.processor.on_end(span.into_data(self.scope.clone()));
     }
 
-    /// Sends what waits, for so long at the most, and nothing more.
+    /// Exports the remaining spans, within `patience`, and stops.
     pub(super) fn end(&self, patience: Duration) {
-        // What could not be sent is counted and said.
+        // Failed exports are counted and logged.
         let _ = self.processor.shutdown_with_timeout(patience);
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "windlass_trace_spans",
-            "Spans by what became of them: exported, failed, or dropped because too many waited",
+            "Spans by outcome: exported, failed, or dropped because the queue was full",
             self.fate.counted.clone(),
         );
     }
 }
 
-/// Who tells.
+/// Returns the resource that describes this process.
 fn resource() -> Resource {
     let pod = env::var("POD_NAME").ok();
     let instance = pod.map(|pod| KeyValue::new("service.instance.id", pod));
@@ -170,7 +170,7 @@ fn resource() -> Resource {
     }
 }
 
-/// Whether the environment says what this service is called.
+/// Reports whether the environment sets the service name.
 fn is_named() -> bool {
     let attributes = env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     env::var("OTEL_SERVICE_NAME").is_ok_and(|name| !name.is_empty())
@@ -187,7 +187,7 @@ impl SpanFate {
         counted.inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
     }
 
-    /// So many were sent. It is said once that it is in vain, and once that it no longer is.
+    /// Records an export. Logs the first failure, and the first success after failures.
     fn sent(&self, spans: usize, result: &OTelSdkResult) {
         self.waiting.fetch_sub(spans, Ordering::Relaxed);
         let was_failing = self.is_failing.swap(result.is_err(), Ordering::Relaxed);
@@ -195,13 +195,13 @@ impl SpanFate {
             Ok(()) => {
                 self.count("exported", spans);
                 if was_failing {
-                    info!("The collector takes traces again");
+                    info!("The collector accepts traces again");
                 }
             }
             Err(error) => {
                 self.count("failed", spans);
                 if !was_failing {
-                    warn!(%error, "Cannot send traces; they are lost until the collector takes them");
+                    warn!(%error, "Cannot send traces; they are lost until the collector accepts them");
                 }
             }
         }

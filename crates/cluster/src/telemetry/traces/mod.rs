@@ -1,12 +1,13 @@
-//! Traces: what takes minutes or days, and goes on after restarts, as one trace each, sent to a collector by OTLP.
+//! Traces of processes that take minutes or days and continue after restarts, as one trace each, sent to a
+//! collector by OTLP.
 //!
 //! ```text
 //! what is stored -> TraceKey -> PhaseTrace (phases, waits) -> TraceScope of a task -> OpenSpan (requests, probes)
 //!                                                                   \-> Traces -> queue -> collector
 //! ```
 //!
-//! Which trace a span is of, and below which other one, follows from what is stored: spans of a process and of the next one, or of
-//! two leaders, come together.
+//! Trace and parent of a span are derived from stored state, so that spans of successive processes, or of two
+//! leaders, belong to the same trace.
 
 mod collector_client;
 mod ended_span;

@@ -1,4 +1,4 @@
-//! The trace of something that goes through phases: which spans end when. What time it is, and which phase it is in, are arguments.
+//! Traces of work in phases: decides which spans end when. The time and the current phase are arguments.
 
 use jiff::Timestamp;
 use opentelemetry::{
@@ -12,16 +12,16 @@ use super::{
     trace_key::TraceKey,
 };
 
-/// A phase: later ones have a higher number.
+/// A phase; later phases have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TracePhase {
-    /// Its place.
+    /// Its position.
     pub number: u8,
-    /// What its span is called.
+    /// The name of its span.
     pub name: &'static str,
 }
 
-/// The trace of something that goes through phases, each of which comes once.
+/// The trace of work in phases, each of which occurs once.
 #[derive(Clone, Debug)]
 pub struct PhaseTrace {
     key: TraceKey,
@@ -36,9 +36,9 @@ struct OpenPhase {
     phase: TracePhase,
     since: Timestamp,
     wait: Option<OpenWait>,
-    /// How many spans are below it.
+    /// The number of spans below it.
     children: usize,
-    /// How many more would have been.
+    /// The number of spans that were left out.
     left_out: i64,
 }
 
@@ -49,13 +49,14 @@ struct OpenWait {
     since: Timestamp,
 }
 
-/// The most spans below one phase, of each process: what is stuck for days is looked at again and again.
+/// The maximum number of spans per phase and process: work that is stuck for days is reconciled again and
+/// again.
 const MOST_CHILDREN: usize = 256;
 
 // === impl PhaseTrace ===
 
 impl PhaseTrace {
-    /// A trace whose root is called `name` and has these attributes.
+    /// Creates a trace whose root has this name and these attributes.
     pub fn new(key: TraceKey, name: &'static str, started: Timestamp, attributes: Vec<KeyValue>) -> Self {
         Self {
             key,
@@ -66,20 +67,21 @@ impl PhaseTrace {
         }
     }
 
-    /// The same in this phase, which another process has seen begin then, and told those before.
+    /// Resumes in this phase, which a previous process has started at `since`, after exporting the earlier
+    /// phases.
     #[must_use]
     pub fn resumed(mut self, phase: TracePhase, since: Timestamp) -> Self {
         self.phase = Some(OpenPhase::new(phase, since));
         self
     }
 
-    /// Which one it is.
+    /// Returns the key of the trace.
     pub fn key(&self) -> &TraceKey {
         &self.key
     }
 
-    /// A phase begins, and the one before ends. Whoever walks through all of them again and again comes by earlier ones: that is
-    /// no news. The first one that is seen has lasted since `started`.
+    /// Starts a phase, and ends the previous one. Earlier phases, through which every reconciliation passes,
+    /// are ignored. The first observed phase starts at `started`.
     pub(super) fn enter(&mut self, phase: TracePhase, at: Timestamp) -> Vec<EndedSpan> {
         let since = match &self.phase {
             None => self.started,
@@ -91,7 +93,7 @@ impl PhaseTrace {
         ended
     }
 
-    /// It goes no further for this reason; what was waited for until now is over if it is another one.
+    /// Starts to wait for this reason, and ends the wait for another reason.
     pub(super) fn wait(&mut self, reason: &str, message: &str, at: Timestamp) -> Option<EndedSpan> {
         let open = self.phase.as_mut()?;
         if let Some(wait) = &mut open.wait
@@ -109,7 +111,7 @@ impl PhaseTrace {
         ended
     }
 
-    /// The span that what is done now is below; `None` where there are enough.
+    /// Returns the parent of a new span; `None` if there are too many.
     pub(super) fn admit(&mut self) -> Option<SpanId> {
         let open = self.phase.as_mut()?;
         if open.children >= MOST_CHILDREN {
@@ -121,7 +123,7 @@ impl PhaseTrace {
         Some(self.key.span(&words))
     }
 
-    /// Everything ends: well, or for a reason that is not.
+    /// Ends all spans, with an error if there is a `problem`.
     pub(super) fn end(&mut self, problem: Option<&str>, at: Timestamp) -> Vec<EndedSpan> {
         let mut ended = self.end_phase(at);
         ended.push(EndedSpan {
@@ -215,7 +217,7 @@ mod tests {
         PhaseTrace::new(TraceKey::new("install", "uid", 1), "install", at(10), Vec::new())
     }
 
-    /// Name, parent, from when until when.
+    /// Name, parent, start and end.
     fn told(trace: &PhaseTrace, spans: &[EndedSpan]) -> Vec<(String, &'static str, i64, i64)> {
         let key = trace.key();
         let parents = [
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(trace.enter(FIRST, at(13)), []);
         let ended = trace.enter(SECOND, at(15));
         assert_eq!(told(&trace, &ended), [("first".into(), "root", 10, 15)]);
-        // The next walk comes by the first again.
+        // The next reconciliation passes through the first phase again.
         assert_eq!(trace.enter(FIRST, at(16)), []);
         let ended = trace.end(None, at(20));
         assert_eq!(
@@ -276,7 +278,7 @@ mod tests {
         );
     }
 
-    /// The next process has seen nothing of what the one before has told, and comes to the same parents.
+    /// The next process has no state of the previous one, and derives the same parents.
     #[test]
     fn a_process_goes_on_where_another_one_has_ended() {
         let mut before = trace();

@@ -1,9 +1,9 @@
-//! What a request to an API server is about, by its path.
+//! Resources of requests to an API server, from their path.
 
-/// What a request is about: a resource, and the namespace in which it is.
+/// The resource and namespace of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestedResource<'a> {
-    /// The plural name of the kind, or the last of the path where it names none.
+    /// The plural name of the kind, or the last segment of another path.
     pub(super) resource: &'a str,
     /// The namespace.
     pub(super) namespace: Option<&'a str>,
@@ -12,7 +12,7 @@ pub(super) struct RequestedResource<'a> {
 // === impl RequestedResource ===
 
 impl<'a> RequestedResource<'a> {
-    /// By a path as kube makes it, which may be below that of a proxy.
+    /// Parses a path of kube's requests, which may follow the prefix of a proxy.
     pub(super) fn from_path(path: &'a str) -> Self {
         let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let group = segments

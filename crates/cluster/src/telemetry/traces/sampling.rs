@@ -1,10 +1,10 @@
-//! Which traces are told, as the environment says: a trace as a whole, so that no process tells a part of what another does not.
+//! Sampling, configured by the environment. It decides on whole traces, so that all processes agree.
 
 use opentelemetry::trace::{SpanKind, TraceId};
 use opentelemetry_sdk::trace::{Sampler, SamplingDecision, ShouldSample};
 
-/// The sampler by its name and argument (`OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG`). No trace has a parent elsewhere, so
-/// what is said of those makes no difference. `None` where there is none of that name.
+/// Returns a sampler by name and argument (`OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG`); `None` if the
+/// name is unknown. No trace has a remote parent, so `parentbased_` samplers behave like the others.
 pub(super) fn sampler(name: Option<&str>, argument: Option<&str>) -> Option<Sampler> {
     let name = name.filter(|name| !name.is_empty()).unwrap_or("always_on");
     match name.strip_prefix("parentbased_").unwrap_or(name) {
@@ -19,7 +19,7 @@ pub(super) fn sampler(name: Option<&str>, argument: Option<&str>) -> Option<Samp
     }
 }
 
-/// Whether a trace is told.
+/// Reports whether a trace is sampled.
 pub(super) fn is_sampled(sampler: &Sampler, trace: TraceId) -> bool {
     let result = sampler.should_sample(None, trace, "", &SpanKind::Internal, &[], &[]);
     result.decision == SamplingDecision::RecordAndSample

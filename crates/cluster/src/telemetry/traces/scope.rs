@@ -1,4 +1,4 @@
-//! The trace that a task works on, and the spans of what it does.
+//! The trace of a task, and the spans of its work.
 
 use std::{borrow::Cow, fmt::Display, sync::Arc};
 
@@ -16,46 +16,46 @@ use super::{
     sink::SpanSink,
 };
 
-/// A trace that is under way.
+/// A trace in progress.
 #[derive(Debug)]
 pub struct TraceScope {
     sink: Arc<SpanSink>,
     trace: Mutex<PhaseTrace>,
 }
 
-/// Where a task is in a trace.
+/// The position of a task in a trace.
 #[derive(Clone)]
 struct Position {
     scope: Arc<TraceScope>,
-    /// The span that the task is in; that of the phase, where there is no other.
+    /// The current span of the task; by default that of the phase.
     span: Option<SpanId>,
 }
 
-/// A span of something that is done now. It ends when it is dropped.
+/// A span of work in progress, which ends when it is dropped.
 #[derive(Debug)]
 pub struct OpenSpan {
     scope: Arc<TraceScope>,
-    /// All but its end.
+    /// The span, without its end.
     span: EndedSpan,
 }
 
-/// Why a span ends whose work was not waited for.
+/// The error of a span whose future was dropped.
 const GIVEN_UP: &str = "given up";
 
 tokio::task_local! {
     static POSITION: Position;
 }
 
-/// Does `work` in a trace, if there is one: what it sends and dials is told there.
+/// Runs `work` in a trace, if there is one, which gets spans for its requests and probes.
 pub fn within<T>(scope: Option<Arc<TraceScope>>, work: impl Future<Output = T>) -> impl Future<Output = T> {
     positioned(scope.map(|scope| Position { scope, span: None }), work)
 }
 
-/// Does `work` in a span, if there is one: what it sends and dials is below it.
+/// Runs `work` in a span, if there is a trace; spans of its requests and probes are children of it.
 ///
 /// # Errors
 ///
-/// When `work` fails, which the span says, too.
+/// When `work` fails, which the span records, too.
 pub async fn spanned<T, E: Display>(
     span: Option<OpenSpan>,
     work: impl Future<Output = Result<T, E>>,
@@ -88,29 +88,29 @@ impl TraceScope {
         }
     }
 
-    /// The trace that this task works on.
+    /// Returns the trace of the current task.
     pub fn current() -> Option<Arc<Self>> {
         POSITION.try_with(|position| position.scope.clone()).ok()
     }
 
-    /// A phase begins now, if it is later than the one that lasts.
+    /// Starts a phase, if it is later than the current one.
     pub fn enter(&self, phase: TracePhase) {
         self.enter_at(phase, self.sink.now());
     }
 
-    /// A phase has begun then.
+    /// Starts a phase at a given time.
     pub fn enter_at(&self, phase: TracePhase, at: Timestamp) {
         let ended = self.trace.lock().enter(phase, at);
         self.sink.tell(ended);
     }
 
-    /// It waits for something.
+    /// Starts to wait.
     pub fn wait(&self, reason: &str, message: &str) {
         let ended = self.trace.lock().wait(reason, message, self.sink.now());
         self.sink.tell(ended);
     }
 
-    /// It has ended: well, or for a reason that is not.
+    /// Ends the trace, with an error if there is a `problem`.
     pub fn end(&self, problem: Option<&str>) {
         let ended = self.trace.lock().end(problem, self.sink.now());
         self.sink.tell(ended);
@@ -120,12 +120,12 @@ impl TraceScope {
 // === impl OpenSpan ===
 
 impl OpenSpan {
-    /// Begins a span of what this task does now inside of this process; `None` where it works on no trace.
+    /// Starts a span for internal work of the current task; `None` if it is not traced.
     pub fn internal(name: impl Into<Cow<'static, str>>) -> Option<Self> {
         Self::begin(name.into(), SpanKind::Internal)
     }
 
-    /// Begins a span of something that this task asks somebody else for.
+    /// Starts a span for a request of the current task.
     pub fn client(name: impl Into<Cow<'static, str>>) -> Option<Self> {
         Self::begin(name.into(), SpanKind::Client)
     }
@@ -151,24 +151,24 @@ impl OpenSpan {
         Some(Self { scope, span })
     }
 
-    /// The same, which says more.
+    /// Adds an attribute.
     #[must_use]
     pub fn with(mut self, attribute: KeyValue) -> Self {
         self.note(attribute);
         self
     }
 
-    /// Says more of it.
+    /// Adds an attribute.
     pub fn note(&mut self, attribute: KeyValue) {
         self.span.attributes.push(attribute);
     }
 
-    /// It has ended: well, or with a problem.
+    /// Ends the span, with an error if there is a `problem`.
     pub fn end(mut self, problem: Option<String>) {
         self.span.problem = problem;
     }
 
-    /// What tells whoever is asked of it (`traceparent` of the W3C's Trace Context).
+    /// Returns the `traceparent` header of the W3C's Trace Context.
     pub fn traceparent(&self) -> String {
         format!("00-{}-{}-01", self.span.trace, self.span.id)
     }

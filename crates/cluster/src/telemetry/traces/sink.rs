@@ -1,4 +1,4 @@
-//! Where spans go.
+//! The sink of spans.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,38 +18,38 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// Where traces are sent, if anywhere: without a collector nothing is made that would be sent.
+/// The destination of traces; without a collector no spans are created.
 #[derive(Clone, Debug, Default)]
 pub struct Traces(Option<Arc<SpanSink>>);
 
-/// How traces are sent.
+/// The configuration of traces.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
     /// The collector.
     pub collector: CollectorUrl,
-    /// The CAs by which it is trusted, PEM; those of the system where there are none.
+    /// The CAs of the collector, PEM; `None` for those of the system.
     pub ca: Option<Vec<u8>>,
 }
 
-/// Takes spans.
+/// Receives spans.
 pub(super) struct SpanSink {
     queue: SpanQueue,
     sampler: Sampler,
     clock: Arc<dyn Clock>,
 }
 
-/// How long what is still to be sent may take when the process ends.
+/// The timeout for sending the remaining spans at shutdown.
 const FLUSH: Duration = Duration::from_secs(3);
 
 // === impl Traces ===
 
 impl Traces {
-    /// Sends traces from now on, with times of `clock`: that of this machine, because the API server's goes back a little
-    /// whenever a slower one is heard.
+    /// Starts sending traces, with the times of `clock`: that of this machine, because the API server clock
+    /// goes back a little whenever a slower API server responds.
     ///
     /// # Errors
     ///
-    /// When the collector can never be reached as this says.
+    /// When the options are invalid.
     pub fn start(options: &TraceOptions, clock: Arc<dyn Clock>) -> Result<Self, TraceSetupError> {
         let (queue, sampler) = SpanQueue::start(options)?;
         Ok(Self::into_queue(queue, sampler, clock))
@@ -63,12 +63,12 @@ impl Traces {
         })))
     }
 
-    /// Whether they go anywhere.
+    /// Reports whether traces are sent.
     pub fn are_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What tasks work on that are of this trace; `None` where it goes nowhere.
+    /// Returns the scope for tasks that work on this trace; `None` if it is not sent or not sampled.
     pub fn scope(&self, trace: impl FnOnce() -> PhaseTrace) -> Option<Arc<TraceScope>> {
         let sink = self.0.as_ref()?;
         let trace = trace();
@@ -76,7 +76,8 @@ impl Traces {
         is_told.then(|| Arc::new(TraceScope::new(sink.clone(), trace)))
     }
 
-    /// A client that sends through `client`, and tells of each request of a task that works on a trace, also whom it asks.
+    /// Returns a client that sends through `client`, records a span for each request of a traced task, and
+    /// adds the `traceparent` header.
     #[must_use]
     pub fn telling(&self, client: Client) -> Client {
         match self.0 {
@@ -85,17 +86,17 @@ impl Traces {
         }
     }
 
-    /// Tells in `registry` what became of spans.
+    /// Registers the counters of spans in `registry`.
     pub fn register(&self, registry: &mut Registry) {
         if let Some(sink) = &self.0 {
             sink.queue.register(registry);
         }
     }
 
-    /// Sends what is still to be sent, as far as that takes no longer than a moment.
+    /// Sends the remaining spans, within a short timeout.
     pub async fn flush(&self) {
         let Some(sink) = self.0.clone() else { return };
-        // It waits for a thread. Whether that has sent everything is said where it could not.
+        // Blocks until the exporter thread is done; it logs failures.
         let _ = tokio::task::spawn_blocking(move || sink.queue.end(FLUSH)).await;
     }
 }

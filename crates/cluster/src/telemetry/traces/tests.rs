@@ -1,4 +1,4 @@
-//! Spans on their way: from a task, through the queue, to whoever takes them.
+//! The path of spans from a task through the queue to an exporter or collector.
 
 use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ const PHASE: TracePhase = TracePhase {
     name: "phase",
 };
 
-/// Keeps what it is to send.
+/// An exporter that stores spans.
 #[derive(Clone, Debug, Default)]
 struct Kept(Arc<Mutex<Vec<SpanData>>>);
 
@@ -35,7 +35,7 @@ impl SpanExporter for Kept {
     }
 }
 
-/// Is never done.
+/// An exporter that never finishes.
 #[derive(Debug)]
 struct Stuck;
 
@@ -73,10 +73,10 @@ fn said(span: &SpanData, name: &str) -> Option<String> {
     Some(attribute.value.to_string())
 }
 
-/// What was asked, with the `traceparent` of each request.
+/// Requests, with their `traceparent`.
 type Asked = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
-/// An API server: it finds no Secrets, and never answers a PUT.
+/// An API server without Secrets that never responds to a PUT.
 fn api_server() -> (Client, Asked) {
     let asked = Asked::default();
     let log = asked.clone();
@@ -171,14 +171,14 @@ async fn what_a_task_asks_is_told_below_what_it_works_on() {
     ] {
         assert_eq!(said(get, name).as_deref(), Some(value), "{name}");
     }
-    // Whoever reads what is not there has an answer.
+    // A missing object is a valid response.
     assert_eq!(get.status, Status::Unset);
     assert_eq!(patch.status, Status::error("404 Not Found"));
     assert_eq!(step.status, Status::error("refused"));
     assert_eq!(put.status, Status::error("given up"));
     let told: Vec<_> = asked.lock().iter().map(|(_, parent)| parent.clone()).collect();
     let parent = |span: &SpanData| Some(format!("00-{}-{}-01", key.trace(), of(span)));
-    // What no trace is about is asked as ever.
+    // Requests outside a trace are sent unchanged.
     assert_eq!(told, [parent(get), parent(patch), parent(put), None]);
     assert_eq!(
         counted(&traces),
@@ -211,11 +211,11 @@ async fn whoever_tells_never_waits_and_what_is_too_much_is_counted() {
         counted(&traces),
         r#"windlass_trace_spans_total{outcome="dropped"} 952"#
     );
-    // It gives up in the end.
+    // It gives up after the timeout.
     traces.flush().await;
 }
 
-/// A collector that answers like this, and where it is.
+/// Starts a collector that responds like this, and returns its address.
 async fn collector(status: StatusCode, answer: usize) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -242,7 +242,7 @@ async fn collector(status: StatusCode, answer: usize) -> (SocketAddr, Arc<Mutex<
 async fn a_collector_may_say_what_it_likes() {
     for (status, answer, outcome) in [
         (StatusCode::OK, 0, "exported"),
-        // It was taken, and what is said of it is not understood.
+        // The spans were accepted; the rest of the response is not understood.
         (StatusCode::OK, 3, "exported"),
         (StatusCode::OK, 10 << 20, "failed"),
         (StatusCode::INTERNAL_SERVER_ERROR, 10, "failed"),

@@ -1,9 +1,9 @@
-//! Which trace something is, and which of its spans: as hashes of what is stored, so that every process comes to the same.
+//! Ids of traces and spans: hashes of stored state, so that every process derives the same ids.
 
 use opentelemetry::trace::{SpanId, TraceId};
 use sha2::{Digest, Sha256};
 
-/// The identity of a trace: of what, of which object, and its number.
+/// The identity of a trace: subject, object, and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceKey {
     trace: TraceId,
@@ -13,7 +13,7 @@ pub struct TraceKey {
 // === impl TraceKey ===
 
 impl TraceKey {
-    /// The trace of the `number`th `subject`, "rotation" for one, of the object with this uid.
+    /// Identifies the trace of the `number`th `subject`, for example "rotation", of the object with this uid.
     pub fn new(subject: &str, uid: &str, number: i64) -> Self {
         let digest = hash(&[subject, uid, &number.to_string()]);
         Self {
@@ -22,17 +22,17 @@ impl TraceKey {
         }
     }
 
-    /// The trace.
+    /// Returns the trace id.
     pub fn trace(&self) -> TraceId {
         self.trace
     }
 
-    /// The span that all others are below.
+    /// Returns the id of the root span.
     pub fn root(&self) -> SpanId {
         self.root
     }
 
-    /// The span of this trace that has these words and no others.
+    /// Returns the id of the span that these words identify.
     pub fn span(&self, words: &[&str]) -> SpanId {
         let trace = self.trace.to_string();
         let words: Vec<_> = [trace.as_str()]
@@ -43,7 +43,7 @@ impl TraceKey {
     }
 }
 
-/// Words of different lengths never come to the same: each is followed by what is in none.
+/// Hashes words unambiguously: each is followed by a byte that no word contains.
 fn hash(words: &[&str]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for word in words {
@@ -69,7 +69,7 @@ mod tests {
 
     const UID: &str = "2f6c9a4e-5f0e-4d5a-9a51-0d4a4f7f1c11";
 
-    /// As releases before have it: a rotation may begin under one and end under the next.
+    /// Compatible with earlier releases: a rotation may start under one and end under the next.
     #[test]
     fn what_is_stored_leads_to_the_same_ids_in_every_process() {
         for (subject, number, trace, root, phase) in [

@@ -1,4 +1,5 @@
-//! Tells of requests to API servers, by the names of OpenTelemetry's conventions for HTTP clients, and tells these of the trace.
+//! Spans for requests to API servers, in OpenTelemetry's conventions for HTTP clients, with propagation of
+//! the trace.
 
 use http::{HeaderValue, Method, Request, StatusCode};
 use kube::{Client, client::Body};
@@ -7,10 +8,10 @@ use tower::{BoxError, service_fn};
 
 use super::{requested_resource::RequestedResource, scope::OpenSpan};
 
-/// What tells a server in which trace it is asked.
+/// Header that propagates the trace.
 const TRACEPARENT: &str = "traceparent";
 
-/// A client that sends through `client`. What no trace is about is sent as it is.
+/// Returns a client that sends through `client`. Requests outside a trace are unchanged.
 pub(super) fn telling(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let telling = service_fn(move |request: Request<Body>| {
@@ -31,7 +32,7 @@ fn begin(request: &Request<Body>) -> Option<OpenSpan> {
     let method = request.method().as_str();
     let mut span = OpenSpan::client(format!("{method} {}", target.resource))?;
     span.note(KeyValue::new("http.request.method", method.to_owned()));
-    // Without its query: names of objects are in the path, and nothing else.
+    // Without the query: the path contains names of objects, and nothing else.
     span.note(KeyValue::new("url.path", path.to_owned()));
     if let Some(namespace) = target.namespace {
         span.note(KeyValue::new("k8s.namespace.name", namespace.to_owned()));
@@ -56,7 +57,7 @@ async fn tell(
                 "http.response.status_code",
                 i64::from(status.as_u16()),
             ));
-            // That something is not there is what some ask for.
+            // A missing object is an expected response.
             let is_found_missing = is_read && status == StatusCode::NOT_FOUND;
             let is_error = (status.is_client_error() || status.is_server_error()) && !is_found_missing;
             span.end(is_error.then(|| status.to_string()));

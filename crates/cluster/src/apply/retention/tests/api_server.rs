@@ -1,4 +1,4 @@
-//! An API server of one object, with server-side apply and managed fields as the real one has them, as far as is needed here.
+//! An API server of one object, with the server-side apply and managed fields that the tests need.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -15,16 +15,16 @@ use tower::{BoxError, service_fn};
 
 use crate::Cluster;
 
-/// A member of a set of fields, as the names of `fieldsV1` that lead to it.
+/// A member of a set of fields: its path in `fieldsV1`.
 type Member = Vec<String>;
 type Members = BTreeSet<Member>;
 
-/// Who has written: a manager, and the operation.
+/// A manager and its operation.
 type Writer = (String, &'static str);
 
 type Hook = Box<dyn FnOnce(&mut Stored) + Send>;
 
-/// What is stored.
+/// The stored object.
 #[derive(Default)]
 pub(super) struct Stored {
     pub(super) object: Value,
@@ -32,14 +32,14 @@ pub(super) struct Stored {
     version: u64,
 }
 
-/// What came and what is stored.
+/// Requests and the stored object.
 #[derive(Clone, Default)]
 pub(super) struct ApiServer {
     pub(super) stored: Arc<Mutex<Stored>>,
-    /// What is applied, in its order.
+    /// The applied bodies, in order.
     pub(super) applied: Arc<Mutex<Vec<Value>>>,
     pub(super) reads: Arc<Mutex<usize>>,
-    /// Runs before what is applied next is looked at.
+    /// Runs before the next apply is handled.
     pub(super) before_apply: Arc<Mutex<VecDeque<Hook>>>,
 }
 
@@ -90,14 +90,14 @@ impl ApiServer {
         self.stored.lock().apply(body, query.contains("force=true"))
     }
 
-    /// How often something was applied since this was asked last.
+    /// Returns the number of applies since the last call.
     pub(super) fn applies(&self) -> usize {
         self.applied.lock().drain(..).len()
     }
 }
 
 impl Stored {
-    /// The object as it is read.
+    /// Returns the object as it is read.
     pub(super) fn shown(&self) -> Value {
         let mut shown = self.object.clone();
         if !shown.is_null() {
@@ -113,7 +113,7 @@ impl Stored {
         shown
     }
 
-    /// Whether a manager owns what these names of `fieldsV1` lead to, or anything in it.
+    /// Reports whether a manager owns the member at this path, or a part of it.
     pub(super) fn owns(&self, manager: &str, names: &[&str]) -> bool {
         let of = self.owned.iter().filter(|((name, _), _)| name == manager);
         of.flat_map(|(_, members)| members).any(|member| {
@@ -121,7 +121,7 @@ impl Stored {
         })
     }
 
-    /// Writes by an update or a patch, as an autoscaler or an admin does.
+    /// Writes by an update or a patch, as an autoscaler or an administrator does.
     pub(super) fn update(&mut self, manager: &str, change: impl FnOnce(&mut Value)) {
         let before = self.object.clone();
         change(&mut self.object);
@@ -141,7 +141,7 @@ impl Stored {
         self.wrote(&before);
     }
 
-    /// Writes as an admission webhook does: nobody owns it.
+    /// Writes as an admission webhook does: the fields have no owner.
     pub(super) fn inject(&mut self, change: impl FnOnce(&mut Value)) {
         let before = self.object.clone();
         change(&mut self.object);
@@ -179,7 +179,7 @@ impl Stored {
         merge(&mut self.object, &body, &mut Vec::new());
         let kept: Members = self.owned.values().flatten().chain(&set).cloned().collect();
         for given_up in previous.difference(&kept) {
-            // What nobody owns goes with the last owned field beside it.
+            // Fields without owner are removed with the last owned field next to them.
             let names = (2..=given_up.len()).map(|length| &given_up[..length]);
             let gone = names
                 .into_iter()
@@ -199,7 +199,7 @@ fn status(code: u16) -> (u16, Value) {
     (code, status)
 }
 
-/// What the API server fills in, and says in other words.
+/// Sets defaults, and normalizes values.
 fn default(object: &mut Value) {
     if object["kind"] != "Service" && object["spec"].get("replicas").is_none() {
         object["spec"]["replicas"] = 1.into();
@@ -217,7 +217,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// By which fields the items of a list are told apart, as the schemas of Kubernetes say.
+/// The fields that identify the items of a list, from the schemas of Kubernetes.
 fn keys(list: &str) -> Option<&'static [&'static str]> {
     match list {
         "f:containers" => Some(&["name"]),

@@ -1,4 +1,4 @@
-//! What becomes of kept values, upgrade after upgrade, with an API server that knows who owns what.
+//! Retained values over several upgrades, with an API server that records owners.
 
 mod api_server;
 mod model;
@@ -19,7 +19,7 @@ use crate::{
 
 type Rule = fn(&Value, &Value) -> Result<Option<Value>, BoxError>;
 
-/// A rule that may change, and how often it was asked.
+/// A rule that may change, and the number of its calls.
 #[derive(Default)]
 struct Rules {
     rule: Mutex<Option<Rule>>,
@@ -62,7 +62,7 @@ impl Install {
         self.applier = applier.retaining(self.rules.clone());
     }
 
-    /// What becomes of `desired`, and how often something was applied for that.
+    /// Returns the outcome for `desired`, and the number of applies.
     async fn ensure(&self, desired: &Value) -> (Outcome, usize) {
         let outcome = self.applier.ensure(desired, &field_owner()).await.unwrap();
         (outcome, self.server.applies())
@@ -78,7 +78,8 @@ impl Install {
     }
 }
 
-/// What a bundle of a version says. The replicas of Deployments are left to whoever scales them without any rule.
+/// The object in a version of the bundle. The replicas of Deployments are left to their scaler without any
+/// rule.
 fn workload(kind: &str, version: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"namespace": "n", "name": "w"},
@@ -88,7 +89,7 @@ fn workload(kind: &str, version: &str) -> Value {
     })
 }
 
-/// Copies what is at a JSON pointer, where it is there.
+/// Copies the value at a JSON pointer, if it exists.
 fn keep(desired: &Value, observed: &Value, pointer: &str) -> Result<Option<Value>, BoxError> {
     let mut kept = desired.clone();
     if let Some(value) = observed.pointer(pointer) {
@@ -102,7 +103,7 @@ fn keep_replicas(desired: &Value, observed: &Value) -> Result<Option<Value>, Box
     keep(desired, observed, "/spec/replicas")
 }
 
-/// Adds the containers that are not desired, as they are.
+/// Adds the containers that are not desired.
 fn keep_sidecars(desired: &Value, observed: &Value) -> Result<Option<Value>, BoxError> {
     let containers = "/spec/template/spec/containers";
     let mut kept = desired.clone();

@@ -1,11 +1,11 @@
-//! Whatever bundles, others and rules do.
+//! Random sequences of writes by bundles, other clients and rules.
 
 use proptest::prelude::*;
 use tokio::runtime::Builder;
 
 use super::*;
 
-/// The fields of a spec that may be there, each a small number.
+/// The fields of a spec; each may be absent or a small number.
 const FIELDS: [&str; 6] = [
     "/spec/a",
     "/spec/b",
@@ -15,18 +15,18 @@ const FIELDS: [&str; 6] = [
     "/spec/q/r/a",
 ];
 
-/// What happens to an install.
+/// An event in the life of an install.
 #[derive(Clone, Debug)]
 enum Event {
-    /// The bundle says these fields.
+    /// The bundle sets these fields.
     Upgrade([Option<u8>; 6]),
-    /// Somebody writes a field, and owns it.
+    /// Another client writes a field, and owns it.
     Update(usize, u8),
-    /// A webhook writes a field, and nobody owns it.
+    /// A webhook writes a field, which has no owner then.
     Inject(usize, u8),
-    /// These fields are kept.
+    /// These fields are retained.
     Rule([bool; 6]),
-    /// The operator starts again.
+    /// The operator restarts.
     Restart,
 }
 
@@ -64,7 +64,7 @@ fn bundle(values: [Option<u8>; 6]) -> Value {
     object
 }
 
-/// Keeps those of the fields that an annotation of the observed object names.
+/// Retains the fields that an annotation of the observed object names.
 fn keep_named(desired: &Value, observed: &Value) -> Result<Option<Value>, BoxError> {
     let mut kept = desired.clone();
     let named = windlass_object::object::annotation(observed, "kept").unwrap_or_default();
@@ -117,7 +117,7 @@ async fn check(events: Vec<Event>) -> Result<(), TestCaseError> {
                 after.pointer(pointer),
             );
             if is_kept && before.is_some() {
-                prop_assert_eq!(after, before, "{} is kept", pointer);
+                prop_assert_eq!(after, before, "{} is retained", pointer);
             } else if desired.is_some() {
                 prop_assert_eq!(after, desired, "{} is desired", pointer);
             }

@@ -55,7 +55,8 @@ async fn replicas_that_an_autoscaler_writes_never_go_back_and_each_upgrade_is_on
             let desired = workload(kind, version);
             assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE, "{kind} {version}");
             assert_eq!(install.live()["spec"]["replicas"], replicas, "{kind} {version}");
-            // What is as the bundle says may be said by it, too; those of a Deployment are always left.
+            // A value that equals the bundle's may be ours, too; replicas of a Deployment are always left to
+            // the scaler.
             let is_said = replicas == 1 && kind == "StatefulSet";
             assert_eq!(install.owns(REPLICAS), is_said, "{kind} {version}");
             assert_eq!(install.ensure(&desired).await, UNCHANGED, "{kind} {version}");
@@ -72,7 +73,7 @@ async fn replicas_that_an_autoscaler_writes_never_go_back_and_each_upgrade_is_on
             assert_eq!(containers(&mut install.live())[0]["image"], version);
         }
         install.restart();
-        // As without a retention, what the API server says in other words is not known any more.
+        // As without a retention, the normalized values of the API server are forgotten.
         let desired = workload(kind, "v4");
         assert_eq!(install.ensure(&desired).await.1, 1, "{kind}");
         assert_eq!(install.ensure(&desired).await, UNCHANGED, "{kind}");
@@ -92,7 +93,7 @@ async fn what_a_version_before_owned_alone_is_handed_over_without_a_gap() {
     for silent in [false, true] {
         let mut desired = workload("StatefulSet", "v2");
         if silent {
-            // A version that leaves replicas to others.
+            // A version without replicas.
             desired["spec"].as_object_mut().unwrap().remove("replicas");
         }
         assert_eq!(
@@ -109,7 +110,7 @@ async fn what_a_version_before_owned_alone_is_handed_over_without_a_gap() {
     let mut desired = workload("StatefulSet", "v3");
     assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
     assert_eq!(install.live()["spec"]["replicas"], 6);
-    assert!(!install.owns(REPLICAS), "it is the autoscaler's");
+    assert!(!install.owns(REPLICAS), "the autoscaler owns it");
     desired["spec"].as_object_mut().unwrap().remove("replicas");
     assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
     assert_eq!(install.live()["spec"]["replicas"], 6);
@@ -120,7 +121,7 @@ async fn whoever_writes_at_the_same_time_is_not_overwritten() {
     let install = Install::new(keep_replicas);
     install.ensure(&workload("StatefulSet", "v1")).await;
     assert!(install.owns(REPLICAS));
-    // We still own replicas, so the observed value is sent, and the autoscaler comes in between.
+    // We still own replicas, so the observed value is sent, and the autoscaler writes at the same time.
     let mut desired = workload("StatefulSet", "v2");
     desired["spec"]["replicas"] = 2.into();
     let racing = |replicas: u64| -> Box<dyn FnOnce(&mut api_server::Stored) + Send> {
@@ -134,7 +135,7 @@ async fn whoever_writes_at_the_same_time_is_not_overwritten() {
     assert_eq!(install.ensure(&desired).await, (Outcome::Written, 2));
     assert_eq!(install.live()["spec"]["replicas"], 7);
 
-    // What is not guarded needs no second try.
+    // A body without guard needs no second attempt.
     install.server.before_apply.lock().push_back(racing(8));
     let mut desired = workload("StatefulSet", "v3");
     desired["spec"]["replicas"] = 2.into();
@@ -142,7 +143,7 @@ async fn whoever_writes_at_the_same_time_is_not_overwritten() {
     assert_eq!(install.live()["spec"]["replicas"], 8);
     assert_eq!(install.ensure(&desired).await, UNCHANGED);
 
-    // What happens to be as the bundle says is the autoscaler's all the same.
+    // The autoscaler owns the value even if it equals the bundle's.
     scale(&install, 2);
     install.server.before_apply.lock().push_back(racing(9));
     let mut desired = workload("StatefulSet", "v4");
@@ -204,7 +205,7 @@ async fn a_sidecar_stays_and_is_not_ours() {
             assert!(!install.owns(SIDECAR), "{injected}");
             assert_eq!(install.ensure(&desired).await, UNCHANGED, "{injected} {version}");
         }
-        // Whoever injects may change it; what we say stays as we say.
+        // The injector may change it; our own values stay.
         install
             .server
             .stored
@@ -220,7 +221,7 @@ async fn a_sidecar_stays_and_is_not_ours() {
         let mut live = install.live();
         assert_eq!(containers(&mut live)[0]["image"], "q");
         assert_eq!(containers(&mut live)[1]["image"], "v3");
-        // Without a rule it is the API server that keeps it.
+        // Without a rule the API server keeps it.
         *install.rules.rule.lock() = None;
         install.restart();
         install.ensure(&workload("StatefulSet", "v4")).await;
@@ -292,12 +293,12 @@ async fn what_fails_writes_nothing_and_says_who_and_what() {
         ),
         (
             left_out,
-            "it left out fields that are desired and that the cluster has: spec.replicas, spec.template.spec.containers; it has to keep either value",
+            "it omitted desired fields that exist in the cluster: spec.replicas, spec.template.spec.containers; it must return the desired or the observed value",
         ),
-        (renamed, "it answered another object: StatefulSet n/other"),
+        (renamed, "it returned another object: StatefulSet n/other"),
         (
             |_, _| Ok(Some(json!([]))),
-            "it answered another object: one without a name",
+            "it returned another object: one without a name",
         ),
     ] {
         let install = Install::new(keep_replicas);
@@ -309,7 +310,7 @@ async fn what_fails_writes_nothing_and_says_who_and_what() {
             .ensure(&desired, &field_owner())
             .await
             .unwrap_err();
-        let expected = format!("StatefulSet n/w: rule r does not say what to keep: {expected}");
+        let expected = format!("StatefulSet n/w: rule r failed to retain values: {expected}");
         assert_eq!(error.to_string(), expected);
         assert!(install.applier.dry_run(&desired, &field_owner()).await.is_err());
         assert_eq!(install.server.applies(), 0);
@@ -325,7 +326,7 @@ async fn nothing_is_sent_of_what_only_the_api_server_says() {
         object["status"] = json!({"replicas": 1});
         object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
     });
-    // Everything is kept, but for the marks.
+    // Everything is retained, except the marks.
     let desired = workload("StatefulSet", "v2");
     assert_eq!(
         install.applier.ensure(&desired, &field_owner()).await.unwrap(),
@@ -368,7 +369,7 @@ async fn who_is_not_asked_costs_no_request() {
     assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, WRITTEN_ONCE);
     assert_eq!(*install.server.reads.lock(), 1, "as without a retention");
     assert_eq!(*install.rules.asked.lock(), 0);
-    // Whoever answers that nothing is kept costs none either.
+    // A source that retains nothing costs no request either.
     *install.rules.rule.lock() = Some(keep_replicas);
     *install.server.reads.lock() = 0;
     assert_eq!(install.ensure(&workload("StatefulSet", "v3")).await, WRITTEN_ONCE);

@@ -1,5 +1,5 @@
-//! Who calls the old servers and is not adopted: API servers go on using connections that they have, also to pods that are about
-//! to end, and connect anew when what calls has changed.
+//! Remaining callers of the old servers. API servers reuse open connections, even to terminating pods; they
+//! open new connections after the caller's configuration has changed.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,23 +7,23 @@ use windlass_adoption::{AdoptionRecord, CA_INJECTORS, marked};
 use windlass_cluster::Cluster;
 use windlass_object::{json, object};
 
-use super::super::writing::{change, of};
+use super::super::object_changes::{change, with_key};
 
-/// Has API servers connect anew to what the callers call that are left over, or gives these callers back what they said before.
-/// Whoever writes their CA bundles is kept from that in between.
+/// Changes the remaining callers so that API servers open new connections, or restores their previous fields.
+/// The CA injectors are kept from writing their caBundles in between.
 ///
 /// # Errors
 ///
-/// When the cluster does not take it.
-pub(super) async fn connect_anew(
+/// When the cluster rejects a write.
+pub(super) async fn force_reconnect(
     cluster: &Cluster,
     record: &AdoptionRecord,
     is_marked: bool,
 ) -> anyhow::Result<()> {
-    let new = new_mark();
+    let new = new_marker();
     let mark = is_marked.then_some(&*new);
-    // What trusts Windlass's CA, too, has got other bytes by that.
-    if record.source.is_trusted_ahead() || record.kept().next().is_none() {
+    // Callers that also trust Windlass's CA have a changed caBundle already.
+    if record.source.is_trusted_ahead() || record.kept_deployments().next().is_none() {
         return Ok(());
     }
     for caller in record.callers().filter(|caller| !caller.is_adopted()) {
@@ -44,12 +44,12 @@ pub(super) async fn connect_anew(
         };
         change(cluster, &key, change_of)
             .await
-            .map_err(|error| of(&key, error))?;
+            .map_err(|error| with_key(&key, error))?;
     }
     Ok(())
 }
 
-/// A mark that no caller had before.
-pub(super) fn new_mark() -> String {
+/// Returns a marker that no caller has had before.
+pub(super) fn new_marker() -> String {
     Timestamp::now().as_nanosecond().to_string()
 }
