@@ -1,5 +1,5 @@
-//! Which of the CA injectors are at work that Windlass stands in for: what they are asked for is left to them then, for two writers
-//! of one target would take turns for ever.
+//! Detects other CA injectors that are running. Windlass then leaves their annotations to them, since two
+//! writers of one target would overwrite each other forever.
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -17,37 +17,37 @@ use windlass_trust::injection::last_injector;
 
 use crate::{
     context::Context,
-    other_leader::{held_lease, leases},
+    injector_lease::{held_lease, leases},
 };
 
-/// Who was seen to take back what we had written.
+/// The CA injectors that have overwritten Windlass's injections, and when this was last observed.
 #[derive(Default)]
-pub(crate) struct Opponents(Mutex<HashMap<CaInjector, Instant>>);
+pub(crate) struct CompetingInjectors(Mutex<HashMap<CaInjector, Instant>>);
 
-/// How often Leases are looked at that nobody renews.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often Leases are checked for expiry.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long an injector is taken to be at work that has taken back what we had written. One that elects no leader shows by nothing
-/// else that it is there.
-const SEEN: Duration = Duration::from_secs(3600);
+/// How long an injector counts as running after it has overwritten an injection. An injector without leader
+/// election leaves no other sign.
+const RUNNING_FOR: Duration = Duration::from_secs(3600);
 
-/// Starts the watches by which it is seen who is at work. Whoever writes targets waits for their first lists.
-pub(crate) fn watch_everything(context: &Context) {
+/// Starts the watches that show running injectors. Controllers that write targets wait for their first lists.
+pub(crate) fn start_watches(context: &Context) {
     for injector in context.index.target_kinds().replaced_injectors() {
-        leases(*injector).for_each(|watch| context.watches.want(watch));
+        leases(*injector).for_each(|watch| context.watches.start(watch));
     }
 }
 
-/// Looks who is at work until `shutdown`.
+/// Detects running injectors until `shutdown`.
 ///
 /// # Errors
 ///
 /// None.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> Result<(), Infallible> {
     let mut changes = context.index.subscribe();
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(CHECK_INTERVAL);
     loop {
-        let is_of_interest = tokio::select! {
+        let is_relevant = tokio::select! {
             change = changes.recv() => match change {
                 Ok(change) => Kind::from_key(&change.key) == kinds::LEASE,
                 Err(RecvError::Lagged(_)) => true,
@@ -56,49 +56,56 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) -> R
             _ = ticks.tick() => true,
             () = shutdown.cancelled() => return Ok(()),
         };
-        if is_of_interest {
-            look(&context);
+        if is_relevant {
+            update_running(&context);
         }
     }
 }
 
-/// Notes who is at work, as far as it is seen now.
-pub(crate) fn look(context: &Context) {
+/// Updates the set of running injectors in the index.
+pub(crate) fn update_running(context: &Context) {
     let (index, now) = (&context.index, context.clock.now());
     let kinds = index.target_kinds();
-    let is_at_work = |injector: &&CaInjector| {
-        held_lease(index, **injector, now).is_some() || context.opponents.have(**injector)
+    let is_running = |injector: &&CaInjector| {
+        held_lease(index, **injector, now).is_some() || context.competing_injectors.is_running(**injector)
     };
-    let at_work: CaInjectors = kinds.replaced_injectors().iter().filter(is_at_work).copied().collect();
-    if !index.note_at_work(at_work.clone()) {
+    let running: CaInjectors = kinds
+        .replaced_injectors()
+        .iter()
+        .filter(is_running)
+        .copied()
+        .collect();
+    if !index.set_running_injectors(running.clone()) {
         return;
     }
-    for injector in at_work.difference(kinds.running_injectors()) {
+    for injector in running.difference(kinds.running_injectors()) {
         warn!(
             %injector,
-            "Leaving its annotations to a CA injector that is at work: stop it, or start without --answer-annotations-of"
+            "A CA injector is running; Windlass does not answer its annotations: stop it, or start without --answer-annotations-of"
         );
     }
-    for injector in kinds.running_injectors().difference(&at_work) {
-        info!(%injector, "Answering the annotations of a CA injector that is at work no more");
+    for injector in kinds.running_injectors().difference(&running) {
+        info!(%injector, "A CA injector is no longer running; Windlass answers its annotations");
     }
 }
 
-/// Whether the CA injector that `target` asks has taken back what that was given. It is known to be at work then.
-pub(crate) fn is_taken_back(context: &Context, target: &Value) -> bool {
-    let is_theirs = context.opponents.note(target, &context.index);
-    if is_theirs {
-        look(context);
+/// Reports whether the CA injector that `target` requests has overwritten its trust bundle; it then counts as
+/// running.
+pub(crate) fn is_overwritten(context: &Context, target: &Value) -> bool {
+    let is_overwritten = context.competing_injectors.record(target, &context.index);
+    if is_overwritten {
+        update_running(context);
     }
-    is_theirs
+    is_overwritten
 }
 
-// === impl Opponents ===
+// === impl CompetingInjectors ===
 
-impl Opponents {
-    /// Notes who has taken back the trust bundle that `target` was given, if that is one whose annotation it carries. Whether it is.
-    /// What is in a namespace says nothing: its tenant may write under any name.
-    fn note(&self, target: &Value, index: &Index) -> bool {
+impl CompetingInjectors {
+    /// Records the injector that has overwritten the trust bundle of `target`, if the annotation of that
+    /// injector is on the target. Returns whether there is one. Namespaced targets are ignored: a tenant can
+    /// write under any field manager.
+    fn record(&self, target: &Value, index: &Index) -> bool {
         if object::text(target, "/metadata/namespace").is_some() {
             return false;
         }
@@ -109,9 +116,10 @@ impl Opponents {
         true
     }
 
-    fn have(&self, injector: CaInjector) -> bool {
+    fn is_running(&self, injector: CaInjector) -> bool {
         let seen = self.0.lock();
-        seen.get(&injector).is_some_and(|seen| seen.elapsed() < SEEN)
+        seen.get(&injector)
+            .is_some_and(|seen| seen.elapsed() < RUNNING_FOR)
     }
 }
 
@@ -123,8 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_injector_that_takes_back_what_it_was_asked_for_is_at_work() {
-        let index = Index::answering(CaInjectors::from([CaInjector::CertManager]));
+    fn an_injector_that_overwrites_a_requested_trust_bundle_is_running() {
+        let index = Index::with_replaced_injectors(CaInjectors::from([CaInjector::CertManager]));
         let asking = json!({CERT_MANAGER_SECRET: "n/x"});
         for (annotations, by, expected) in [
             (&asking, "cert-manager-cainjector", true),
@@ -139,11 +147,15 @@ mod tests {
                     {"manager": "windlass-inject", "fieldsV1": {}, "time": "2026-01-01T00:00:01Z"},
                 ]},
             });
-            let opponents = Opponents::default();
-            assert_eq!(opponents.note(&target, &index), expected, "{by}");
-            assert_eq!(opponents.have(CaInjector::CertManager), expected, "{by}");
+            let competing_injectors = CompetingInjectors::default();
+            assert_eq!(competing_injectors.record(&target, &index), expected, "{by}");
+            assert_eq!(
+                competing_injectors.is_running(CaInjector::CertManager),
+                expected,
+                "{by}"
+            );
             target["metadata"]["namespace"] = "a-tenant".into();
-            assert!(!Opponents::default().note(&target, &index), "{by}");
+            assert!(!CompetingInjectors::default().record(&target, &index), "{by}");
         }
     }
 }

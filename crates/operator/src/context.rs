@@ -1,4 +1,4 @@
-//! What every controller works with.
+//! Shared dependencies of the controllers.
 
 use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
@@ -14,43 +14,40 @@ use windlass_cluster::{
 };
 use windlass_object::{InCluster, ObjectKey};
 
-use crate::{ca_injectors::Opponents, interpretation::Interpretation, policies::PolicyStore};
+use crate::{ca_injectors::CompetingInjectors, interpretation::Interpretation, policies::PolicyStore};
 
-/// What every controller works with.
+/// Shared dependencies of the controllers.
 pub struct Context {
-    /// Requests to the API servers. Writes reach them only while this process leads.
+    /// Client of the API servers. Writes reach them only while this process is the leader.
     pub cluster: Cluster,
-    /// Whether this process leads.
+    /// Whether this process is the leader.
     pub leadership: Leadership,
-    /// What the watches have seen.
+    /// The objects that the watches have delivered.
     pub index: Arc<Index>,
     /// Starts further watches.
     pub watches: Watches,
-    /// Applies objects.
     pub applier: Applier,
-    /// Says whether objects of bundles are healthy, what they depend on, and what of them is kept.
+    /// Health, dependencies and retained fields of objects in bundles.
     pub(crate) interpretation: Arc<Interpretation>,
-    /// The policies that there are, where a controller needs them.
+    /// The loaded policies.
     pub(crate) policies: Arc<PolicyStore>,
     /// Publishes events.
     pub events: Events,
-    /// Who was seen to take back what we had written into targets.
-    pub(crate) opponents: Arc<Opponents>,
-    /// How many targets are written at a time.
+    /// Other CA injectors that have overwritten targets.
+    pub(crate) competing_injectors: Arc<CompetingInjectors>,
+    /// Limits concurrent writes of targets.
     pub pace: WritePace,
     /// The targets of the remote cluster, if there is one.
     pub remote: Option<RemoteTargets>,
-    /// Dials endpoints.
+    /// Probes endpoints.
     pub prober: Prober,
-    /// Tells the time.
     pub clock: Arc<dyn Clock>,
-    /// Counts.
     pub metrics: Arc<Metrics>,
-    /// Where traces of rotations and installs are sent, if anywhere.
+    /// Traces of rotations and installs.
     pub traces: Traces,
     /// The operator's own namespace.
     pub namespace: String,
-    /// Where directories of bundles are, if anywhere.
+    /// Root of the directories with bundles.
     pub bundle_directory: Option<PathBuf>,
 }
 
@@ -58,16 +55,16 @@ pub struct Context {
 pub struct RemoteTargets {
     /// The Secret with the kubeconfig.
     secret: ObjectKey,
-    /// How many are written at a time: nobody in the own cluster waits for an API server that takes long.
+    /// Limits concurrent writes, so that a slow remote API server does not delay writes in the local cluster.
     pace: WritePace,
 }
 
 // === impl Context ===
 
 impl Context {
-    /// That of a process which always leads, for tests: what `cluster` answers, and no watches.
+    /// Creates the context of a process that is always the leader, for tests. It has no watches.
     #[cfg(test)]
-    pub(crate) fn of_leader(cluster: Cluster, index: Arc<Index>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn for_leader(cluster: Cluster, index: Arc<Index>, clock: Arc<dyn Clock>) -> Self {
         let namespace = "windlass-system";
         let served = windlass_cluster::kinds::SECRET.object(Some(namespace), "windlass-cert");
         let (watches, _) = Watches::new(cluster.clone(), index.clone(), served);
@@ -77,11 +74,11 @@ impl Context {
             watches,
             applier: Applier::new(cluster.clone(), index.clone()).retaining(interpretation.clone()),
             interpretation,
-            policies: Arc::new(PolicyStore::untold(index.clone())),
+            policies: Arc::new(PolicyStore::without_metrics(index.clone())),
             index,
             events: Events::new(cluster.clone(), None).0,
             cluster,
-            opponents: Arc::default(),
+            competing_injectors: Arc::default(),
             pace: WritePace::new(),
             remote: None,
             prober: Prober {
@@ -96,12 +93,12 @@ impl Context {
         }
     }
 
-    /// Tells kinds of targets from others.
+    /// Returns a predicate for the kinds of targets.
     pub(crate) fn is_target(&self) -> impl Fn(&Kind) -> bool + '_ {
         |kind| self.index.is_target(kind)
     }
 
-    /// How many targets are written at a time where this one is.
+    /// Returns the limit of concurrent writes in the cluster of a target.
     pub(crate) fn pace_of(&self, target: &ObjectKey) -> &WritePace {
         match &self.remote {
             Some(remote) if target.cluster == InCluster::Remote => &remote.pace,
@@ -109,25 +106,27 @@ impl Context {
         }
     }
 
-    /// Whether it is known how a target is: nobody is to wait for a remote cluster that does not answer.
-    pub(crate) fn is_seen(&self, target: &ObjectKey) -> bool {
+    /// Reports whether the state of a target is known. Targets of an unreachable remote cluster are not
+    /// waited for.
+    pub(crate) fn is_target_known(&self, target: &ObjectKey) -> bool {
         target.cluster == InCluster::Local || !self.watches.unlisted().contains(&Kind::from_key(target))
     }
 
-    /// Says in an event that something has become of a target.
-    pub(crate) fn note_of_target(&self, key: &ObjectKey, target: &Value, reason: &str, note: &str) {
-        let (about, note) = self.event_of(key, target, note);
+    /// Publishes an event about a target.
+    pub(crate) fn publish_target_note(&self, key: &ObjectKey, target: &Value, reason: &str, note: &str) {
+        let (about, note) = self.event_subject(key, target, note);
         self.events.note(&about, "Inject", reason, &note);
     }
 
-    /// Says in an event that something about a target needs attention.
-    pub(crate) fn warn_of_target(&self, key: &ObjectKey, target: &Value, reason: &str, note: &str) {
-        let (about, note) = self.event_of(key, target, note);
+    /// Publishes a warning about a target.
+    pub(crate) fn publish_target_warning(&self, key: &ObjectKey, target: &Value, reason: &str, note: &str) {
+        let (about, note) = self.event_subject(key, target, note);
         self.events.warn(&about, "Inject", reason, &note);
     }
 
-    /// Events are of the own cluster: of a target that is elsewhere, they are about the Secret that leads there.
-    fn event_of<'a>(
+    /// Returns the object that an event about a target refers to. For a target in the remote cluster it is
+    /// the Secret with the kubeconfig, since events are written to the local cluster.
+    fn event_subject<'a>(
         &self,
         key: &ObjectKey,
         target: &'a Value,
@@ -153,7 +152,7 @@ impl Context {
 // === impl RemoteTargets ===
 
 impl RemoteTargets {
-    /// Those of the cluster that the kubeconfig in a Secret leads to.
+    /// Creates the targets of the cluster that the kubeconfig in a Secret refers to.
     pub fn new(secret: ObjectKey) -> Self {
         Self {
             secret,

@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz` and `/metrics`, on a port of their own.
+//! The HTTP server of `/livez`, `/readyz` and `/metrics`.
 
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -19,14 +19,14 @@ use crate::{
     listener::{ServeError, listen},
 };
 
-/// What is asked.
+/// The state that the endpoints report.
 #[derive(Clone)]
 pub(crate) struct Health {
-    /// Ready is when these have seen all there is, but for kinds of others that cannot be listed.
+    /// Complete watches make the process ready, except watches of foreign kinds that cannot be listed.
     pub watches: Watches,
-    /// What `/metrics` says.
+    /// The metrics of `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// The certificate without which nobody can be answered; `None` where that hinders nobody else.
+    /// The certificate that the process needs to be ready; `None` if it serves without one.
     pub certificate: Option<Arc<CertificateResolver>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Health {
 ///
 /// # Errors
 ///
-/// When `bind` cannot be listened on.
+/// When it cannot listen on `bind`.
 pub(crate) async fn serve(
     bind: SocketAddr,
     health: Health,
@@ -46,7 +46,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// Whoever asks how a process is that ends may as well be refused: it is not waited for.
+/// Stops without waiting for clients: probes of a terminating process may fail.
 async fn serve_on(listener: TcpListener, health: Health, shutdown: CancellationToken) {
     let options = ServerOptions {
         linger: Duration::ZERO,
@@ -72,7 +72,9 @@ fn router(health: Health) -> Router {
 }
 
 async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (StatusCode, String) {
-    let unserved = health.certificate.filter(|certificate| !certificate.is_there());
+    let unserved = health
+        .certificate
+        .filter(|certificate| !certificate.has_certificate());
     if let Some(certificate) = unserved {
         let text = format!("waiting for a certificate in {}", certificate.secret());
         return (StatusCode::SERVICE_UNAVAILABLE, text);
@@ -91,7 +93,7 @@ async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (Stat
     (status, text)
 }
 
-/// Whether all of it is asked for, as of kube-apiserver.
+/// Reports whether the query requests details, as for kube-apiserver.
 fn is_verbose(query: Option<&str>) -> bool {
     let mut parameters = query.unwrap_or_default().split('&');
     parameters.any(|parameter| parameter.split('=').next() == Some("verbose"))
@@ -142,12 +144,12 @@ mod tests {
 
     use super::*;
 
-    /// Of a process that watches nothing.
+    /// The health of a process without watches.
     fn health() -> Health {
-        let nobody = service_fn(|_: http::Request<Body>| async {
-            Err::<http::Response<Body>, BoxError>("nobody answers".into())
+        let unreachable = service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, BoxError>("no API server".into())
         });
-        let cluster = Cluster::new(Client::new(nobody, "default"), Duration::from_secs(1));
+        let cluster = Cluster::new(Client::new(unreachable, "default"), Duration::from_secs(1));
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
         Health {
             watches: Watches::new(cluster, Arc::new(Index::new()), served).0,
@@ -156,7 +158,7 @@ mod tests {
         }
     }
 
-    /// A connection from 127.0.0.`client`.
+    /// Opens a connection from 127.0.0.`client`.
     async fn connect(address: SocketAddr, client: u8) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, client], 0))).unwrap();
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn probes_are_answered_however_many_idle() {
+    async fn probes_are_answered_despite_idle_connections() {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -190,13 +192,17 @@ mod tests {
             .map(async |mut stream| stream.read(&mut [0]).await);
         let ended = ends.collect::<FuturesUnordered<_>>().take(10).count();
         let ended = timeout(Duration::from_secs(10), ended).await;
-        assert_eq!(ended.ok(), Some(10), "those that are too many are kept");
+        assert_eq!(
+            ended.ok(),
+            Some(10),
+            "the server keeps connections beyond its limit"
+        );
         shutdown.cancel();
         timeout(Duration::from_secs(10), served).await.unwrap().unwrap();
     }
 
     #[test]
-    fn whoever_asks_for_all_of_it_hears_of_each_watch_that_has_not_listed_and_why() {
+    fn the_verbose_answer_lists_each_incomplete_watch_and_why() {
         let unlisted = |name: &'static str, problem: Option<&str>| UnlistedWatch {
             watch: Watch::all(Kind::new("example.com/v1", name)),
             problem: problem.map(str::to_owned),
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_answers_for_policies_is_ready_only_with_a_certificate() {
+    async fn a_policy_process_is_ready_only_with_a_certificate() {
         let mut health = health();
         assert_eq!(
             ready(State(health.clone()), RawQuery(None)).await.0,

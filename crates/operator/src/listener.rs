@@ -1,38 +1,38 @@
-//! Listening on an address.
+//! Listens on an address.
 
 use std::{io, net::SocketAddr};
 
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// An address cannot be served.
+/// Why an address cannot be served.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// It cannot be listened on.
+    /// The socket cannot be opened.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// TLS cannot be set up.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// The server ended.
+    /// The server stopped.
     #[error("cannot accept connections")]
     Accept(#[from] io::Error),
 }
 
-/// How many connections wait to be accepted, as many as the system has by default. With fewer, those who connect all at once
-/// find no place, and try again only seconds later.
+/// The backlog of the socket: the default of the system. With a shorter one, clients that connect at the same
+/// time are dropped, and retry only after seconds.
 const BACKLOG: u32 = 4096;
 
-/// A listener on `address`.
+/// Returns a listener on `address`.
 ///
 /// # Errors
 ///
-/// When the address is not of this machine, or in use.
+/// When the address does not belong to this machine, or is in use.
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     let listener = || {
         let socket = match address {

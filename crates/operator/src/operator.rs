@@ -1,4 +1,4 @@
-//! The operator as a whole: leader election, and under it the controllers and servers, each a task.
+//! The operator as a whole: leader election, controllers and servers, each as a task.
 //!
 //! ```text
 //! elector -> leadership -> fenced client -> watches, controllers
@@ -45,7 +45,7 @@ use windlass_object::{ObjectKey, ca_injectors::CaInjectors};
 use crate::{
     admission::{self, Admission, AdmissionService, Bodies, CertificateResolver},
     annotated_service, bundle_deployment,
-    ca_injectors::{self, Opponents},
+    ca_injectors::{self, CompetingInjectors},
     context::{Context, RemoteTargets},
     controllers::Controllers,
     direct_injection, extension_config, extension_config_policies,
@@ -55,7 +55,7 @@ use crate::{
     metrics::metrics,
     policies::{self, AuditLedger, PolicyMetrics, PolicyServer, PolicyStore, ReferenceOptions, References},
     remote_cluster, serving_certificate,
-    tasks::{Ending, TaskError, Tasks},
+    tasks::{ShutdownSteps, TaskError, Tasks},
 };
 
 /// The operator, ready to run.
@@ -66,68 +66,69 @@ pub struct Operator {
     traces: Traces,
 }
 
-/// How the operator works.
+/// Settings of the operator.
 #[derive(Clone, Debug)]
 pub struct OperatorOptions {
-    /// What it runs.
+    /// Controllers to run.
     pub controllers: Controllers,
-    /// Its own namespace: CA keys are kept in it, and ConfigMaps with bundles are read from it.
+    /// The operator's namespace, with the CA keys and the ConfigMaps of bundles.
     pub namespace: String,
-    /// The pod that its events name as their reporter; `None` outside of a cluster.
+    /// Pod that events name as their reporter; `None` outside of a cluster.
     pub pod: Option<String>,
     /// Root of the directories that BundleDeployments can name in spec.source.directory.
     pub bundle_directory: Option<PathBuf>,
-    /// The Secret with the kubeconfig of a second cluster where targets are, too; `None` if there is none.
+    /// Secret with the kubeconfig of the remote cluster, whose targets are injected too.
     pub remote: Option<ObjectKey>,
-    /// Who stands for election, and how. `None`: this process always leads, and must be the only one.
+    /// Candidate for leader election. With `None`, this process is always the leader and must be the only
+    /// one.
     pub candidate: Option<Candidate>,
-    /// The CA injectors whose annotations are answered while these are not at work.
-    pub answered: CaInjectors,
-    /// Where /livez, /readyz and /metrics are served; nowhere if `None`.
+    /// CA injectors that Windlass replaces: it handles their annotations unless they run.
+    pub replaced_injectors: CaInjectors,
+    /// Address of /livez, /readyz and /metrics; disabled if `None`.
     pub health: Option<SocketAddr>,
-    /// Where AdmissionReviews are answered, of the guard and of policies; nowhere if `None`.
+    /// Address of the admission server for the guard and for policies; disabled if `None`.
     pub admission: Option<SocketAddr>,
-    /// The labels of the objects that policies are asked about, as a LabelSelector; empty for all.
+    /// LabelSelector of the objects that are sent to policies; empty for all.
     pub policy_objects: Value,
-    /// How servers are asked that policies refer to.
+    /// Settings for calls of servers that policies refer to.
     pub policy_servers: ReferenceOptions,
     /// Timeout of a request to the API server, including all retries.
     pub request_timeout: Duration,
     /// Timeout of a probe of an endpoint.
     pub probe_timeout: Duration,
-    /// How long the steps of an install wait.
+    /// Delays between the steps of an install.
     pub delays: bundle_deployment::Delays,
-    /// How registries of images are asked.
+    /// Settings for image registries.
     pub registries: RegistryOptions,
-    /// How long the steps of a rotation wait.
+    /// Delays between the steps of a rotation.
     pub rotation: serving_certificate::Timing,
-    /// How traces of rotations and installs are sent; nowhere if `None`.
+    /// Export of traces of rotations and installs; disabled if `None`.
     pub traces: Option<TraceOptions>,
 }
 
-/// Why the operator ended.
+/// Why the operator stopped.
 #[derive(Debug, Error)]
 pub enum OperatorError {
-    /// The folder of bundles cannot be read.
+    /// The bundle directory cannot be read.
     #[error("cannot read the bundle directory {}", path.display())]
     BundleDirectory {
-        /// As it was given.
+        /// Path as configured.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Traces cannot be sent as the flags and the environment say.
+    /// The settings for traces are invalid.
     #[error(transparent)]
     Traces(#[from] TraceSetupError),
-    /// This process has led, and leads no longer.
+    /// This process lost the leadership.
     #[error(transparent)]
     Leadership(#[from] LeadershipLost),
-    /// A task ended that should not have.
+    /// A task stopped unexpectedly.
     #[error(transparent)]
     Task(#[from] TaskError),
 }
 
-/// What requests are answered from that policies are asked about.
+/// Dependencies of the admission server for policies.
 struct ServedPolicies {
     store: Arc<PolicyStore>,
     references: Arc<References>,
@@ -137,7 +138,7 @@ struct ServedPolicies {
 // === impl Operator ===
 
 impl Operator {
-    /// An operator that works through `client`, which must not retry by itself: [`kube::Config::default_retry`].
+    /// Creates an operator. `client` must not retry requests itself: [`kube::Config::default_retry`].
     pub fn new(client: Client, options: OperatorOptions) -> Self {
         Self {
             client,
@@ -151,10 +152,10 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// When the bundle directory cannot be read, traces can never be sent, this process has led and leads no longer, or a task has ended that
-    /// should not have; the others are stopped then.
+    /// If the bundle directory cannot be read, the settings for traces are invalid, this process loses the
+    /// leadership, or a task stops unexpectedly. All other tasks are then stopped.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), OperatorError>> {
-        // Boxed: the body is compiled here once, not again in every program that runs it.
+        // Boxed, so that this body is compiled once here instead of in every program that runs it.
         Box::pin(self.elect_and_work(shutdown))
     }
 
@@ -165,7 +166,7 @@ impl Operator {
         }
         self.client = self
             .traces
-            .telling(self.requests.counting(clock.listening(self.client)));
+            .trace_requests(self.requests.count_requests(clock.observe_responses(self.client)));
         let (elector, leadership) = match &self.options.candidate {
             Some(candidate) => {
                 let cluster = Cluster::new(self.client.clone(), candidate.timing().renew_deadline);
@@ -180,9 +181,9 @@ impl Operator {
             fenced(self.client.clone(), leadership.clone()),
             self.options.request_timeout,
         );
-        let cluster = cluster.with_remote(self.remote(&mut connection, &leadership));
+        let cluster = cluster.with_remote(self.remote_cluster(&mut connection, &leadership));
         let (events, publisher) = Events::new(cluster.clone(), self.options.pod.clone());
-        let ending = Ending::of(shutdown.child_token(), self.answers_reviews());
+        let ending = ShutdownSteps::new(shutdown.child_token(), self.answers_reviews());
         let (stop, worked) = (ending.stop.clone(), ending.worked.clone());
         let released = CancellationToken::new();
         let elected = async {
@@ -203,7 +204,7 @@ impl Operator {
         };
         let publishing = async {
             publisher.run(worked.clone()).await;
-            // Only now: until here writes may be under way, and nobody else may lead.
+            // Not earlier: until here writes may be in progress, and no other process may become the leader.
             released.cancel();
         };
         let (elected, worked, ()) = tokio::join!(elected, working, publishing);
@@ -212,7 +213,7 @@ impl Operator {
         worked
     }
 
-    /// Runs everything that reads and writes through `cluster`, until it is to end.
+    /// Runs all tasks that use `cluster` until they stop.
     async fn work(
         &self,
         cluster: Cluster,
@@ -220,13 +221,13 @@ impl Operator {
         leadership: Leadership,
         events: Events,
         clock: Arc<dyn Clock>,
-        ending: Ending,
+        ending: ShutdownSteps,
     ) -> Result<(), OperatorError> {
         let directory = self.options.bundle_directory.as_deref();
         let bundle_directory = directory.map(canonical).transpose()?;
-        let index = Arc::new(Index::answering(self.options.answered.clone()));
-        let opponents = Arc::<Opponents>::default();
-        let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served());
+        let index = Arc::new(Index::with_replaced_injectors(self.options.replaced_injectors.clone()));
+        let competing_injectors = Arc::<CompetingInjectors>::default();
+        let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served_secret());
         let metrics = Arc::new(metrics(
             &index,
             &watches,
@@ -248,7 +249,7 @@ impl Operator {
             index: index.clone(),
             watches: watches.clone(),
             events: events.clone(),
-            opponents: opponents.clone(),
+            competing_injectors: competing_injectors.clone(),
             pace: WritePace::new(),
             remote: self.options.remote.clone().map(RemoteTargets::new),
             prober: Prober {
@@ -261,11 +262,11 @@ impl Operator {
             namespace: self.options.namespace.clone(),
             bundle_directory: bundle_directory.clone(),
         };
-        // Not fenced, for repairs of trust bundles alone: one that stands by does those, too.
+        // Not fenced, since a standby process repairs trust bundles too. It is used for nothing else.
         let always = Leadership::always();
         let client = fenced(self.client.clone(), always.clone());
         let unfenced = Cluster::new(client, self.options.request_timeout);
-        let unfenced = unfenced.with_remote(self.remote(&mut connection, &always));
+        let unfenced = unfenced.with_remote(self.remote_cluster(&mut connection, &always));
         let standby = Arc::new(context(unfenced, &always));
         let context = Arc::new(context(cluster, &leadership));
         let mut tasks = Tasks::new();
@@ -280,19 +281,23 @@ impl Operator {
         Ok(tasks.supervise(ending.stop, ending.worked).await?)
     }
 
-    /// Whether it answers AdmissionReviews.
+    /// Reports whether it answers AdmissionReviews.
     fn answers_reviews(&self) -> bool {
-        self.options.admission.is_some() && self.options.controllers.answer_reviews()
+        self.options.admission.is_some() && self.options.controllers.can_answer_reviews()
     }
 
-    /// The Secret with the certificate that is served.
-    fn served(&self) -> ObjectKey {
-        let service = AdmissionService::of(self.options.controllers);
+    /// Returns the Secret with the certificate of the admission server.
+    fn served_secret(&self) -> ObjectKey {
+        let service = AdmissionService::for_controllers(self.options.controllers);
         kinds::SECRET.object(Some(&self.options.namespace), service.secret)
     }
 
-    /// The remote cluster, if there is one, for those who write with this leadership.
-    fn remote(&self, connection: &mut RemoteConnection, leadership: &Leadership) -> Option<RemoteCluster> {
+    /// Returns the remote cluster, if there is one, for writes under this leadership.
+    fn remote_cluster(
+        &self,
+        connection: &mut RemoteConnection,
+        leadership: &Leadership,
+    ) -> Option<RemoteCluster> {
         self.options.remote.as_ref()?;
         Some(connection.fenced(leadership.clone()))
     }
@@ -311,16 +316,16 @@ impl Operator {
             rotation,
             ..
         } = &self.options;
-        if controllers.have_bundles() {
+        if controllers.has_bundles() {
             tasks.start(
                 "bundle-deployment",
                 bundle_deployment::run(context.clone(), *delays, registries.clone(), stop.clone()),
             );
         }
-        if !controllers.have_certificates() {
+        if !controllers.has_certificates() {
             return;
         }
-        if !self.options.answered.is_empty() {
+        if !self.options.replaced_injectors.is_empty() {
             tasks.start("ca-injectors", ca_injectors::run(context.clone(), stop.clone()));
         }
         tasks.start(
@@ -349,35 +354,36 @@ impl Operator {
         );
     }
 
-    /// The policies that there are. Only who serves them tells what became of them.
+    /// Creates the store of policies. Only a process that serves policies has metrics about them.
     fn policy_store(&self, index: &Arc<Index>, metrics: &Arc<Metrics>) -> PolicyStore {
-        match self.options.controllers.have_policies() {
+        match self.options.controllers.has_policies() {
             true => PolicyStore::new(
                 index.clone(),
                 Engines::built_in(),
                 metrics.extend(PolicyMetrics::register),
             ),
-            false => PolicyStore::untold(index.clone()),
+            false => PolicyStore::without_metrics(index.clone()),
         }
     }
 
-    /// Starts what policies need. What is given answers from them, if they are to be served.
+    /// Starts the tasks that policies need. Returns the dependencies of the admission server, if this process
+    /// serves policies.
     fn start_policies(
         &self,
         tasks: &mut Tasks,
         context: &Arc<Context>,
-        ending: &Ending,
+        ending: &ShutdownSteps,
     ) -> Option<ServedPolicies> {
         let controllers = self.options.controllers;
         let store = context.policies.clone();
-        if controllers.have_policies() || controllers.have_bundles() {
+        if controllers.has_policies() || controllers.has_bundles() {
             tasks.start_unfenced("policy-store", store.clone().run(ending.drained.clone()));
         }
-        if !controllers.have_policies() {
+        if !controllers.has_policies() {
             return None;
         }
-        let service = AdmissionService::of(controllers);
-        // Not fenced: one that stands by reads and reports, too.
+        let service = AdmissionService::for_controllers(controllers);
+        // Not fenced, since a standby process reads and reports too.
         let unfenced = Cluster::new(self.client.clone(), self.options.request_timeout);
         let references = Arc::new(References::new(
             unfenced.clone(),
@@ -426,14 +432,17 @@ impl Operator {
         tasks: &mut Tasks,
         context: &Context,
         policies: Option<ServedPolicies>,
-        ending: &Ending,
+        ending: &ShutdownSteps,
     ) {
         let controllers = self.options.controllers;
-        let certificate = Arc::new(CertificateResolver::new(context.index.clone(), self.served()));
+        let certificate = Arc::new(CertificateResolver::new(
+            context.index.clone(),
+            self.served_secret(),
+        ));
         let has_policies = policies.is_some();
         if let Some(bind) = self.options.admission.filter(|_| self.answers_reviews()) {
             let bodies = Arc::<Bodies>::default();
-            // Not fenced: one that stands by answers, too.
+            // Not fenced, since a standby process answers too.
             let client = self.client.clone();
             let policies = policies.map(|policies| {
                 let index = context.index.clone();
@@ -450,7 +459,7 @@ impl Operator {
                 index: context.index.clone(),
                 client,
                 namespace: context.namespace.clone(),
-                has_guard: controllers.have_bundles(),
+                has_guard: controllers.has_bundles(),
                 policies,
                 certificate: certificate.clone(),
                 bodies,
@@ -472,7 +481,7 @@ impl Operator {
     }
 }
 
-/// Calls webhooks that interpret objects: by the Services of the cluster of `client`, which only reads.
+/// Creates the client for interpreter webhooks. It resolves their Services with `client`, which only reads.
 fn interpreter_client(client: &Client) -> Arc<dyn WebhookCaller> {
     let transport = Transport::new(TransportOptions {
         resolver: Arc::new(ClusterServices::new(client.clone())),

@@ -1,4 +1,4 @@
-//! Who is behind Services: what answers when one is called.
+//! The servers behind Services: pods and other addresses.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,48 +21,49 @@ use windlass_trust::trust_bundle::TrustBundle;
 
 use crate::{context::Context, install::traffic::CalledPort};
 
-/// Services, by name, and their ports that targets call.
+/// Service names with the ports that targets call.
 pub(crate) type CalledPorts = BTreeSet<(String, i64)>;
 
-/// A pod of a Service, or an address that is of none.
+/// A pod of a Service, or an address that belongs to no pod.
 pub(crate) struct Server {
     /// The name of the pod, or the address.
     pub(crate) name: String,
-    /// Whether traffic is sent to it.
+    /// Whether the Service routes traffic to it.
     pub(crate) ready: bool,
-    /// Its ports, each with the addresses that it may listen on: one for each family of addresses.
+    /// Its ports with their addresses: one for each IP family.
     pub(crate) ports: BTreeMap<u16, BTreeSet<Port>>,
-    /// Why nothing can be seen of it where it has no ports.
-    pub(crate) unseen: &'static str,
+    /// Why a server without ports cannot be observed.
+    pub(crate) unobserved: &'static str,
 }
 
 /// A port of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Port {
-    /// Where to dial.
+    /// The address to dial.
     pub(crate) address: SocketAddr,
-    /// The uid of the pod behind it: another pod may have the address next.
+    /// The uid of the pod: a later pod may reuse the address.
     pub(crate) pod: Option<String>,
 }
 
-/// How many ports are dialled in one look, all at the same time: one look takes no longer than one dial. Some 24 looks that take
-/// long may go on beside each other, and a process may have no more than 1024 sockets.
+/// How many ports one observation dials concurrently, which then takes no longer than one dial. Up to 24 slow
+/// observations may run at a time, and a process is limited to 1024 sockets.
 pub(crate) const DIALS: usize = 32;
 
-/// The servers of Services, on the ports that are `called`; on all, where none is. Only pods of a Service that selects pods have any
-/// ports: whoever writes EndpointSlices could have anything dialled.
+/// Returns the servers of Services on the `called` ports, or on all ports if there are none. If a Service has
+/// a selector, only its pods have ports: otherwise, anyone who can write EndpointSlices could make Windlass
+/// dial any address.
 pub(crate) fn servers(index: &Index, services: &[Arc<Value>], called: &CalledPorts) -> Vec<Server> {
     let mut servers: BTreeMap<String, Server> = BTreeMap::new();
     for service in services {
         let selector = service.pointer("/spec/selector").and_then(Value::as_object);
         let selects = selector.is_some_and(|selector| !selector.is_empty());
-        let endpoints = ports(service, called)
+        let endpoints = observed_ports(service, called)
             .into_iter()
             .flat_map(|port| endpoints::all(index, service, port));
         for (endpoint, ready) in endpoints {
             let (address, pod) = (endpoint.address, endpoint.pod);
             let ip = address.ip().to_string();
-            // All addresses of a pod are one server.
+            // All addresses of a pod belong to one server.
             let (id, name) = match &pod {
                 Some(pod) => (format!("{}/{}", pod.name, pod.uid), pod.name.clone()),
                 None => (ip.clone(), ip),
@@ -71,11 +72,11 @@ pub(crate) fn servers(index: &Index, services: &[Arc<Value>], called: &CalledPor
                 name,
                 ready: false,
                 ports: BTreeMap::new(),
-                unseen: "no port to connect to",
+                unobserved: "no port to connect to",
             });
             server.ready |= ready;
             if selects && pod.is_none() {
-                server.unseen = "not dialled: the Service selects pods, and this is none";
+                server.unobserved = "not dialed: the Service selects pods, and this address belongs to none";
                 continue;
             }
             let pod = pod.map(|pod| pod.uid);
@@ -89,19 +90,19 @@ pub(crate) fn servers(index: &Index, services: &[Arc<Value>], called: &CalledPor
     servers.into_values().collect()
 }
 
-/// The ports of a Service to look at: those that targets call, since others may serve anything; all (`None`) where no target
-/// calls any Service of the certificate.
-fn ports(service: &Value, called: &CalledPorts) -> Vec<Option<i64>> {
+/// Returns the ports of a Service to observe: those that targets call, since other ports may serve anything;
+/// `None` stands for all ports, if targets call no Service of the certificate.
+fn observed_ports(service: &Value, called: &CalledPorts) -> Vec<Option<i64>> {
     if called.is_empty() {
         return vec![None];
     }
     let name = object::text(service, "/metadata/name").unwrap_or_default();
-    let of_service = called.iter().filter(|(service, _)| service == name);
-    of_service.map(|(_, port)| Some(*port)).collect()
+    let own = called.iter().filter(|(service, _)| service == name);
+    own.map(|(_, port)| Some(*port)).collect()
 }
 
-/// Whether every server of Services, ready or not, is seen to present what verifies under `trust`. Where one of them cannot be
-/// looked at, or there is none, nobody knows.
+/// Reports whether every server of the Services, ready or not, presents a certificate that verifies under
+/// `trust`. It is false if there are no servers, or one cannot be observed.
 pub(crate) async fn are_trusted(
     context: &Context,
     called: BTreeSet<CalledPort>,
@@ -131,11 +132,11 @@ pub(crate) async fn are_trusted(
             ports.map(|port| is_trusted(context.prober.clone(), port, host.clone(), anchors.clone())),
         );
     }
-    // The first that is not trusted ends it.
+    // Stops at the first untrusted one.
     stream::iter(dials).buffer_unordered(DIALS).all(ready).await
 }
 
-/// Whether a port of a server presents what is trusted. It may listen on one family of addresses only.
+/// Reports whether a port presents a trusted certificate. It may listen on one IP family only.
 fn is_trusted(
     prober: Prober,
     addresses: BTreeSet<Port>,
@@ -148,7 +149,7 @@ fn is_trusted(
             let Ok(presented) = prober.handshake(address, &host, &anchors).await else {
                 continue;
             };
-            if presented.trusted(address).is_err() {
+            if presented.check_trusted(address).is_err() {
                 return false;
             }
             is_seen = true;
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pods_of_a_service_that_selects_pods_are_dialled() {
+    fn only_pods_of_a_service_with_a_selector_are_dialed() {
         let index = Index::new();
         let pod = json!({"kind": "Pod", "name": "a", "uid": "1"});
         index.apply(

@@ -1,9 +1,10 @@
-//! Repairs by a process that stands by: between a leader that was killed and the next, nobody else would give targets back
-//! what somebody takes from them.
+//! Repairs of targets by standby replicas: after a leader was killed, no other process would restore
+//! overwritten targets until the next leader.
 //!
-//! Leadership decides what is issued. What targets are to carry is recorded in Secrets, which are read anew from the API
-//! server for each of these repairs, and a target is written only where it still carries what was seen. So this is one
-//! more writer whose last write may be late, and a rotation bears that from any process that was cut off.
+//! Only the leader decides what is issued. The content of targets is recorded in Secrets, which each of these
+//! repairs reads from the API server, and a target is written only if it is unchanged since it was observed.
+//! A standby is thus one more writer whose last write may be late, which a rotation tolerates from any
+//! process that was cut off.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +18,13 @@ use windlass_cluster::{
     worker::{Action, Queue, QueueKey},
 };
 
-/// How long a leader has to repair what was changed, before one that stands by does.
-const CHANGED: Duration = Duration::from_millis(250);
+/// How long a standby waits for the leader to repair a changed target.
+const CHANGED_DELAY: Duration = Duration::from_millis(250);
 
-/// How long a leader has for what was created: it may be about to be given its first trust bundle.
-const CREATED: Duration = Duration::from_secs(2);
+/// How long a standby waits for the leader after a target was created, which may get its first trust bundle.
+const CREATED_DELAY: Duration = Duration::from_secs(2);
 
-/// What may have to be repaired by a process that stands by.
+/// The targets that a standby may have to repair.
 pub(crate) struct StandbyRepairs<K> {
     queue: Arc<Queue<K>>,
     leadership: Leadership,
@@ -32,18 +33,19 @@ pub(crate) struct StandbyRepairs<K> {
 // === impl StandbyRepairs ===
 
 impl<K: QueueKey> StandbyRepairs<K> {
-    /// Nothing yet. Whether this process stands by is what `leadership` says.
+    /// Creates an empty queue. `leadership` tells whether this process is a standby.
     pub(crate) fn new(leadership: Leadership) -> Self {
         let queue = Arc::new(Queue::new());
         Self { queue, leadership }
     }
 
-    /// What is to be worked on.
+    /// Returns the queue of repairs.
     pub(crate) fn queue(&self) -> Arc<Queue<K>> {
         self.queue.clone()
     }
 
-    /// What works on the queue: `repair`, unless this process has come to lead, which repairs anyway.
+    /// Returns a worker that calls `repair`, and does nothing while this process leads, since the leader
+    /// repairs anyway.
     pub(crate) fn worker<E, F>(
         &self,
         repair: impl Fn(K) -> F,
@@ -61,15 +63,15 @@ impl<K: QueueKey> StandbyRepairs<K> {
         }
     }
 
-    /// Notes what `change` is about, unless this process leads.
+    /// Enqueues a repair for `change`, unless this process leads.
     pub(crate) fn add(&self, repair: &K, change: &Change) {
-        let patience = match (&change.before, &change.after) {
-            (Some(_), Some(_)) => CHANGED,
-            (None, Some(_)) => CREATED,
+        let delay = match (&change.before, &change.after) {
+            (Some(_), Some(_)) => CHANGED_DELAY,
+            (None, Some(_)) => CREATED_DELAY,
             (_, None) => return,
         };
         if self.leadership.check().is_err() {
-            self.queue.add_after(repair.clone(), patience);
+            self.queue.add_after(repair.clone(), delay);
         }
     }
 }

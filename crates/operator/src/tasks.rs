@@ -1,4 +1,4 @@
-//! The operator's tasks. One that ends, for whatever reason, ends the process: half an operator looks like a whole one.
+//! The tasks of the operator. If one ends, the process ends: a partly running operator would look healthy.
 
 use std::{error::Error, time::Duration};
 
@@ -7,31 +7,31 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-/// Tasks, each with its name.
+/// Named tasks.
 pub(crate) struct Tasks {
-    /// Nobody else may lead while one of these goes on.
-    leading: JoinSet<Ended>,
-    /// Somebody else may.
-    others: JoinSet<Ended>,
+    /// Tasks that must end before another process may lead.
+    leading: JoinSet<TaskResult>,
+    /// Tasks that may outlast the leadership.
+    others: JoinSet<TaskResult>,
 }
 
-/// The steps in which a process ends.
-pub(crate) struct Ending {
-    /// Everybody finishes what they are doing.
+/// The steps of a shutdown.
+pub(crate) struct ShutdownSteps {
+    /// Tasks finish their current work.
     pub stop: CancellationToken,
-    /// Nothing is written as the leader any more.
+    /// No task writes as the leader any longer.
     pub worked: CancellationToken,
-    /// Nobody is answered any more, and nothing needs to be known for it.
+    /// All requests were answered; the watches may stop.
     pub drained: CancellationToken,
 }
 
-/// A task's name and how it ended.
-type Ended = (&'static str, Result<(), Box<dyn Error + Send + Sync>>);
+/// The name of a task and its result.
+type TaskResult = (&'static str, Result<(), Box<dyn Error + Send + Sync>>);
 
-/// How a task ended that should not have.
+/// How a task ended unexpectedly.
 #[derive(Debug, Error)]
 pub enum TaskError {
-    /// By an error.
+    /// With an error.
     #[error("task {name} failed")]
     Failed {
         /// The task.
@@ -45,12 +45,12 @@ pub enum TaskError {
         /// The task.
         name: &'static str,
     },
-    /// By a panic.
+    /// With a panic.
     #[error("a task panicked")]
     Panicked(#[source] JoinError),
 }
 
-/// How long the tasks have at shutdown to finish what they are doing.
+/// How long tasks have at shutdown to finish.
 pub(crate) const GRACE: Duration = Duration::from_secs(20);
 
 // === impl Tasks ===
@@ -73,7 +73,7 @@ impl Tasks {
             .spawn(async move { (name, task.await.map_err(Into::into)) });
     }
 
-    /// Starts a task that does the same whether this process leads or not.
+    /// Starts a task that runs whether or not this process leads.
     pub(crate) fn start_unfenced<E: Into<Box<dyn Error + Send + Sync>>>(
         &mut self,
         name: &'static str,
@@ -83,8 +83,8 @@ impl Tasks {
             .spawn(async move { (name, task.await.map_err(Into::into)) });
     }
 
-    /// Waits until the first task ends, or for `stop`; then the others get some time to finish. `worked` is cancelled as soon as
-    /// nothing is written as the leader any more.
+    /// Waits for the first task to end or for `stop`, and then for the others until the grace period ends.
+    /// Cancels `worked` once all tasks that write as the leader have ended.
     ///
     /// # Errors
     ///
@@ -120,11 +120,12 @@ impl Tasks {
     }
 }
 
-// === impl Ending ===
+// === impl ShutdownSteps ===
 
-impl Ending {
-    /// That of a process that is told by `stop`, and may have to answer others yet.
-    pub(crate) fn of(stop: CancellationToken, answers: bool) -> Self {
+impl ShutdownSteps {
+    /// Creates the steps of a process that `stop` shuts down; `answers` tells whether it still has requests
+    /// to answer then.
+    pub(crate) fn new(stop: CancellationToken, answers: bool) -> Self {
         Self {
             worked: CancellationToken::new(),
             drained: if answers {
@@ -143,11 +144,11 @@ mod tests {
 
     use super::*;
 
-    /// One that waits for `stop`.
+    /// Tasks with one that waits for `stop`.
     fn tasks(stop: &CancellationToken) -> Tasks {
         let mut tasks = Tasks::new();
         let stop = stop.clone();
-        tasks.start("waits", async move {
+        tasks.start("waiter", async move {
             stop.cancelled().await;
             Ok::<_, Infallible>(())
         });
@@ -155,16 +156,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_ends_by_itself_ends_everything() {
+    async fn a_task_that_ends_unexpectedly_ends_the_process() {
         let stop = CancellationToken::new();
         let mut tasks = tasks(&stop);
-        tasks.start("ends", async { Ok::<_, Infallible>(()) });
+        tasks.start("worker", async { Ok::<_, Infallible>(()) });
         let error = tasks.supervise(stop, CancellationToken::new()).await.unwrap_err();
-        assert_eq!(error.to_string(), "task ends ended unexpectedly");
+        assert_eq!(error.to_string(), "task worker ended unexpectedly");
     }
 
     #[tokio::test]
-    async fn a_shutdown_is_no_error() {
+    async fn a_shutdown_is_not_an_error() {
         let stop = CancellationToken::new();
         let tasks = tasks(&stop);
         stop.cancel();
@@ -172,12 +173,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_may_lead_while_what_is_not_fenced_goes_on() {
+    async fn unfenced_tasks_may_outlast_the_leadership() {
         let stop = CancellationToken::new();
         let worked = CancellationToken::new();
         let mut tasks = tasks(&stop);
         let others = worked.clone();
-        tasks.start_unfenced("serves until another leads", async move {
+        tasks.start_unfenced("serves until another process leads", async move {
             others.cancelled().await;
             Ok::<_, Infallible>(())
         });

@@ -1,7 +1,8 @@
-//! Whatever an API server, or who reaches the port, asks: it is answered or refused, and what is not looked at changes nothing.
+//! Fuzzes bodies of AdmissionReviews: each is answered or rejected, and fields that the guard skips change no
+//! answer.
 
 #![no_main]
-#![allow(dead_code, reason = "the operator has more use for it")]
+#![allow(dead_code, reason = "the operator uses the rest")]
 
 use libfuzzer_sys::fuzz_target;
 

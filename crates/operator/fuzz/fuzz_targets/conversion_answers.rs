@@ -1,4 +1,5 @@
-//! Whatever a conversion webhook answers, after the first line of which is what was asked: what is taken is what the API server takes.
+//! Fuzzes answers of a conversion webhook; the first line of the input is the request. Accepted answers are
+//! those that the API server accepts.
 
 #![no_main]
 
@@ -6,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use windlass_crd::conversion_review::ConversionReview;
 
-/// The answer of a webhook that changes nothing but the version.
+/// The answer of a webhook that changes only the version.
 fn echo(objects: &[Value], desired: &str, version: &str) -> Value {
     let converted: Vec<_> = objects
         .iter()

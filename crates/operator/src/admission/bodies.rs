@@ -1,5 +1,5 @@
-//! Bodies of requests: few are read at a time, each within a time limit, and of each client one after the other, so that
-//! clients that are slow wait for themselves.
+//! Reads request bodies: few at a time, each within a time limit, and one at a time per client, so that slow
+//! clients delay only themselves.
 
 use std::{
     collections::HashMap,
@@ -23,25 +23,25 @@ use tokio::{
 
 use super::review::InvalidReview;
 
-/// Reads bodies.
+/// Reads request bodies.
 pub(crate) struct Bodies {
-    turns: Semaphore,
-    /// Those of each client that has some, for each size.
+    permits: Semaphore,
+    /// Permits by client and size, while in use.
     clients: Mutex<HashMap<(IpAddr, BodySize), Weak<Semaphore>>>,
-    /// For short ones that are kept whole, in units of [`ROOM_UNIT`].
+    /// Memory for short bodies that are kept whole, in units of [`ROOM_UNIT`].
     short_room: Arc<Semaphore>,
-    /// For long ones.
+    /// Memory for long bodies.
     long_room: Arc<Semaphore>,
 }
 
-/// What bodies wait for one another: short ones never for long ones, of which a few fill the room while they are worked on.
+/// Short bodies never wait for long ones, a few of which use up their memory while they are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum BodySize {
     Short,
     Long,
 }
 
-/// A body that is kept whole, and the room that it takes for as long as anything of it is kept.
+/// A whole body, with its share of the memory limit, which is released with it.
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
     pub(crate) room: OwnedSemaphorePermit,
@@ -60,36 +60,36 @@ pub(crate) enum ReadBodyError {
     Invalid(#[from] InvalidReview),
 }
 
-/// The longest body that is read: both states of an object, each of which may take 3 MiB in a request.
+/// The longest accepted body: old and new object, each of which may have 3 MiB in a request.
 pub(crate) const LONGEST_BODY: usize = 7 << 20;
 
-/// The most bytes of a short body.
+/// The longest short body, in bytes.
 pub(crate) const SHORT_BODY: usize = 64 << 10;
 
-/// How many bytes of short bodies are kept whole at a time: as trees they take up to forty times as much.
+/// The memory limit of short bodies, in bytes. Parsed, they need up to forty times as much.
 const SHORT_ROOM: usize = 1 << 20;
 
-/// How many of long ones: one of the longest fits.
+/// The memory limit of long bodies: one of the longest fits.
 const LONG_ROOM: usize = LONGEST_BODY;
 
-/// In what units room is given.
+/// The unit of memory permits, in bytes.
 const ROOM_UNIT: usize = 1 << 10;
 
 /// How many bodies are read at a time.
 const BODIES: usize = 4;
 
-/// How long a body may wait for its turn: who sends it waits no longer for the answer.
-const TURN: Duration = Duration::from_secs(3);
+/// How long a body waits for its permits: clients do not wait longer for the answer.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a body may take.
-const BODY: Duration = Duration::from_secs(2);
+/// How long reading a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
 // === impl Bodies ===
 
 impl Default for Bodies {
     fn default() -> Self {
         Self {
-            turns: Semaphore::new(BODIES),
+            permits: Semaphore::new(BODIES),
             clients: Mutex::default(),
             short_room: Arc::new(Semaphore::new(SHORT_ROOM / ROOM_UNIT)),
             long_room: Arc::new(Semaphore::new(LONG_ROOM / ROOM_UNIT)),
@@ -98,11 +98,11 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// The body of a request, to be kept whole until it is answered.
+    /// Reads a body that is kept whole until it is answered.
     ///
     /// # Errors
     ///
-    /// When there is no turn or no room for it, or it is too long or takes too long.
+    /// When there are no permits or no memory for it in time, or it is too long or too slow.
     pub(crate) async fn read_whole(
         &self,
         client: IpAddr,
@@ -110,7 +110,7 @@ impl Bodies {
     ) -> Result<WholeBody, ReadBodyError> {
         let length = request.headers().get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        // More than the longest is refused as it is read.
+        // A longer body is rejected while it is read.
         let length: usize = length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY);
         let units = u32::try_from(length.div_ceil(ROOM_UNIT).max(1)).unwrap_or(u32::MAX);
         let (size, room) = if length <= SHORT_BODY {
@@ -118,54 +118,54 @@ impl Bodies {
         } else {
             (BodySize::Long, &self.long_room)
         };
-        let own = self.of(client, size);
-        let turn = async {
+        let own = self.client_permit(client, size);
+        let permit = async {
             let own = own.acquire().await.ok()?;
             let room = room.clone().acquire_many_owned(units).await.ok()?;
-            // The last: whoever waits for room is in the way of nobody else.
-            Some((own, room, self.turns.acquire().await.ok()?))
+            // Acquired last, since a request that waits for memory must not delay others.
+            Some((own, room, self.permits.acquire().await.ok()?))
         };
-        let Ok(Some((_own, room, _turn))) = timeout(TURN, turn).await else {
+        let Ok(Some((_own, room, _permit))) = timeout(PERMIT_TIMEOUT, permit).await else {
             return Err(ReadBodyError::Busy);
         };
-        let bytes = timeout(BODY, Bytes::from_request(request, &())).await;
+        let bytes = timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await;
         let bytes = bytes.map_err(|_| ReadBodyError::Slow)??;
         Ok(WholeBody { bytes, room })
     }
 
-    /// What `parse` makes of the body of a request, of which no more is kept.
+    /// Reads a body and returns what `parse` makes of it; the body is not kept.
     ///
     /// # Errors
     ///
-    /// When there is no turn for it, it is too long or takes too long, or `parse` finds fault with it.
+    /// When there is no permit in time, the body is too long or too slow, or `parse` fails.
     pub(super) async fn read<T>(
         &self,
         client: IpAddr,
         request: Request,
         parse: impl FnOnce(&[u8]) -> Result<T, InvalidReview>,
     ) -> Result<T, ReadBodyError> {
-        // Whatever their sizes are: they need no room, and none waits for long.
-        let own = self.of(client, BodySize::Short);
-        let turn = async { Some((own.acquire().await.ok()?, self.turns.acquire().await.ok()?)) };
-        let turn: Option<(SemaphorePermit<'_>, SemaphorePermit<'_>)> =
-            timeout(TURN, turn).await.unwrap_or_default();
-        if turn.is_none() {
+        // All sizes share the short permits: these bodies need no memory permit, so none waits for long.
+        let own = self.client_permit(client, BodySize::Short);
+        let permit = async { Some((own.acquire().await.ok()?, self.permits.acquire().await.ok()?)) };
+        let permit: Option<(SemaphorePermit<'_>, SemaphorePermit<'_>)> =
+            timeout(PERMIT_TIMEOUT, permit).await.unwrap_or_default();
+        if permit.is_none() {
             return Err(ReadBodyError::Busy);
         }
-        let body = timeout(BODY, Bytes::from_request(request, &())).await;
+        let body = timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await;
         let body = body.map_err(|_| ReadBodyError::Slow)??;
         Ok(parse(&body)?)
     }
 
-    fn of(&self, client: IpAddr, size: BodySize) -> Arc<Semaphore> {
+    fn client_permit(&self, client: IpAddr, size: BodySize) -> Arc<Semaphore> {
         let mut clients = self.clients.lock();
-        clients.retain(|_, turns| turns.strong_count() > 0);
-        if let Some(turns) = clients.get(&(client, size)).and_then(Weak::upgrade) {
-            return turns;
+        clients.retain(|_, permits| permits.strong_count() > 0);
+        if let Some(permits) = clients.get(&(client, size)).and_then(Weak::upgrade) {
+            return permits;
         }
-        let turns = Arc::new(Semaphore::new(1));
-        clients.insert((client, size), Arc::downgrade(&turns));
-        turns
+        let permits = Arc::new(Semaphore::new(1));
+        clients.insert((client, size), Arc::downgrade(&permits));
+        permits
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// A part of the room for long ones, and less than a body may have by default.
+    /// A part of the memory for long bodies, and less than the default limit of a body.
     const LARGE: usize = 1 << 20;
 
     fn request(length: usize) -> Request {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_short_body_waits_for_no_long_one_that_finds_no_room() {
+    async fn a_short_body_does_not_wait_for_long_ones() {
         let bodies = Bodies::default();
         let client = IpAddr::from([127, 0, 0, 1]);
         let mut worked_on = Vec::new();
@@ -213,11 +213,11 @@ mod tests {
             worked_on.push(bodies.read_whole(client, request(LARGE)).await.unwrap());
         }
         let mut waiting = Box::pin(bodies.read_whole(client, request(SHORT_BODY + 1)));
-        assert!(futures::poll!(&mut waiting).is_pending(), "there is room");
+        assert!(futures::poll!(&mut waiting).is_pending(), "there is memory");
         let short = bodies.read_whole(client, request(SHORT_BODY));
         tokio::select! {
             biased;
-            _ = &mut waiting => panic!("the long one went first"),
+            _ = &mut waiting => panic!("the long body was read first"),
             short = short => assert_eq!(short.unwrap().bytes.len(), SHORT_BODY),
         }
         drop(worked_on);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_kept_than_there_is_room_for() {
+    async fn the_memory_of_kept_bodies_is_limited() {
         let bodies = Bodies::default();
         let client = IpAddr::from([127, 0, 0, 1]);
         let mut kept = Vec::new();

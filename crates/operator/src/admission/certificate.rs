@@ -1,4 +1,4 @@
-//! The certificate that is served: what its Secret holds, at each handshake.
+//! The certificate of the server, read from its Secret at each TLS handshake.
 
 use std::{fmt, sync::Arc};
 
@@ -21,7 +21,7 @@ use windlass_object::{
     secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY},
 };
 
-/// Why a Secret cannot be served.
+/// Why a Secret cannot be used.
 #[derive(Debug, Error)]
 enum LoadCertificateError {
     #[error("Secret has no {0}")]
@@ -36,25 +36,25 @@ enum LoadCertificateError {
     Use(#[source] rustls::Error),
 }
 
-/// The certificate in a Secret.
+/// Resolves the certificate in a Secret.
 pub(crate) struct CertificateResolver {
     index: Arc<Index>,
     secret: ObjectKey,
-    last: Mutex<Last>,
+    last: Mutex<LastHandshake>,
 }
 
-/// What was looked at last.
+/// The state at the last handshake.
 #[derive(Default)]
-struct Last {
+struct LastHandshake {
     secret: Option<Arc<Value>>,
-    /// The last good certificate: one that cannot be served does not take its place.
+    /// The last valid certificate, which an invalid one does not replace.
     served: Option<Arc<CertifiedKey>>,
 }
 
 // === impl CertificateResolver ===
 
 impl CertificateResolver {
-    /// The certificate in `secret`, as `index` knows it.
+    /// Uses the certificate in `secret`, as `index` has it.
     pub(crate) fn new(index: Arc<Index>, secret: ObjectKey) -> Self {
         Self {
             index,
@@ -63,13 +63,13 @@ impl CertificateResolver {
         }
     }
 
-    /// The Secret that it is in.
+    /// Returns the Secret with the certificate.
     pub(crate) fn secret(&self) -> &ObjectKey {
         &self.secret
     }
 
-    /// Whether there is one to be served.
-    pub(crate) fn is_there(&self) -> bool {
+    /// Reports whether there is a certificate to serve.
+    pub(crate) fn has_certificate(&self) -> bool {
         self.current().is_some()
     }
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use windlass_cluster::{kinds, watch::Watch};
 
-    /// A certificate and its key, as they are in a Secret.
+    /// Returns a certificate and its key, as PEM.
     fn issued() -> (String, String) {
         let issued = rcgen::generate_simple_self_signed(["windlass.windlass-system.svc".to_owned()]).unwrap();
         (
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_good_certificate_is_served_until_a_better_one_comes() {
+    fn the_last_valid_certificate_is_served_until_the_next() {
         let index = Arc::new(Index::new());
         let key = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
         let watch = Watch::all(kinds::SECRET);

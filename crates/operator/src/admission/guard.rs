@@ -1,4 +1,4 @@
-//! Answers for the guard.
+//! The HTTP handlers of the guard.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,24 +17,25 @@ use windlass_object::{names, object};
 use super::bodies::Bodies;
 use crate::{
     guard::{self, Review},
-    leaving,
+    removal_obstacles,
 };
 
-/// The path of the guard of CRDs.
+/// The path for changes of CRDs.
 pub const PATH: &str = "/guard";
 
-/// The path of the guard of removals.
+/// The path for deletions of BundleDeployments.
 pub const REMOVAL_PATH: &str = "/guard/removal";
 
-/// How long the API server may take to say who the operator is; it gives the guard itself less time.
+/// The timeout of the request for the operator's own user name. It is shorter than the API server's timeout
+/// for the guard.
 pub(super) const IDENTIFICATION: Duration = Duration::from_secs(2);
 
-/// What every request is answered from.
+/// The state of the handlers.
 pub(super) struct Guard {
     pub(super) index: Arc<Index>,
-    /// Knows who the operator is.
+    /// Queries the operator's own user name.
     pub(super) cluster: Cluster,
-    /// The user of the process that runs the controllers of certificates, where that is one of its own: it injects.
+    /// The user of a separate process with the certificate controllers, which injects CA bundles.
     pub(super) certificates: String,
     pub(super) bodies: Arc<Bodies>,
 }
@@ -59,7 +60,7 @@ async fn answer(
         Ok(review) => review,
         Err(error) => return error.into_response(),
     };
-    // One that does not know yet what is claimed must not say that nothing is.
+    // Before the cache is synced, a claimed CRD would look unclaimed.
     if !guard.index.is_complete(&Watch::all(kinds::BUNDLE_DEPLOYMENT)) {
         let message = "cache of BundleDeployments not synced yet";
         return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
@@ -82,7 +83,7 @@ async fn answer(
     Json(review.answer(&verdict)).into_response()
 }
 
-/// Answers whether a BundleDeployment may be deleted: not, where its removal could not end.
+/// Denies the deletion of a BundleDeployment whose removal could not finish.
 async fn answer_removal(
     State(guard): State<Arc<Guard>>,
     Extension(client): Extension<ConnectedClient>,
@@ -107,9 +108,9 @@ async fn answer_removal(
     let owner = object::text(&deployment, "/metadata/name");
     let mut crds = guard.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
     crds.retain(|crd| object::label(crd, names::BUNDLE_DEPLOYMENT) == owner);
-    let policy = leaving::policy_of(&deployment);
+    let policy = removal_obstacles::deletion_policy(&deployment);
     let crds = crds.iter().map(AsRef::as_ref);
-    let in_use = match leaving::conversions_in_use(&guard.cluster, policy, crds).await {
+    let in_use = match removal_obstacles::conversions_in_use(&guard.cluster, policy, crds).await {
         Ok(in_use) => in_use,
         Err(error) => {
             warn!(error = chain(&error), "Cannot answer an AdmissionReview");
@@ -140,7 +141,8 @@ mod tests {
     const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
     const CERTIFICATES: &str = "system:serviceaccount:windlass-system:windlass-certificates";
 
-    /// Asks, where the API server answers `identity` to who this is, and the index has seen everything or nothing yet.
+    /// Sends a request to a guard. The API server returns `identity` as the guard's own user; `is_complete`
+    /// tells whether the index is synced.
     async fn ask(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
         let answering = service_fn(move |_: Request<kube::client::Body>| {
             let body = kube::client::Body::from(identity.to_string().into_bytes());
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_operator_itself_may_do_what_is_guarded() {
+    async fn only_the_operator_may_make_guarded_changes() {
         for (user, allowed) in [(OPERATOR, true), (CERTIFICATES, true), ("somebody", false)] {
             let (status, body) = ask(identity(), true, deletion(user)).await;
             let answer: Value = serde_json::from_str(&body).unwrap();
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_known_is_not_answered() {
+    async fn requests_fail_while_the_state_is_unknown() {
         let (status, body) = ask(identity(), false, deletion("somebody")).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
         let (status, body) = ask(json!({"metadata": {}}), true, deletion("somebody")).await;
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_makes_no_sense_is_a_bad_request() {
+    async fn an_invalid_review_is_a_bad_request() {
         for body in ["", "{", "[]", "{}"] {
             let (status, said) = ask(identity(), true, body.to_owned()).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
@@ -229,7 +231,8 @@ mod tests {
         }
     }
 
-    /// Asks about a deletion where the API server has as many widgets, and the BundleDeployment has this policy.
+    /// Requests the deletion of a BundleDeployment with this policy, while the cluster has this number of
+    /// widgets.
     async fn ask_removal(objects: usize, policy: &str, is_complete: bool) -> (StatusCode, Value) {
         let answering = service_fn(move |request: Request<kube::client::Body>| async move {
             let body = if request.uri().path() == "/apis/example.com/v1" {
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deletion_that_could_not_end_is_refused_with_the_way_out() {
+    async fn a_deletion_that_could_not_finish_is_denied() {
         for (objects, policy, allowed) in [
             (0, "KeepCRDs", true),
             (1, "KeepCRDs", false),

@@ -1,8 +1,8 @@
-//! AdmissionReviews, answered over TLS by every replica: those of the guard, and those that policies are asked about.
+//! The HTTPS server for AdmissionReviews of the guard and of policies. Every replica runs one.
 //!
-//! The certificate is one of Windlass's own: the Service asks for it by an annotation, as any other may, and the
-//! rotation sees what is served here by dialling it, as anywhere else. What is to be served is looked up in the index at
-//! each handshake, so that a new certificate needs no restart and no file.
+//! Its certificate comes from a ServingCertificate, which an annotation on the Service requests, as for any
+//! other Service. The rotation also observes it as for any other, with TLS handshakes. Each handshake reads
+//! the certificate from the index, so that a new one needs no restart and no file.
 
 mod bodies;
 mod certificate;

@@ -1,19 +1,19 @@
-//! AdmissionReview (`admission.k8s.io/v1`), whatever it is about.
+//! Reading and answering AdmissionReviews (`admission.k8s.io/v1`) of any object.
 
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// Why a question cannot be answered: every problem of it.
+/// All problems of an invalid AdmissionReview.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("not an AdmissionReview of a {of}: {}", problems.join("; "))]
+#[error("not an AdmissionReview of a {kind}: {}", problems.join("; "))]
 pub struct InvalidReview {
-    /// The kind that it should be about.
-    pub of: &'static str,
-    /// Each with the field that it is about.
+    /// The expected kind of the object.
+    pub kind: &'static str,
+    /// The problems, each with its field.
     pub problems: Vec<String>,
 }
 
-/// Reads fields of an AdmissionReview, and notes what is wrong with them.
+/// Reads fields of an AdmissionReview, and collects their problems.
 pub(crate) struct ReviewReader<'a> {
     review: &'a Value,
     pub(crate) problems: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct ReviewReader<'a> {
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// An AdmissionReview with this response.
+/// Returns an AdmissionReview with this response.
 pub(crate) fn answer(response: Value) -> Value {
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
 }
@@ -30,7 +30,7 @@ pub(crate) fn answer(response: Value) -> Value {
 // === impl ReviewReader ===
 
 impl<'a> ReviewReader<'a> {
-    /// Of a review, which must be one.
+    /// Reads `review`, and checks its type.
     pub(crate) fn new(review: &'a Value) -> Self {
         let mut reader = Self {
             review,
@@ -41,17 +41,17 @@ impl<'a> ReviewReader<'a> {
         reader
     }
 
-    /// That nothing was wrong.
+    /// Checks that no problem was found.
     ///
     /// # Errors
     ///
-    /// With everything that was, of a review that should be about this.
-    pub(crate) fn finish(self, of: &'static str) -> Result<(), InvalidReview> {
+    /// All problems. `kind` is the expected kind of the object.
+    pub(crate) fn finish(self, kind: &'static str) -> Result<(), InvalidReview> {
         let problems = self.problems;
         if problems.is_empty() {
             Ok(())
         } else {
-            Err(InvalidReview { of, problems })
+            Err(InvalidReview { kind, problems })
         }
     }
 
@@ -59,7 +59,7 @@ impl<'a> ReviewReader<'a> {
         self.review.pointer(&format!("/{}", path.replace('.', "/")))
     }
 
-    /// The text at `path`; empty, and a problem, where there is none.
+    /// Returns the text at `path`. A missing one is a problem, and returned as an empty text.
     pub(crate) fn text(&mut self, path: &str) -> String {
         match self.field(path).and_then(Value::as_str) {
             Some(text) if !text.is_empty() => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Serves AdmissionReviews, of whatever a process answers.
+//! The HTTPS server for AdmissionReviews.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,38 +20,39 @@ use crate::{
     policies::PolicyServer,
 };
 
-/// The Service that leads to a process that answers AdmissionReviews, in the operator's namespace.
+/// A Service in the operator's namespace whose pods answer AdmissionReviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionService {
-    /// Its name, and that of the ServingCertificate that is made for it.
+    /// The name of the Service and of its ServingCertificate.
     pub name: &'static str,
-    /// The Secret with the certificate that is served.
+    /// The Secret with the serving certificate.
     pub secret: &'static str,
 }
 
-/// The ServiceAccount of a process that runs the controllers of certificates only, in the operator's namespace.
+/// The ServiceAccount, in the operator's namespace, of a process that runs only the certificate controllers.
 pub const CERTIFICATES_ACCOUNT: &str = "windlass-certificates";
 
-/// What is served.
+/// What the server answers with.
 pub(crate) struct Admission {
-    /// What the watches have seen.
+    /// The objects of the watches.
     pub index: Arc<Index>,
-    /// Sends as the operator, whether it leads or not.
+    /// A client with the operator's identity, whether or not this process leads.
     pub client: Client,
     /// The operator's own namespace.
     pub namespace: String,
     /// Whether the guard answers.
     pub has_guard: bool,
-    /// Answers for policies, if they are served here.
+    /// Answers for policies, if this process serves them.
     pub policies: Option<Arc<PolicyServer>>,
-    /// What is served with.
+    /// The serving certificate.
     pub certificate: Arc<CertificateResolver>,
-    /// Reads what is asked.
+    /// Reads request bodies.
     pub bodies: Arc<Bodies>,
 }
 
-/// An API server keeps connections, also to who is no endpoint any more. How long it is served yet, and what it has asked answered,
-/// fits into what the tasks have at shutdown, and with what is waited before into the grace period of the manifests.
+/// API servers keep connections to a pod after it stops being an endpoint. The drain timeout, in which their
+/// requests are still answered, fits into the shutdown time of the tasks, and with the delay before it into
+/// the grace period in the manifests.
 pub(super) const OPTIONS: ServerOptions = ServerOptions {
     drain_timeout: Some(Duration::from_secs(12)),
     ..ServerOptions::DEFAULT
@@ -60,21 +61,21 @@ pub(super) const OPTIONS: ServerOptions = ServerOptions {
 // === impl AdmissionService ===
 
 impl AdmissionService {
-    /// That of the guard.
+    /// The Service of the guard.
     pub const GUARD: Self = Self {
         name: "windlass",
         secret: "windlass-cert",
     };
 
-    /// That of policies, where they have processes of their own.
+    /// The Service of policies if separate processes serve them.
     pub const POLICIES: Self = Self {
         name: "windlass-policies",
         secret: "windlass-policies-cert",
     };
 
-    /// The one that leads to processes with these controllers.
-    pub const fn of(controllers: Controllers) -> Self {
-        if controllers.have_bundles() || !controllers.have_policies() {
+    /// Returns the Service of a process with these controllers.
+    pub const fn for_controllers(controllers: Controllers) -> Self {
+        if controllers.has_bundles() || !controllers.has_policies() {
             Self::GUARD
         } else {
             Self::POLICIES
@@ -82,11 +83,11 @@ impl AdmissionService {
     }
 }
 
-/// Serves until `shutdown`, and answers what it was asked before then.
+/// Serves until `shutdown`, and then answers the requests received so far.
 ///
 /// # Errors
 ///
-/// When `bind` cannot be listened on, or TLS cannot be set up.
+/// When it cannot listen on `bind`, or TLS cannot be set up.
 pub(crate) async fn serve(
     bind: SocketAddr,
     admission: Admission,
@@ -94,7 +95,7 @@ pub(crate) async fn serve(
 ) -> Result<(), ServeError> {
     let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
-    let tls = ServerTls::resolved_by(admission.certificate.clone(), HttpVersions::Http1)?;
+    let tls = ServerTls::from_resolver(admission.certificate.clone(), HttpVersions::Http1)?;
     let router = limited(admission.router());
     webhook_transport::server::serve(
         listener,
@@ -127,12 +128,12 @@ impl Admission {
     }
 }
 
-/// Where no body is longer than it should be.
+/// Limits the length of request bodies.
 pub(super) fn limited(router: Router) -> Router {
     router.layer(DefaultBodyLimit::max(LONGEST_BODY))
 }
 
-/// The user that a ServiceAccount is.
+/// Returns the user name of a ServiceAccount.
 pub fn service_account_user(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_have_a_service_of_their_own_where_they_have_processes_of_their_own() {
+    fn separate_policy_processes_have_their_own_service() {
         for (controllers, expected) in [
             (Controllers::DEFAULT, AdmissionService::GUARD),
             (Controllers::ALL, AdmissionService::GUARD),
@@ -152,7 +153,11 @@ mod tests {
                 AdmissionService::POLICIES,
             ),
         ] {
-            assert_eq!(AdmissionService::of(controllers), expected, "{controllers}");
+            assert_eq!(
+                AdmissionService::for_controllers(controllers),
+                expected,
+                "{controllers}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Over the wire: clients that mean no good, and one that does.
+//! Malicious and well-behaved clients, over TLS.
 
 use std::{future::pending, net::SocketAddr, sync::Arc};
 
@@ -32,7 +32,7 @@ use crate::tasks::GRACE;
 
 const NAME: &str = "windlass.windlass-system.svc";
 
-/// A guard that is served, and how to reach it.
+/// A running guard and a connector to it.
 struct Served {
     address: SocketAddr,
     connector: TlsConnector,
@@ -63,14 +63,14 @@ impl Served {
         }
     }
 
-    /// A connection from 127.0.0.`client`.
+    /// Opens a connection from 127.0.0.`client`.
     async fn connect(&self, client: u8) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, client], 0))).unwrap();
         socket.connect(self.address).await.unwrap()
     }
 
-    /// One over which `sent` was sent, of a body of `length` bytes.
+    /// Opens a TLS connection, and sends `sent` as the start of a body of `length` bytes.
     async fn begin(&self, client: u8, length: usize, sent: &[u8]) -> TlsStream<TcpStream> {
         let name = ServerName::try_from(NAME).unwrap();
         let mut stream = self
@@ -80,13 +80,13 @@ impl Served {
             .unwrap();
         let head = format!("POST {PATH} HTTP/1.1\r\nhost: {NAME}\r\ncontent-length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        // One that is refused before the end need not take the rest.
+        // The server may reject the request before it has read everything.
         let _ = stream.write_all(sent).await;
         let _ = stream.flush().await;
         stream
     }
 
-    /// The status of the answer to `question`.
+    /// Sends a request, and returns the status line.
     async fn ask(&self, client: u8, question: &[u8]) -> String {
         let mut stream = self.begin(client, question.len(), question).await;
         let mut status = [0; 12];
@@ -125,23 +125,23 @@ fn question(of: &Value) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_idles_leaves_for_others() {
+async fn idle_connections_make_room_for_others() {
     let served = Served::start().await;
     let mut idle = join_all((0..OPTIONS.connections + 10).map(|_| served.connect(2))).await;
     assert_eq!(served.ask(3, &question(&json!({}))).await, "HTTP/1.1 200");
-    // Ends where the server keeps no more than it should.
+    // The server closes the connections beyond its limit.
     for stream in &mut idle[..10] {
         assert!(!matches!(stream.read(&mut [0]).await, Ok(1..)));
     }
     assert_eq!(
         served.ask(2, &question(&json!({}))).await,
         "HTTP/1.1 200",
-        "so does who holds all others"
+        "a client that holds all other connections is served, too"
     );
 }
 
 #[tokio::test]
-async fn who_is_slow_waits_for_itself_only() {
+async fn a_slow_client_delays_only_itself() {
     let served = Served::start().await;
     let slow = join_all((0..20).map(|_| served.begin(2, 1000, b"{"))).await;
     for _ in 0..3 {
@@ -158,7 +158,7 @@ async fn who_is_slow_waits_for_itself_only() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_and_two_large_objects_are_not() {
+async fn a_too_large_body_is_rejected_and_two_large_objects_are_not() {
     let served = Served::start().await;
     let large = "a".repeat(6 << 20);
     assert_eq!(
@@ -172,7 +172,7 @@ async fn what_is_too_large_is_refused_and_two_large_objects_are_not() {
 }
 
 #[test]
-fn what_is_served_at_the_end_fits_into_the_time_that_there_is() {
+fn the_drain_timeout_fits_into_the_grace_period() {
     let drained = OPTIONS.linger + OPTIONS.drain_timeout.unwrap();
     assert!(drained < GRACE, "{drained:?}");
 }

@@ -37,7 +37,7 @@ const REFUSALS: Listing = Listing {
 };
 
 /// What to do about a field that cannot change.
-const IMMUTABLE: &str = "this field cannot change in place: keep its value in the bundle, or delete the object, and it is created as the bundle has it";
+const IMMUTABLE: &str = "this field is immutable: keep its current value in the bundle, or delete the object so that it is recreated from the bundle";
 
 // === impl BundleReconciler ===
 
@@ -70,7 +70,7 @@ impl BundleReconciler {
             return Ok(());
         }
         let message = format!(
-            "the API server would refuse objects of the bundle, and nothing was changed: {}",
+            "the API server would reject objects of the bundle, so nothing was changed: {}",
             REFUSALS.summarize(&refusals)
         );
         Err(Halt::failed(Milestone::Accepted, "DryRunRefused", message))
@@ -149,7 +149,7 @@ impl BundleReconciler {
                             || self
                                 .context
                                 .interpretation
-                                .may_be_left(&owner.bundle_deployment, body) => {}
+                                .can_stay_unchanged(&owner.bundle_deployment, body) => {}
                     Err(error @ ApplyError::Retention { .. }) => {
                         return Err(retention_failed(Milestone::Accepted, &error));
                     }
@@ -168,7 +168,7 @@ fn refusal(error: RequestError) -> Result<Option<String>, RequestError> {
     }
     let says_nothing = error.is_not_found() || error.is_conflict() || error.is_dry_run_unsupported();
     if says_nothing || error.is_inconclusive() || error.is_namespace_terminating() {
-        debug!(%error, "Cannot be tried yet");
+        debug!(%error, "The dry run is inconclusive and will be repeated");
         return Ok(None);
     }
     if error.is_immutable() {

@@ -342,7 +342,7 @@ pub(super) mod tests {
         bed.reconciler
             .context
             .watches
-            .want(Watch::all(kinds::RESOURCE_INTERPRETATION));
+            .start(Watch::all(kinds::RESOURCE_INTERPRETATION));
         let BundleHealth::Unknown { message } = bed.health_of(&plan([])).await else {
             panic!("it is known");
         };

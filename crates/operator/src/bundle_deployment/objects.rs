@@ -73,7 +73,7 @@ impl BundleReconciler {
         if self.context.index.find(&key).is_none() {
             self.dry_runs.hears_of_deletion(name, &key);
         }
-        let message = format!("{key} was deleted: trying again what was refused");
+        let message = format!("retrying after {key} was deleted");
         let outcome = InstallOutcome::waiting(Milestone::Installed, "Retrying", message);
         Err(Halt::Later(outcome, LAG))
     }
@@ -86,7 +86,7 @@ impl BundleReconciler {
         let was_applied = seen.is_some_and(|seen| self.context.applier.was_applied(object, &seen, owner));
         let name = &owner.bundle_deployment;
         match key {
-            Some(key) if was_applied || self.context.interpretation.may_be_left(name, object) => {
+            Some(key) if was_applied || self.context.interpretation.can_stay_unchanged(name, object) => {
                 self.unretained.note(name, key, error.to_string());
                 Ok(())
             }
@@ -160,7 +160,7 @@ impl BundleReconciler {
             }
             self.gate_on_disarmed(owner, Milestone::Armed)?;
             if self.is_called(owner, plan, service).await? {
-                let message = format!("waiting until webhooks no longer call {key}, which changes");
+                let message = format!("waiting until webhooks no longer call {key}, before it is changed");
                 return Err(Halt::waiting(Milestone::Installed, "ServiceInUse", message));
             }
             let applied = self.context.applier.ensure(service, owner).await;
@@ -183,7 +183,7 @@ impl BundleReconciler {
             .of(Phase::Configuration)
             .filter(|object| object::text(object, "/kind") == Some("NetworkPolicy"))
             .collect();
-        let otherwise = "they may keep the new pods from being called";
+        let otherwise = "one of them may block calls of the new pods";
         self.gate_on_listed(&[NETWORK_POLICY], otherwise, Milestone::Installed)?;
         let live = self.owned(owner, &NETWORK_POLICY);
         for deployment in plan

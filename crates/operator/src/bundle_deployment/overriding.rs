@@ -76,12 +76,12 @@ impl BundleReconciler {
         if !unlisted.is_empty() {
             let unlisted: Vec<_> = unlisted.iter().map(|kind| &*kind.kind).collect();
             let message = format!(
-                "waiting to list {}, which may override objects of the bundle: see that the operator may list and watch them",
+                "waiting to list {}, which may override objects of the bundle: check that the operator is allowed to list and watch them",
                 unlisted.join(", ")
             );
             return Err(Halt::waiting(Milestone::Accepted, "PoliciesUnknown", message));
         }
-        let policies = self.context.policies.known().await?;
+        let policies = self.context.policies.synced().await?;
         if !policies.has_overrides() {
             return Ok(Arc::default());
         }
@@ -158,7 +158,7 @@ fn decision(files: &Files, inputs: &OverrideInputs) -> DecisionOutcome {
         .map(Arc::new)
         .map_err(|refusals| {
             let message = format!(
-                "{}. The install goes on by itself once the policy is corrected, is not for these objects, or has failurePolicy: Ignore",
+                "{}. The install resumes automatically once the policy is corrected, excludes these objects, or has failurePolicy: Ignore",
                 PROBLEMS.summarize(&refusals)
             );
             ("PolicyFailed", message)

@@ -158,7 +158,7 @@ impl BundleReconciler {
             Err(Halt::Gate(outcome)) => (outcome, Ok(Action::Requeue(self.timing.recheck))),
             Err(Halt::Later(outcome, after)) => (outcome, Ok(Action::Requeue(after))),
             // No news about the BundleDeployment.
-            Err(Halt::Error(error)) if NotLeading::caused(&error) => return Err(error),
+            Err(Halt::Error(error)) if NotLeading::is_cause_of(&error) => return Err(error),
             Err(Halt::Error(error)) => (retrying(&report, &error), Err(error)),
         };
         // Where only conversions are armed, the status says first that they are: whoever starts again then need not ask.
@@ -169,7 +169,7 @@ impl BundleReconciler {
         };
         let (outcome, result) = match withdrawn {
             Ok(()) => (outcome, result),
-            Err(error) if NotLeading::caused(&error) => return Err(error),
+            Err(error) if NotLeading::is_cause_of(&error) => return Err(error),
             // Everything is armed, and that is said.
             Err(error) => (retrying(&report, &error), Err(error)),
         };
@@ -211,7 +211,7 @@ impl BundleReconciler {
         self.learn_rules().await?;
         if let Some(name) = &deployment.metadata.name {
             self.unretained.forget(name);
-            self.context.interpretation.begin_look(name);
+            self.context.interpretation.begin_reconcile(name);
         }
         self.install(deployment, report).await
     }

@@ -1,12 +1,12 @@
-//! What the guard denies, in sentences that say what to do instead.
+//! The messages of denied changes, which state what to do instead.
 
 use thiserror::Error;
 use windlass_object::names;
 
-/// One reason to refuse a change: sentences for whoever tried to make it.
+/// One reason to deny a change, with a message for the user who requested it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
-    /// The label would change that says whose the CRD is.
+    /// The change would remove or replace the owner label of the CRD.
     #[error(
         "The label {} marks {crd} as owned by the BundleDeployment {owner} and must not be changed. To hand over the \
          CustomResourceDefinition, delete the BundleDeployment: the CustomResourceDefinition and its objects are kept, \
@@ -19,7 +19,7 @@ pub enum Denial {
         /// The BundleDeployment.
         owner: String,
     },
-    /// The conversion would change.
+    /// The change would replace the conversion.
     #[error(
         "spec.conversion of {crd} is managed by the BundleDeployment {owner} and must not be changed, or objects are lost \
          and requests fail. To change the conversion, update the BundleDeployment to another bundle; to stop converting, \
@@ -31,8 +31,9 @@ pub enum Denial {
         /// The BundleDeployment.
         owner: String,
     },
-    /// Versions would go in which objects are stored. The API server refuses that by itself, with 422, before it asks any
-    /// webhook (`ValidateCustomResourceDefinitionStoredVersions`); this is the second lock, for what passes the first.
+    /// The change would remove versions in which objects are stored. The API server already rejects this with
+    /// 422 before it calls webhooks (`ValidateCustomResourceDefinitionStoredVersions`); this is a second line
+    /// of defense.
     #[error(
         "Objects of {crd} are stored in {} and could no longer be read: keep all of status.storedVersions in \
          spec.versions. To drop a version, update the BundleDeployment {owner} to a bundle without it: the version is \
@@ -47,12 +48,9 @@ pub enum Denial {
         /// The versions.
         versions: Vec<String>,
     },
-    /// The BundleDeployment would never be gone, and could not be kept either.
+    /// The removal could not finish, and a deletion cannot be undone.
     #[error(
-        "The BundleDeployment {owner} cannot be removed as it is, and a deletion cannot be taken back: {} serve several \
-         versions and have stored objects, which would be lost without their conversion. First set spec.deletionPolicy to \
-         KeepStoredVersion, to rewrite the objects and serve only the version in which they are stored, or to DeleteCRDs, to \
-         delete them; or delete the objects.",
+        "The BundleDeployment {owner} cannot be deleted yet, and a deletion cannot be undone: {} serve several versions and have stored objects, which would be lost without their conversion. First set spec.deletionPolicy to KeepStoredVersion, to rewrite the objects and serve only the version in which they are stored, or to DeleteCRDs, to delete them; or delete the objects.",
         crds.join(", ")
     )]
     Removal {
@@ -61,7 +59,7 @@ pub enum Denial {
         /// Its CustomResourceDefinitions that need their conversion.
         crds: Vec<String>,
     },
-    /// The CRD would go, and every object with it.
+    /// The deletion of the CRD would delete all its objects.
     #[error(
         "Deleting {crd} would delete all its objects, which the BundleDeployment {owner} serves. Delete the \
          BundleDeployment first: the CustomResourceDefinition and its objects are kept, and can then be deleted."
@@ -74,7 +72,7 @@ pub enum Denial {
     },
 }
 
-/// Why a change is refused: every reason, each with the way out.
+/// All reasons why a change is denied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
 pub struct Refused(pub Vec<Denial>);

@@ -1,5 +1,5 @@
-//! What the guard needs of an AdmissionReview. Everything else is passed over while it is read: anybody who reaches the port
-//! can send a body, and as a tree it takes forty times the memory.
+//! Reads the parts of an AdmissionReview that the guard needs, and skips the rest while parsing. Any client
+//! that reaches the port can send a body, and a parsed tree needs forty times its memory.
 
 use std::{cell::Cell, fmt};
 
@@ -10,24 +10,24 @@ use serde::{
 use serde_json::{Map, Value};
 use windlass_object::names;
 
-/// What is kept of a value. Where a value is not of the kind that is expected, it is kept without what is in it.
+/// Which part of a value is kept. A value of an unexpected type is kept empty.
 enum Part {
-    /// All of it.
+    /// The whole value.
     Whole,
     /// These fields of an object.
     Fields(&'static [(&'static str, Self)]),
-    /// This of each item of a list.
+    /// This part of each list item.
     Items(&'static Self),
 }
 
-/// Reads what is kept of one value.
+/// Deserializes the kept part of one value.
 struct Reader<'a> {
     part: &'a Part,
-    /// How many values may still be kept.
+    /// The number of values that may still be kept.
     left: &'a Cell<usize>,
 }
 
-/// Of a CustomResourceDefinition, or of a BundleDeployment.
+/// The kept part of a CustomResourceDefinition or a BundleDeployment.
 const OBJECT: Part = Part::Fields(&[
     (
         "metadata",
@@ -67,14 +67,14 @@ const REVIEW: Part = Part::Fields(&[
     ),
 ]);
 
-/// How many values are kept at most: a thousand times what two CustomResourceDefinitions have of them.
+/// The most values that are kept: a thousand times those of two CustomResourceDefinitions.
 const MOST_VALUES: usize = 1 << 14;
 
-/// The excerpt of the AdmissionReview in a body.
+/// Parses the kept part of the AdmissionReview in a body.
 ///
 /// # Errors
 ///
-/// When the body is not JSON, or has too many of the values that are kept.
+/// When the body is not JSON, or has too many kept values.
 pub(super) fn read(body: &[u8]) -> serde_json::Result<Value> {
     let left = Cell::new(MOST_VALUES);
     let mut body = serde_json::Deserializer::from_slice(body);
@@ -90,7 +90,7 @@ pub(super) fn read(body: &[u8]) -> serde_json::Result<Value> {
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    fn of(&self, part: &'a Part) -> Self {
+    fn with_part(&self, part: &'a Part) -> Self {
         Self {
             part,
             left: self.left,
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             }
         };
         let mut items = Vec::new();
-        while let Some(item) = list.next_element_seed(self.of(part))? {
+        while let Some(item) = list.next_element_seed(self.with_part(part))? {
             items.push(item);
         }
         self.keep(items)
@@ -177,7 +177,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             };
             match part {
                 Some(part) => {
-                    let value = object.next_value_seed(self.of(part))?;
+                    let value = object.next_value_seed(self.with_part(part))?;
                     fields.insert(name, value);
                 }
                 None => {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_is_passed_over() {
+    fn unneeded_fields_are_skipped() {
         let object = json!({
             "metadata": {"name": "a", "labels": {"other": "b"}, "managedFields": [{"fieldsV1": {"f:spec": {}}}]},
             "spec": {"group": "c", "conversion": {"strategy": "None", "unknown": [1.5, null]}, "versions": [
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_no_larger_in_memory_than_it_was_sent() {
+    fn an_excerpt_fits_into_the_memory_of_its_body() {
         let many = vec![0; MOST_VALUES];
         for kept in [
             "/apiVersion",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn of_fields_that_are_there_twice_the_last_counts() {
+    fn the_last_of_duplicate_fields_wins() {
         let twice = br#"{"kind": "a", "request": {"uid": "1"}, "kind": "b", "request": {"operation": "c"}}"#;
         assert_eq!(
             read(twice).unwrap(),

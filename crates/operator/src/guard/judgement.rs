@@ -12,14 +12,14 @@ use super::{
     review::Review,
 };
 
-/// Whether the change in `review` may be made.
+/// Checks whether the change in `review` is allowed.
 ///
-/// `operators` are the users that Windlass itself is, and `bundle_deployment` the object that [`Review::owner`] names, if
-/// there is one.
+/// `operators` are the users of Windlass's own processes, and `bundle_deployment` is the object that
+/// [`Review::owner`] names, if it exists.
 ///
 /// # Errors
 ///
-/// When it may not.
+/// When the change is denied.
 pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Value>) -> Result<(), Refused> {
     let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment)
     else {
@@ -30,8 +30,8 @@ pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Val
         return Ok(());
     }
     let refusals = match review.after() {
-        Some(new) => of_change(old, new, owner),
-        None => of_deletion(old, owner, deployment),
+        Some(new) => change_denials(old, new, owner),
+        None => deletion_denials(old, owner, deployment),
     };
     if refusals.is_empty() {
         return Ok(());
@@ -39,11 +39,11 @@ pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Val
     Err(Refused(refusals))
 }
 
-/// Whether a BundleDeployment may be deleted whose CRDs `in_use` could not do without it.
+/// Checks whether a BundleDeployment may be deleted while its CRDs `in_use` need their conversion.
 ///
 /// # Errors
 ///
-/// When it may not.
+/// When the deletion is denied.
 pub fn judge_removal(review: &Review, in_use: &[&str]) -> Result<(), Refused> {
     let Some(before) = review.before() else {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn judge_removal(review: &Review, in_use: &[&str]) -> Result<(), Refused> {
     }]))
 }
 
-pub(super) fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Denial> {
+pub(super) fn change_denials(old: &Value, new: &Value, owner: &str) -> Vec<Denial> {
     let (crd, owner) = (name(old), owner.to_owned());
     let mut refusals = Vec::new();
     if object::label(new, names::BUNDLE_DEPLOYMENT) != Some(&owner) {
@@ -79,9 +79,9 @@ pub(super) fn of_change(old: &Value, new: &Value, owner: &str) -> Vec<Denial> {
     refusals
 }
 
-/// One that is being deleted already is deleted again by the API server, once its objects are gone; and who deletes the
-/// BundleDeployment may want to be rid of everything.
-pub(super) fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<Denial> {
+/// A terminating CRD is allowed: the API server deletes it again once its objects are gone. So is any CRD of
+/// a terminating BundleDeployment.
+pub(super) fn deletion_denials(old: &Value, owner: &str, deployment: &Value) -> Vec<Denial> {
     if is_terminating(old) || is_terminating(deployment) {
         return Vec::new();
     }
@@ -91,7 +91,7 @@ pub(super) fn of_deletion(old: &Value, owner: &str, deployment: &Value) -> Vec<D
     }]
 }
 
-/// The versions that objects are stored in and that `new` no longer has.
+/// Returns the versions in which objects are stored and that `new` no longer has.
 pub(super) fn lost_versions(old: &Value, new: &Value) -> Vec<String> {
     stored_versions(old)
         .into_iter()

@@ -1,4 +1,4 @@
-//! The guard: what nobody but Windlass may do to a CustomResourceDefinition whose conversion is claimed.
+//! The guard: denies changes by other users to CustomResourceDefinitions whose conversion is claimed.
 //!
 //! ```text
 //! AdmissionReview -> Review -> judge -> Ok, or Refused -> AdmissionReview
@@ -6,8 +6,8 @@
 //!        BundleDeployment that the CRD belongs to
 //! ```
 //!
-//! A CRD is claimed while the BundleDeployment that its label names exists, and either says so in its status or
-//! has a webhook in place. Everything else about it, and every other CRD, is none of the guard's business.
+//! A CRD is claimed while the BundleDeployment in its label exists, and either lists it in its status or has
+//! armed a conversion webhook. The guard ignores all other CRDs and all other fields.
 
 mod denial;
 mod excerpt;

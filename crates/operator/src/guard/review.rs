@@ -1,4 +1,4 @@
-//! AdmissionReview (`admission.k8s.io/v1`): what the API server asks, and how it is answered.
+//! The AdmissionReview (`admission.k8s.io/v1`) of the guard: requests and answers.
 
 use serde_json::{Value, json};
 use windlass_object::{names, object};
@@ -6,7 +6,7 @@ use windlass_object::{names, object};
 use super::{denial::Refused, excerpt};
 use crate::admission::review::{self, InvalidReview, ReviewReader};
 
-/// A change that the API server asks about: as much of it as the guard needs.
+/// A change that the API server sends for review: the fields that the guard needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
     uid: String,
@@ -15,7 +15,7 @@ pub struct Review {
     after: Option<Value>,
 }
 
-/// What a question is about.
+/// The kind that a review is about.
 pub(super) struct ReviewedKind {
     kind: &'static str,
     group: &'static str,
@@ -37,33 +37,33 @@ pub(super) const BUNDLE_DEPLOYMENT: ReviewedKind = ReviewedKind {
 // === impl Review ===
 
 impl Review {
-    /// Reads the body of a request about a CRD.
+    /// Reads a request about a CRD.
     ///
     /// # Errors
     ///
-    /// When something is missing in it, or is not what it should be.
+    /// When a field is missing or invalid.
     pub fn read(body: &[u8]) -> Result<Self, InvalidReview> {
         Self::read_about(&CRD, body)
     }
 
-    /// Reads the body of a request about a BundleDeployment.
+    /// Reads a request about a BundleDeployment.
     ///
     /// # Errors
     ///
-    /// When something is missing in it, or is not what it should be.
+    /// When a field is missing or invalid.
     pub fn read_bundle_deployment(body: &[u8]) -> Result<Self, InvalidReview> {
         Self::read_about(&BUNDLE_DEPLOYMENT, body)
     }
 
     fn read_about(subject: &ReviewedKind, body: &[u8]) -> Result<Self, InvalidReview> {
         let review = excerpt::read(body).map_err(|error| InvalidReview {
-            of: subject.kind,
+            kind: subject.kind,
             problems: vec![format!("the body cannot be read: {error}")],
         })?;
-        Self::of(subject, &review)
+        Self::from_value(subject, &review)
     }
 
-    pub(super) fn of(subject: &ReviewedKind, review: &Value) -> Result<Self, InvalidReview> {
+    pub(super) fn from_value(subject: &ReviewedKind, review: &Value) -> Result<Self, InvalidReview> {
         let mut reader = ReviewReader::new(review);
         reader.require("request.resource.group", subject.group);
         reader.require("request.resource.resource", subject.resource);
@@ -92,27 +92,27 @@ impl Review {
         })
     }
 
-    /// Who asks for the change.
+    /// Returns the name of the user who requested the change.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The object as it is; `None` where it is created.
+    /// Returns the object before the change; `None` for a creation.
     pub fn before(&self) -> Option<&Value> {
         self.before.as_ref()
     }
 
-    /// The object as it would be; `None` where it is deleted.
+    /// Returns the object after the change; `None` for a deletion.
     pub fn after(&self) -> Option<&Value> {
         self.after.as_ref()
     }
 
-    /// The BundleDeployment that the CRD belongs to as it is.
+    /// Returns the BundleDeployment that the CRD belonged to before the change.
     pub fn owner(&self) -> Option<&str> {
         object::label(self.before()?, names::BUNDLE_DEPLOYMENT)
     }
 
-    /// The answer, as an AdmissionReview.
+    /// Returns the answer, as an AdmissionReview.
     pub fn answer(&self, verdict: &Result<(), Refused>) -> Value {
         let mut response = json!({ "uid": self.uid, "allowed": verdict.is_ok() });
         if let Err(refused) = verdict {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use windlass_object::names;
 
 use super::{judgement::*, *};
-use crate::leaving::policy_of;
+use crate::removal_obstacles::deletion_policy;
 
 const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
 const OWNER: &str = "sample";
@@ -28,7 +28,7 @@ fn deployment() -> Value {
     })
 }
 
-/// `object` with some fields set, or taken away by null.
+/// Returns `object` with some fields set; null removes a field.
 fn with(object: Value, changes: &[(&str, Value)]) -> Value {
     let mut object = object;
     for (pointer, value) in changes {
@@ -57,7 +57,7 @@ fn review(user: &str, operation: &str, old: &Value, new: &Value) -> Review {
     Review::read(request(user, operation, old, new).to_string().as_bytes()).unwrap()
 }
 
-/// What is refused of an update to `new`, in short.
+/// Returns short names of the reasons to deny an update to `new`.
 fn refused(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
     short(judge(
         &review("somebody", "UPDATE", old, new),
@@ -81,7 +81,7 @@ fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_would_lose_objects_or_fail_calls_is_refused() {
+fn changes_that_lose_objects_or_break_requests_are_denied() {
     let relabelled = |value: Value| {
         let mut new = crd();
         new["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = value;
@@ -122,7 +122,7 @@ fn what_would_lose_objects_or_fail_calls_is_refused() {
 }
 
 #[test]
-fn a_definition_is_guarded_while_its_conversion_is_claimed() {
+fn a_crd_is_guarded_while_its_conversion_is_claimed() {
     let none = json!({"strategy": "None"});
     let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
     let unclaimed = with(deployment(), &[("/status/conversions", json!([]))]);
@@ -133,13 +133,13 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
     let stranger = with(crd(), &[("/metadata/labels", json!({}))]);
     for (old, deployment, expected) in [
         (&crd(), Some(deployment()), vec!["conversion"]),
-        // Where it has drifted, it is for Windlass alone to put right.
+        // Only Windlass may repair drift.
         (&drifted, Some(deployment()), vec!["conversion"]),
         (&crd(), Some(unclaimed.clone()), vec!["conversion"]),
         (&drifted, Some(unclaimed), vec![]),
-        // It goes back to whom it was adopted from.
+        // The CRD is being handed back to its former owner.
         (&crd(), Some(returning), vec![]),
-        // What the operator arms itself is its own.
+        // A conversion that the operator has armed is claimed even without a status.
         (&crd(), Some(external), vec![]),
         (&crd(), None, vec![]),
         (&stranger, Some(self::deployment()), vec![]),
@@ -154,7 +154,7 @@ fn a_definition_is_guarded_while_its_conversion_is_claimed() {
 }
 
 #[test]
-fn a_definition_goes_only_after_its_bundle_deployment() {
+fn a_crd_is_deleted_only_after_its_bundle_deployment() {
     let now = json!("2026-01-01T00:00:00Z");
     let terminating = |object| with(object, &[("/metadata/deletionTimestamp", now.clone())]);
     for (old, deployment, expected) in [
@@ -173,7 +173,7 @@ fn a_definition_goes_only_after_its_bundle_deployment() {
 }
 
 #[test]
-fn windlass_itself_may_do_everything_and_anybody_may_create() {
+fn windlass_may_do_everything_and_any_user_may_create() {
     let new = with(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
     for (user, operation, new) in [
         (OPERATOR, "UPDATE", &new),
@@ -190,7 +190,7 @@ fn windlass_itself_may_do_everything_and_anybody_may_create() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do_for_each_reason() {
+fn each_denial_states_what_to_do() {
     let new = with(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
     let change = review("somebody", "UPDATE", &crd(), &new);
     let deletion = review("somebody", "DELETE", &crd(), &Value::Null);
@@ -207,7 +207,7 @@ fn a_refusal_says_what_to_do_for_each_reason() {
 }
 
 #[test]
-fn every_problem_of_a_bad_question_is_named() {
+fn every_problem_of_an_invalid_review_is_reported() {
     let read = |body: &Value| Review::read(body.to_string().as_bytes()).unwrap_err().to_string();
     let good = || request("somebody", "UPDATE", &crd(), &crd());
     for (bad, expected) in [
@@ -251,7 +251,7 @@ fn every_problem_of_a_bad_question_is_named() {
     assert!(Review::read("[".repeat(100_000).as_bytes()).is_err());
 }
 
-/// Any JSON, of fields that the guard reads and of others.
+/// Any JSON, with fields that the guard reads and others.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -284,7 +284,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A CRD with any changes; or anything else.
+/// A CRD with any changes, or any other value.
 fn any_object() -> impl Strategy<Value = Value> {
     let fields = prop::sample::subsequence(
         vec![
@@ -304,7 +304,7 @@ fn any_object() -> impl Strategy<Value = Value> {
         0..4,
     );
     let changed = (fields, prop::collection::vec(any_json(), 4)).prop_map(|(fields, values)| {
-        // The inner ones first: an outer one may leave no place for them.
+        // Inner fields first: an outer one may replace the object that contains them.
         let changes: Vec<_> = fields.into_iter().rev().zip(values).collect();
         with(crd(), &changes)
     });
@@ -317,7 +317,7 @@ fn any_operation() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #[test]
-    fn no_question_is_too_strange_to_be_answered(
+    fn every_readable_review_is_answered(
         bytes in prop::collection::vec(any::<u8>(), 0..64),
         json in any_json(),
         old in any_json(),
@@ -337,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn the_excerpt_is_judged_as_the_whole_is(
+    fn the_excerpt_gives_the_same_verdict_as_the_whole_review(
         old in any_object(),
         new in any_object(),
         deployment in any_object(),
@@ -345,7 +345,7 @@ proptest! {
     ) {
         let whole = request("somebody", operation, &old, &new);
         let excerpt = Review::read(whole.to_string().as_bytes());
-        let whole = Review::of(&review::CRD, &whole);
+        let whole = Review::from_value(&review::CRD, &whole);
         prop_assert_eq!(excerpt.as_ref().err(), whole.as_ref().err());
         if let (Ok(excerpt), Ok(whole)) = (excerpt, whole) {
             prop_assert_eq!(excerpt.owner(), whole.owner());
@@ -355,13 +355,13 @@ proptest! {
                 prop_assert_eq!(excerpt.answer(&judged(&excerpt)), whole.answer(&judged(&whole)));
             }
             prop_assert_eq!(judge_removal(&excerpt, &[CRD]), judge_removal(&whole, &[CRD]));
-            let policy = |review: &Review| review.before().map(policy_of);
+            let policy = |review: &Review| review.before().map(deletion_policy);
             prop_assert_eq!(policy(&excerpt), policy(&whole));
         }
     }
 
     #[test]
-    fn only_what_is_guarded_is_refused(change in any_json(), field in "[a-z]{1,8}") {
+    fn changes_of_unguarded_fields_are_allowed(change in any_json(), field in "[a-z]{1,8}") {
         prop_assume!(!["conversion", "versions"].contains(&field.as_str()));
         let mut new = crd();
         new["spec"][&field] = change.clone();
@@ -371,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    fn no_change_of_a_claimed_conversion_passes(conversion in any_json()) {
+    fn every_change_of_a_claimed_conversion_is_denied(conversion in any_json()) {
         let new = with(crd(), &[("/spec/conversion", conversion)]);
         let expected = if new == crd() { vec![] } else { vec!["conversion"] };
         prop_assert_eq!(refused(&crd(), &new, Some(&deployment())), expected);

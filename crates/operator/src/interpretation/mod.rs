@@ -1,17 +1,19 @@
-//! What the resource interpreter says of objects of bundles: whether they are healthy, what they depend on, and what of them is kept.
+//! Interpretation of bundle objects: whether they are healthy, what they depend on, and which of their fields
+//! an apply keeps.
 //!
-//! Customizations and webhooks are those of the cluster; what they do not say is known of Kubernetes' own kinds.
+//! Customizations and webhooks of the cluster take precedence over the built-in rules for Kubernetes' own
+//! kinds.
 
-mod asked_webhooks;
-mod learned;
-mod look_times;
+mod cached_webhooks;
 mod object_interpretation;
 mod own_servers;
-mod retaining;
+mod retention;
+mod rules;
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod scripted_webhooks;
 #[cfg(test)]
 mod tests;
-mod webhook_memory;
+mod wait_budget;
+mod webhook_cache;
 
-pub(crate) use self::{learned::INTERPRETATION_KINDS, object_interpretation::Interpretation};
+pub(crate) use self::{object_interpretation::Interpretation, rules::INTERPRETATION_KINDS};

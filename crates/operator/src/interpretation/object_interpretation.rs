@@ -1,4 +1,4 @@
-//! Asks about objects of bundles.
+//! Interprets objects of bundles.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -18,133 +18,133 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, object};
 
 use super::{
-    asked_webhooks::AskedWebhooks,
-    learned::{InterpretationNews, Learned},
-    look_times::LookTimes,
+    cached_webhooks::CachedWebhooks,
+    rules::{InterpretationNews, InterpretationRules},
+    wait_budget::WaitBudgets,
 };
 use crate::install::status::Ailment;
 
-/// What is said of objects of bundles.
+/// Interprets objects of bundles.
 pub(crate) struct Interpretation {
     pub(super) index: Arc<Index>,
     pub(super) customizations: Arc<Customizations>,
-    pub(super) webhooks: Arc<AskedWebhooks>,
+    pub(super) webhooks: Arc<CachedWebhooks>,
     pub(super) native: NativeInterpreter,
-    pub(super) times: LookTimes,
-    learned: RwLock<Arc<Learned>>,
-    /// Is had by whoever reads.
-    learning: Mutex<()>,
+    pub(super) times: WaitBudgets,
+    rules: RwLock<Arc<InterpretationRules>>,
+    /// Serializes refreshes.
+    refreshing: Mutex<()>,
 }
 
-/// The kinds of which only customizations and webhooks are asked whether objects are healthy. What is natively known of them is that
-/// of which an install says more: Deployments have a gate of their own, and what serves an APIService is proven before it is armed.
-/// Budgets for pods are often for those that the operator will make, and none is there before it is asked for some.
+/// Kinds for which the built-in health rules are ignored, since the install has stricter checks: Deployments
+/// have their own gate, and an APIService is armed only after its server was proven. A PodDisruptionBudget is
+/// often for pods that the operator creates later.
 const ONLY_CUSTOMIZED: [Kind; 3] = [
     kinds::DEPLOYMENT,
     kinds::API_SERVICE,
     Kind::new("policy/v1", "PodDisruptionBudget"),
 ];
 
-/// How long the scripts for the objects of one bundle may take. Each has a second.
+/// The time limit of all scripts for the objects of one bundle. Each script may take a second.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What is said of an object for which there was no time.
-const TOO_LONG: &str = "scripts for other objects took too long";
+const TOO_LATE: &str = "scripts for other objects took too long";
 
 // === impl Interpretation ===
 
 impl Interpretation {
-    /// Reads the customizations and webhooks that the watches of `index` see, and calls webhooks by `caller`.
+    /// Reads the customizations and webhooks in `index`, and calls webhooks through `caller`.
     pub(crate) fn new(index: Arc<Index>, caller: Arc<dyn WebhookCaller>, metrics: Arc<Metrics>) -> Self {
         Self {
             index,
             customizations: Arc::default(),
-            webhooks: Arc::new(AskedWebhooks::new(caller, metrics)),
-            // It stands in what is made of the status of several clusters, which nobody asks for.
+            webhooks: Arc::new(CachedWebhooks::new(caller, metrics)),
+            // The clock is used only when statuses of several clusters are aggregated, which Windlass never
+            // does.
             native: NativeInterpreter::new(Timestamp::now),
-            times: LookTimes::default(),
-            learned: RwLock::default(),
-            learning: Mutex::default(),
+            times: WaitBudgets::default(),
+            rules: RwLock::default(),
+            refreshing: Mutex::default(),
         }
     }
 
-    /// Reads what has changed of customizations and webhooks, and returns what is to be told of it. Objects of some kinds cannot be
-    /// listed.
+    /// Reads changed customizations and webhooks, and returns new problems. `unlisted` are the kinds that
+    /// cannot be listed.
     ///
     /// # Errors
     ///
-    /// When the thread that reads them was lost.
-    pub(crate) async fn learn(
+    /// When the thread that reads them panicked.
+    pub(crate) async fn refresh(
         self: &Arc<Self>,
         unlisted: Vec<Kind>,
     ) -> Result<Vec<InterpretationNews>, JoinError> {
-        let _learning = self.learning.lock().await;
-        let known = self.learned();
+        let _refreshing = self.refreshing.lock().await;
+        let known = self.rules();
         if known.is_current(&self.index, &unlisted) {
             return Ok(Vec::new());
         }
         let this = self.clone();
-        // Scripts are compiled.
+        // Reading compiles scripts, which blocks.
         tokio::task::spawn_blocking(move || {
-            let (learned, news) = known.next(&this.index, unlisted, &this.customizations, &this.webhooks);
-            *this.learned.write() = Arc::new(learned);
+            let (rules, news) = known.refreshed(&this.index, unlisted, &this.customizations, &this.webhooks);
+            *this.rules.write() = Arc::new(rules);
             news
         })
         .await
     }
 
-    /// A look at a BundleDeployment begins: it has time to wait for webhooks.
-    pub(crate) fn begin_look(&self, deployment: &str) {
+    /// Starts a reconciliation of a BundleDeployment with its full time to wait for webhooks.
+    pub(crate) fn begin_reconcile(&self, deployment: &str) {
         self.times.begin(deployment);
     }
 
-    /// Forgets a BundleDeployment that is gone.
+    /// Forgets a deleted BundleDeployment.
     pub(crate) fn forget(&self, deployment: &str) {
         self.times.forget(deployment);
     }
 
-    /// Customizations before webhooks before what is known natively, where webhooks are waited for no longer than `until`; but for
-    /// those webhooks that are `spared`.
-    pub(super) fn interpreter(&self, until: Instant, spared: HashSet<String>) -> ResourceInterpreter {
+    /// Returns an interpreter that tries customizations, then webhooks, then built-in rules. It waits for
+    /// webhooks until `until`, and does not call those in `skipped`.
+    pub(super) fn interpreter(&self, until: Instant, skipped: HashSet<String>) -> ResourceInterpreter {
         let sources: [Arc<dyn InterpreterSource>; 3] = [
             self.customizations.clone(),
-            Arc::new(self.webhooks.look(until, spared)),
+            Arc::new(self.webhooks.for_reconcile(until, skipped)),
             Arc::new(self.native.clone()),
         ];
         ResourceInterpreter::new(sources.into())
     }
 
-    pub(super) fn learned(&self) -> Arc<Learned> {
-        self.learned.read().clone()
+    pub(super) fn rules(&self) -> Arc<InterpretationRules> {
+        self.rules.read().clone()
     }
 
-    /// Whether there is any customization or webhook.
+    /// Reports whether there are any customizations or webhooks.
     pub(crate) fn has_rules(&self) -> bool {
-        !self.learned().is_empty()
+        !self.rules().is_empty()
     }
 
-    /// The kinds of which it is not known which customizations or webhooks there are.
+    /// Returns the kinds of customizations and webhooks that could not be listed.
     pub(crate) fn unlisted(&self) -> Vec<Kind> {
-        self.learned().unlisted().to_vec()
+        self.rules().unlisted().to_vec()
     }
 
-    /// Whether a customization answers an operation for an object.
+    /// Reports whether a customization interprets an operation for an object.
     pub(crate) fn is_customized(&self, operation: Operation, object: &Value) -> bool {
         !self.customizations.interpreters(operation, object).is_empty()
     }
 
-    /// Whether a webhook would be asked an operation of an object if no customization answered.
-    pub(crate) fn asks_webhook(&self, operation: Operation, object: &Value) -> bool {
-        !self.webhooks.asked(operation, object).is_empty()
+    /// Reports whether a webhook interprets an operation for an object if no customization does.
+    pub(crate) fn has_webhook(&self, operation: Operation, object: &Value) -> bool {
+        !self.webhooks.interpreters_for(operation, object).is_empty()
     }
 
-    /// Whether a customization or a webhook answers an operation for an object.
+    /// Reports whether a customization or a webhook interprets an operation for an object.
     pub(crate) fn has_rule(&self, operation: Operation, object: &Value) -> bool {
-        self.is_customized(operation, object) || self.asks_webhook(operation, object)
+        self.is_customized(operation, object) || self.has_webhook(operation, object)
     }
 
-    /// Whether it is to be asked if an object is healthy.
-    pub(crate) fn judges(&self, object: &Value) -> bool {
+    /// Reports whether the health of an object is interpreted.
+    pub(crate) fn interprets_health(&self, object: &Value) -> bool {
         let kind = Kind::named(
             object::text(object, "/apiVersion").unwrap_or_default().to_owned(),
             object::text(object, "/kind").unwrap_or_default().to_owned(),
@@ -154,18 +154,18 @@ impl Interpretation {
         self.has_rule(health, object) || (!ONLY_CUSTOMIZED.contains(&kind) && is_native())
     }
 
-    /// Why nobody can say whether an object is healthy: what cannot be used may be for it.
-    pub(crate) fn why_unknown(&self, object: &Value) -> Option<String> {
-        let learned = self.learned();
-        let unusable = learned.unusable_for(Operation::InterpretHealth, object)?;
+    /// Returns why the health of an object is unknown: a customization that may select it cannot be used.
+    pub(crate) fn unusable_reason(&self, object: &Value) -> Option<String> {
+        let rules = self.rules();
+        let unusable = rules.unusable_for(Operation::InterpretHealth, object)?;
         Some(unusable.message.clone())
     }
 
-    /// Those of some objects of a BundleDeployment that are not healthy, or of which that cannot be said, in their order.
+    /// Returns the objects of a BundleDeployment that are unhealthy or of unknown health, in order.
     ///
     /// # Errors
     ///
-    /// When the thread that asks was lost.
+    /// When the thread that runs scripts panicked.
     pub(crate) async fn ailments(
         self: &Arc<Self>,
         deployment: &str,
@@ -176,7 +176,7 @@ impl Interpretation {
             let this = this.clone();
             async move { this.ailment(&interpreter, key, &object).await }
         };
-        let too_late = |(key, _)| Some(Ailment::unknown(key, TOO_LONG));
+        let too_late = |(key, _)| Some(Ailment::unknown(key, TOO_LATE));
         let found = self
             .each(
                 deployment,
@@ -209,19 +209,19 @@ impl Interpretation {
         }
     }
 
-    /// The customization that is asked first, or else the webhook.
+    /// Returns the name of the customization or webhook with the highest precedence.
     pub(super) fn first_rule(&self, operation: Operation, object: &Value) -> Option<String> {
         let customizations = self.customizations.interpreters(operation, object);
         let customized = customizations.first().map(|interpreter| interpreter.name());
-        let webhook = || Some(self.webhooks.asked(operation, object).first()?.name());
+        let webhook = || Some(self.webhooks.interpreters_for(operation, object).first()?.name());
         customized.or_else(webhook)
     }
 
-    /// What objects of a BundleDeployment depend on, in their order; an error where that cannot be said.
+    /// Returns what each object of a BundleDeployment depends on, in order; an error where that is unknown.
     ///
     /// # Errors
     ///
-    /// When the thread that asks was lost.
+    /// When the thread that runs scripts panicked.
     pub(crate) async fn dependencies(
         self: &Arc<Self>,
         deployment: &str,
@@ -238,13 +238,13 @@ impl Interpretation {
             objects,
             |object| object,
             ask,
-            |_| Err(TOO_LONG.to_owned()),
+            |_| Err(TOO_LATE.to_owned()),
         )
         .await
     }
 
-    /// Asks about each item, and returns the answers in their order: where scripts are asked, about one after the other and beside
-    /// whoever waits, and else about all at once.
+    /// Calls `ask` for each item, and returns the answers in order. Items with scripts run one after the
+    /// other on a blocking thread, all others concurrently.
     async fn each<T, A, F>(
         &self,
         deployment: &str,
@@ -273,7 +273,7 @@ impl Interpretation {
             let _wait = wait;
             others.await
         };
-        let scripted = by_turns(interpreter.clone(), scripted, ask.clone(), too_late);
+        let scripted = run_in_sequence(interpreter.clone(), scripted, ask.clone(), too_late);
         let (scripted, others) = tokio::join!(scripted, others);
         let mut found: Vec<(usize, A)> = scripted?.into_iter().chain(others).collect();
         found.sort_by_key(|(place, _)| *place);
@@ -281,8 +281,8 @@ impl Interpretation {
     }
 }
 
-/// Asks about one item after the other where nobody waits, for as long as there is time.
-async fn by_turns<T, A, F>(
+/// Calls `ask` for one item after the other on a blocking thread, until the time limit.
+async fn run_in_sequence<T, A, F>(
     interpreter: ResourceInterpreter,
     items: Vec<(usize, T)>,
     ask: impl Fn(ResourceInterpreter, T) -> F + Send + 'static,
@@ -296,7 +296,7 @@ where
     if items.is_empty() {
         return Ok(Vec::new());
     }
-    beside(async move {
+    run_blocking(async move {
         let begun = Instant::now();
         let mut answers = Vec::with_capacity(items.len());
         for (place, item) in items {
@@ -311,8 +311,8 @@ where
     .await
 }
 
-/// Asks where nobody waits: a script takes up to a second, and does not yield.
-pub(super) async fn beside<T: Send + 'static>(
+/// Runs a future on a blocking thread: a script takes up to a second, and does not yield.
+pub(super) async fn run_blocking<T: Send + 'static>(
     asking: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, JoinError> {
     let runtime = Handle::current();
@@ -353,18 +353,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn customizations_of_the_cluster_are_asked_as_they_come_change_and_go() {
+    async fn customizations_of_the_cluster_are_used_while_they_exist() {
         let index = Arc::new(Index::new());
         let interpretation = Arc::new(Interpretation::reading(index.clone()));
         let widget = |phase: &str| object("Widget", json!({"phase": phase}));
-        assert!(!interpretation.judges(&widget("Down")), "nobody knows it");
+        assert!(
+            !interpretation.interprets_health(&widget("Down")),
+            "no rule is known"
+        );
         assert_eq!(ailments(&interpretation, widget("Down")).await, []);
         let watch = Watch::all(kinds::RESOURCE_INTERPRETER_CUSTOMIZATION);
         let rule = healthy("return observedObj.status.phase == 'Up'");
         index.apply(&watch, customization("widgets", "Widget", rule));
-        assert!(!interpretation.judges(&widget("Down")), "it was not read");
-        assert!(interpretation.learn(Vec::new()).await.unwrap().is_empty());
-        assert!(interpretation.judges(&widget("Down")));
+        assert!(
+            !interpretation.interprets_health(&widget("Down")),
+            "the customization was not read yet"
+        );
+        assert!(interpretation.refresh(Vec::new()).await.unwrap().is_empty());
+        assert!(interpretation.interprets_health(&widget("Down")));
         assert_eq!(
             ailments(&interpretation, widget("Down")).await,
             [(
@@ -375,8 +381,8 @@ mod tests {
         assert_eq!(ailments(&interpretation, widget("Up")).await, []);
         let key = kinds::RESOURCE_INTERPRETER_CUSTOMIZATION.object(None, "widgets");
         index.delete(&watch, &key);
-        interpretation.learn(Vec::new()).await.unwrap();
-        assert!(!interpretation.judges(&widget("Down")));
+        interpretation.refresh(Vec::new()).await.unwrap();
+        assert!(!interpretation.interprets_health(&widget("Down")));
     }
 
     #[tokio::test]
@@ -388,7 +394,7 @@ mod tests {
             &watch,
             customization("broken", "Widget", healthy("error('not today')")),
         );
-        interpretation.learn(Vec::new()).await.unwrap();
+        interpretation.refresh(Vec::new()).await.unwrap();
         let found = ailments(&interpretation, object("Widget", json!({}))).await;
         let (is_known, why) = &found[0];
         assert!(!is_known);
@@ -402,7 +408,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_install_knows_better_only_customizations_are_asked() {
+    async fn built_in_health_rules_are_ignored_where_the_install_is_stricter() {
         let index = Arc::new(Index::new());
         let interpretation = Arc::new(Interpretation::reading(index));
         for (api_version, kind, expected) in [
@@ -414,19 +420,19 @@ mod tests {
             ("v1", "ConfigMap", false),
         ] {
             let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
-            assert_eq!(interpretation.judges(&object), expected, "{kind}");
+            assert_eq!(interpretation.interprets_health(&object), expected, "{kind}");
         }
     }
 
     #[tokio::test]
-    async fn dependencies_are_asked_of_scripts() {
+    async fn scripts_interpret_dependencies() {
         let index = Arc::new(Index::new());
         let interpretation = Arc::new(Interpretation::reading(index.clone()));
         let script = "function GetDependencies(desiredObj)\n  return {{apiVersion = 'v1', kind = 'Secret', namespace = 'n', name = desiredObj.status.secret}}\nend";
         let rule = json!({"dependencyInterpretation": {"luaScript": script}});
         let watch = Watch::all(kinds::RESOURCE_INTERPRETER_CUSTOMIZATION);
         index.apply(&watch, customization("widgets", "Widget", rule));
-        interpretation.learn(Vec::new()).await.unwrap();
+        interpretation.refresh(Vec::new()).await.unwrap();
         let objects = vec![
             object("Widget", json!({"secret": "s"})),
             object("Widget", json!({"secret": {}})),

@@ -1,10 +1,9 @@
-//! Webhooks that are served by the bundle about whose objects they are asked.
+//! Interpreter webhooks that the bundle itself serves.
 //!
-//! Such a webhook may be down because the bundle has to be mended, and then nobody can say what must be kept of the bundle's objects. So
-//! that it comes up again by an upgrade:
+//! Such a webhook may be down until the bundle is upgraded, so the upgrade must not depend on its answers:
 //!
-//! - What its server may need is applied without asking it what to keep: Deployments, Services, roles, ConfigMaps.
-//! - Without its answer the rest (of kinds that an operator works without) stays as it is, and the install goes on.
+//! - Objects that its server may need are applied without calling it for retention: Deployments, Services, roles, ConfigMaps.
+//! - Objects of optional kinds stay unchanged without its answer, and the install continues.
 
 use std::collections::HashSet;
 
@@ -19,35 +18,40 @@ use super::object_interpretation::Interpretation;
 // === impl Interpretation ===
 
 impl Interpretation {
-    /// The webhooks that are not asked what to keep of `desired`, by their uid: its bundle serves them itself, and they may need it.
-    pub(super) fn spared(&self, desired: &Value) -> HashSet<String> {
+    /// Returns the uids of webhooks not to call for the retention of `desired`, because its bundle serves
+    /// them and their server may need it.
+    pub(super) fn skipped(&self, desired: &Value) -> HashSet<String> {
         let Some(deployment) = object::label(desired, names::BUNDLE_DEPLOYMENT) else {
             return HashSet::new();
         };
-        if !may_be_needed(desired) {
+        if !is_required(desired) {
             return HashSet::new();
         }
-        let asked = self.webhooks.asked(Operation::Retain, desired).into_iter();
+        let asked = self
+            .webhooks
+            .interpreters_for(Operation::Retain, desired)
+            .into_iter();
         let own = asked.filter(|webhook| self.is_served_by(webhook, deployment));
         own.map(|webhook| webhook.uid().to_owned()).collect()
     }
 
-    /// Whether an install may go on and leave `desired` as it is, of which nobody says what must be kept.
-    pub(crate) fn may_be_left(&self, deployment: &str, desired: &Value) -> bool {
-        let learned = self.learned();
+    /// Reports whether an install may continue and leave `desired` unchanged, if its retention is unknown.
+    pub(crate) fn can_stay_unchanged(&self, deployment: &str, desired: &Value) -> bool {
+        let rules = self.rules();
         let retain = Operation::Retain;
-        if !learned.unlisted().is_empty()
-            || learned.unusable_for(retain, desired).is_some()
+        if !rules.unlisted().is_empty()
+            || rules.unusable_for(retain, desired).is_some()
             || self.is_customized(retain, desired)
         {
             return false;
         }
-        let asked = self.webhooks.asked(retain, desired);
+        let asked = self.webhooks.interpreters_for(retain, desired);
         let first = asked.first();
         first.is_some_and(|webhook| self.is_served_by(webhook, deployment))
     }
 
-    /// Whether the Service of a webhook is one of a BundleDeployment: by its label, or in its namespace, where it is gone.
+    /// Reports whether the Service of a webhook belongs to a BundleDeployment: by its label, or, if it does
+    /// not exist, by its namespace.
     fn is_served_by(&self, webhook: &WebhookInterpreter, deployment: &str) -> bool {
         let Some(service) = webhook.service() else {
             return false;
@@ -66,8 +70,8 @@ impl Interpretation {
     }
 }
 
-/// Whether a server of a bundle may need an object of it to run.
-fn may_be_needed(desired: &Value) -> bool {
+/// Reports whether a server of a bundle may need an object to run.
+fn is_required(desired: &Value) -> bool {
     let kind = object::text(desired, "/kind").unwrap_or_default();
     BundledKind::from_kind(kind).is_none_or(|bundled| !bundled.optional)
 }

@@ -1,4 +1,4 @@
-//! What is asked of webhooks, and when.
+//! When webhooks are called, and with which questions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use windlass_object::{ObjectKey, names};
 
 use super::{
     Interpretation,
-    testing::{Says, ScriptedWebhooks, configuration, show},
+    scripted_webhooks::{ScriptedAnswer, ScriptedWebhooks, configuration, show},
 };
 
 struct Bed {
@@ -28,14 +28,14 @@ fn widget(name: &str, version: &str) -> Value {
     })
 }
 
-fn healthy() -> Says {
-    Says::now(json!({"healthy": true}))
+fn healthy() -> ScriptedAnswer {
+    ScriptedAnswer::now(json!({"healthy": true}))
 }
 
 impl Bed {
-    /// With one webhook, at `/hook`, for Widgets.
-    async fn new(says: Says) -> Self {
-        let (index, webhooks) = (Arc::new(Index::new()), ScriptedWebhooks::new(says));
+    /// A test bed with one webhook for Widgets, at `/hook`.
+    async fn new(answer: ScriptedAnswer) -> Self {
+        let (index, webhooks) = (Arc::new(Index::new()), ScriptedWebhooks::new(answer));
         let interpretation = Interpretation::new(index.clone(), webhooks.clone(), Arc::default());
         let bed = Self {
             index,
@@ -48,12 +48,12 @@ impl Bed {
 
     async fn configure(&self, object: Value) {
         show(&self.index, object);
-        self.interpretation.learn(Vec::new()).await.unwrap();
+        self.interpretation.refresh(Vec::new()).await.unwrap();
     }
 
-    /// What a look at these objects finds.
-    async fn look_of(&self, deployment: &str, objects: &[Value]) -> Vec<(bool, String)> {
-        self.interpretation.begin_look(deployment);
+    /// Returns the problems that a reconciliation finds in these objects.
+    async fn problems_of(&self, deployment: &str, objects: &[Value]) -> Vec<(bool, String)> {
+        self.interpretation.begin_reconcile(deployment);
         let asked = objects
             .iter()
             .map(|object| (ObjectKey::from_object(object).unwrap(), Arc::new(object.clone())));
@@ -62,8 +62,8 @@ impl Bed {
         ailments.map(|ailment| (ailment.is_known, ailment.why)).collect()
     }
 
-    async fn look(&self, objects: &[Value]) -> Vec<(bool, String)> {
-        self.look_of("a", objects).await
+    async fn problems(&self, objects: &[Value]) -> Vec<(bool, String)> {
+        self.problems_of("a", objects).await
     }
 
     async fn retain(&self, desired: &Value, observed: &Value) -> Result<Option<Value>, String> {
@@ -73,19 +73,20 @@ impl Bed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_is_asked_once_for_each_change_of_the_object_or_the_rules() {
+async fn a_webhook_is_called_once_for_each_change() {
     let bed = Bed::new(healthy()).await;
     assert!(
-        bed.interpretation.judges(&widget("w", "1")) && bed.interpretation.has_rules(),
-        "it is for them"
+        bed.interpretation.interprets_health(&widget("w", "1")) && bed.interpretation.has_rules(),
+        "the webhook selects the object"
     );
     for _ in 0..3 {
-        assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+        assert_eq!(bed.problems(&[widget("w", "1")]).await, []);
     }
-    assert_eq!(bed.webhooks.asked(), ["/hook InterpretHealth w"]);
-    bed.webhooks.say(Says::now(json!({"healthy": false})));
-    assert_eq!(bed.look(&[widget("w", "1")]).await, [], "nothing has changed");
-    let unhealthy = bed.look(&[widget("w", "2")]).await;
+    assert_eq!(bed.webhooks.take_calls(), ["/hook InterpretHealth w"]);
+    bed.webhooks
+        .set_answer(ScriptedAnswer::now(json!({"healthy": false})));
+    assert_eq!(bed.problems(&[widget("w", "1")]).await, [], "nothing has changed");
+    let unhealthy = bed.problems(&[widget("w", "2")]).await;
     let [(true, why)] = &unhealthy[..] else {
         panic!("{unhealthy:?}");
     };
@@ -93,30 +94,33 @@ async fn a_webhook_is_asked_once_for_each_change_of_the_object_or_the_rules() {
         why.ends_with("(ResourceInterpreterWebhookConfiguration hook, webhook w.example.com)"),
         "{why}"
     );
-    bed.look(&[widget("w", "2")]).await;
-    assert_eq!(bed.webhooks.asked().len(), 1);
-    // Another object of that name.
+    bed.problems(&[widget("w", "2")]).await;
+    assert_eq!(bed.webhooks.take_calls().len(), 1);
+    // A new object with the same name.
     let mut other = widget("w", "2");
     other["metadata"]["uid"] = "other".into();
-    bed.look(&[other]).await;
-    assert_eq!(bed.webhooks.asked().len(), 1);
+    bed.problems(&[other]).await;
+    assert_eq!(bed.webhooks.take_calls().len(), 1);
     let mut relabelled = configuration("hook", "2", "Widget");
     relabelled["metadata"]["labels"] = json!({"a": "b"});
     bed.configure(relabelled).await;
-    bed.look(&[widget("w", "2")]).await;
-    assert_eq!(bed.webhooks.asked(), [""; 0], "its webhooks are the same");
+    bed.problems(&[widget("w", "2")]).await;
+    assert_eq!(bed.webhooks.take_calls(), [""; 0], "the webhooks are unchanged");
     let mut changed = configuration("hook", "3", "Widget");
     changed["webhooks"][0]["timeoutSeconds"] = 3.into();
     bed.configure(changed).await;
-    bed.webhooks.say(healthy());
-    assert_eq!(bed.look(&[widget("w", "2")]).await, []);
-    assert_eq!(bed.webhooks.asked().len(), 1);
+    bed.webhooks.set_answer(healthy());
+    assert_eq!(bed.problems(&[widget("w", "2")]).await, []);
+    assert_eq!(bed.webhooks.take_calls().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_asked_once_for_each_change_of_either() {
+async fn retention_is_asked_once_for_each_change_of_either_object() {
     let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL3NwZWMiLCJ2YWx1ZSI6eyJwYXVzZWQiOnRydWV9fV0=";
-    let bed = Bed::new(Says::now(json!({"patch": patch, "patchType": "JSONPatch"}))).await;
+    let bed = Bed::new(ScriptedAnswer::now(
+        json!({"patch": patch, "patchType": "JSONPatch"}),
+    ))
+    .await;
     let desired = widget("w", "");
     let by = bed.interpretation.answered_by(&desired);
     assert_eq!(
@@ -127,47 +131,53 @@ async fn what_is_kept_is_asked_once_for_each_change_of_either() {
         let kept = bed.retain(&desired, &widget("w", "1")).await.unwrap().unwrap();
         assert_eq!(kept["spec"]["paused"], true);
     }
-    assert_eq!(bed.webhooks.asked(), ["/hook Retain w"]);
+    assert_eq!(bed.webhooks.take_calls(), ["/hook Retain w"]);
     bed.retain(&desired, &widget("w", "2")).await.unwrap();
     let mut changed = desired.clone();
     changed["spec"] = json!({"size": 1});
     bed.retain(&changed, &widget("w", "2")).await.unwrap();
-    // A look may go by what is desired and by what is installed, by turns.
+    // Reconciliations alternate between the desired and the installed object.
     bed.retain(&desired, &widget("w", "2")).await.unwrap();
     bed.retain(&changed, &widget("w", "2")).await.unwrap();
-    assert_eq!(bed.webhooks.asked().len(), 2);
+    assert_eq!(bed.webhooks.take_calls().len(), 2);
     let disabled = json!({
         "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
         "spec": {"interpretation": "Disabled"},
     });
     show(&bed.index, disabled);
     assert_eq!(bed.retain(&desired, &widget("w", "3")).await, Ok(None));
-    assert_eq!(bed.webhooks.asked(), [""; 0]);
+    assert_eq!(bed.webhooks.take_calls(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_call_is_for_all_who_ask_the_same_and_some_are_under_way_at_a_time() {
-    let bed = Bed::new(Says::At(Duration::from_millis(200), json!({"healthy": true}))).await;
+async fn equal_questions_share_a_call_and_concurrent_calls_are_limited() {
+    let bed = Bed::new(ScriptedAnswer::At(
+        Duration::from_millis(200),
+        json!({"healthy": true}),
+    ))
+    .await;
     let widgets: Vec<_> = (0..20).map(|number| widget(&format!("w{number}"), "1")).collect();
-    let (one, other) = tokio::join!(bed.look_of("a", &widgets), bed.look_of("b", &widgets));
+    let (one, other) = tokio::join!(bed.problems_of("a", &widgets), bed.problems_of("b", &widgets));
     assert_eq!((one, other), (vec![], vec![]));
-    assert_eq!(bed.webhooks.asked().len(), 20);
+    assert_eq!(bed.webhooks.take_calls().len(), 20);
     assert_eq!(bed.webhooks.most_running(), 8);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_webhook_keeps_nobody_waiting_but_once() {
+async fn only_the_first_call_of_a_silent_webhook_blocks() {
     let bed = Bed::new(healthy()).await;
     bed.configure(configuration("other", "1", "Gadget")).await;
     let mut gadget = widget("g", "1");
     gadget["kind"] = "Gadget".into();
-    bed.look(&[gadget.clone()]).await;
-    bed.webhooks
-        .say(Says::At(Duration::from_secs(9), json!({"healthy": true})));
+    bed.problems(&[gadget.clone()]).await;
+    bed.webhooks.set_answer(ScriptedAnswer::At(
+        Duration::from_secs(9),
+        json!({"healthy": true}),
+    ));
     let widgets = [widget("v", "1"), widget("w", "1")];
     let begun = Instant::now();
-    let waiting = bed.look(&[&widgets[..], &[gadget.clone()]].concat()).await;
-    assert_eq!(waiting.len(), 2, "the gadget does not wait: {waiting:?}");
+    let waiting = bed.problems(&[&widgets[..], &[gadget.clone()]].concat()).await;
+    assert_eq!(waiting.len(), 2, "the gadget is not waited for: {waiting:?}");
     assert!(
         waiting
             .iter()
@@ -178,24 +188,26 @@ async fn a_silent_webhook_keeps_nobody_waiting_but_once() {
     assert!(first <= Duration::from_secs(5), "{first:?}");
     let begun = Instant::now();
     let strange = [widget("x", "1")];
-    let (one, other) = tokio::join!(bed.look_of("a", &widgets), bed.look_of("b", &strange));
+    let (one, other) = tokio::join!(bed.problems_of("a", &widgets), bed.problems_of("b", &strange));
     assert_eq!((one.len(), other.len()), (2, 1));
     assert!(
         begun.elapsed() < Duration::from_millis(50),
-        "it is known to be silent"
+        "the webhook is known to be silent"
     );
     sleep(Duration::from_secs(9)).await;
-    assert_eq!(bed.look(&widgets).await, [], "it has answered meanwhile");
-    // Who is waited for again.
-    bed.webhooks
-        .say(Says::At(Duration::from_secs(1), json!({"healthy": true})));
-    assert_eq!(bed.look(&[widget("v", "2")]).await, []);
+    assert_eq!(bed.problems(&widgets).await, [], "the webhook has answered since");
+    // The answer makes reconciliations wait for it again.
+    bed.webhooks.set_answer(ScriptedAnswer::At(
+        Duration::from_secs(1),
+        json!({"healthy": true}),
+    ));
+    assert_eq!(bed.problems(&[widget("v", "2")]).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_waits_so_long_in_all() {
-    let bed = Bed::new(Says::Silence).await;
-    bed.interpretation.begin_look("a");
+async fn the_total_wait_of_a_reconciliation_is_limited() {
+    let bed = Bed::new(ScriptedAnswer::Silence).await;
+    bed.interpretation.begin_reconcile("a");
     let begun = Instant::now();
     for name in ["u", "v", "w", "x"] {
         let object = widget(name, "1");
@@ -207,31 +219,31 @@ async fn a_look_waits_so_long_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_fails_is_asked_again_later_and_later() {
-    let bed = Bed::new(Says::Nothing).await;
+async fn the_retries_of_a_failing_webhook_back_off() {
+    let bed = Bed::new(ScriptedAnswer::Nothing).await;
     let mut calls = 0;
     for second in 0..600 {
-        // Whatever the object is like.
-        let found = bed.look(&[widget("w", &second.to_string())]).await;
+        // Changes of the object do not matter.
+        let found = bed.problems(&[widget("w", &second.to_string())]).await;
         assert!(found[0].1.ends_with("connection refused"), "{found:?}");
-        calls += bed.webhooks.asked().len();
+        calls += bed.webhooks.take_calls().len();
         advance(Duration::from_secs(1)).await;
     }
-    // After 2, 4, 8, 16, 32 seconds, and each 60 from then on.
+    // After 2, 4, 8, 16 and 32 seconds, and then every 60.
     assert!((13..=16).contains(&calls), "{calls}");
-    bed.webhooks.say(healthy());
+    bed.webhooks.set_answer(healthy());
     advance(Duration::from_secs(60)).await;
-    assert_eq!(bed.look(&[widget("w", "x")]).await, []);
-    assert_eq!(bed.webhooks.asked().len(), 1);
-    bed.webhooks.say(Says::Nothing);
-    bed.look(&[widget("w", "y")]).await;
+    assert_eq!(bed.problems(&[widget("w", "x")]).await, []);
+    assert_eq!(bed.webhooks.take_calls().len(), 1);
+    bed.webhooks.set_answer(ScriptedAnswer::Nothing);
+    bed.problems(&[widget("w", "y")]).await;
     advance(Duration::from_secs(3)).await;
-    bed.look(&[widget("w", "y")]).await;
-    assert_eq!(bed.webhooks.asked().len(), 2, "it begins anew");
+    bed.problems(&[widget("w", "y")]).await;
+    assert_eq!(bed.webhooks.take_calls().len(), 2, "the pauses start over");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whom_a_webhook_trusts_changes_nothing_of_its_answers_and_may_end_its_failures() {
+async fn a_new_ca_bundle_keeps_answers_and_drops_failures() {
     let bed = Bed::new(healthy()).await;
     let trusting = |version: &str| {
         let key = rcgen::KeyPair::generate().unwrap();
@@ -240,67 +252,67 @@ async fn whom_a_webhook_trusts_changes_nothing_of_its_answers_and_may_end_its_fa
         trusting["webhooks"][0]["clientConfig"]["caBundle"] = STANDARD.encode(certificate.pem()).into();
         trusting
     };
-    assert_eq!(bed.look(&[widget("w", "1")]).await, []);
+    assert_eq!(bed.problems(&[widget("w", "1")]).await, []);
     bed.configure(trusting("2")).await;
-    bed.webhooks.say(Says::Nothing);
-    assert_eq!(bed.look(&[widget("w", "1")]).await, []);
-    assert_eq!(bed.look(&[widget("w", "2")]).await.len(), 1);
-    bed.webhooks.say(healthy());
-    assert_eq!(bed.look(&[widget("w", "2")]).await.len(), 1);
-    assert_eq!(bed.webhooks.asked().len(), 2);
+    bed.webhooks.set_answer(ScriptedAnswer::Nothing);
+    assert_eq!(bed.problems(&[widget("w", "1")]).await, []);
+    assert_eq!(bed.problems(&[widget("w", "2")]).await.len(), 1);
+    bed.webhooks.set_answer(healthy());
+    assert_eq!(bed.problems(&[widget("w", "2")]).await.len(), 1);
+    assert_eq!(bed.webhooks.take_calls().len(), 2);
     bed.configure(trusting("3")).await;
-    assert_eq!(bed.look(&[widget("w", "2")]).await, []);
-    assert_eq!(bed.webhooks.asked().len(), 1);
+    assert_eq!(bed.problems(&[widget("w", "2")]).await, []);
+    assert_eq!(bed.webhooks.take_calls().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_webhook_says_of_an_object_counts_until_that_changes() {
-    let bed = Bed::new(Says::Failed).await;
-    let found = bed.look(&[widget("w", "1")]).await;
+async fn an_error_in_an_answer_counts_until_the_object_changes() {
+    let bed = Bed::new(ScriptedAnswer::Failed).await;
+    let found = bed.problems(&[widget("w", "1")]).await;
     assert!(found[0].1.contains("not today"), "{found:?}");
-    bed.look(&[widget("w", "1")]).await;
-    assert_eq!(bed.webhooks.asked().len(), 1);
-    bed.webhooks.say(healthy());
+    bed.problems(&[widget("w", "1")]).await;
+    assert_eq!(bed.webhooks.take_calls().len(), 1);
+    bed.webhooks.set_answer(healthy());
     assert_eq!(
-        bed.look(&[widget("w", "2")]).await,
+        bed.problems(&[widget("w", "2")]).await,
         [],
-        "somebody has corrected it"
+        "the object was corrected"
     );
     let mut changed = configuration("hook", "2", "Widget");
     changed["webhooks"][0]["timeoutSeconds"] = 3.into();
     bed.configure(changed).await;
     assert_eq!(
-        bed.look(&[widget("w", "1")]).await,
+        bed.problems(&[widget("w", "1")]).await,
         [],
-        "somebody has corrected the webhook"
+        "the webhook was corrected"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn customizations_count_before_webhooks_before_what_is_known_and_an_error_is_the_answer() {
-    let bed = Bed::new(Says::now(json!({"healthy": false}))).await;
+async fn customizations_precede_webhooks_and_built_in_rules() {
+    let bed = Bed::new(ScriptedAnswer::now(json!({"healthy": false}))).await;
     let service = |version: &str| {
         let metadata = json!({"namespace": "n", "name": "s", "uid": "u", "resourceVersion": version});
         json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
     };
-    assert_eq!(bed.look(&[service("1")]).await, [], "as it is known natively");
+    assert_eq!(bed.problems(&[service("1")]).await, [], "the built-in rule");
     bed.configure(configuration("services", "1", "Service")).await;
-    assert_eq!(bed.look(&[service("1")]).await.len(), 1);
-    bed.webhooks.say(Says::Nothing);
-    let unknown = bed.look(&[service("2")]).await;
+    assert_eq!(bed.problems(&[service("1")]).await.len(), 1);
+    bed.webhooks.set_answer(ScriptedAnswer::Nothing);
+    let unknown = bed.problems(&[service("2")]).await;
     assert!(!unknown[0].0, "{unknown:?}");
     let mut lenient = configuration("services", "2", "Service");
     lenient["webhooks"][0]["failurePolicy"] = "Ignore".into();
     bed.configure(lenient).await;
-    bed.webhooks.asked();
+    bed.webhooks.take_calls();
     for _ in 0..2 {
-        assert_eq!(bed.look(&[service("2")]).await, [], "it gives way");
+        assert_eq!(
+            bed.problems(&[service("2")]).await,
+            [],
+            "the built-in rule follows"
+        );
     }
-    assert_eq!(
-        bed.webhooks.asked().len(),
-        1,
-        "and is asked no more often for that"
-    );
+    assert_eq!(bed.webhooks.take_calls().len(), 1, "the failure is cached");
     let customization = |version: &str, script: &str| {
         let script = format!("function InterpretHealth(observedObj)\n  {script}\nend");
         json!({
@@ -313,21 +325,25 @@ async fn customizations_count_before_webhooks_before_what_is_known_and_an_error_
         })
     };
     bed.configure(customization("1", "return false")).await;
-    let found = bed.look(&[service("3")]).await;
+    let found = bed.problems(&[service("3")]).await;
     assert!(
         found[0].1.ends_with("(ResourceInterpretation services)"),
         "{found:?}"
     );
     bed.configure(customization("2", "error('no script')")).await;
-    let found = bed.look(&[service("4")]).await;
+    let found = bed.problems(&[service("4")]).await;
     assert!(found[0].1.contains("no script"), "{found:?}");
-    assert_eq!(bed.webhooks.asked(), [""; 0], "nobody behind is asked");
+    assert_eq!(
+        bed.webhooks.take_calls(),
+        [""; 0],
+        "later interpreters are not called"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_objects_depend_on_is_asked_of_webhooks() {
+async fn webhooks_interpret_dependencies() {
     let needs = json!([{"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "s"}]);
-    let bed = Bed::new(Says::now(json!({ "dependencies": needs }))).await;
+    let bed = Bed::new(ScriptedAnswer::now(json!({ "dependencies": needs }))).await;
     let objects = vec![widget("v", ""), widget("w", "")];
     for _ in 0..2 {
         let found = bed.interpretation.dependencies("a", objects.clone());
@@ -338,25 +354,25 @@ async fn what_objects_depend_on_is_asked_of_webhooks() {
             .collect();
         assert_eq!(names, [Some("s"), Some("s")]);
     }
-    assert_eq!(bed.webhooks.asked().len(), 2);
+    assert_eq!(bed.webhooks.take_calls().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_webhooks_cannot_be_listed_nobody_says_what_is_kept() {
+async fn retention_is_unknown_while_webhooks_cannot_be_listed() {
     let bed = Bed::new(healthy()).await;
     let unlisted = vec![kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION];
-    bed.interpretation.learn(unlisted.clone()).await.unwrap();
+    bed.interpretation.refresh(unlisted.clone()).await.unwrap();
     assert_eq!(bed.interpretation.unlisted(), unlisted);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
     assert!(bed.interpretation.answered_by(&service).is_some());
     let error = bed.retain(&service, &service).await.unwrap_err();
     assert!(error.ends_with("cannot be listed"), "{error}");
-    assert!(!bed.interpretation.may_be_left("a", &widget("w", "1")));
+    assert!(!bed.interpretation.can_stay_unchanged("a", &widget("w", "1")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_of_the_bundle_itself_does_not_keep_what_mends_it_from_coming() {
-    let bed = Bed::new(Says::Nothing).await;
+async fn a_webhook_of_the_bundle_itself_does_not_block_its_upgrade() {
+    let bed = Bed::new(ScriptedAnswer::Nothing).await;
     bed.configure(configuration("any", "1", "*")).await;
     let labelled = |mut object: Value| {
         object["metadata"]["labels"] = json!({names::BUNDLE_DEPLOYMENT: "a"});
@@ -372,9 +388,9 @@ async fn a_server_of_the_bundle_itself_does_not_keep_what_mends_it_from_coming()
     let error = bed.retain(&deployment, &deployment).await.unwrap_err();
     assert!(
         error.contains("connection refused"),
-        "it is another's server: {error}"
+        "another bundle serves it: {error}"
     );
-    assert!(!bed.interpretation.may_be_left("a", &scaler));
+    assert!(!bed.interpretation.can_stay_unchanged("a", &scaler));
     let owner = |namespace: &str| {
         json!({
             "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
@@ -401,11 +417,14 @@ async fn a_server_of_the_bundle_itself_does_not_keep_what_mends_it_from_coming()
         }
         let kept = bed.retain(&deployment, &deployment).await;
         assert_eq!(kept.is_ok(), is_own, "{namespace} {of_service:?}: {kept:?}");
-        assert!(bed.retain(&scaler, &scaler).await.is_err(), "it is asked");
-        assert_eq!(bed.interpretation.may_be_left("a", &scaler), is_own);
-        let health = bed.look(std::slice::from_ref(&deployment)).await;
+        assert!(
+            bed.retain(&scaler, &scaler).await.is_err(),
+            "the webhook is called"
+        );
+        assert_eq!(bed.interpretation.can_stay_unchanged("a", &scaler), is_own);
+        let health = bed.problems(std::slice::from_ref(&deployment)).await;
         assert!(!health[0].0, "{health:?}");
     }
     let retain = Operation::Retain;
-    assert!(bed.interpretation.asks_webhook(retain, &deployment));
+    assert!(bed.interpretation.has_webhook(retain, &deployment));
 }

@@ -1,4 +1,4 @@
-//! What BundleDeployments say.
+//! State metrics of BundleDeployments.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use serde_json::Value;
 use windlass_cluster::telemetry::Reading;
 use windlass_object::{names, object};
 
-use super::state::{StateMetric, by, conditions, marked, number, single};
+use super::state::{StateMetric, conditions, info_reading, labelled, number, single};
 
 pub(super) const METRICS: &[StateMetric] = &[
     StateMetric {
         name: "bundle_deployment_revision",
-        help: "Numbers of the installed revision, and of the next one while there is one",
+        help: "Number of the installed revision, and of the next one during an upgrade",
         read: |bundle| {
             let revision = |which| number(bundle, &format!("/status/{which}/revision"));
-            by(
+            labelled(
                 "state",
                 ["installed", "next"].map(|which| (which, revision(which))),
             )
@@ -27,7 +27,7 @@ pub(super) const METRICS: &[StateMetric] = &[
     },
     StateMetric {
         name: "bundle_deployment_paused",
-        help: "1 for each BundleDeployment that somebody has paused",
+        help: "1 for each paused BundleDeployment",
         read: |bundle| single(object::annotation(bundle, names::PAUSED).map(|_| 1)),
     },
     StateMetric {
@@ -37,19 +37,19 @@ pub(super) const METRICS: &[StateMetric] = &[
     },
     StateMetric {
         name: "bundle_deployment_condition",
-        help: "1 for each condition as it is",
+        help: "1 for the current status and reason of each condition",
         read: conditions,
     },
 ];
 
 fn info(bundle: &Value) -> Vec<Reading> {
-    marked(["package", "version"].map(|field| {
+    info_reading(["package", "version"].map(|field| {
         let pointer = format!("/status/installed/{field}");
         (field, object::text(bundle, &pointer))
     }))
 }
 
-/// How many are in each state.
+/// Counts webhooks and conversions by state.
 fn webhooks(bundle: &Value) -> Vec<Reading> {
     let mut states = BTreeMap::new();
     for list in ["/status/webhooks", "/status/conversions"] {
@@ -72,7 +72,7 @@ mod tests {
     use super::{super::state::lines, *};
 
     #[test]
-    fn a_bundle_is_reported_as_its_status_has_it() {
+    fn the_metrics_of_a_bundle_match_its_status() {
         let bundle = json!({
             "metadata": {"name": "widgets", "annotations": {names::PAUSED: "night"}},
             "status": {

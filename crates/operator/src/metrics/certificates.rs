@@ -1,16 +1,16 @@
-//! What ServingCertificates say, under the names that cert-manager gives such metrics.
+//! State metrics of ServingCertificates, named like those of cert-manager.
 
 use serde_json::Value;
 use windlass_cluster::telemetry::Reading;
 use windlass_object::object;
 use windlass_trust::rotation::Reason;
 
-use super::state::{StateMetric, by, conditions, marked, number, single, time};
+use super::state::{StateMetric, conditions, info_reading, labelled, number, single, time};
 
 pub(super) const METRICS: &[StateMetric] = &[
     StateMetric {
         name: "serving_certificate_expiration_timestamp_seconds",
-        help: "When the serving certificate in the Secret ends, in seconds since 1970",
+        help: "When the serving certificate in the Secret expires, in seconds since 1970",
         read: |certificate| single(time(certificate, "/status/notAfter")),
     },
     StateMetric {
@@ -20,8 +20,8 @@ pub(super) const METRICS: &[StateMetric] = &[
     },
     StateMetric {
         name: "serving_certificate_ca_expiration_timestamp_seconds",
-        help: "When the CA that signs, and the one that will, end, in seconds since 1970",
-        read: |certificate| by_ca(|ca| time(certificate, &format!("/status/ca/{ca}/notAfter"))),
+        help: "When the current and the next CA expire, in seconds since 1970",
+        read: |certificate| labelled_by_ca(|ca| time(certificate, &format!("/status/ca/{ca}/notAfter"))),
     },
     StateMetric {
         name: "serving_certificate_ca_renewal_timestamp_seconds",
@@ -30,45 +30,45 @@ pub(super) const METRICS: &[StateMetric] = &[
     },
     StateMetric {
         name: "serving_certificate_ca_generation",
-        help: "Numbers of the CA that signs, and of the one that will: each rotation of the CA raises them",
-        read: |certificate| by_ca(|ca| number(certificate, &format!("/status/ca/{ca}/generation"))),
+        help: "Generation of the current and of the next CA, which each rotation increases",
+        read: |certificate| labelled_by_ca(|ca| number(certificate, &format!("/status/ca/{ca}/generation"))),
     },
     StateMetric {
         name: "serving_certificate_phase",
-        help: "1 for the phase of the rotation",
+        help: "1 for the current phase of the rotation",
         read: phase,
     },
     StateMetric {
         name: "serving_certificate_endpoints",
-        help: "Endpoints of the Service: ready ones, and those of them that serve the certificate in the Secret",
+        help: "Ready endpoints of the Service, and how many of them serve the certificate in the Secret",
         read: |certificate| {
             let count = |state| number(certificate, &format!("/status/endpoints/{state}"));
-            by("state", ["ready", "current"].map(|state| (state, count(state))))
+            labelled("state", ["ready", "current"].map(|state| (state, count(state))))
         },
     },
     StateMetric {
         name: "serving_certificate_targets",
-        help: "Targets that request the trust bundle: all, those that carry it, those that refuse it, and those that others overwrite",
+        help: "Targets that request the trust bundle: all, current ones, failing ones, and those that another manager overwrites",
         read: targets,
     },
     StateMetric {
         name: "serving_certificate_condition",
-        help: "1 for each condition as it is",
+        help: "1 for the current status and reason of each condition",
         read: conditions,
     },
     StateMetric {
         name: "serving_certificate_not_reloaded",
-        help: "1 for each ServingCertificate that a server has not reloaded, or may not have, and whose replaced certificate ends soon",
+        help: "1 if a server has not, or may not have, reloaded the certificate, and its old certificate expires soon",
         read: not_reloaded,
     },
 ];
 
-fn by_ca(read: impl Fn(&str) -> Option<i64>) -> Vec<Reading> {
-    by("ca", ["current", "next"].map(|ca| (ca, read(ca))))
+fn labelled_by_ca(read: impl Fn(&str) -> Option<i64>) -> Vec<Reading> {
+    labelled("ca", ["current", "next"].map(|ca| (ca, read(ca))))
 }
 
 fn phase(certificate: &Value) -> Vec<Reading> {
-    marked([("phase", object::text(certificate, "/status/phase"))])
+    info_reading([("phase", object::text(certificate, "/status/phase"))])
 }
 
 fn targets(certificate: &Value) -> Vec<Reading> {
@@ -76,7 +76,7 @@ fn targets(certificate: &Value) -> Vec<Reading> {
         return Vec::new();
     };
     let listed = |pointer| i64::try_from(object::items(targets, pointer).len()).ok();
-    by(
+    labelled(
         "state",
         [
             ("total", number(targets, "/total")),
@@ -101,7 +101,7 @@ mod tests {
     use super::{super::state::lines, *};
 
     #[test]
-    fn a_certificate_is_reported_as_its_status_has_it() {
+    fn the_metrics_of_a_certificate_match_its_status() {
         let certificate = json!({
             "metadata": {"namespace": "n", "name": "hook"},
             "status": {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reported_of_what_nobody_has_looked_at() {
+    fn a_certificate_without_status_has_no_metrics() {
         let certificate = json!({"metadata": {"namespace": "n", "name": "hook"}, "spec": {}});
         assert_eq!(lines(METRICS, &certificate), [""; 0]);
     }

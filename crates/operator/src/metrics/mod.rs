@@ -1,4 +1,4 @@
-//! What `/metrics` says beside what is counted: the process, and what the status of objects says.
+//! The metrics of the process and of the status of objects.
 
 mod bundles;
 mod certificates;
@@ -14,7 +14,7 @@ use windlass_cluster::{
     watches::Watches,
 };
 
-/// The metrics, with those of the process and of the objects that it keeps.
+/// Creates the metrics of the process and of its objects.
 pub(crate) fn metrics(
     index: &Arc<Index>,
     watches: &Watches,
@@ -38,24 +38,23 @@ pub(crate) fn metrics(
         },
     );
     let seen = watches.clone();
-    let help = "1 for each kind whose objects could not be listed since this process started or, in the remote cluster, cannot be watched now";
+    let help = "1 for each kind whose objects this process has never listed or, in the remote cluster, cannot watch now";
     metrics.report("unlisted_kinds", help, move || {
         seen.unlisted().iter().map(|kind| of_kind(kind, 1)).collect()
     });
     let published = events.clone();
-    let help = "Kubernetes events that were not published since this process started because too many waited";
+    let help = "Kubernetes events dropped by this process because its queue was full";
     metrics.report("dropped_events", help, move || {
         let dropped = i64::try_from(published.dropped()).unwrap_or(i64::MAX);
         vec![(Vec::new(), dropped)]
     });
     let leads = leadership.clone();
-    let help = "1 if this process is the leader, 0 if it stands by";
+    let help = "1 if this process is the leader, 0 if it is a standby";
     metrics.report("leader", help, move || {
         vec![(Vec::new(), i64::from(leads.check().is_ok()))]
     });
     let clock = clock.clone();
-    let help =
-        "Seconds by which the clock of this machine is ahead of the API server's; negative if it is behind";
+    let help = "How far the clock of this machine is ahead of the API server's, in seconds; negative if it is behind";
     metrics.report("clock_ahead_seconds", help, move || {
         let ahead = clock.ahead();
         ahead

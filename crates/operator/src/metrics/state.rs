@@ -1,7 +1,7 @@
-//! Metrics of what the status of objects says, read from the index at each scrape: they live as long as the objects, and there
-//! are no more series than objects and their fields.
+//! Metrics of the status of objects, read from the index at each scrape, so that series disappear with their
+//! objects, and their number is bounded by the number of objects and fields.
 //!
-//! Every replica reports them. Whoever alerts on one takes the maximum by the name of the object.
+//! Every replica reports them: alerts take the maximum by object name.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use windlass_object::object;
 
 use super::{bundles, certificates};
 
-/// A gauge of what objects of a kind say of themselves.
+/// A gauge from the status of objects of one kind.
 pub(super) struct StateMetric {
     pub(super) name: &'static str,
     pub(super) help: &'static str,
-    /// What an object says: the labels besides those that name it, and the value.
+    /// Returns labels, in addition to those of the object, with their values.
     pub(super) read: fn(&Value) -> Vec<Reading>,
 }
 
-/// Reports the state of the objects that Windlass keeps.
+/// Registers the state metrics of all kinds.
 pub(super) fn report(metrics: &Metrics, index: &Arc<Index>) {
     for (kind, of_kind) in [
         (kinds::SERVING_CERTIFICATE, certificates::METRICS),
@@ -56,7 +56,7 @@ impl StateMetric {
     }
 }
 
-/// What names an object: without the namespace for objects of the cluster.
+/// Returns the labels that identify an object; a cluster-scoped one has no namespace.
 fn identity(object: &Value) -> Vec<(&'static str, String)> {
     [("namespace", "/metadata/namespace"), ("name", "/metadata/name")]
         .into_iter()
@@ -64,7 +64,7 @@ fn identity(object: &Value) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Each condition as it is now.
+/// Returns a reading for each condition.
 pub(super) fn conditions(object: &Value) -> Vec<Reading> {
     let conditions = object::items(object, "/status/conditions").iter();
     conditions
@@ -80,19 +80,19 @@ pub(super) fn conditions(object: &Value) -> Vec<Reading> {
         .collect()
 }
 
-/// A time as seconds since 1970.
+/// Returns a time as seconds since 1970.
 pub(super) fn time(object: &Value, pointer: &str) -> Option<i64> {
     let time: Timestamp = object::text(object, pointer)?.parse().ok()?;
     Some(time.as_second())
 }
 
-/// A time without further labels.
+/// Returns a reading without further labels.
 pub(super) fn single(value: Option<i64>) -> Vec<Reading> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
 }
 
-/// 1 with these labels, where all of them are known.
-pub(super) fn marked<const N: usize>(labels: [(&'static str, Option<&str>); N]) -> Vec<Reading> {
+/// Returns a reading of 1 with these labels, if all have values.
+pub(super) fn info_reading<const N: usize>(labels: [(&'static str, Option<&str>); N]) -> Vec<Reading> {
     let labels = labels.into_iter();
     let labels: Option<Vec<_>> = labels
         .map(|(label, value)| Some((label, value?.to_owned())))
@@ -100,20 +100,23 @@ pub(super) fn marked<const N: usize>(labels: [(&'static str, Option<&str>); N]) 
     labels.map(|labels| (labels, 1)).into_iter().collect()
 }
 
-/// The number at a pointer.
+/// Returns the number at a pointer.
 pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
     object.pointer(pointer)?.as_i64()
 }
 
-/// A reading for each of these that is there, with its name as the label.
-pub(super) fn by<const N: usize>(label: &'static str, values: [(&str, Option<i64>); N]) -> Vec<Reading> {
+/// Returns a reading for each value that is set, with its name as the label.
+pub(super) fn labelled<const N: usize>(
+    label: &'static str,
+    values: [(&str, Option<i64>); N],
+) -> Vec<Reading> {
     values
         .into_iter()
         .filter_map(|(name, value)| Some((vec![(label, name.to_owned())], value?)))
         .collect()
 }
 
-/// What metrics of a kind read of an object, as Prometheus has it. The test of each kind compares it.
+/// Returns the readings of an object in the format of Prometheus, for the tests of each kind.
 #[cfg(test)]
 pub(super) fn lines(metrics: &[StateMetric], object: &Value) -> Vec<String> {
     let mut lines = Vec::new();

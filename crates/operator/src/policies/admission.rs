@@ -16,7 +16,7 @@ pub(super) fn is_about_policy(attributes: &AdmissionAttributes<'_>) -> bool {
 /// Returns the fields that Windlass writes into a policy. A policy that cannot be read is left for
 /// [`validate`] to refuse.
 pub(super) fn mutate(attributes: &AdmissionAttributes<'_>) -> Verdict {
-    let patch = written(attributes).map(|policy| policy::rendering(&named(policy, attributes)));
+    let patch = written_policy(attributes).map(|policy| policy::rendering(&with_name(policy, attributes)));
     Verdict {
         patch: patch.unwrap_or_default(),
         ..Verdict::default()
@@ -30,7 +30,7 @@ pub(super) fn validate(
     engines: &Engines,
     hosts: &AllowedHosts,
 ) -> Verdict {
-    let Some(written) = written(attributes) else {
+    let Some(written) = written_policy(attributes) else {
         return Verdict::default();
     };
     let is_unchanged = attributes
@@ -39,15 +39,15 @@ pub(super) fn validate(
     if is_unchanged || object::is_terminating(written) {
         return Verdict::default();
     }
-    let named = named(written, attributes);
+    let named = with_name(written, attributes);
     let mut problems = policy::check(&named, engines);
     let compiled = CompiledPolicy::compile(&named, engines).ok();
     problems.extend(unserved::problems(&named, compiled.as_ref(), hosts));
-    Verdict::of_problems(&problems)
+    Verdict::from_problems(&problems)
 }
 
 /// Returns the policy that the request writes; `None` for a deletion.
-fn written<'a>(attributes: &AdmissionAttributes<'a>) -> Option<&'a Value> {
+fn written_policy<'a>(attributes: &AdmissionAttributes<'a>) -> Option<&'a Value> {
     let is_written = matches!(
         attributes.operation,
         AdmissionOperation::Create | AdmissionOperation::Update
@@ -57,7 +57,7 @@ fn written<'a>(attributes: &AdmissionAttributes<'a>) -> Option<&'a Value> {
 
 /// Returns the policy with a name: with `generateName`, the prefix stands for the name that the API server
 /// adds later.
-fn named(policy: &Value, attributes: &AdmissionAttributes<'_>) -> Value {
+fn with_name(policy: &Value, attributes: &AdmissionAttributes<'_>) -> Value {
     let mut policy = policy.clone();
     let has = |policy: &Value, field| object::text(policy, field).is_some_and(|text| !text.is_empty());
     if !has(&policy, "/metadata/name") {
@@ -85,12 +85,12 @@ mod tests {
         })
     }
 
-    fn written_now(policy: &Value) -> Value {
+    fn creation_of(policy: &Value) -> Value {
         json!({"operation": "CREATE", "namespace": "n", "object": policy})
     }
 
     fn mutated(policy: &Value) -> Value {
-        let request = written_now(policy);
+        let request = creation_of(policy);
         let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
         assert!(is_about_policy(&attributes));
         let mut mutated = policy.clone();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn f17_programs_are_shown_and_what_somebody_wrote_there_is_not() {
+    fn f17_rendered_programs_replace_those_of_the_author() {
         let template = json!({"type": "labels", "operation": "add", "path": "p", "value": {"string": "v"}});
         let policy = override_policy(&json!([
             {"overriders": {"template": template, "renderedCue": "mine"}},
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn f16_a_condition_rejects_where_it_does_not_say_what_it_does() {
+    fn f16_the_default_affect_mode_of_a_condition_is_reject() {
         let condition =
             json!({"cond": "Exist", "dataRef": {"from": "current", "path": "/a"}, "message": "m"});
         let rule =
@@ -132,21 +132,21 @@ mod tests {
         }
     }
 
-    fn told(request: &Value) -> Option<String> {
+    fn refusal(request: &Value) -> Option<String> {
         let attributes = AdmissionAttributes::from_request(request, None).unwrap();
         let answer = validate(&attributes, &Engines::built_in(), &AllowedHosts::default()).answer("u");
         object::text(&answer, "/response/status/message").map(str::to_owned)
     }
 
     #[test]
-    fn every_problem_of_a_policy_is_refused() {
+    fn every_problem_of_a_policy_is_in_the_message() {
         let good = override_policy(&json!([{"overriders": {"plaintext": [{"op": "remove", "path": "/a"}]}}]));
-        assert_eq!(told(&written_now(&good)), None);
+        assert_eq!(refusal(&creation_of(&good)), None);
         let mut bad = override_policy(&json!([
             {"overriders": {"plaintext": [{"op": "remove", "path": "a"}]}}, {"overriders": {"cue": "a: {"}},
         ]));
         bad["spec"]["resourceSelectors"] = json!([{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}]);
-        let message = told(&written_now(&bad)).unwrap();
+        let message = refusal(&creation_of(&bad)).unwrap();
         for field in [
             "spec.overrideRules[0].overriders.plaintext[0]",
             "spec.overrideRules[1].overriders.cue",
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_wrong_before_can_be_labelled_and_deleted() {
+    fn an_invalid_policy_can_still_be_labelled_and_deleted() {
         let bad = override_policy(&json!([{"overriders": {"cue": "a: {"}}]));
         let mut labelled = bad.clone();
         labelled["metadata"]["labels"] = json!({"a": "b"});
         let update = json!({"operation": "UPDATE", "namespace": "n", "object": labelled, "oldObject": bad});
-        assert_eq!(told(&update), None);
+        assert_eq!(refusal(&update), None);
         let deletion = json!({"operation": "DELETE", "namespace": "n", "oldObject": bad});
-        assert_eq!(told(&deletion), None);
+        assert_eq!(refusal(&deletion), None);
         let attributes = AdmissionAttributes::from_request(&deletion, None).unwrap();
         assert_eq!(mutate(&attributes), Verdict::default());
     }

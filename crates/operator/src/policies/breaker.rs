@@ -1,19 +1,20 @@
-//! Takes out a policy that fails at whatever it is asked about, and tries it again after growing pauses.
+//! Suspends a policy whose evaluation keeps failing, and retries it after growing pauses.
 
 use std::{fmt, time::Duration};
 
 use policy::{FailureReason, PolicyFailure};
 use tokio::time::Instant;
 
-/// Whether a policy is asked, by how it fared before. A new generation of it starts with a new one.
+/// Decides whether a policy is evaluated, by the results of its earlier evaluations. Each generation of a
+/// policy gets a new breaker.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
-    /// How many failures in a row there were.
+    /// Failures in a row.
     failures: u32,
     suspension: Option<Suspension>,
 }
 
-/// At what a policy failed when it was taken out. What failed is told without its message, which may have data of objects.
+/// The failure that suspended a policy. It has no message, since a message may contain data of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SuspensionCause {
     rule: Option<usize>,
@@ -24,54 +25,56 @@ pub(super) struct SuspensionCause {
 struct Suspension {
     cause: SuspensionCause,
     pause: Duration,
-    /// When it is tried next.
+    /// When the policy is retried next.
     until: Instant,
-    /// Whether a request tries it.
-    is_tried: bool,
+    /// Whether a request is retrying the policy now.
+    is_retrying: bool,
 }
 
-/// How many failures in a row take a policy out.
+/// The number of failures in a row that suspends a policy.
 const FAILURES: u32 = 20;
 
-/// The pause before it is tried for the first time; each is twice as long as the one before.
+/// The pause before the first retry; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause: alerts on failures look back for longer, and go on while they are only tried.
+/// The longest pause. Alerts on failures look back further than this, so they keep firing while the policy is
+/// only retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
 // === impl Breaker ===
 
 impl Breaker {
-    /// Whether a request asks the policy at `now`. Of one that is out, one request does after each pause.
-    pub(super) fn asks(&mut self, now: Instant) -> bool {
+    /// Reports whether a request at `now` evaluates the policy. While it is suspended, one request per pause
+    /// does.
+    pub(super) fn allows(&mut self, now: Instant) -> bool {
         let Some(suspension) = &mut self.suspension else {
             return true;
         };
         if now < suspension.until {
             return false;
         }
-        // The next one does if this one never tells what came of it.
+        // If this request never reports a result, the next pause still ends with a retry.
         suspension.until = now + suspension.pause;
-        suspension.is_tried = true;
+        suspension.is_retrying = true;
         true
     }
 
-    /// The policy did not fail at a request. Whether it is back by that.
-    pub(super) fn succeeded(&mut self) -> bool {
+    /// Records a success. Returns whether it ends a suspension.
+    pub(super) fn record_success(&mut self) -> bool {
         self.failures = 0;
         self.suspension.take().is_some()
     }
 
-    /// The policy failed at a request. Whether it is out by that.
-    pub(super) fn failed(&mut self, cause: SuspensionCause, now: Instant) -> bool {
+    /// Records a failure. Returns whether it suspends the policy.
+    pub(super) fn record_failure(&mut self, cause: SuspensionCause, now: Instant) -> bool {
         match &mut self.suspension {
-            Some(suspension) if suspension.is_tried => {
+            Some(suspension) if suspension.is_retrying => {
                 suspension.pause = (suspension.pause * 2).min(LONGEST_PAUSE);
                 suspension.until = now + suspension.pause;
-                suspension.is_tried = false;
+                suspension.is_retrying = false;
                 false
             }
-            // It was asked before it was taken out.
+            // This evaluation started before the suspension.
             Some(_) => false,
             None => {
                 self.failures += 1;
@@ -82,15 +85,15 @@ impl Breaker {
                     cause,
                     pause: FIRST_PAUSE,
                     until: now + FIRST_PAUSE,
-                    is_tried: false,
+                    is_retrying: false,
                 });
                 true
             }
         }
     }
 
-    /// Why the policy is out, if it is.
-    pub(super) fn suspended(&self) -> Option<SuspensionCause> {
+    /// Returns why the policy is suspended; `None` if it is not.
+    pub(super) fn cause(&self) -> Option<SuspensionCause> {
         self.suspension.as_ref().map(|suspension| suspension.cause)
     }
 }
@@ -109,17 +112,16 @@ impl From<&PolicyFailure> for SuspensionCause {
 impl fmt::Display for SuspensionCause {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = match self.reason {
-            FailureReason::Policy => "what is wrong with it".to_owned(),
+            FailureReason::Policy => "invalid policy".to_owned(),
             FailureReason::Selection => "selecting the object".to_owned(),
-            FailureReason::Reference => "reading what it refers to".to_owned(),
+            FailureReason::Reference => "reading referenced data".to_owned(),
             FailureReason::Step(step) => step.to_string(),
-            FailureReason::Deadline => "the time for the request".to_owned(),
+            FailureReason::Deadline => "the time limit of the request".to_owned(),
         };
         let rule = self.rule.map(|rule| format!("rule {rule}: ")).unwrap_or_default();
         write!(
             formatter,
-            "not asked, since it failed at {FAILURES} requests in a row, the last time at {rule}{at}: see the log, and mend it; \
-             it is tried again after pauses of up to {} minutes",
+            "suspended after {FAILURES} failed requests in a row; last failure: {rule}{at}; see the log and fix the policy; it is retried after pauses of up to {} minutes",
             LONGEST_PAUSE.as_secs() / 60
         )
     }
@@ -136,63 +138,63 @@ mod tests {
         reason: FailureReason::Policy,
     };
 
-    fn taken_out(now: Instant) -> Breaker {
+    fn suspended_breaker(now: Instant) -> Breaker {
         let mut breaker = Breaker::default();
         for count in 1..=FAILURES {
-            assert!(breaker.asks(now));
-            assert_eq!(breaker.failed(CAUSE, now), count == FAILURES);
+            assert!(breaker.allows(now));
+            assert_eq!(breaker.record_failure(CAUSE, now), count == FAILURES);
         }
         breaker
     }
 
     #[test]
-    fn one_request_tries_it_after_each_pause_and_pauses_grow() {
+    fn one_request_retries_after_each_pause_and_pauses_grow() {
         let mut now = Instant::now();
-        let mut breaker = taken_out(now);
+        let mut breaker = suspended_breaker(now);
         let mut pause = FIRST_PAUSE;
         for _ in 0..10 {
-            assert!(!breaker.asks(now + pause - Duration::from_millis(1)));
+            assert!(!breaker.allows(now + pause - Duration::from_millis(1)));
             now += pause;
-            assert!(breaker.asks(now), "{pause:?}");
-            assert!(!breaker.asks(now), "one is enough");
-            assert!(!breaker.failed(CAUSE, now));
+            assert!(breaker.allows(now), "{pause:?}");
+            assert!(!breaker.allows(now), "a single request retries the policy");
+            assert!(!breaker.record_failure(CAUSE, now));
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         assert_eq!(pause, LONGEST_PAUSE);
-        assert!(breaker.asks(now + pause));
-        assert!(breaker.succeeded(), "it is back");
-        assert!(!breaker.succeeded() && breaker.asks(now));
+        assert!(breaker.allows(now + pause));
+        assert!(breaker.record_success(), "a success ends the suspension");
+        assert!(!breaker.record_success() && breaker.allows(now));
     }
 
     #[test]
-    fn requests_that_were_under_way_make_no_pause_longer() {
+    fn running_requests_do_not_extend_a_pause() {
         let now = Instant::now();
-        let mut breaker = taken_out(now);
+        let mut breaker = suspended_breaker(now);
         for _ in 0..100 {
-            assert!(!breaker.failed(CAUSE, now));
+            assert!(!breaker.record_failure(CAUSE, now));
         }
-        assert!(breaker.asks(now + FIRST_PAUSE));
+        assert!(breaker.allows(now + FIRST_PAUSE));
     }
 
     #[test]
-    fn a_request_that_never_tells_is_followed_by_another() {
+    fn a_retry_without_a_result_is_followed_by_another() {
         let now = Instant::now();
-        let mut breaker = taken_out(now);
-        assert!(breaker.asks(now + FIRST_PAUSE));
-        assert!(breaker.asks(now + 2 * FIRST_PAUSE));
+        let mut breaker = suspended_breaker(now);
+        assert!(breaker.allows(now + FIRST_PAUSE));
+        assert!(breaker.allows(now + 2 * FIRST_PAUSE));
     }
 
     #[test]
-    fn one_success_among_failures_keeps_it_in() {
+    fn one_success_resets_the_count_of_failures() {
         let now = Instant::now();
         let mut breaker = Breaker::default();
         for _ in 0..10 {
             for _ in 1..FAILURES {
-                assert!(!breaker.failed(CAUSE, now));
+                assert!(!breaker.record_failure(CAUSE, now));
             }
-            assert!(!breaker.succeeded());
+            assert!(!breaker.record_success());
         }
-        assert_eq!(breaker.suspended(), None);
+        assert_eq!(breaker.cause(), None);
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -214,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_succeeds_is_never_out_and_who_is_out_has_failed_in_a_row(happenings in prop::collection::vec(happening(), 0..200)) {
+        fn only_failures_in_a_row_suspend_a_policy(happenings in prop::collection::vec(happening(), 0..200)) {
             let mut now = Instant::now();
             let mut breaker = Breaker::default();
             let mut in_a_row = 0;
@@ -222,27 +224,27 @@ mod tests {
             for happening in happenings {
                 match happening {
                     Happening::Asked => {
-                        let asks = breaker.asks(now);
-                        prop_assert!(asks || breaker.suspended().is_some());
-                        if asks && breaker.suspended().is_some() {
-                            prop_assert!(last_try.is_none_or(|last| now >= last + FIRST_PAUSE), "two within a pause");
+                        let asks = breaker.allows(now);
+                        prop_assert!(asks || breaker.cause().is_some());
+                        if asks && breaker.cause().is_some() {
+                            prop_assert!(last_try.is_none_or(|last| now >= last + FIRST_PAUSE), "two retries within a pause");
                             last_try = Some(now);
                         }
                     }
                     Happening::Failed => {
                         in_a_row += 1;
-                        breaker.failed(CAUSE, now);
+                        breaker.record_failure(CAUSE, now);
                     }
                     Happening::Succeeded => {
                         in_a_row = 0;
                         last_try = None;
-                        breaker.succeeded();
-                        prop_assert!(breaker.suspended().is_none() && breaker.asks(now));
+                        breaker.record_success();
+                        prop_assert!(breaker.cause().is_none() && breaker.allows(now));
                     }
                     Happening::Passed(seconds) => now += Duration::from_secs(seconds),
                 }
-                prop_assert_eq!(breaker.suspended().is_some(), in_a_row >= FAILURES);
-                // However it fared, it is tried again.
+                prop_assert_eq!(breaker.cause().is_some(), in_a_row >= FAILURES);
+                // A suspended policy is always retried eventually.
                 if let Some(suspension) = &breaker.suspension {
                     prop_assert!(suspension.until <= now + LONGEST_PAUSE);
                 }

@@ -1,4 +1,4 @@
-//! The webhook configurations: made from the entries, the same for the same policies.
+//! The webhook configurations, built from the entries. The same policies always give the same configurations.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,35 +10,34 @@ use windlass_object::{ObjectKey, names, object};
 use super::{
     MUTATE_PATH, VALIDATE_PATH,
     entries::{EntryKind, WebhookEntry},
-    never_asked::{self, SYSTEM_NAMESPACE, is_asked, list},
+    exclusions::{self, SYSTEM_NAMESPACE, can_select, cel_list},
 };
 
-/// The name of both configurations.
+/// The name of both webhook configurations.
 pub const CONFIGURATION: &str = "windlass-policies";
 
-/// Where policies are answered, and whose objects are never asked about.
+/// The Service that answers for policies, and the objects that its webhooks select.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Called {
+pub(super) struct PolicyService {
     pub(super) namespace: String,
     pub(super) service: &'static str,
-    /// The labels of the objects that are asked about, as a LabelSelector.
+    /// The `objectSelector` of the webhooks, a LabelSelector.
     pub(super) objects: Value,
 }
 
-/// Under which name a kind is served; `None` where that is not known.
+/// The plural name under which each `(apiVersion, kind)` is served; `None` if it is unknown.
 pub(super) type KnownResources = BTreeMap<(String, String), Option<String>>;
 
-/// Which of the two configurations.
+/// One of the two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConfigurationKind {
     Mutating,
     Validating,
 }
 
-/// How long an API server waits for an answer, in seconds.
+/// `timeoutSeconds` of each webhook.
 const TIMEOUT: u32 = 10;
 
-/// The port of the Service.
 pub(super) const PORT: i64 = 443;
 
 // === impl ConfigurationKind ===
@@ -61,69 +60,76 @@ impl ConfigurationKind {
         }
     }
 
-    /// The whole configuration, with `ca_bundle` in each of its webhooks.
+    /// Returns the whole configuration, with `ca_bundle` in each of its webhooks.
     pub(super) fn object(
         self,
         entries: &[WebhookEntry],
         resources: &KnownResources,
-        called: &Called,
+        policy_service: &PolicyService,
         ca_bundle: &str,
     ) -> Value {
-        let mut webhooks = self.webhooks(entries, resources, called);
+        let mut webhooks = self.webhooks(entries, resources, policy_service);
         for webhook in &mut webhooks {
             webhook["clientConfig"]["caBundle"] = ca_bundle.into();
         }
         let key = self.key();
         json!({
             "apiVersion": key.api_version, "kind": key.kind,
-            "metadata": {"name": key.name, "annotations": annotations(called)},
+            "metadata": {"name": key.name, "annotations": annotations(policy_service)},
             "webhooks": webhooks,
         })
     }
 
-    /// Its webhooks, as the API server has them but for the CA bundle: one for policies themselves, and one for each entry.
+    /// Returns the webhooks as the API server stores them, without the CA bundle: one for policies
+    /// themselves, and one for each entry.
     pub(super) fn webhooks(
         self,
         entries: &[WebhookEntry],
         resources: &KnownResources,
-        called: &Called,
+        policy_service: &PolicyService,
     ) -> Vec<Value> {
-        let mut webhooks = vec![self.of_policies(called)];
+        let mut webhooks = vec![self.policy_webhook(policy_service)];
         for (index, entry) in entries.iter().enumerate() {
             let rules = rules(entry, resources);
             if rules.is_empty() {
                 continue;
             }
             let earlier = entries[..index].iter().filter(|earlier| entry.overlaps(earlier));
-            let mut conditions = never_asked::conditions();
+            let mut conditions = exclusions::match_conditions();
             conditions.extend(earlier.map(|earlier| {
-                json!({"name": format!("not-{}", earlier.name), "expression": format!("!({})", taken(earlier))})
+                json!({"name": format!("not-{}", earlier.name), "expression": format!("!({})", match_expression(earlier))})
             }));
-            let mut webhook = self.webhook(entry.name, entry.failure_policy, rules, called);
+            let mut webhook = self.webhook(entry.name, entry.failure_policy, rules, policy_service);
             webhook["matchConditions"] = conditions.into();
-            webhook["namespaceSelector"] = namespaces(entry, called);
-            webhook["objectSelector"] = called.objects.clone();
+            webhook["namespaceSelector"] = namespace_selector(entry, policy_service);
+            webhook["objectSelector"] = policy_service.objects.clone();
             webhooks.push(webhook);
         }
         webhooks
     }
 
-    /// What checks policies, and shows in them what their templates are rendered to.
-    fn of_policies(self, called: &Called) -> Value {
+    /// Returns the webhook that validates policies, and writes rendered programs into them.
+    fn policy_webhook(self, policy_service: &PolicyService) -> Value {
         let (group, version) = object::group_and_version(POLICY_API_VERSION);
         let plurals: Vec<_> = PolicyKind::ALL.into_iter().filter_map(plural).collect();
         let rule = json!({
             "apiGroups": [group], "apiVersions": [version], "resources": plurals,
             "operations": ["CREATE", "UPDATE"], "scope": "*",
         });
-        self.webhook("policies", "Fail", vec![rule], called)
+        self.webhook("policies", "Fail", vec![rule], policy_service)
     }
 
-    fn webhook(self, name: &str, failure_policy: &str, rules: Vec<Value>, called: &Called) -> Value {
+    fn webhook(
+        self,
+        name: &str,
+        failure_policy: &str,
+        rules: Vec<Value>,
+        policy_service: &PolicyService,
+    ) -> Value {
         let mut webhook = json!({
             "name": format!("{name}.policies.windlass.dev"),
             "clientConfig": {"service": {
-                "namespace": called.namespace, "name": called.service, "path": self.path(), "port": PORT,
+                "namespace": policy_service.namespace, "name": policy_service.service, "path": self.path(), "port": PORT,
             }},
             "rules": rules,
             "failurePolicy": failure_policy,
@@ -141,13 +147,13 @@ impl ConfigurationKind {
     }
 }
 
-/// What asks for the CA bundle.
-pub(super) fn annotations(called: &Called) -> Value {
-    json!({names::INJECT_CA_FROM: format!("{}/{}", called.namespace, called.service)})
+/// Returns the annotations that request the injection of the CA bundle.
+pub(super) fn annotations(policy_service: &PolicyService) -> Value {
+    json!({names::INJECT_CA_FROM: format!("{}/{}", policy_service.namespace, policy_service.service)})
 }
 
-/// One rule for all kinds of a group and version with the same operations. A kind of which the resource is not known stands for all
-/// of its group and version: it may come at any moment.
+/// Returns one rule for all kinds of a group and version with the same operations. A kind whose resource is
+/// unknown selects its whole group and version, since it may be served at any moment.
 fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
     let scope = if entry.namespaces.is_some() {
         "Namespaced"
@@ -158,7 +164,7 @@ fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
     for (kind, operations) in &entry.kinds {
         let (group, version, resource) = match kind {
             EntryKind::All => ("*", "*", "*"),
-            EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
+            EntryKind::Named(api_version, kind) if can_select(api_version, kind) => {
                 let (group, version) = object::group_and_version(api_version);
                 let known = resources.get(&(api_version.clone(), kind.clone()));
                 (group, version, known.and_then(Option::as_deref).unwrap_or("*"))
@@ -170,7 +176,7 @@ fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
         if !other.is_empty() {
             grouped.entry((group, version, other)).or_default().push(resource);
         }
-        // Whoever connects does so by a subresource, whose name is not that of its kind.
+        // CONNECT requests go to a subresource whose name differs from the kind's plural.
         if !connecting.is_empty() {
             grouped
                 .entry((group, version, connecting))
@@ -194,10 +200,11 @@ fn rules(entry: &WebhookEntry, resources: &KnownResources) -> Vec<Value> {
         .collect()
 }
 
-/// Whose objects an entry takes: never those of our namespace or of the system, or nobody could start what serves it.
-fn namespaces(entry: &WebhookEntry, called: &Called) -> Value {
+/// Returns the `namespaceSelector` of an entry. It always excludes the operator's own and the system
+/// namespace: otherwise the pods that answer for policies could not start while no replica is ready.
+fn namespace_selector(entry: &WebhookEntry, policy_service: &PolicyService) -> Value {
     const NAME: &str = "kubernetes.io/metadata.name";
-    let never = [called.namespace.as_str(), SYSTEM_NAMESPACE];
+    let never = [policy_service.namespace.as_str(), SYSTEM_NAMESPACE];
     let mut expressions = vec![json!({"key": NAME, "operator": "NotIn", "values": never})];
     if let Some(namespaces) = &entry.namespaces {
         expressions.push(json!({"key": NAME, "operator": "In", "values": namespaces}));
@@ -205,15 +212,15 @@ fn namespaces(entry: &WebhookEntry, called: &Called) -> Value {
     json!({"matchExpressions": expressions})
 }
 
-/// In CEL, whether a request is one of an entry.
-fn taken(entry: &WebhookEntry) -> String {
+/// Returns the CEL expression that matches the requests of an entry.
+fn match_expression(entry: &WebhookEntry) -> String {
     let mut by_operations: BTreeMap<Vec<&str>, Vec<&EntryKind>> = BTreeMap::new();
     for (kind, operations) in &entry.kinds {
         let operations = operations.iter().copied().collect();
         by_operations.entry(operations).or_default().push(kind);
     }
     let alternatives = by_operations.into_iter().map(|(operations, kinds)| {
-        let operations = format!("request.operation in {}", list(&operations));
+        let operations = format!("request.operation in {}", cel_list(&operations));
         if kinds.contains(&&EntryKind::All) {
             return operations;
         }
@@ -228,7 +235,7 @@ fn taken(entry: &WebhookEntry) -> String {
         let kinds: Vec<_> = kinds.iter().map(String::as_str).collect();
         format!(
             "{operations} && (request.kind.group + '/' + request.kind.kind) in {}",
-            list(&kinds)
+            cel_list(&kinds)
         )
     });
     let kinds = alternatives
@@ -238,15 +245,15 @@ fn taken(entry: &WebhookEntry) -> String {
     match &entry.namespaces {
         Some(namespaces) => {
             let namespaces: Vec<_> = namespaces.iter().map(String::as_str).collect();
-            format!("request.namespace in {} && ({kinds})", list(&namespaces))
+            format!("request.namespace in {} && ({kinds})", cel_list(&namespaces))
         }
         None => kinds,
     }
 }
 
-/// The name under which policies of a kind are served.
+/// Returns the plural name of a policy kind.
 fn plural(kind: PolicyKind) -> Option<String> {
-    // Made but once: of all that a change of a policy brings, schemas took most of the time.
+    // Cached: building the schemas took most of the time of each reconciliation.
     static CRDS: LazyLock<Vec<Value>> = LazyLock::new(policy::crds);
     let crd = CRDS
         .iter()
@@ -254,13 +261,13 @@ fn plural(kind: PolicyKind) -> Option<String> {
     object::text(crd, "/spec/names/plural").map(str::to_owned)
 }
 
-/// The kinds that entries name, each with its apiVersion.
+/// Returns the kinds that entries name, each with its apiVersion.
 pub(super) fn named_kinds(entries: &[WebhookEntry]) -> impl Iterator<Item = Kind> {
     entries
         .iter()
         .flat_map(|entry| entry.kinds.keys())
         .filter_map(|kind| match kind {
-            EntryKind::Named(api_version, kind) if is_asked(api_version, kind) => {
+            EntryKind::Named(api_version, kind) if can_select(api_version, kind) => {
                 Some(Kind::named(api_version.clone(), kind.clone()))
             }
             _ => None,
@@ -273,8 +280,8 @@ mod tests {
 
     use super::*;
 
-    fn called() -> Called {
-        Called {
+    fn policy_service() -> PolicyService {
+        PolicyService {
             namespace: "windlass-system".to_owned(),
             service: "windlass-policies",
             objects: json!({}),
@@ -321,9 +328,9 @@ mod tests {
     }
 
     #[test]
-    fn f24_policies_are_always_checked_whatever_else_there_is() {
+    fn f24_policies_are_always_validated() {
         for kind in ConfigurationKind::BOTH {
-            let webhooks = kind.webhooks(&[], &KnownResources::new(), &called());
+            let webhooks = kind.webhooks(&[], &KnownResources::new(), &policy_service());
             assert_eq!(webhooks.len(), 1);
             assert_eq!(
                 webhooks[0]["rules"][0]["resources"],
@@ -333,27 +340,31 @@ mod tests {
                     "clustervalidatepolicies"
                 ])
             );
-            assert_eq!(webhooks[0]["objectSelector"], json!({}), "no label is needed");
+            assert_eq!(
+                webhooks[0]["objectSelector"],
+                json!({}),
+                "policies are checked whatever their labels"
+            );
         }
     }
 
     #[test]
-    fn f24_objects_may_be_selected_by_label_and_policies_are_checked_all_the_same() {
+    fn f24_policies_are_validated_whatever_the_object_selector() {
         let objects = json!({"matchLabels": {"policies": "on"}});
-        let called = Called {
+        let policy_service = PolicyService {
             objects: objects.clone(),
-            ..called()
+            ..policy_service()
         };
         let entries = [entry("fail", None, &[("v1", "Pod", &["CREATE"])])];
         for kind in ConfigurationKind::BOTH {
-            let webhooks = kind.webhooks(&entries, &resources(), &called);
+            let webhooks = kind.webhooks(&entries, &resources(), &policy_service);
             assert_eq!(webhooks[0]["objectSelector"], json!({}));
             assert_eq!(webhooks[1]["objectSelector"], objects);
         }
     }
 
     #[test]
-    fn rules_name_the_resources_of_kinds_and_all_of_a_group_until_one_is_known() {
+    fn rules_select_the_whole_group_until_the_resource_is_known() {
         let entries = [entry(
             "fail",
             None,
@@ -363,7 +374,7 @@ mod tests {
                 ("a.b/v1", "New", &["UPDATE"]),
             ],
         )];
-        let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &called());
+        let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &policy_service());
         assert_eq!(
             webhooks[1]["rules"],
             json!([
@@ -374,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_objects_are_never_asked_about() {
+    fn the_operators_own_objects_are_excluded() {
         let kinds: &[(&str, &str, &'static [&'static str])] = &[
             ("coordination.k8s.io/v1", "Lease", &["CREATE"]),
             ("v1", "Event", &["CREATE"]),
@@ -386,13 +397,14 @@ mod tests {
         let named = [entry("fail", None, kinds)];
         assert_eq!(
             ConfigurationKind::Mutating
-                .webhooks(&named, &KnownResources::new(), &called())
+                .webhooks(&named, &KnownResources::new(), &policy_service())
                 .len(),
             1
         );
         assert_eq!(named_kinds(&named).count(), 0);
         let all = [entry("fail", None, &[("", "*", &["CREATE"])])];
-        let webhooks = ConfigurationKind::Validating.webhooks(&all, &KnownResources::new(), &called());
+        let webhooks =
+            ConfigurationKind::Validating.webhooks(&all, &KnownResources::new(), &policy_service());
         let selector = &webhooks[1]["namespaceSelector"]["matchExpressions"][0];
         assert_eq!(
             (&selector["operator"], &selector["values"]),
@@ -400,15 +412,15 @@ mod tests {
         );
         assert_eq!(
             webhooks[1]["matchConditions"],
-            Value::from(never_asked::conditions())
+            Value::from(exclusions::match_conditions())
         );
     }
 
     #[test]
-    fn whoever_connects_is_asked_about_by_subresource() {
+    fn connect_rules_select_subresources() {
         let entries = [entry("fail", None, &[("v1", "Pod", &["CONNECT", "CREATE"])])];
-        let webhooks = ConfigurationKind::Validating.webhooks(&entries, &resources(), &called());
-        let told: BTreeSet<_> = object::items(&webhooks[1], "/rules")
+        let webhooks = ConfigurationKind::Validating.webhooks(&entries, &resources(), &policy_service());
+        let rules: BTreeSet<_> = object::items(&webhooks[1], "/rules")
             .iter()
             .map(|rule| {
                 (
@@ -419,7 +431,7 @@ mod tests {
             .collect();
         let expected = [("\"CONNECT\"", "\"*/*\""), ("\"CREATE\"", "\"pods\"")];
         assert_eq!(
-            told,
+            rules,
             expected
                 .map(|(one, other)| (one.to_owned(), other.to_owned()))
                 .into()
@@ -427,14 +439,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_taken_by_one_entry_only() {
+    fn a_request_matches_only_one_entry() {
         let entries = [
             entry("fail.namespaced", Some(&["n"]), &[("v1", "Pod", &["CREATE"])]),
             entry("ignore", None, &[("", "*", &["CREATE", "UPDATE"])]),
         ];
-        let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &called());
+        let webhooks = ConfigurationKind::Mutating.webhooks(&entries, &resources(), &policy_service());
         assert_eq!(
-            webhooks[2]["matchConditions"][never_asked::conditions().len()],
+            webhooks[2]["matchConditions"][exclusions::match_conditions().len()],
             json!({
                 "name": "not-fail.namespaced",
                 "expression": r#"!(request.namespace in ["n"] && ((request.operation in ["CREATE"] && (request.kind.group + '/' + request.kind.kind) in ["/Pod"])))"#,
@@ -445,8 +457,9 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_trusted_from_its_first_moment() {
-        let object = ConfigurationKind::Mutating.object(&[], &KnownResources::new(), &called(), "Q0E=");
+    fn a_new_configuration_has_the_ca_bundle() {
+        let object =
+            ConfigurationKind::Mutating.object(&[], &KnownResources::new(), &policy_service(), "Q0E=");
         assert_eq!(object["webhooks"][0]["clientConfig"]["caBundle"], "Q0E=");
         assert_eq!(
             object["metadata"]["annotations"][names::INJECT_CA_FROM],

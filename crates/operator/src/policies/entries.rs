@@ -1,33 +1,36 @@
-//! Which requests policies have to be asked about: by failure policy, and for all objects or those of some namespaces.
+//! The webhook entries that policies need: by failure policy, and for all objects or those of some
+//! namespaces.
 //!
-//! A request is asked about once, whichever policies are for it: whoever is asked evaluates all of them, in their order. So each
-//! entry leaves out what an earlier one takes, and those of policies that must not fail come first.
+//! Each request is sent once, however many policies select it: the server that receives it evaluates all of
+//! them, in their order. So each entry excludes what an earlier one selects, and entries with failure policy
+//! `Fail` come first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy::{AdmissionOperation, CompiledPolicy, PolicyKind, api::FailurePolicyType};
 
-/// What is asked about with one failure policy, for all objects or for those of some namespaces.
+/// The requests that are sent with one failure policy, for all objects or those of some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WebhookEntry {
-    /// Its name, and those of the namespaces; none for all objects.
+    /// The name of the entry, in the name of its webhook.
     pub(super) name: &'static str,
     pub(super) failure_policy: &'static str,
     pub(super) namespaces: Option<BTreeSet<String>>,
-    /// The operations that are asked about, for each kind.
+    /// The operations to send for each kind.
     pub(super) kinds: BTreeMap<EntryKind, BTreeSet<&'static str>>,
 }
 
-/// The kinds of an entry.
+/// A kind of objects that an entry selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EntryKind {
-    /// Any.
+    /// Every kind.
     All,
-    /// The one with this apiVersion and name.
+    /// The kind with this apiVersion and name.
     Named(String, String),
 }
 
-/// The names of the entries with their failure policies, in their order: those for all objects before those of namespaces.
+/// The names and failure policies of the entries, in order: entries for all objects come before those for
+/// namespaces.
 const NAMES: [(&str, FailurePolicyType, bool); 4] = [
     ("fail", FailurePolicyType::Fail, false),
     ("fail.namespaced", FailurePolicyType::Fail, true),
@@ -35,7 +38,6 @@ const NAMES: [(&str, FailurePolicyType, bool); 4] = [
     ("ignore.namespaced", FailurePolicyType::Ignore, true),
 ];
 
-/// All operations.
 const OPERATIONS: [AdmissionOperation; 4] = [
     AdmissionOperation::Create,
     AdmissionOperation::Update,
@@ -43,7 +45,8 @@ const OPERATIONS: [AdmissionOperation; 4] = [
     AdmissionOperation::Connect,
 ];
 
-/// The entries for those of `policies` that override objects, or for those that validate them; none that is empty.
+/// Returns the entries for the policies that override objects, or for those that validate them. It returns no
+/// empty entry.
 pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<WebhookEntry> {
     let policies = policies
         .iter()
@@ -66,7 +69,7 @@ pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<Web
             entry.add(policy, validating);
         }
         for earlier in &entries {
-            entry.leave_to(earlier);
+            entry.exclude(earlier);
         }
         if !entry.kinds.is_empty() {
             entries.push(entry);
@@ -79,7 +82,7 @@ pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<Web
 
 impl WebhookEntry {
     fn add(&mut self, policy: &CompiledPolicy, validating: bool) {
-        // Nothing is left of what is deleted.
+        // A deleted object cannot be overridden.
         let operations: BTreeSet<_> = OPERATIONS
             .into_iter()
             .filter(|operation| validating || *operation != AdmissionOperation::Delete)
@@ -104,27 +107,27 @@ impl WebhookEntry {
         }
     }
 
-    /// Leaves out the kinds that an earlier entry takes in all namespaces of this one.
-    fn leave_to(&mut self, earlier: &Self) {
-        let takes_everywhere = match (&earlier.namespaces, &self.namespaces) {
+    /// Removes the kinds that `earlier` selects in all namespaces of this entry.
+    fn exclude(&mut self, earlier: &Self) {
+        let covers_namespaces = match (&earlier.namespaces, &self.namespaces) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(earlier), Some(own)) => own.is_subset(earlier),
         };
-        if !takes_everywhere {
+        if !covers_namespaces {
             return;
         }
         for (kind, operations) in &mut self.kinds {
-            for taker in [&EntryKind::All, kind] {
-                if let Some(taken) = earlier.kinds.get(taker) {
-                    operations.retain(|operation| !taken.contains(operation));
+            for earlier_kind in [&EntryKind::All, kind] {
+                if let Some(earlier_operations) = earlier.kinds.get(earlier_kind) {
+                    operations.retain(|operation| !earlier_operations.contains(operation));
                 }
             }
         }
         self.kinds.retain(|_, operations| !operations.is_empty());
     }
 
-    /// Whether a request that this entry takes may be one of an `earlier` entry.
+    /// Reports whether a request can match both this entry and an `earlier` one.
     pub(super) fn overlaps(&self, earlier: &Self) -> bool {
         let is_disjoint = match (&earlier.namespaces, &self.namespaces) {
             (Some(earlier), Some(own)) => own.is_disjoint(earlier),
@@ -132,8 +135,9 @@ impl WebhookEntry {
         };
         !is_disjoint
             && self.kinds.iter().any(|(kind, operations)| {
-                earlier.kinds.iter().any(|(taker, taken)| {
-                    kind.may_be(taker) && operations.intersection(taken).next().is_some()
+                earlier.kinds.iter().any(|(earlier_kind, earlier_operations)| {
+                    kind.can_match(earlier_kind)
+                        && operations.intersection(earlier_operations).next().is_some()
                 })
             })
     }
@@ -142,7 +146,7 @@ impl WebhookEntry {
 // === impl EntryKind ===
 
 impl EntryKind {
-    /// The group of its objects; `None` for any.
+    /// Returns the API group; `None` for every kind.
     pub(super) fn group(&self) -> Option<&str> {
         match self {
             Self::All => None,
@@ -150,8 +154,8 @@ impl EntryKind {
         }
     }
 
-    /// Whether one object may be of both: versions of a kind are of the same objects.
-    fn may_be(&self, other: &Self) -> bool {
+    /// Reports whether both can select the same object. Versions of a kind select the same objects.
+    fn can_match(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Named(_, own), Self::Named(_, others)) => own == others && self.group() == other.group(),
             _ => true,
@@ -198,7 +202,7 @@ mod tests {
         CompiledPolicy::compile(&policy, &Engines::default()).unwrap()
     }
 
-    fn told(entries: &[WebhookEntry]) -> Vec<String> {
+    fn describe(entries: &[WebhookEntry]) -> Vec<String> {
         let kind = |kind: &EntryKind| match kind {
             EntryKind::All => "*".to_owned(),
             EntryKind::Named(_, kind) => kind.clone(),
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_entry_takes_is_left_out_of_later_ones() {
+    fn an_entry_excludes_what_earlier_entries_select() {
         let policies = [
             policy("ClusterOverridePolicy", "", "Fail", &["Pod"], &["CREATE"]),
             policy(
@@ -238,7 +242,7 @@ mod tests {
         ];
         let overriding = entries(&policies.each_ref(), false);
         assert_eq!(
-            told(&overriding),
+            describe(&overriding),
             [
                 r#"fail Pod {"CREATE"}"#,
                 r#"ignore Secret {"CREATE"}"#,
@@ -249,20 +253,20 @@ mod tests {
             assert!(overriding[..index].iter().all(|earlier| !entry.overlaps(earlier)));
         }
         assert_eq!(
-            told(&entries(&policies.each_ref(), true)),
+            describe(&entries(&policies.each_ref(), true)),
             [r#"ignore * {"DELETE"}"#]
         );
     }
 
     #[test]
-    fn what_cannot_be_left_out_by_rules_overlaps() {
+    fn entries_overlap_where_rules_cannot_exclude() {
         let policies = [
             policy("OverridePolicy", "n", "Fail", &["Pod"], &["CREATE"]),
             policy("ClusterOverridePolicy", "", "Ignore", &[], &["*"]),
         ];
         let entries = entries(&policies.each_ref(), false);
         assert_eq!(
-            told(&entries),
+            describe(&entries),
             [
                 r#"fail.namespaced Pod {"CREATE"}"#,
                 r#"ignore * {"CONNECT", "CREATE", "UPDATE"}"#
@@ -272,9 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn no_policies_are_no_entries() {
+    fn without_policies_there_are_no_entries() {
         assert_eq!(entries(&[], false), []);
         let deleting = policy("ClusterOverridePolicy", "", "Fail", &["Pod"], &["DELETE"]);
-        assert_eq!(entries(&[&deleting], false), [], "what is deleted is not changed");
+        assert_eq!(
+            entries(&[&deleting], false),
+            [],
+            "an override policy does not need deletions"
+        );
     }
 }

@@ -1,20 +1,19 @@
-//! The kinds of policies, as the cluster has them.
+//! The kinds of policies, as the API server serves them.
 
 use windlass_cluster::{Kind, kinds, watch::Watch};
 
-/// All of them.
 pub(crate) const POLICY_KINDS: [Kind; 3] = [
     kinds::CLUSTER_OVERRIDE_POLICY,
     kinds::OVERRIDE_POLICY,
     kinds::CLUSTER_VALIDATE_POLICY,
 ];
 
-/// What sees all policies.
+/// Returns the watches of all policies.
 pub(super) fn watches() -> impl Iterator<Item = Watch> {
     POLICY_KINDS.into_iter().map(Watch::all)
 }
 
-/// Whether objects of a kind are policies.
+/// Reports whether a kind is a kind of policy.
 pub(crate) fn is_policy(kind: &Kind) -> bool {
     POLICY_KINDS.contains(kind)
 }
@@ -26,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kinds_that_are_watched_are_those_that_are_defined() {
+    fn the_watched_kinds_are_the_defined_kinds() {
         for kind in PolicyKind::ALL {
             assert!(
                 is_policy(&Kind::named(POLICY_API_VERSION, kind.name())),

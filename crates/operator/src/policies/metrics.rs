@@ -26,16 +26,16 @@ use prometheus_client::{
 /// Metrics of policies.
 #[derive(Debug)]
 pub(crate) struct PolicyMetrics {
-    policies: Family<OfType, Gauge>,
-    override_matched: Family<OfPolicy, Count>,
-    overridden: Family<OfPolicy, Count>,
-    validate_matched: Family<OfPolicy, Count>,
-    rejected: Family<OfPolicy, Count>,
-    succeeded: Family<OfPolicy, Count>,
-    failed: Family<OfError, Count>,
-    durations: Family<OfStage, Histogram, fn() -> Histogram>,
-    evaluations: Family<OfKey, Histogram, fn() -> Histogram>,
-    suspended: Family<OfKey, Gauge>,
+    policies: Family<TypeLabels, Gauge>,
+    override_matched: Family<PolicyLabels, PlainCounter>,
+    overridden: Family<PolicyLabels, PlainCounter>,
+    validate_matched: Family<PolicyLabels, PlainCounter>,
+    rejected: Family<PolicyLabels, PlainCounter>,
+    succeeded: Family<PolicyLabels, PlainCounter>,
+    failed: Family<ErrorLabels, PlainCounter>,
+    durations: Family<StageLabels, Histogram, fn() -> Histogram>,
+    evaluations: Family<KeyLabels, Histogram, fn() -> Histogram>,
+    suspended: Family<KeyLabels, Gauge>,
     unreported: Counter,
     /// The policies that could be suspended at the last update.
     suspendable: Mutex<BTreeSet<PolicyKey>>,
@@ -45,34 +45,34 @@ pub(crate) struct PolicyMetrics {
 
 /// A counter without the suffix `_total`, which the library would add but kinitiras does not have.
 #[derive(Clone, Debug, Default)]
-struct Count(Arc<AtomicU64>);
+struct PlainCounter(Arc<AtomicU64>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfType {
+struct TypeLabels {
     policy_type: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfPolicy {
+struct PolicyLabels {
     name: String,
     resource_type: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfKey {
+struct KeyLabels {
     policy_type: &'static str,
     name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfError {
+struct ErrorLabels {
     name: String,
     resource_type: String,
     error_type: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfStage {
+struct StageLabels {
     stage: &'static str,
     outcome: &'static str,
 }
@@ -83,8 +83,7 @@ const PREFIX: &str = "kcloudlabs";
 /// The prefix of Windlass's own metrics.
 const OWN_PREFIX: &str = "windlass";
 
-/// The maximum number of `resource_type` values for each policy, so that defining more kinds creates no more
-/// series.
+/// The maximum number of `resource_type` values for each policy, which bounds the number of series.
 const RESOURCES: usize = 64;
 
 /// The `resource_type` of all further kinds.
@@ -190,12 +189,12 @@ impl PolicyMetrics {
     }
 
     /// Sets the number of policies, and removes the series of all others.
-    pub(super) fn keep<'p>(&self, policies: impl Iterator<Item = &'p PolicyKey>) {
+    pub(super) fn retain_policies<'p>(&self, policies: impl Iterator<Item = &'p PolicyKey>) {
         let policies: BTreeSet<_> = policies.collect();
         for kind in PolicyKind::ALL {
             let count = policies.iter().filter(|key| key.kind == kind).count();
             self.policies
-                .get_or_create(&OfType {
+                .get_or_create(&TypeLabels {
                     policy_type: kind.name(),
                 })
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -204,14 +203,14 @@ impl PolicyMetrics {
             let is_there = policies.contains(key);
             if !is_there {
                 resources.iter().for_each(|resource| self.forget(key, resource));
-                self.evaluations.remove(&of_key(key));
+                self.evaluations.remove(&key_labels(key));
             }
             is_there
         });
     }
 
     /// Records the result of override policies for a request.
-    pub(super) fn overridden(&self, attributes: &AdmissionAttributes<'_>, outcome: &OverrideOutcome) {
+    pub(super) fn record_override(&self, attributes: &AdmissionAttributes<'_>, outcome: &OverrideOutcome) {
         let changed: BTreeSet<_> = outcome.steps.iter().map(|step| &step.policy).collect();
         let failures = || outcome.ignored.iter().chain(&outcome.refusal);
         for key in &outcome.asked {
@@ -224,11 +223,15 @@ impl PolicyMetrics {
                 self.succeeded.get_or_create(&labels).add();
             }
         }
-        failures().for_each(|failure| self.failed(attributes, failure));
+        failures().for_each(|failure| self.record_failure(attributes, failure));
     }
 
     /// Records the result of validate policies for a request.
-    pub(super) fn validated(&self, attributes: &AdmissionAttributes<'_>, outcome: &ValidationOutcome) {
+    pub(super) fn record_validation(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+        outcome: &ValidationOutcome,
+    ) {
         let rejecting: BTreeSet<_> = outcome
             .findings_with(ValidationAction::Deny)
             .map(|finding| &finding.policy)
@@ -244,44 +247,44 @@ impl PolicyMetrics {
                 self.succeeded.get_or_create(&labels).add();
             }
         }
-        failures().for_each(|failure| self.failed(attributes, failure));
+        failures().for_each(|failure| self.record_failure(attributes, failure));
     }
 
     /// Records how long an answer took. `is_review` is false for an HTTP error.
-    pub(super) fn answered(&self, stage: &'static str, is_review: bool, took: Duration) {
+    pub(super) fn record_answer(&self, stage: &'static str, is_review: bool, took: Duration) {
         let outcome = if is_review { "success" } else { "failure" };
         self.durations
-            .get_or_create(&OfStage { stage, outcome })
+            .get_or_create(&StageLabels { stage, outcome })
             .observe(took.as_secs_f64());
     }
 
     /// Records how long a policy took for a request.
-    pub(super) fn evaluated(&self, policy: &PolicyKey, took: Duration) {
+    pub(super) fn record_evaluation(&self, policy: &PolicyKey, took: Duration) {
         // The entry lets a later update remove the series of a deleted policy.
         self.counted.lock().entry(policy.clone()).or_default();
         self.evaluations
-            .get_or_create(&of_key(policy))
+            .get_or_create(&key_labels(policy))
             .observe(took.as_secs_f64());
     }
 
     /// Records which of the policies that can be suspended are suspended.
-    pub(super) fn suspended<'p>(&self, policies: impl Iterator<Item = (&'p PolicyKey, bool)>) {
+    pub(super) fn set_suspended<'p>(&self, policies: impl Iterator<Item = (&'p PolicyKey, bool)>) {
         let mut known = self.suspendable.lock();
-        let mut told = BTreeSet::new();
+        let mut current = BTreeSet::new();
         for (key, is_suspended) in policies {
             self.suspended
-                .get_or_create(&of_key(key))
+                .get_or_create(&key_labels(key))
                 .set(is_suspended.into());
-            told.insert(key.clone());
+            current.insert(key.clone());
         }
-        for gone in known.difference(&told) {
-            self.suspended.remove(&of_key(gone));
+        for gone in known.difference(&current) {
+            self.suspended.remove(&key_labels(gone));
         }
-        *known = told;
+        *known = current;
     }
 
-    fn failed(&self, attributes: &AdmissionAttributes<'_>, failure: &PolicyFailure) {
-        let OfPolicy { name, resource_type } = self.labels(&failure.policy, attributes);
+    fn record_failure(&self, attributes: &AdmissionAttributes<'_>, failure: &PolicyFailure) {
+        let PolicyLabels { name, resource_type } = self.labels(&failure.policy, attributes);
         let [unknown, program, origin, reference] = ERRORS;
         let error_type = match failure.reason {
             FailureReason::Step(RuleStep::RenderedCue | RuleStep::Cue | RuleStep::Cel) => program,
@@ -290,7 +293,7 @@ impl PolicyMetrics {
             _ => unknown,
         };
         self.failed
-            .get_or_create(&OfError {
+            .get_or_create(&ErrorLabels {
                 name,
                 resource_type,
                 error_type,
@@ -298,7 +301,7 @@ impl PolicyMetrics {
             .add();
     }
 
-    fn labels(&self, key: &PolicyKey, attributes: &AdmissionAttributes<'_>) -> OfPolicy {
+    fn labels(&self, key: &PolicyKey, attributes: &AdmissionAttributes<'_>) -> PolicyLabels {
         let (api_version, kind) = attributes.kind();
         let mut resource = format!("{api_version}/{kind}");
         let mut counted = self.counted.lock();
@@ -324,7 +327,7 @@ impl PolicyMetrics {
             family.remove(&labels);
         }
         for error_type in ERRORS {
-            self.failed.remove(&OfError {
+            self.failed.remove(&ErrorLabels {
                 name: labels.name.clone(),
                 resource_type: labels.resource_type.clone(),
                 error_type,
@@ -333,15 +336,15 @@ impl PolicyMetrics {
     }
 }
 
-fn labels(key: &PolicyKey, resource: &str) -> OfPolicy {
-    OfPolicy {
+fn labels(key: &PolicyKey, resource: &str) -> PolicyLabels {
+    PolicyLabels {
         name: name(key),
         resource_type: resource.to_owned(),
     }
 }
 
-fn of_key(key: &PolicyKey) -> OfKey {
-    OfKey {
+fn key_labels(key: &PolicyKey) -> KeyLabels {
+    KeyLabels {
         policy_type: key.kind.name(),
         name: name(key),
     }
@@ -354,19 +357,19 @@ fn name(key: &PolicyKey) -> String {
     }
 }
 
-// === impl Count ===
+// === impl PlainCounter ===
 
-impl Count {
+impl PlainCounter {
     fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl TypedMetric for Count {
+impl TypedMetric for PlainCounter {
     const TYPE: MetricType = MetricType::Unknown;
 }
 
-impl EncodeMetric for Count {
+impl EncodeMetric for PlainCounter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         encoder.encode_gauge(&self.0.load(Ordering::Relaxed))
     }
@@ -413,22 +416,22 @@ mod tests {
         let PolicyEvaluation::Done(outcome) = evaluated else {
             panic!("{evaluated:?}")
         };
-        metrics.overridden(&attributes, &outcome);
+        metrics.record_override(&attributes, &outcome);
     }
 
     #[test]
-    fn f20_what_policies_do_is_counted_under_the_names_that_are_known() {
+    fn f20_metrics_have_the_names_of_kinitiras() {
         let mut registry = Registry::default();
         let metrics = PolicyMetrics::register(&mut registry);
         let set = policies();
-        metrics.keep(set.policies().map(|policy| policy.key()));
+        metrics.retain_policies(set.policies().map(|policy| policy.key()));
         override_object(&metrics, &set, "ConfigMap");
-        metrics.answered("mutate", true, Duration::from_millis(2));
+        metrics.record_answer("mutate", true, Duration::from_millis(2));
         for policy in set.policies() {
-            metrics.evaluated(policy.key(), Duration::from_millis(1));
-            metrics.suspended([(policy.key(), true)].into_iter());
+            metrics.record_evaluation(policy.key(), Duration::from_millis(1));
+            metrics.set_suspended([(policy.key(), true)].into_iter());
         }
-        let told = text(&registry);
+        let current = text(&registry);
         for line in [
             r#"kcloudlabs_policy_total_number{policy_type="ClusterOverridePolicy"} 2"#,
             r#"kcloudlabs_override_policy_matched_count{name="changes",resource_type="v1/ConfigMap"} 1"#,
@@ -439,30 +442,39 @@ mod tests {
             r#"windlass_policy_evaluation_duration_seconds_count{policy_type="ClusterOverridePolicy",name="changes"} 1"#,
             r#"windlass_policy_suspended{policy_type="ClusterOverridePolicy",name="fails"} 1"#,
         ] {
-            assert!(told.lines().any(|told| told == line), "{line} in {told}");
+            assert!(
+                current.lines().any(|current| current == line),
+                "{line} in {current}"
+            );
         }
-        assert!(!told.contains(r#"override_count{name="fails""#), "{told}");
-        assert_eq!(told.matches("policy_suspended{").count(), 1, "{told}");
-        metrics.keep(std::iter::empty());
-        metrics.suspended(std::iter::empty());
-        let told = text(&registry);
-        assert!(!told.contains("changes") && !told.contains("fails"), "{told}");
+        assert!(!current.contains(r#"override_count{name="fails""#), "{current}");
+        assert_eq!(current.matches("policy_suspended{").count(), 1, "{current}");
+        metrics.retain_policies(std::iter::empty());
+        metrics.set_suspended(std::iter::empty());
+        let current = text(&registry);
+        assert!(
+            !current.contains("changes") && !current.contains("fails"),
+            "{current}"
+        );
     }
 
     #[test]
-    fn there_are_no_more_series_than_policies_and_kinds_that_are_told_apart() {
+    fn the_number_of_series_is_bounded() {
         let mut registry = Registry::default();
         let metrics = PolicyMetrics::register(&mut registry);
         let set = policies();
         for index in 0..RESOURCES + 10 {
             override_object(&metrics, &set, &format!("Kind{index}"));
         }
-        let count = |told: &str| told.matches(r#"matched_count{name="changes""#).count();
-        let told = text(&registry);
-        assert_eq!(count(&told), RESOURCES + 1, "{told}");
-        assert!(told.contains(r#"matched_count{name="changes",resource_type="other"} 10"#));
-        metrics.keep(std::iter::empty());
-        let told = text(&registry);
-        assert!(!told.contains("changes") && !told.contains("fails"), "{told}");
+        let count = |current: &str| current.matches(r#"matched_count{name="changes""#).count();
+        let current = text(&registry);
+        assert_eq!(count(&current), RESOURCES + 1, "{current}");
+        assert!(current.contains(r#"matched_count{name="changes",resource_type="other"} 10"#));
+        metrics.retain_policies(std::iter::empty());
+        let current = text(&registry);
+        assert!(
+            !current.contains("changes") && !current.contains("fails"),
+            "{current}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Policies, served: what they say is asked whenever an object is written.
+//! Evaluates policies for AdmissionReviews.
 //!
 //! ```text
 //! watches -> index -> PolicyStore (compiled once a generation) -> PolicySnapshot
@@ -7,32 +7,35 @@
 //!                                    AdmissionReview -> PolicyServer -> AdmissionReview
 //! ```
 //!
-//! Every replica compiles what it watches, and answers from that; one that has not seen all policies yet answers nothing. The
-//! leader alone writes.
+//! Every replica compiles the policies that it watches, and answers from them. A replica that has not listed
+//! all policies yet answers with HTTP 503. Only the leader writes.
 //!
-//! A request is answered before the API server gives up on it: what policies take longer for is a failure of theirs. What is
-//! wrong with a request or with the server is told by the status of HTTP, so that the configuration says what becomes of that.
+//! The server answers before the API server's timeout: a policy that takes longer fails. Problems of a
+//! request or of the server are HTTP errors, so that `failurePolicy` decides about them.
 //!
-//! What policies audit is told by reports (`reports`), which no request waits for.
+//! Audit results go to reports (`reports`), which no request waits for.
 //!
-//! What policies refer to is read between evaluations (`references`), which are asked again with what came of it.
+//! Data that policies refer to is fetched between evaluations (`references`); the policies are then evaluated
+//! again with that data.
 //!
-//! The configurations are made from the policies that there are, and one webhook of each is for policies themselves. Nothing is
-//! added to them before every ready endpoint of the Service has served a trusted certificate, has said that it knows the very
-//! generations that are armed, and has answered a review. What is not needed any more is taken away, whoever answers:
-//! where nobody does, deleting the last policy ends that anybody is asked.
+//! The configurations are built from the existing policies, and each has one webhook for policies themselves.
+//! Webhooks and rules are added only after every ready endpoint of the Service has served a trusted
+//! certificate, has reported the policy generations to arm, and has answered a review. Webhooks and rules
+//! that are no longer needed are removed without proof: even when no replica is ready, deleting the last
+//! policy stops the API server from calling the webhook.
 
 mod admission;
-mod armed;
-mod arming;
+mod armed_policies;
+mod armer;
 mod breaker;
+mod concurrency_limit;
 mod configuration;
 mod entries;
+mod exclusions;
 mod kinds;
 mod metrics;
-mod never_asked;
 mod proof;
-mod reduction;
+mod prune;
 mod references;
 mod reports;
 mod request_gate;
@@ -44,7 +47,6 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod unserved;
 mod verdict;
 
@@ -55,9 +57,9 @@ pub use self::{
     server::{MUTATE_PATH, VALIDATE_PATH},
 };
 pub(crate) use self::{
+    exclusions::can_select,
     kinds::POLICY_KINDS,
     metrics::PolicyMetrics,
-    never_asked::is_asked,
     references::References,
     reports::{AuditLedger, write_reports},
     run::run,

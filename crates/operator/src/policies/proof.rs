@@ -1,5 +1,5 @@
-//! Proof that whoever would be asked can answer: each ready endpoint serves a trusted certificate, knows all policies in their
-//! present generation, and answers a review of which nothing comes.
+//! Proof that every ready endpoint can answer: it serves a trusted certificate, knows all policies in their
+//! current generation, and answers a review that changes nothing.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, object, secret_keys::CA_CERTIFICATES};
 
 use super::{
-    configuration::{Called, ConfigurationKind, PORT},
+    configuration::{ConfigurationKind, PORT, PolicyService},
     server::VERSION_PATH,
     snapshot::PolicySnapshot,
 };
 use crate::context::Context;
 
-/// What whoever calls trusts.
+/// The CA certificates that API servers trust for the Service.
 pub(super) struct ServingTrust {
-    /// As it is in webhook configurations.
+    /// The value of `caBundle` in webhook configurations.
     pub(super) ca_bundle: String,
     anchors: TrustAnchors,
 }
 
-/// How long an endpoint has for the review, which it does next to nothing for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout of the review, which costs an endpoint almost nothing.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The trust bundle in the Secret of the certificate.
+/// Reads the trust bundle from the Secret of the certificate.
 ///
 /// # Errors
 ///
-/// With what it takes until there is one.
-pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServingTrust, String> {
+/// What is missing while the Secret has no trust bundle.
+pub(super) fn serving_trust(context: &Context, secret: &ObjectKey) -> Result<ServingTrust, String> {
     let bundle = context
         .index
         .find(secret)
@@ -52,18 +52,18 @@ pub(super) fn trust(context: &Context, secret: &ObjectKey) -> Result<ServingTrus
     })
 }
 
-/// Asks every ready endpoint.
+/// Probes every ready endpoint.
 ///
 /// # Errors
 ///
-/// With all that is wrong.
+/// All problems, joined.
 pub(super) async fn prove(
     context: &Context,
-    called: &Called,
+    policy_service: &PolicyService,
     trust: &ServingTrust,
     snapshot: &PolicySnapshot,
 ) -> Result<(), String> {
-    let key = kinds::SERVICE.object(Some(&called.namespace), called.service);
+    let key = kinds::SERVICE.object(Some(&policy_service.namespace), policy_service.service);
     let Some(service) = context.index.find(&key) else {
         return Err(format!("waiting for {key}: apply manifests/policies.yaml"));
     };
@@ -71,10 +71,10 @@ pub(super) async fn prove(
     if ready.is_empty() {
         return Err(format!("waiting for a ready endpoint of {key}"));
     }
-    let asked = ready
+    let probes = ready
         .iter()
-        .map(|endpoint| ask(context, called, trust, snapshot, endpoint));
-    let problems: Vec<_> = join_all(asked)
+        .map(|endpoint| probe(context, policy_service, trust, snapshot, endpoint));
+    let problems: Vec<_> = join_all(probes)
         .await
         .into_iter()
         .filter_map(Result::err)
@@ -86,27 +86,27 @@ pub(super) async fn prove(
     }
 }
 
-async fn ask(
+async fn probe(
     context: &Context,
-    called: &Called,
+    policy_service: &PolicyService,
     trust: &ServingTrust,
     snapshot: &PolicySnapshot,
     endpoint: &Endpoint,
 ) -> Result<(), String> {
-    let answered = answers(context, called, trust, snapshot, endpoint).await;
-    context.metrics.probed("policies", answered.is_ok());
-    answered
+    let result = check_answers(context, policy_service, trust, snapshot, endpoint).await;
+    context.metrics.probed("policies", result.is_ok());
+    result
 }
 
-async fn answers(
+async fn check_answers(
     context: &Context,
-    called: &Called,
+    policy_service: &PolicyService,
     trust: &ServingTrust,
     snapshot: &PolicySnapshot,
     Endpoint { address, .. }: &Endpoint,
 ) -> Result<(), String> {
     let at = |path: &str| WebhookAddress {
-        server_name: format!("{}.{}.svc", called.service, called.namespace),
+        server_name: format!("{}.{}.svc", policy_service.service, policy_service.namespace),
         path: path.to_owned(),
     };
     let prober = &context.prober;
@@ -114,20 +114,26 @@ async fn answers(
         .post(*address, &at(VERSION_PATH), &trust.anchors, &json!({}))
         .await;
     let version = version.map_err(|error| chain(&error))?;
-    if version != snapshot.described() {
-        return Err(format!("{address}: waiting until it knows all policies"));
+    if version != snapshot.version() {
+        return Err(format!("{address}: waiting for it to load all policies"));
     }
     for kind in ConfigurationKind::BOTH {
         let uid = format!("windlass-{address}-{}", kind.path());
         let review = review(&uid);
         let answer = prober
-            .admit(*address, &at(kind.path()), &trust.anchors, &review, PATIENCE)
+            .admit(
+                *address,
+                &at(kind.path()),
+                &trust.anchors,
+                &review,
+                REVIEW_TIMEOUT,
+            )
             .await
             .map_err(|error| chain(&error))?;
         let response = &answer["response"];
         if response["uid"] != uid || response["allowed"] != true {
             return Err(format!(
-                "{address}: answered {} with {response} to a policy that is deleted",
+                "{address}: unexpected answer of {} to a test review: {response}",
                 kind.path()
             ));
         }
@@ -135,7 +141,7 @@ async fn answers(
     Ok(())
 }
 
-/// A review of what nobody objects to: that a policy which does not exist is deleted.
+/// Returns a review that must be allowed: the deletion of a policy that does not exist.
 fn review(uid: &str) -> Value {
     let old = json!({
         "apiVersion": POLICY_API_VERSION, "kind": "ClusterValidatePolicy", "metadata": {"name": "windlass-proof"},

@@ -19,7 +19,7 @@ pub(super) struct RequestGate<'a> {
     policies: &'a PolicySnapshot,
     /// Reports whether the time for the request has run out. May block until another request frees a permit.
     is_over: &'a (dyn Fn() -> bool + Sync),
-    asked: &'a AskedPolicies,
+    evaluated: &'a EvaluatedPolicies,
     /// When the evaluation of the current policy started.
     since: Mutex<Option<Instant>>,
     /// Whether the time has run out. An earlier policy may have used it up.
@@ -28,11 +28,11 @@ pub(super) struct RequestGate<'a> {
 
 /// The policies that evaluate one request, over all evaluations of that request.
 #[derive(Default)]
-pub(super) struct AskedPolicies(Mutex<HashMap<PolicyKey, AskedPolicy>>);
+pub(super) struct EvaluatedPolicies(Mutex<HashMap<PolicyKey, EvaluatedPolicy>>);
 
-struct AskedPolicy {
+struct EvaluatedPolicy {
     /// Decided once per request.
-    is_asked: bool,
+    is_admitted: bool,
     took: Duration,
     /// Whether earlier policies left it no time.
     is_late: bool,
@@ -48,12 +48,12 @@ impl<'a> RequestGate<'a> {
     pub(super) fn new(
         policies: &'a PolicySnapshot,
         is_over: &'a (dyn Fn() -> bool + Sync),
-        asked: &'a AskedPolicies,
+        evaluated: &'a EvaluatedPolicies,
     ) -> Self {
         Self {
             policies,
             is_over,
-            asked,
+            evaluated,
             since: Mutex::default(),
             has_ended: AtomicBool::new(false),
         }
@@ -74,18 +74,20 @@ impl<'a> RequestGate<'a> {
     }
 
     /// Calls `record` with how long each evaluated policy took.
-    pub(super) fn durations(&self, mut told: impl FnMut(&PolicyKey, Duration)) {
-        for (key, asked) in &*self.asked.0.lock() {
-            if asked.is_asked {
-                told(key, asked.took);
+    pub(super) fn record_durations(&self, mut record: impl FnMut(&PolicyKey, Duration)) {
+        for (key, evaluated) in &*self.evaluated.0.lock() {
+            if evaluated.is_admitted {
+                record(key, evaluated.took);
             }
         }
     }
 
     /// Reports whether a policy is evaluated for the request; a suspended one is not.
-    pub(super) fn asks(&self, policy: &PolicyKey) -> bool {
-        let asked = self.asked.0.lock();
-        asked.get(policy).is_none_or(|asked| asked.is_asked)
+    pub(super) fn admits(&self, policy: &PolicyKey) -> bool {
+        let evaluated = self.evaluated.0.lock();
+        evaluated
+            .get(policy)
+            .is_none_or(|evaluated| evaluated.is_admitted)
     }
 
     /// Records the results of the policies that can be suspended; `ignored` are the failures. Returns whether
@@ -93,23 +95,23 @@ impl<'a> RequestGate<'a> {
     pub(super) fn conclude(&self, ignored: &[PolicyFailure]) -> bool {
         let now = Instant::now();
         let mut is_news = false;
-        let asked = self.asked.0.lock();
-        for (key, asked) in asked.iter().filter(|(_, asked)| asked.is_asked) {
+        let evaluated = self.evaluated.0.lock();
+        for (key, evaluated) in evaluated.iter().filter(|(_, evaluated)| evaluated.is_admitted) {
             let Some(state) = self.policies.suspendable(key) else {
                 continue;
             };
             match ignored.iter().find(|failure| failure.policy == *key) {
                 // An earlier policy used up the time.
-                Some(_) if asked.is_late => {}
+                Some(_) if evaluated.is_late => {}
                 Some(failure) => {
                     let cause = SuspensionCause::from(failure);
-                    if state.breaker.lock().failed(cause, now) {
+                    if state.breaker.lock().record_failure(cause, now) {
                         warn!(policy = %key, "Suspended a policy: {cause}");
                         is_news = true;
                     }
                 }
                 None => {
-                    if state.breaker.lock().succeeded() {
+                    if state.breaker.lock().record_success() {
                         info!(policy = %key, "A suspended policy is evaluated again");
                         is_news = true;
                     }
@@ -124,25 +126,25 @@ impl EvaluationGate for RequestGate<'_> {
     fn enter(&self, policy: &CompiledPolicy) -> bool {
         let is_late = (self.is_over)();
         let now = Instant::now();
-        let mut asked = self.asked.0.lock();
-        let asked = asked.entry(policy.key().clone()).or_insert_with(|| {
+        let mut evaluated = self.evaluated.0.lock();
+        let evaluated = evaluated.entry(policy.key().clone()).or_insert_with(|| {
             let state = self.policies.suspendable(policy.key());
-            AskedPolicy {
-                is_asked: state.is_none_or(|state| state.breaker.lock().asks(now)),
+            EvaluatedPolicy {
+                is_admitted: state.is_none_or(|state| state.breaker.lock().allows(now)),
                 took: Duration::ZERO,
                 is_late,
             }
         });
-        *self.since.lock() = asked.is_asked.then_some(now);
-        asked.is_asked
+        *self.since.lock() = evaluated.is_admitted.then_some(now);
+        evaluated.is_admitted
     }
 
     fn leave(&self, policy: &CompiledPolicy) {
         let took = self.since.lock().take().map(|since| since.elapsed());
-        if let (Some(asked), Some(took)) = (self.asked.0.lock().get_mut(policy.key()), took) {
-            asked.took += took;
+        if let (Some(evaluated), Some(took)) = (self.evaluated.0.lock().get_mut(policy.key()), took) {
+            evaluated.took += took;
             // The time limit may have caused the failure, whatever the policy reports.
-            asked.is_late |= self.has_ended.load(Ordering::Relaxed) && asked.took < LONGEST;
+            evaluated.is_late |= self.has_ended.load(Ordering::Relaxed) && evaluated.took < LONGEST;
         }
     }
 }
@@ -178,7 +180,7 @@ mod tests {
         });
         let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).map(Arc::new);
         let key = ObjectKey::from_object(&policy).unwrap();
-        let state = PolicyState::new(PolicyVersion::of(&policy), compiled);
+        let state = PolicyState::new(PolicyVersion::from_object(&policy), compiled);
         PolicySnapshot::new(BTreeMap::from([(key, Arc::new(state))]), true)
     }
 
@@ -190,8 +192,8 @@ mod tests {
     /// Returns how many policies were evaluated, and whether the request is allowed.
     fn ask(policies: &PolicySnapshot, fails: bool, is_over: bool) -> (usize, bool) {
         let is_over = || is_over;
-        let asked = AskedPolicies::default();
-        let gate = RequestGate::new(policies, &is_over, &asked);
+        let evaluated = EvaluatedPolicies::default();
+        let gate = RequestGate::new(policies, &is_over, &evaluated);
         let budget = EvaluationBudget {
             gate: &gate,
             ..EvaluationBudget::default()
@@ -206,13 +208,13 @@ mod tests {
         };
         gate.conclude(&outcome.ignored);
         let mut timed = 0;
-        gate.durations(|_, _| timed += 1);
+        gate.record_durations(|_, _| timed += 1);
         assert_eq!(timed, outcome.asked.len());
         (outcome.asked.len(), outcome.refusal.is_none())
     }
 
     #[test]
-    fn a_policy_that_always_fails_is_asked_no_more_and_a_new_generation_is() {
+    fn a_failing_policy_is_suspended_until_its_next_generation() {
         let known = policies("Ignore");
         let mut count = 0;
         while ask(&known, true, false) == (1, true) {
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_too_late_has_not_failed() {
+    fn a_policy_that_starts_too_late_has_not_failed() {
         let known = policies("Ignore");
         for _ in 0..100 {
             assert_eq!(ask(&known, true, true), (1, true));
@@ -237,25 +239,25 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_evaluated_again_tries_the_same_policies() {
+    fn a_repeated_evaluation_runs_the_same_policies() {
         let known = policies("Ignore");
-        let asked = AskedPolicies::default();
-        let gate = RequestGate::new(&known, &|| false, &asked);
+        let evaluated = EvaluatedPolicies::default();
+        let gate = RequestGate::new(&known, &|| false, &evaluated);
         let policy = known.set.policies().next().unwrap();
         assert!(gate.enter(policy));
         gate.leave(policy);
         while ask(&known, true, false).0 == 1 {}
-        let again = RequestGate::new(&known, &|| false, &asked);
+        let again = RequestGate::new(&known, &|| false, &evaluated);
         assert!(again.enter(policy), "decided at the first evaluation");
-        let another = AskedPolicies::default();
+        let another = EvaluatedPolicies::default();
         assert!(!RequestGate::new(&known, &|| false, &another).enter(policy));
     }
 
     #[test]
-    fn a_policy_that_takes_too_long_is_ended_and_the_next_has_its_time() {
+    fn a_slow_policy_is_stopped_and_leaves_time_for_the_next() {
         let known = policies("Ignore");
-        let asked = AskedPolicies::default();
-        let gate = RequestGate::new(&known, &|| false, &asked);
+        let evaluated = EvaluatedPolicies::default();
+        let gate = RequestGate::new(&known, &|| false, &evaluated);
         let policy = known.set.policies().next().unwrap();
         assert!(gate.enter(policy) && !gate.is_over());
         *gate.since.lock() = Instant::now().checked_sub(LONGEST);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_is_ended_for_others_is_not_to_blame() {
+    fn a_policy_stopped_because_of_others_has_not_failed() {
         let known = policies("Ignore");
         let policy = known.set.policies().next().unwrap();
         let failure = |reason| PolicyFailure {
@@ -277,11 +279,11 @@ mod tests {
             message: "ended".to_owned(),
         };
         for number in 0..100 {
-            let asked = AskedPolicies::default();
+            let evaluated = EvaluatedPolicies::default();
             let calls = AtomicUsize::new(0);
             // The time runs out after the policy has started.
             let ends = || calls.fetch_add(1, Ordering::Relaxed) > 0;
-            let gate = RequestGate::new(&known, &ends, &asked);
+            let gate = RequestGate::new(&known, &ends, &evaluated);
             assert!(gate.enter(policy), "suspended after {number}");
             assert!(gate.is_over());
             gate.leave(policy);
@@ -289,8 +291,8 @@ mod tests {
         }
         let mut count = 0;
         loop {
-            let asked = AskedPolicies::default();
-            let gate = RequestGate::new(&known, &|| false, &asked);
+            let evaluated = EvaluatedPolicies::default();
+            let gate = RequestGate::new(&known, &|| false, &evaluated);
             if !gate.enter(policy) {
                 break;
             }
@@ -298,19 +300,22 @@ mod tests {
             gate.leave(policy);
             gate.conclude(&[failure(FailureReason::Deadline)]);
             count += 1;
-            assert!(count < 1_000, "a policy that uses all its time is never suspended");
+            assert!(
+                count < 1_000,
+                "a policy that uses all its time is never suspended"
+            );
         }
     }
 
     #[test]
-    fn what_a_policy_waits_for_others_is_no_time_of_its_own() {
+    fn waiting_for_a_permit_does_not_count_against_a_policy() {
         let known = policies("Ignore");
-        let asked = AskedPolicies::default();
+        let evaluated = EvaluatedPolicies::default();
         let waits = || {
             std::thread::sleep(Duration::from_millis(20));
             false
         };
-        let gate = RequestGate::new(&known, &waits, &asked);
+        let gate = RequestGate::new(&known, &waits, &evaluated);
         let policy = known.set.policies().next().unwrap();
         assert!(gate.enter(policy));
         let nearly = LONGEST - Duration::from_millis(10);
@@ -324,7 +329,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
-        fn a_policy_that_must_not_fail_is_never_taken_out(failing in prop::collection::vec(prop::bool::weighted(0.95), 0..120)) {
+        fn a_policy_with_failure_policy_fail_is_never_suspended(failing in prop::collection::vec(prop::bool::weighted(0.95), 0..120)) {
             let known = policies("Fail");
             for fails in failing {
                 prop_assert_eq!(ask(&known, fails, false), (1, !fails));

@@ -26,7 +26,7 @@ impl PolicyReview {
     /// When a field is missing or invalid.
     pub(super) fn read(body: &[u8]) -> Result<Self, InvalidReview> {
         let mut review: Value = serde_json::from_slice(body).map_err(|error| InvalidReview {
-            of: SUBJECT,
+            kind: SUBJECT,
             problems: vec![format!("the body cannot be read: {error}")],
         })?;
         let mut reader = ReviewReader::new(&review);
@@ -50,7 +50,7 @@ impl PolicyReview {
         namespace: Option<&'a Value>,
     ) -> Result<AdmissionAttributes<'a>, InvalidReview> {
         AdmissionAttributes::from_request(&self.request, namespace).map_err(|problem| InvalidReview {
-            of: SUBJECT,
+            kind: SUBJECT,
             problems: vec![problem.to_owned()],
         })
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_problem_of_a_review_is_told() {
+    fn every_problem_of_a_review_is_reported() {
         for (body, expected) in [
             ("", vec!["the body cannot be read"]),
             (

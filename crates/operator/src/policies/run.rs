@@ -16,9 +16,9 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names};
 
 use super::{
-    armed::ArmedReport,
-    arming,
-    configuration::Called,
+    armed_policies::ArmingReport,
+    armer,
+    configuration::PolicyService,
     kinds,
     references::{self, References},
     snapshot::PolicySnapshot,
@@ -45,7 +45,7 @@ enum ReportPolicyError {
 struct PolicyReporter {
     context: Arc<Context>,
     store: Arc<PolicyStore>,
-    report: ArmedReport,
+    report: ArmingReport,
     references: Arc<References>,
     announced: Announced,
 }
@@ -69,19 +69,19 @@ pub(crate) fn run(
     // Boxed so that the body is compiled once, not in every program that runs it.
     Box::pin(async move {
         for watch in kinds::watches().chain([Watch::all(NAMESPACE)]) {
-            context.watches.want(watch);
+            context.watches.start(watch);
         }
-        let report = ArmedReport::new();
-        let called = Called {
+        let report = ArmingReport::new();
+        let policy_service = PolicyService {
             namespace: context.namespace.clone(),
             service: service.name,
             objects,
         };
         let secret = SECRET.object(Some(&context.namespace), service.secret);
-        let arming = arming::run(
+        let arming = armer::run(
             context.clone(),
             store.clone(),
-            called,
+            policy_service,
             secret,
             report.clone(),
             shutdown.clone(),
@@ -123,7 +123,7 @@ pub(crate) fn run(
 async fn enqueue(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
-    report: ArmedReport,
+    report: ArmingReport,
     mut data: tokio::sync::watch::Receiver<u64>,
     queue: Arc<Queue<ObjectKey>>,
 ) {
@@ -185,36 +185,38 @@ impl PolicyReporter {
         let Some(armed) = self.report.last() else {
             return Ok(Action::AwaitChange);
         };
-        let unread = self.references.problem_of(&object);
+        let unread = self.references.data_problem(&object);
         let arming = if let Some(unread) = &unread {
             ArmingState::Waiting(Some(unread))
-        } else if armed.has(&key, &state.version) {
+        } else if armed.contains(&key, &state.version) {
             ArmingState::Done
         } else {
             ArmingState::Waiting(armed.problem.as_deref())
         };
         let problems = state.problems();
-        let word = match problems.as_slice() {
+        let rule_problems = match problems.as_slice() {
             [] => "all rules can be evaluated".to_owned(),
             [problem] => problem.to_string(),
             [first, rest @ ..] => format!("{first}; and {} more", rest.len()),
         };
-        let suspended = state.suspended().map(|cause| cause.to_string());
-        let said = suspended
+        let suspended = state.suspension_cause().map(|cause| cause.to_string());
+        let message = suspended
             .as_ref()
             .filter(|_| problems.is_empty())
-            .unwrap_or(&word);
-        if self.announced.is_news(&key, said, None) {
+            .unwrap_or(&rule_problems);
+        if self.announced.is_news(&key, message, None) {
             if !problems.is_empty() {
-                self.context.events.warn(&object, "Compile", "Invalid", said);
+                self.context.events.warn(&object, "Compile", "Invalid", message);
             } else if suspended.is_some() {
-                self.context.events.warn(&object, "Evaluate", "Suspended", said);
+                self.context
+                    .events
+                    .warn(&object, "Evaluate", "Suspended", message);
             }
         }
-        let known = status::known(&object);
+        let known = status::read(&object);
         let now = self.context.clock.now();
-        let mut next = status::next(&object, &known, state, arming, now);
-        references::note_readable(&mut next, &object, &self.references, now);
+        let mut next = status::updated(&object, &known, state, arming, now);
+        references::record_readability(&mut next, &object, &self.references, now);
         if next == known {
             return Ok(Action::AwaitChange);
         }

@@ -1,4 +1,4 @@
-//! Answers AdmissionReviews from policies.
+//! The HTTP server that answers AdmissionReviews from policies.
 
 use std::{collections::HashSet, net::IpAddr, sync::Arc, time::Duration};
 
@@ -25,13 +25,13 @@ use windlass_object::GoDuration;
 
 use super::{
     admission,
+    concurrency_limit::{EvaluationLimit, EvaluationPermit},
     references::{AllowedHosts, ReferenceReading, References},
     reports::AuditLedger,
-    request_gate::{AskedPolicies, RequestGate},
+    request_gate::{EvaluatedPolicies, RequestGate},
     review::PolicyReview,
     snapshot::PolicySnapshot,
     store::PolicyStore,
-    turns::{EvaluationTurn, EvaluationTurns},
     verdict::Verdict,
 };
 use crate::{
@@ -39,29 +39,29 @@ use crate::{
     namespaces::namespace,
 };
 
-/// The path that override policies answer at.
+/// The path of override policies.
 pub const MUTATE_PATH: &str = "/mutate";
 
-/// The path that validate policies answer at.
+/// The path of validate policies.
 pub const VALIDATE_PATH: &str = "/validate";
 
-/// The path at which is said which policies are known.
+/// The path that returns the version of the loaded policies.
 pub(super) const VERSION_PATH: &str = "/policies";
 
 /// Answers AdmissionReviews from policies.
 pub(crate) struct PolicyServer {
     store: Arc<PolicyStore>,
     index: Arc<Index>,
-    /// Reads Namespaces that the watch has not seen yet.
+    /// Reads Namespaces that the watch has not reported yet.
     cluster: Cluster,
     bodies: Arc<Bodies>,
     references: Arc<References>,
     ledger: Arc<AuditLedger>,
-    turns: EvaluationTurns,
+    permits: EvaluationLimit,
 }
 
-/// A request that policies are asked about, again each time that more is known of what they refer to.
-struct AskedReview {
+/// A request in evaluation, which is repeated each time that more referenced data is available.
+struct PendingReview {
     stage: Stage,
     review: PolicyReview,
     namespace: Option<Arc<Value>>,
@@ -71,45 +71,46 @@ struct AskedReview {
     ledger: Arc<AuditLedger>,
     answers: Answers,
     reading: ReferenceReading,
-    asked: AskedPolicies,
-    /// Held as long as its body is.
+    evaluated: EvaluatedPolicies,
+    /// Held as long as the body.
     _room: OwnedSemaphorePermit,
 }
 
-/// Which policies are asked.
+/// Whether override or validate policies are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Override,
     Validate,
 }
 
-/// Why a request is not answered by an AdmissionReview.
+/// Why a request is answered by an HTTP error, not an AdmissionReview.
 #[derive(Debug, Error)]
 enum AnswerError {
     #[error(transparent)]
     Body(#[from] ReadBodyError),
     #[error(transparent)]
     Invalid(#[from] InvalidReview),
-    #[error("caches of policies not synced yet; try again later")]
+    #[error("policies are not loaded yet; try again later")]
     Unsynced,
     #[error("too many requests; try again later")]
     Busy,
     #[error("cannot read the Namespace of the object")]
     Namespace(#[source] RequestError),
-    #[error("the evaluation of a policy failed; report this as a bug of Windlass")]
+    #[error("the evaluation of a policy panicked; report this as a bug of Windlass")]
     Evaluation(#[source] JoinError),
 }
 
-/// How long whoever does not say so waits for an answer: as the API server does by default.
+/// The timeout of a client whose request states none: the default of the API server.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest that an API server waits.
+/// The longest timeout of an API server.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
 // === impl PolicyServer ===
 
 impl PolicyServer {
-    /// Answers from the policies in `store`; `client` sends as the operator, whether it leads or not.
+    /// Answers from the policies in `store`. `client` has the operator's identity, whether or not this
+    /// process leads.
     pub(crate) fn new(
         store: Arc<PolicyStore>,
         index: Arc<Index>,
@@ -126,7 +127,7 @@ impl PolicyServer {
             bodies,
             references,
             ledger,
-            turns: EvaluationTurns::new(processors),
+            permits: EvaluationLimit::new(processors),
         }
     }
 
@@ -140,11 +141,11 @@ impl PolicyServer {
 
     async fn respond(&self, stage: Stage, client: IpAddr, request: Request) -> Response {
         let began = Instant::now();
-        let deadline = began + patience(request.uri().query());
+        let deadline = began + time_limit(request.uri().query());
         let answer = timeout_at(deadline, self.answer(stage, client, request, deadline)).await;
         let answer = answer.unwrap_or(Err(AnswerError::Busy));
         let metrics = self.store.metrics();
-        metrics.answered(stage.name(), answer.is_ok(), began.elapsed());
+        metrics.record_answer(stage.name(), answer.is_ok(), began.elapsed());
         match answer {
             Ok(answer) => Json(answer).into_response(),
             Err(error) => {
@@ -165,7 +166,7 @@ impl PolicyServer {
         deadline: Instant,
     ) -> Result<Value, AnswerError> {
         let body = self.bodies.read_whole(client, request).await?;
-        // A longer one takes a thread: reading it would be in the way of others.
+        // Parsing a long body would block other requests, so a blocking thread does it.
         let review = if body.bytes.len() <= SHORT_BODY {
             PolicyReview::read(&body.bytes)?
         } else {
@@ -175,13 +176,13 @@ impl PolicyServer {
                 .map_err(AnswerError::Evaluation)??
         };
         let policies = self.store.current();
-        // One that does not know all policies must not say that none objects.
+        // Without all policies the server cannot know that none denies the request.
         if !policies.is_complete {
             return Err(AnswerError::Unsynced);
         }
         let namespace = self.namespace_of(&review).await?;
-        let mut asked = Box::new(AskedReview {
-            reading: ReferenceReading::of(&review, deadline),
+        let mut pending = Box::new(PendingReview {
+            reading: ReferenceReading::for_review(&review, deadline),
             stage,
             review,
             namespace,
@@ -190,30 +191,30 @@ impl PolicyServer {
             references: self.references.clone(),
             ledger: self.ledger.clone(),
             answers: Answers::default(),
-            asked: AskedPolicies::default(),
+            evaluated: EvaluatedPolicies::default(),
             _room: body.room,
         });
         loop {
-            // Nobody has a turn while it waits for what is read.
-            let turn = self.turns.take(deadline).await.ok_or(AnswerError::Busy)?;
-            let evaluated = spawn_blocking(move || {
-                let evaluation = asked.evaluate(&turn);
-                (asked, evaluation)
+            // The permit is released while data is fetched.
+            let permit = self.permits.acquire(deadline).await.ok_or(AnswerError::Busy)?;
+            let task = spawn_blocking(move || {
+                let evaluation = pending.evaluate(&permit);
+                (pending, evaluation)
             });
             let evaluation;
-            (asked, evaluation) = evaluated.await.map_err(AnswerError::Evaluation)?;
+            (pending, evaluation) = task.await.map_err(AnswerError::Evaluation)?;
             match evaluation? {
-                PolicyEvaluation::Done(verdict) => return Ok(verdict.answer(&asked.review.uid)),
-                // Never one that was answered: this ends.
+                PolicyEvaluation::Done(verdict) => return Ok(verdict.answer(&pending.review.uid)),
+                // An evaluation never requests data that it was given, so the loop ends.
                 PolicyEvaluation::Missing(missing) => {
-                    let AskedReview { reading, answers, .. } = &mut *asked;
+                    let PendingReview { reading, answers, .. } = &mut *pending;
                     self.references.read(missing, *reading, answers).await;
                 }
             }
         }
     }
 
-    /// The Namespace that an object is in.
+    /// Returns the Namespace of the object.
     async fn namespace_of(&self, review: &PolicyReview) -> Result<Option<Arc<Value>>, AnswerError> {
         let name = review.attributes(None)?.namespace().to_owned();
         if name.is_empty() {
@@ -245,18 +246,18 @@ async fn validate(
 }
 
 async fn version(State(server): State<Arc<PolicyServer>>) -> Json<Value> {
-    Json(server.store.current().described())
+    Json(server.store.current().version())
 }
 
-/// What is said to a request while it has its turn, as far as `answers` have what policies refer to. Policies are not asked about
-/// policies: a wrong one could not be mended then.
+/// Evaluates a request with the referenced data in `answers`. Requests about policies are not evaluated by
+/// policies: a wrong policy could then not be fixed.
 fn judge(
     stage: Stage,
     attributes: &AdmissionAttributes<'_>,
     policies: &PolicySnapshot,
     (store, ledger): (&PolicyStore, &AuditLedger),
     (answers, hosts): (&Answers, &AllowedHosts),
-    (turn, asked): (&EvaluationTurn, &AskedPolicies),
+    (permit, evaluated): (&EvaluationPermit, &EvaluatedPolicies),
 ) -> PolicyEvaluation<Verdict> {
     if admission::is_about_policy(attributes) {
         return PolicyEvaluation::Done(match stage {
@@ -264,8 +265,8 @@ fn judge(
             Stage::Validate => admission::validate(attributes, store.engines(), hosts),
         });
     }
-    let is_over = || turn.is_over();
-    let gate = RequestGate::new(policies, &is_over, asked);
+    let is_over = || permit.is_over();
+    let gate = RequestGate::new(policies, &is_over, evaluated);
     let is_over = || gate.is_over();
     let budget = EvaluationBudget {
         is_over: &is_over,
@@ -280,7 +281,7 @@ fn judge(
                     return PolicyEvaluation::Missing(
                         missing
                             .into_iter()
-                            // What later policies need is read at the same time.
+                            // Fetched at the same time for later policies.
                             .chain(policies.set.override_needs(attributes))
                             .filter(|reference| answers.get(reference).is_none())
                             .collect::<HashSet<_>>()
@@ -289,51 +290,53 @@ fn judge(
                     );
                 }
             };
-            note_fared(&gate, &outcome.ignored, store);
-            store.metrics().overridden(attributes, &outcome);
-            PolicyEvaluation::Done(Verdict::of_override(outcome))
+            record_results(&gate, &outcome.ignored, store);
+            store.metrics().record_override(attributes, &outcome);
+            PolicyEvaluation::Done(Verdict::from_override(outcome))
         }
         Stage::Validate => {
             let outcome = match policies.set.validate(attributes, answers, &budget) {
                 PolicyEvaluation::Done(outcome) => outcome,
                 PolicyEvaluation::Missing(missing) => return PolicyEvaluation::Missing(missing),
             };
-            note_fared(&gate, &outcome.ignored, store);
-            store.metrics().validated(attributes, &outcome);
-            ledger.note(attributes, &outcome, policies, |policy| gate.asks(policy));
+            record_results(&gate, &outcome.ignored, store);
+            store.metrics().record_validation(attributes, &outcome);
+            ledger.note(attributes, &outcome, policies, |policy| gate.admits(policy));
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
             }
-            PolicyEvaluation::Done(Verdict::of_validation(&outcome))
+            PolicyEvaluation::Done(Verdict::from_validation(&outcome))
         }
     }
 }
 
-/// Notes how the policies have fared that were asked, of which `ignored` failed and may.
-fn note_fared(gate: &RequestGate<'_>, ignored: &[PolicyFailure], store: &PolicyStore) {
+/// Records the results of the evaluated policies; `ignored` are failures of policies with failure policy
+/// `Ignore`.
+fn record_results(gate: &RequestGate<'_>, ignored: &[PolicyFailure], store: &PolicyStore) {
     for failure in ignored {
-        warn!(policy = %failure.policy, error = %failure, "Ignored the failure of a policy, as it says");
+        warn!(policy = %failure.policy, error = %failure, "Ignored the failure of a policy because of its failurePolicy");
     }
-    gate.durations(|policy, took| store.metrics().evaluated(policy, took));
+    gate.record_durations(|policy, took| store.metrics().record_evaluation(policy, took));
     if gate.conclude(ignored) {
         store.note_suspensions();
     }
 }
 
-/// How long there is for an answer to whoever says with the query for how long they wait: less, so that they get it.
-fn patience(query: Option<&str>) -> Duration {
+/// Returns how long an answer may take: less than the timeout in the query, so that the answer arrives in
+/// time.
+fn time_limit(query: Option<&str>) -> Duration {
     let parameters = query.unwrap_or_default().split('&');
-    let said = parameters
+    let stated = parameters
         .filter_map(|parameter| parameter.strip_prefix("timeout="))
         .find_map(|timeout| timeout.parse::<GoDuration>().ok());
-    let waits = said.map_or(DEFAULT_PATIENCE, |GoDuration(timeout)| timeout.unsigned_abs());
-    waits.min(LONGEST_PATIENCE) * 4 / 5
+    let timeout = stated.map_or(DEFAULT_PATIENCE, |GoDuration(timeout)| timeout.unsigned_abs());
+    timeout.min(LONGEST_PATIENCE) * 4 / 5
 }
 
-// === impl AskedReview ===
+// === impl PendingReview ===
 
-impl AskedReview {
-    fn evaluate(&self, turn: &EvaluationTurn) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
+impl PendingReview {
+    fn evaluate(&self, permit: &EvaluationPermit) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
         let attributes = self.review.attributes(self.namespace.as_deref())?;
         let known = (&self.answers, self.references.hosts());
         let Self {
@@ -342,14 +345,14 @@ impl AskedReview {
             ledger,
             ..
         } = self;
-        let kept = (turn, &self.asked);
+        let progress = (permit, &self.evaluated);
         Ok(judge(
             self.stage,
             &attributes,
             policies,
             (store, ledger),
             known,
-            kept,
+            progress,
         ))
     }
 }
@@ -357,8 +360,8 @@ impl AskedReview {
 // === impl ReferenceReading ===
 
 impl ReferenceReading {
-    /// What a review may take for reading: there has to be time for what follows.
-    fn of(review: &PolicyReview, deadline: Instant) -> Self {
+    /// Returns the limits of fetching data for a review, which leave time for the evaluation that follows.
+    fn for_review(review: &PolicyReview, deadline: Instant) -> Self {
         let left = deadline.saturating_duration_since(Instant::now());
         let is_dry_run = review.request.get("dryRun").and_then(Value::as_bool);
         Self {
@@ -371,7 +374,7 @@ impl ReferenceReading {
 // === impl Stage ===
 
 impl Stage {
-    /// As it is counted.
+    /// The value of the metrics label `stage`.
     fn name(self) -> &'static str {
         match self {
             Self::Override => "mutate",
@@ -398,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_comes_before_whoever_waits_gives_up() {
+    fn the_time_limit_is_below_the_timeout_of_the_client() {
         for (query, expected) in [
             (None, 8),
             (Some("timeout=5s"), 4),
@@ -406,7 +409,7 @@ mod tests {
             (Some("timeout=soon"), 8),
             (Some("timeout=1h"), 24),
         ] {
-            assert_eq!(patience(query), Duration::from_secs(expected), "{query:?}");
+            assert_eq!(time_limit(query), Duration::from_secs(expected), "{query:?}");
         }
     }
 }

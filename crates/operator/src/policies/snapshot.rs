@@ -97,7 +97,7 @@ impl PolicySnapshot {
     }
 
     /// Returns what identifies the policies and their generations.
-    pub(super) fn described(&self) -> Value {
+    pub(super) fn version(&self) -> Value {
         json!({"complete": self.is_complete, "digest": self.digest})
     }
 
@@ -109,20 +109,20 @@ impl PolicySnapshot {
     /// Returns all policies that can be suspended, each with whether it is.
     pub(super) fn suspensions(&self) -> impl Iterator<Item = (&PolicyKey, bool)> {
         let suspendable = self.suspendable.iter();
-        suspendable.map(|(key, state)| (key, state.suspended().is_some()))
+        suspendable.map(|(key, state)| (key, state.suspension_cause().is_some()))
     }
 
     /// Returns the state of a policy if it is that of this version of `object`.
     pub(super) fn state_of(&self, key: &ObjectKey, object: &Value) -> Option<&Arc<PolicyState>> {
         let state = self.policies.get(key)?;
-        (state.version == PolicyVersion::of(object)).then_some(state)
+        (state.version == PolicyVersion::from_object(object)).then_some(state)
     }
 }
 
 // === impl PolicyVersion ===
 
 impl PolicyVersion {
-    pub(super) fn of(object: &Value) -> Self {
+    pub(super) fn from_object(object: &Value) -> Self {
         Self {
             uid: object::text(object, "/metadata/uid")
                 .unwrap_or_default()
@@ -147,8 +147,8 @@ impl PolicyState {
     }
 
     /// Returns why this process suspends the policy; `None` if it does not.
-    pub(super) fn suspended(&self) -> Option<SuspensionCause> {
-        self.breaker.lock().suspended()
+    pub(super) fn suspension_cause(&self) -> Option<SuspensionCause> {
+        self.breaker.lock().cause()
     }
 
     /// Returns the problems found when compiling it.

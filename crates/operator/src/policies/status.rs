@@ -1,4 +1,4 @@
-//! What the status of a policy says.
+//! The status of policies.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,32 +12,32 @@ use windlass_object::object;
 use super::snapshot::PolicyState;
 use crate::install::status::{ConditionUpdate, Conditions};
 
-/// Whether requests are sent to a policy.
+/// Whether the API server sends requests to a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArmingState<'a> {
-    /// They are.
+    /// It does.
     Done,
-    /// Not yet; for this reason, if it is known.
+    /// Not yet; with the reason if there is one.
     Waiting(Option<&'a str>),
 }
 
-/// The condition that says whether the templates of a policy are rendered.
+/// The condition that reports whether the templates of a policy are rendered.
 const RENDERED: &str = "Rendered";
 
-/// The condition that says whether a policy is asked.
+/// The condition that reports whether a policy is evaluated.
 const READY: &str = "Ready";
 
-/// The most bytes of what a template was rendered to that are shown of each rule: all of them have to fit into one object.
+/// The longest rendered program of a rule in the status, in bytes, so that all of them fit into one object.
 const LONGEST_RENDERED: usize = 16 << 10;
 
-/// The status that is known of a policy. What cannot be read in it is as if it were not there.
-pub(super) fn known(object: &Value) -> PolicyStatus {
+/// Reads the current status. Unreadable parts are treated as absent.
+pub(super) fn read(object: &Value) -> PolicyStatus {
     let status = object.get("status").cloned().unwrap_or_default();
     serde_json::from_value(status).unwrap_or_default()
 }
 
-/// The status of a policy that was compiled to `state`.
-pub(super) fn next(
+/// Returns the new status of a policy that was compiled to `state`.
+pub(super) fn updated(
     object: &Value,
     known: &PolicyStatus,
     state: &PolicyState,
@@ -49,15 +49,15 @@ pub(super) fn next(
         Ok(compiled) => policy::rule_statuses(compiled)
             .into_iter()
             .map(|rule| RuleStatus {
-                rendered_cue: shown(rule.rendered_cue),
+                rendered_cue: truncated(rule.rendered_cue),
                 ..rule
             })
             .collect(),
         Err(_) => Vec::new(),
     };
     let mut conditions: Vec<Condition> = known.conditions.iter().filter_map(condition).collect();
-    conditions.record(RENDERED, rendered(object, state), generation, now);
-    conditions.record(READY, ready(state, arming), generation, now);
+    conditions.record(RENDERED, rendered_condition(object, state), generation, now);
+    conditions.record(READY, ready_condition(state, arming), generation, now);
     PolicyStatus {
         observed_generation: generation,
         conditions: conditions.into_iter().map(policy_condition).collect(),
@@ -65,19 +65,21 @@ pub(super) fn next(
     }
 }
 
-fn ready(state: &PolicyState, arming: ArmingState<'_>) -> ConditionUpdate {
-    match (state.problems().as_slice(), state.suspended(), arming) {
+fn ready_condition(state: &PolicyState, arming: ArmingState<'_>) -> ConditionUpdate {
+    match (state.problems().as_slice(), state.suspension_cause(), arming) {
         ([], Some(cause), _) => ConditionUpdate::fails("Suspended", cause.to_string()),
-        ([], None, ArmingState::Done) => ConditionUpdate::holds("Armed", "requests are sent to it"),
-        ([], None, ArmingState::Waiting(problem)) => {
-            let word = problem.unwrap_or("waiting for the webhook configurations");
-            ConditionUpdate::fails("Arming", word)
+        ([], None, ArmingState::Done) => {
+            ConditionUpdate::holds("Armed", "the API server sends requests to it")
         }
-        (problems, ..) => ConditionUpdate::fails("Invalid", joined(problems)),
+        ([], None, ArmingState::Waiting(problem)) => {
+            let message = problem.unwrap_or("waiting for the webhook configurations");
+            ConditionUpdate::fails("Arming", message)
+        }
+        (problems, ..) => ConditionUpdate::fails("Invalid", join_problems(problems)),
     }
 }
 
-fn rendered(object: &Value, state: &PolicyState) -> ConditionUpdate {
+fn rendered_condition(object: &Value, state: &PolicyState) -> ConditionUpdate {
     let rules = ["/spec/overrideRules", "/spec/validateRules"]
         .into_iter()
         .flat_map(|field| object::items(object, field));
@@ -89,10 +91,10 @@ fn rendered(object: &Value, state: &PolicyState) -> ConditionUpdate {
         .collect();
     let templates = have_template.iter().filter(|has| **has).count();
     if templates == 0 {
-        return ConditionUpdate::holds("NoTemplates", "there is nothing to render");
+        return ConditionUpdate::holds("NoTemplates", "the policy has no templates");
     }
     let Ok(compiled) = &state.compiled else {
-        return ConditionUpdate::fails("Invalid", joined(&state.problems()));
+        return ConditionUpdate::fails("Invalid", join_problems(&state.problems()));
     };
     let unrendered = compiled
         .rule_states()
@@ -110,13 +112,13 @@ fn rendered(object: &Value, state: &PolicyState) -> ConditionUpdate {
     }
 }
 
-fn joined(problems: &[PolicyProblem]) -> String {
+fn join_problems(problems: &[PolicyProblem]) -> String {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     problems.join("; ")
 }
 
-/// As much of a program as there is room for.
-fn shown(mut program: String) -> String {
+/// Truncates a program to the longest that is shown.
+fn truncated(mut program: String) -> String {
     let mut end = program.len().min(LONGEST_RENDERED);
     while !program.is_char_boundary(end) {
         end -= 1;
@@ -125,7 +127,7 @@ fn shown(mut program: String) -> String {
     program
 }
 
-/// A condition as others read it; `None` where its time is none.
+/// Converts a condition; `None` if its time is invalid.
 pub(super) fn condition(condition: &PolicyCondition) -> Option<Condition> {
     serde_json::from_value(serde_json::to_value(condition).ok()?).ok()
 }
@@ -161,23 +163,23 @@ mod tests {
         })
     }
 
-    fn said(object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
-        said_while(ArmingState::Done, object, known, second)
+    fn armed_status(object: &Value, known: &PolicyStatus, second: i64) -> PolicyStatus {
+        status_with(ArmingState::Done, object, known, second)
     }
 
-    fn said_while(
+    fn status_with(
         arming: ArmingState<'_>,
         object: &Value,
         known: &PolicyStatus,
         second: i64,
     ) -> PolicyStatus {
         let compiled = CompiledPolicy::compile(object, &Engines::built_in()).map(Arc::new);
-        let state = PolicyState::new(PolicyVersion::of(object), compiled);
+        let state = PolicyState::new(PolicyVersion::from_object(object), compiled);
         let now = Timestamp::from_second(second).unwrap();
-        next(object, known, &state, arming, now)
+        updated(object, known, &state, arming, now)
     }
 
-    fn of_conditions(status: &PolicyStatus) -> Vec<(&str, &str, &str)> {
+    fn condition_summary(status: &PolicyStatus) -> Vec<(&str, &str, &str)> {
         let conditions = status.conditions.iter();
         conditions
             .map(|condition| (&*condition.condition_type, &*condition.status, &*condition.reason))
@@ -185,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_can_be_asked_is_ready() {
-        let status = said(
+    fn a_valid_armed_policy_is_ready() {
+        let status = armed_status(
             &policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]})),
             &PolicyStatus::default(),
             1,
         );
         assert_eq!(
-            of_conditions(&status),
+            condition_summary(&status),
             [("Rendered", "True", "NoTemplates"), ("Ready", "True", "Armed")]
         );
         assert_eq!(status.observed_generation, Some(3));
@@ -200,19 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_not_ready_before_requests_are_sent_to_it() {
+    fn a_policy_is_not_ready_before_it_is_armed() {
         let object = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
         let waiting = ArmingState::Waiting(Some("waiting for an endpoint"));
-        let status = said_while(waiting, &object, &PolicyStatus::default(), 1);
-        assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Arming"));
+        let status = status_with(waiting, &object, &PolicyStatus::default(), 1);
+        assert_eq!(condition_summary(&status)[1], ("Ready", "False", "Arming"));
         assert_eq!(status.conditions[1].message, "waiting for an endpoint");
     }
 
     #[test]
-    fn a_policy_that_is_taken_out_is_not_ready_until_it_is_back() {
+    fn a_suspended_policy_is_not_ready() {
         let object = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
         let compiled = CompiledPolicy::compile(&object, &Engines::built_in()).map(Arc::new);
-        let state = PolicyState::new(PolicyVersion::of(&object), compiled);
+        let state = PolicyState::new(PolicyVersion::from_object(&object), compiled);
         let failure = PolicyFailure {
             policy: state.compiled.as_ref().unwrap().key().clone(),
             rule: Some(1),
@@ -220,23 +222,27 @@ mod tests {
             message: "a secret".to_owned(),
             failure_policy: FailurePolicyType::Ignore,
         };
-        while !state.breaker.lock().failed((&failure).into(), Instant::now()) {}
+        while !state
+            .breaker
+            .lock()
+            .record_failure((&failure).into(), Instant::now())
+        {}
         let now = Timestamp::from_second(1).unwrap();
-        let status = next(&object, &PolicyStatus::default(), &state, ArmingState::Done, now);
-        assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Suspended"));
+        let status = updated(&object, &PolicyStatus::default(), &state, ArmingState::Done, now);
+        assert_eq!(condition_summary(&status)[1], ("Ready", "False", "Suspended"));
         let message = &status.conditions[1].message;
-        assert!(message.contains("rule 1: reading what it refers to"), "{message}");
+        assert!(message.contains("rule 1: reading referenced data"), "{message}");
         assert!(!message.contains("a secret"), "{message}");
-        assert!(state.breaker.lock().succeeded());
-        let status = next(&object, &status, &state, ArmingState::Done, now);
-        assert_eq!(of_conditions(&status)[1], ("Ready", "True", "Armed"));
+        assert!(state.breaker.lock().record_success());
+        let status = updated(&object, &status, &state, ArmingState::Done, now);
+        assert_eq!(condition_summary(&status)[1], ("Ready", "True", "Armed"));
     }
 
     #[test]
-    fn what_is_wrong_is_told_of_its_rule() {
+    fn a_problem_is_in_the_status_of_its_rule() {
         let object = policy(&json!({"cue": "{"}));
-        let status = said(&object, &PolicyStatus::default(), 1);
-        assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Invalid"));
+        let status = armed_status(&object, &PolicyStatus::default(), 1);
+        assert_eq!(condition_summary(&status)[1], ("Ready", "False", "Invalid"));
         assert_eq!(status.rules[0].error, "");
         assert!(
             status.rules[1]
@@ -246,19 +252,19 @@ mod tests {
         );
         let unreadable = json!({"apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy",
             "metadata": {"name": "a"}, "spec": {}});
-        let status = said(&unreadable, &status, 1);
-        assert_eq!(of_conditions(&status)[1], ("Ready", "False", "Invalid"));
+        let status = armed_status(&unreadable, &status, 1);
+        assert_eq!(condition_summary(&status)[1], ("Ready", "False", "Invalid"));
         assert!(status.rules.is_empty());
     }
 
     #[test]
-    fn a_template_without_its_program_is_not_rendered() {
+    fn an_invalid_template_is_not_rendered() {
         let template = json!({"template": {
             "type": "resourcesOversell", "operation": "replace", "resourcesOversell": {"cpuFactor": "2"},
         }});
-        let status = said(&policy(&template), &PolicyStatus::default(), 1);
+        let status = armed_status(&policy(&template), &PolicyStatus::default(), 1);
         assert_eq!(
-            of_conditions(&status)[0],
+            condition_summary(&status)[0],
             ("Rendered", "False", "NotRendered"),
             "a factor is less than 1: {status:?}"
         );
@@ -266,13 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_written_again() {
+    fn an_unchanged_status_stays_equal() {
         let object = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
-        let first = said(&object, &PolicyStatus::default(), 1);
+        let first = armed_status(&object, &PolicyStatus::default(), 1);
         let stored = json!({"status": first});
-        assert_eq!(said(&object, &known(&stored), 2), first);
+        assert_eq!(armed_status(&object, &read(&stored), 2), first);
         assert_eq!(
-            known(&json!({"status": {"conditions": 5}})),
+            read(&json!({"status": {"conditions": 5}})),
             PolicyStatus::default()
         );
     }

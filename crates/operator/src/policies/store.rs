@@ -53,7 +53,7 @@ impl PolicyStore {
     }
 
     /// Creates a store without metrics.
-    pub(crate) fn untold(index: Arc<Index>) -> Self {
+    pub(crate) fn without_metrics(index: Arc<Index>) -> Self {
         let metrics = PolicyMetrics::register(&mut Registry::default());
         Self::new(index, Engines::built_in(), metrics)
     }
@@ -95,7 +95,7 @@ impl PolicyStore {
 
     fn count_suspensions(&self) {
         let _counting = self.counting.lock();
-        self.metrics.suspended(self.current().suspensions());
+        self.metrics.set_suspended(self.current().suspensions());
     }
 
     /// Compiles policies as they change, until `shutdown`.
@@ -121,7 +121,7 @@ impl PolicyStore {
     /// # Errors
     ///
     /// When the runtime shuts down.
-    pub(crate) async fn known(&self) -> Result<Arc<PolicySnapshot>, JoinError> {
+    pub(crate) async fn synced(&self) -> Result<Arc<PolicySnapshot>, JoinError> {
         if !self.current().is_complete {
             self.refresh().await?;
         }
@@ -166,7 +166,8 @@ impl PolicyStore {
         if !is_same {
             let count = policies.len();
             let next = Arc::new(PolicySnapshot::new(policies, is_complete));
-            self.metrics.keep(next.set.policies().map(|policy| policy.key()));
+            self.metrics
+                .retain_policies(next.set.policies().map(|policy| policy.key()));
             self.current.send_replace(next);
             self.count_suspensions();
             debug!(count, is_complete, "Answering from these policies");
@@ -176,7 +177,7 @@ impl PolicyStore {
 
     /// Compiles a policy on a blocking thread. A panic of the compiler affects only this policy.
     async fn compile(&self, key: &ObjectKey, object: Arc<Value>) -> Result<PolicyState, JoinError> {
-        let version = PolicyVersion::of(&object);
+        let version = PolicyVersion::from_object(&object);
         let engines = self.engines.clone();
         let compiled = spawn_blocking(move || CompiledPolicy::compile(&object, &engines)).await;
         let compiled = match compiled {
@@ -221,11 +222,11 @@ mod tests {
     }
 
     fn store_of(index: &Arc<Index>) -> PolicyStore {
-        PolicyStore::untold(index.clone())
+        PolicyStore::without_metrics(index.clone())
     }
 
     /// Marks all kinds as listed except the first `unlisted` ones.
-    fn listed(index: &Index, unlisted: usize) {
+    fn list_kinds(index: &Index, unlisted: usize) {
         for watch in kinds::watches().skip(unlisted) {
             index.begin_relist(&watch);
             index.finish_relist(&watch);
@@ -233,10 +234,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_generation_is_compiled_once_and_what_is_gone_is_not_asked() {
+    async fn each_generation_is_compiled_once_and_deleted_policies_are_dropped() {
         let index = Arc::new(Index::new());
         let store = store_of(&index);
-        listed(&index, 0);
+        list_kinds(&index, 0);
         let watch = Watch::all(CLUSTER_OVERRIDE_POLICY);
         index.apply(&watch, policy("a", 1, "add"));
         index.apply(&watch, policy("b", 1, "add"));
@@ -261,10 +262,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_told_and_hides_no_other() {
+    async fn an_unreadable_policy_does_not_affect_others() {
         let index = Arc::new(Index::new());
         let store = store_of(&index);
-        listed(&index, 0);
+        list_kinds(&index, 0);
         let watch = Watch::all(CLUSTER_OVERRIDE_POLICY);
         index.apply(&watch, policy("a", 1, "put"));
         index.apply(&watch, policy("b", 1, "add"));
@@ -274,12 +275,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_complete_when_every_kind_was_listed_or_is_not_served() {
+    async fn a_snapshot_is_complete_when_every_kind_is_listed_or_not_served() {
         let index = Arc::new(Index::new());
         let store = store_of(&index);
         store.refresh().await.unwrap();
         assert!(!store.current().is_complete);
-        listed(&index, 1);
+        list_kinds(&index, 1);
         store.refresh().await.unwrap();
         assert!(!store.current().is_complete);
         index.mark_absent(&Watch::all(CLUSTER_OVERRIDE_POLICY));

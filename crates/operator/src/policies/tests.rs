@@ -1,4 +1,4 @@
-//! Requests, answered from policies.
+//! Answers of the policy server to requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use super::{
     VALIDATE_PATH, kinds,
 };
 
-/// What answers, where these policies were listed; of `unlisted` kinds nothing is known.
+/// A server with these policies. The first `unlisted` kinds are not listed yet.
 struct Server {
     server: Arc<PolicyServer>,
 }
@@ -45,7 +45,7 @@ impl Server {
         let store = Arc::new(PolicyStore::new(index.clone(), Engines::built_in(), metrics));
         store.refresh().await.unwrap();
         let ledger = AuditLedger::new(index.clone(), Arc::new(SystemClock), store.unreported());
-        // The API server has the Namespace `unseen`, and knows where Namespaces are.
+        // Only the API server, not the watch, knows the Namespace `unseen`.
         let answering = service_fn(|request: Request<kube::client::Body>| async move {
             let (status, body) = match request.uri().path() {
                 "/api/v1" => (
@@ -96,7 +96,7 @@ impl Server {
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// The response to a request, which must be answered.
+    /// Returns the response to a request, which must be answered.
     async fn ask(&self, path: &str, request: &Value) -> Value {
         let (status, body) = self.post(path, review(request)).await;
         assert_eq!(status, StatusCode::OK, "{body}");
@@ -105,7 +105,7 @@ impl Server {
         answer["response"].take()
     }
 
-    /// What becomes of an object that is created.
+    /// Returns the object after its creation was reviewed.
     async fn mutated(&self, object: &Value) -> Value {
         let response = self.ask(MUTATE_PATH, &creation(object)).await;
         assert_eq!(response["allowed"], true, "{response}");
@@ -133,7 +133,7 @@ fn config_map(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": "c"}})
 }
 
-/// A policy that puts its name at `/data/<name>`.
+/// A policy that writes its name to `/data/<name>`.
 fn naming(kind: &str, namespace: Option<&str>, name: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind,
@@ -147,7 +147,7 @@ fn naming(kind: &str, namespace: Option<&str>, name: &str) -> Value {
     })
 }
 
-/// A policy of which nobody can say whether it objects.
+/// A policy whose evaluation always fails.
 fn failing(failure_policy: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterValidatePolicy",
@@ -160,7 +160,7 @@ fn failing(failure_policy: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_is_overridden_by_the_policies_for_it_and_no_others() {
+async fn an_object_is_overridden_by_the_policies_that_select_it() {
     let server = Server::start(
         &[
             naming("OverridePolicy", Some("seen"), "own"),
@@ -182,7 +182,7 @@ async fn an_object_is_overridden_by_the_policies_for_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn f18_what_is_deleted_is_not_changed_and_other_operations_are_none_of_a_rule() {
+async fn f18_deletions_and_other_operations_are_not_changed() {
     let server = Server::start(&[naming("ClusterOverridePolicy", None, "all")], 0).await;
     let object = config_map("seen");
     for request in [
@@ -195,7 +195,7 @@ async fn f18_what_is_deleted_is_not_changed_and_other_operations_are_none_of_a_r
 }
 
 #[tokio::test]
-async fn f19_a_failure_refuses_only_where_its_policy_says_so() {
+async fn f19_a_failure_denies_only_with_failure_policy_fail() {
     for (failure_policy, allowed) in [("Ignore", true), ("Fail", false)] {
         let server = Server::start(&[failing(failure_policy)], 0).await;
         let response = server.ask(VALIDATE_PATH, &creation(&config_map("seen"))).await;
@@ -214,7 +214,7 @@ async fn f19_a_failure_refuses_only_where_its_policy_says_so() {
 }
 
 #[tokio::test]
-async fn who_does_not_know_all_policies_answers_nothing() {
+async fn a_server_without_all_policies_is_unavailable() {
     let server = Server::start(&[naming("OverridePolicy", Some("seen"), "own")], 1).await;
     for path in [MUTATE_PATH, VALIDATE_PATH] {
         let (status, body) = server.post(path, review(&creation(&config_map("seen")))).await;
@@ -224,7 +224,7 @@ async fn who_does_not_know_all_policies_answers_nothing() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_cannot_be_read_is_not_taken_for_another() {
+async fn an_unreadable_namespace_makes_the_answer_unavailable() {
     let server = Server::start(&[], 0).await;
     let (status, body) = server
         .post(MUTATE_PATH, review(&creation(&config_map("secret"))))
@@ -234,19 +234,19 @@ async fn a_namespace_that_cannot_be_read_is_not_taken_for_another() {
 }
 
 #[tokio::test]
-async fn f19_what_makes_no_sense_is_a_bad_request() {
+async fn f19_an_invalid_review_is_a_bad_request() {
     let server = Server::start(&[], 0).await;
     for path in [MUTATE_PATH, VALIDATE_PATH] {
         for body in ["", "{", "[]", "{}", r#"{"request": {"operation": "CREATE"}}"#] {
-            let (status, said) = server.post(path, body.to_owned()).await;
+            let (status, body) = server.post(path, body.to_owned()).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
-            assert!(said.starts_with("not an AdmissionReview"), "{said}");
+            assert!(body.starts_with("not an AdmissionReview"), "{body}");
         }
     }
 }
 
 #[tokio::test]
-async fn f16_a_policy_itself_is_checked_and_asked_about_by_no_other() {
+async fn f16_a_policy_is_validated_and_not_evaluated_by_others() {
     let mut everything = naming("ClusterOverridePolicy", None, "all");
     everything["spec"]["resourceSelectors"] = json!([]);
     let server = Server::start(&[everything, failing("Fail")], 0).await;
@@ -265,7 +265,7 @@ async fn f16_a_policy_itself_is_checked_and_asked_about_by_no_other() {
 }
 
 #[tokio::test]
-async fn a_long_object_is_answered_like_any_other() {
+async fn a_long_object_is_answered() {
     let server = Server::start(&[naming("ClusterOverridePolicy", None, "all")], 0).await;
     let mut object = config_map("seen");
     object["data"] = json!({"long": "a".repeat(1 << 20)});

@@ -1,15 +1,16 @@
-//! What policies may say, and this program does not do.
+//! What policies can express, but this process does not support.
 
 use policy::{CompiledPolicy, PolicyKind, PolicyProblem};
 use serde_json::Value;
 use windlass_object::object;
 
 use super::{
-    never_asked::{SYSTEM_NAMESPACE, is_asked},
+    exclusions::{SYSTEM_NAMESPACE, can_select},
     references::{AllowedHosts, references},
 };
 
-/// Which data a policy refers to that nobody would fetch for it, and for which objects it is that nobody asks about.
+/// Returns problems of referenced servers that are not allowed, and of selected objects that webhooks
+/// exclude.
 pub(super) fn problems(
     policy: &Value,
     compiled: Option<&CompiledPolicy>,
@@ -18,9 +19,7 @@ pub(super) fn problems(
     let mut problems = Vec::new();
     let mut note_namespace = |path: String, namespace: Option<&str>| {
         if namespace == Some(SYSTEM_NAMESPACE) {
-            let message = format!(
-                "policies are not asked about objects of {SYSTEM_NAMESPACE}: select those of other namespaces"
-            );
+            let message = format!("policies skip objects of {SYSTEM_NAMESPACE}: select other namespaces");
             problems.push(PolicyProblem::new(path, message));
         }
     };
@@ -39,9 +38,8 @@ pub(super) fn problems(
     {
         let text = |field| object::text(selector, field).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-        if !is_asked(api_version, kind) {
-            let message =
-                format!("policies are not asked about {kind} of {api_version:?}: select other objects");
+        if !can_select(api_version, kind) {
+            let message = format!("policies skip {kind} of {api_version:?}: select other objects");
             problems.push(PolicyProblem::new(
                 format!("spec.resourceSelectors[{index}]"),
                 message,
@@ -60,7 +58,7 @@ pub(super) fn problems(
             }
         }
     }
-    // Which servers programs ask is known only when they run.
+    // The servers that a program calls are known only when it runs.
     let requesting = compiled.filter(|_| hosts.is_empty());
     for index in requesting.iter().flat_map(|compiled| compiled.requesting_rules()) {
         let is_validation =
@@ -70,7 +68,7 @@ pub(super) fn problems(
         } else {
             format!("spec.overrideRules[{index}].overriders.cue")
         };
-        let message = "no server may be asked: start windlass with --policy-http-host=HOST";
+        let message = "no server is allowed: start windlass with --policy-http-host=HOST";
         problems.push(PolicyProblem::new(place, message));
     }
     problems
@@ -84,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_server_that_may_not_be_asked_is_named() {
+    fn each_server_that_is_not_allowed_is_a_problem() {
         let http = |url: &str| json!({"url": url, "method": "GET", "auth": {"authUrl": "https://tokens.example.com/"}});
         let template = |from: &str, url: &str| json!({"overriders": {"template": {"valueRef": {"from": from, "http": http(url)}}}});
         let hosts = "a.example.com".parse().into_iter().collect();
@@ -95,12 +93,12 @@ mod tests {
             "overrideRules": [template("owner", ""), template("http", "https://a.example.com/{{b}}"), {"overriders": {}}],
             "validateRules": [{"template": {"condition": {"dataRef": {"from": "k8s"}, "valueRef": {"from": "http", "http": http("https://b.example.com/")}}}}],
         }});
-        let told: Vec<_> = problems(&policy, None, &hosts)
+        let found: Vec<_> = problems(&policy, None, &hosts)
             .iter()
             .map(|problem| problem.path.clone())
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 "metadata.namespace",
                 "spec.resourceSelectors[0].namespace",
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_asks_a_server_is_named() {
+    fn a_program_that_calls_servers_is_a_problem_without_allowed_hosts() {
         let program = r#"
             processing: {
                 output: {answer?: string}
@@ -126,14 +124,14 @@ mod tests {
             "spec": {"overrideRules": [{"overriders": {"cue": "patches: []"}}, {"overriders": {"cue": program}}]},
         });
         let compiled = CompiledPolicy::compile(&policy, &Engines::built_in()).unwrap();
-        let told: Vec<_> = problems(&policy, Some(&compiled), &AllowedHosts::default())
+        let found: Vec<_> = problems(&policy, Some(&compiled), &AllowedHosts::default())
             .iter()
             .map(ToString::to_string)
             .collect();
         assert_eq!(
-            told,
+            found,
             [
-                "spec.overrideRules[1].overriders.cue: no server may be asked: start windlass with --policy-http-host=HOST"
+                "spec.overrideRules[1].overriders.cue: no server is allowed: start windlass with --policy-http-host=HOST"
             ],
             "{:?}",
             compiled.problems()

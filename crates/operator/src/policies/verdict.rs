@@ -39,7 +39,7 @@ const AUDIT_ANNOTATION: &str = "findings";
 
 impl Verdict {
     /// Converts the result of override policies.
-    pub(super) fn of_override(outcome: OverrideOutcome) -> Self {
+    pub(super) fn from_override(outcome: OverrideOutcome) -> Self {
         let refusal = outcome
             .refusal
             .map(|failure| RequestRefusal::failed(failure.to_string()));
@@ -51,7 +51,7 @@ impl Verdict {
     }
 
     /// Converts the result of validate policies.
-    pub(super) fn of_validation(outcome: &ValidationOutcome) -> Self {
+    pub(super) fn from_validation(outcome: &ValidationOutcome) -> Self {
         let refusal = outcome.message().map(|message| {
             let is_denied = outcome.findings_with(ValidationAction::Deny).next().is_some();
             if is_denied {
@@ -73,7 +73,7 @@ impl Verdict {
     }
 
     /// Refuses a policy with these problems.
-    pub(super) fn of_problems(problems: &[PolicyProblem]) -> Self {
+    pub(super) fn from_problems(problems: &[PolicyProblem]) -> Self {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         Self {
             refusal: (!problems.is_empty()).then(|| RequestRefusal::invalid(problems.join("; "))),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allowed_has_no_status_and_what_is_refused_no_patch() {
+    fn an_allowed_answer_has_no_status_and_a_denied_one_no_patch() {
         let patch = JsonPatchOperation::read(&json!([{"op": "add", "path": "/a", "value": 1}])).unwrap();
         let mut verdict = Verdict {
             patch,

@@ -1,4 +1,5 @@
-//! AdmissionReviews, as the operator reads them: compiled here by itself, since the rest of the operator takes a cluster.
+//! AdmissionReviews as the operator parses them. They are compiled separately, since the rest of the operator
+//! needs a cluster.
 
 #[path = "../../../src/admission/review.rs"]
 pub mod review;

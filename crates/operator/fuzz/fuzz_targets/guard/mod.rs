@@ -1,4 +1,4 @@
-//! The guard, as the operator has it.
+//! The guard of the operator.
 
 #[path = "../../../src/guard/denial.rs"]
 mod denial;
@@ -17,7 +17,7 @@ use self::review::{BUNDLE_DEPLOYMENT, CRD, Review, ReviewedKind};
 
 const OPERATOR: &str = "system:serviceaccount:windlass-system:windlass";
 
-/// What is passed over while a body is read changes nothing of what is made of it, and every question that can be read has an answer.
+/// Checks that skipped fields change no verdict, and that every readable review has an answer.
 pub fn check(body: &[u8]) {
     for (subject, read) in [
         (&CRD, Review::read(body)),
@@ -32,14 +32,14 @@ pub fn check(body: &[u8]) {
 }
 
 fn check_as_whole(subject: &ReviewedKind, review: &Review, whole: &Value) {
-    let of_whole = Review::of(subject, whole).expect("what is passed over is needed by nobody");
-    assert_eq!(review.user(), of_whole.user());
-    assert_eq!(review.owner(), of_whole.owner());
+    let whole_review = Review::from_value(subject, whole).expect("the guard reads only fields of the excerpt");
+    assert_eq!(review.user(), whole_review.user());
+    assert_eq!(review.owner(), whole_review.owner());
     for deployment in deployments(review) {
-        let [judged, of_whole] = [review, &of_whole].map(|review| judge(review, &[OPERATOR], Some(&deployment)));
-        assert_eq!(judged, of_whole);
+        let [judged, whole_review] = [review, &whole_review].map(|review| judge(review, &[OPERATOR], Some(&deployment)));
+        assert_eq!(judged, whole_review);
     }
-    let [judged, removed] = [review, &of_whole].map(|review| judge_removal(review, &["widgets.example.com"]));
+    let [judged, removed] = [review, &whole_review].map(|review| judge_removal(review, &["widgets.example.com"]));
     assert_eq!(judged, removed);
     let answer = review.answer(&Ok(()));
     assert_eq!(answer["response"]["uid"], whole["request"]["uid"]);
@@ -54,14 +54,14 @@ fn check_judgement(review: &Review) {
         let answer = review.answer(&verdict);
         assert_eq!(answer["response"]["allowed"], verdict.is_ok());
         assert_eq!(answer["response"]["status"].is_object(), verdict.is_err());
-        // What is as it was may be written.
+        // An unchanged object is always allowed.
         if review.before() == review.after() {
             assert_eq!(verdict, Ok(()));
         }
     }
 }
 
-/// BundleDeployments that claim the CRD, or do not.
+/// BundleDeployments that claim the CRD or not.
 fn deployments(review: &Review) -> [Value; 3] {
     let crd = review.before().map(|before| before["metadata"]["name"].clone()).unwrap_or_default();
     let deployment = |spec: Value, conversions: Value| {

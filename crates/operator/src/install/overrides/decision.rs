@@ -18,7 +18,7 @@ use super::{
     guarded::{GuardedField, ServingRoles},
     object_override::ObjectOverride,
 };
-use crate::policies::is_asked;
+use crate::policies::can_select;
 
 /// What policies make of an install.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,7 +54,7 @@ const OBJECTS: Listing = Listing {
 
 /// Why a policy gets no data from elsewhere.
 const UNREAD: &str =
-    "windlass reads no data from elsewhere when it installs bundles: use current, or select other objects";
+    "windlass reads no external data when it installs bundles: use current, or select other objects";
 
 /// What policies make of the objects of an install. `namespaces` has the Namespaces that these are in, by name.
 ///
@@ -94,7 +94,7 @@ pub fn decide(
         let Some(change) = ObjectOverride::new(object, &outcome.patch) else {
             refusals.push(OverrideRefusal {
                 object: shown(object),
-                problem: "what policies make of it cannot be recorded; report this as a bug of Windlass"
+                problem: "the result of its policies cannot be recorded; report this as a bug of Windlass"
                     .to_owned(),
             });
             continue;
@@ -129,7 +129,7 @@ pub fn namespace_as_seen(name: &str, live: Option<&Value>) -> Value {
 /// Whether policies are asked about an object at install. What calls webhooks is not among the rendered objects.
 fn may_be_overridden(object: &Value) -> bool {
     let text = |pointer| object::text(object, pointer).unwrap_or_default();
-    is_asked(text("/apiVersion"), text("/kind"))
+    can_select(text("/apiVersion"), text("/kind"))
 }
 
 /// What becomes of an object, without policies that may be ignored and override what they must not.

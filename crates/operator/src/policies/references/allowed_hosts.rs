@@ -1,35 +1,35 @@
-//! Which servers policies may ask.
+//! The servers that policies may call.
 
 use std::{fmt, str::FromStr};
 
 use http::uri::Authority;
 use thiserror::Error;
 
-/// The servers that policies may ask; none by default.
+/// The servers that policies may call; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<AllowedHost>);
 
-/// Some servers that policies may ask: `HOST`, `HOST:PORT`, or `*.DOMAIN` for all below it.
+/// Servers that policies may call: `HOST`, `HOST:PORT`, or `*.DOMAIN` for all subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHost {
-    /// In small letters.
+    /// In lower case.
     name: String,
-    /// Whether those below that name are meant, and not itself.
+    /// Whether this selects the subdomains of the name, and not the name.
     is_domain: bool,
-    /// That of the scheme if there is none.
+    /// `None` for the default port of the scheme.
     port: Option<u16>,
 }
 
-/// What is not a host.
+/// An invalid host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is not a host: use HOST, HOST:PORT or *.DOMAIN")]
 pub struct InvalidHost(
-    /// What was given.
+    /// The text that was parsed.
     String,
 );
 
-/// Who is asked by a URL.
-struct AskedHost {
+/// The server that a URL names.
+struct UrlHost {
     name: String,
     port: u16,
 }
@@ -37,29 +37,30 @@ struct AskedHost {
 // === impl AllowedHosts ===
 
 impl AllowedHosts {
-    /// Whether nobody may be asked.
+    /// Reports whether no server is allowed.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the server may be asked that a URL begins with.
+    /// Checks whether policies may call the server of a URL.
     ///
     /// # Errors
     ///
-    /// When it may not, and what to do about it.
+    /// When they may not, with what to do about it.
     pub(in super::super) fn check(&self, url: &str) -> Result<(), String> {
-        let asked = AskedHost::of(url).ok_or("the URL names no server: use https://HOST/PATH")?;
-        if self.0.iter().any(|allowed| allowed.is(&asked)) {
+        let called = UrlHost::parse(url).ok_or("the URL names no server: use https://HOST/PATH")?;
+        if self.0.iter().any(|allowed| allowed.matches(&called)) {
             return Ok(());
         }
-        let AskedHost { name, port } = asked;
+        let UrlHost { name, port } = called;
         Err(format!(
-            "{name}:{port} may not be asked: start windlass with --policy-http-host={name}:{port}"
+            "{name}:{port} is not allowed: start windlass with --policy-http-host={name}:{port}"
         ))
     }
 
-    /// Whether a server is allowed by its own name, so that it is meant wherever that leads.
-    pub(super) fn name(&self, host: &str) -> bool {
+    /// Reports whether a server is allowed by its full name, which permits any address that the name resolves
+    /// to.
+    pub(super) fn has_name(&self, host: &str) -> bool {
         let host = normalized(host);
         self.0
             .iter()
@@ -80,18 +81,18 @@ fn normalized(host: &str) -> String {
 // === impl AllowedHost ===
 
 impl AllowedHost {
-    fn is(&self, asked: &AskedHost) -> bool {
+    fn matches(&self, called: &UrlHost) -> bool {
         let is_port = match self.port {
-            Some(port) => port == asked.port,
-            None => [80, 443].contains(&asked.port),
+            Some(port) => port == called.port,
+            None => [80, 443].contains(&called.port),
         };
         let is_name = match self.is_domain {
-            true => asked
+            true => called
                 .name
                 .strip_suffix(&self.name)
                 .and_then(|below| below.strip_suffix('.'))
                 .is_some_and(|below| !below.is_empty()),
-            false => asked.name == self.name,
+            false => called.name == self.name,
         };
         is_port && is_name
     }
@@ -136,11 +137,11 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-// === impl AskedHost ===
+// === impl UrlHost ===
 
-impl AskedHost {
-    /// What follows the host in the URL may still have places for values.
-    fn of(url: &str) -> Option<Self> {
+impl UrlHost {
+    /// Parses a URL. Its path and query may still contain placeholders.
+    fn parse(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let default = match scheme {
             "https" => 443,
@@ -148,7 +149,7 @@ impl AskedHost {
             _ => return None,
         };
         let authority: Authority = rest.split(['/', '?', '#']).next()?.parse().ok()?;
-        // What comes before it is not looked at by who connects.
+        // The HTTP client ignores user information before the host.
         if authority.as_str().contains('@') {
             return None;
         }
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_asked_only_where_it_is_allowed() {
+    fn only_allowed_hosts_pass_the_check() {
         let hosts: AllowedHosts = [
             "a.example.com",
             "*.in.example.com",
@@ -207,12 +208,12 @@ mod tests {
             assert_eq!(hosts.check(url).is_ok(), is_allowed, "{url}");
         }
         assert!(AllowedHosts::default().check("https://a.example.com/").is_err());
-        assert!(hosts.name("A.example.com."));
-        assert!(!hosts.name("x.in.example.com"), "it is one of many");
+        assert!(hosts.has_name("A.example.com."));
+        assert!(!hosts.has_name("x.in.example.com"), "a domain allows many hosts");
     }
 
     #[test]
-    fn what_is_not_a_host_is_refused() {
+    fn an_invalid_host_is_rejected() {
         for text in [
             "",
             "*",

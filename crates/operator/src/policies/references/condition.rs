@@ -1,4 +1,4 @@
-//! What the status of a policy says of the data that it refers to.
+//! The condition about data that a policy refers to.
 
 use jiff::Timestamp;
 use policy::api::PolicyStatus;
@@ -14,10 +14,10 @@ use crate::{
     policies::status::{condition, policy_condition},
 };
 
-/// The condition that says whether the objects can be read that a policy refers to.
+/// The condition that reports whether the objects that a policy refers to can be read.
 const DATA_READABLE: &str = "DataReadable";
 
-/// What keeps a policy from what it refers to.
+/// Returns why objects that a policy refers to cannot be read yet; `None` if they can.
 pub(super) fn problem(policy: &Value, kinds: &WatchedKinds) -> Option<String> {
     let problems: Vec<_> = named_kinds(policy)
         .into_iter()
@@ -30,8 +30,9 @@ pub(super) fn problem(policy: &Value, kinds: &WatchedKinds) -> Option<String> {
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
-/// Says in the status of a policy whether what it refers to can be read, if it refers to objects of kinds that it names.
-pub(in super::super) fn note(
+/// Records in the status of a policy whether the objects that it refers to can be read. A policy that names
+/// no kinds has no such condition.
+pub(in super::super) fn record_readability(
     status: &mut PolicyStatus,
     policy: &Value,
     references: &References,
@@ -43,8 +44,8 @@ pub(in super::super) fn note(
             .retain(|condition| condition.condition_type != DATA_READABLE);
         return;
     }
-    let update = match references.problem_of(policy) {
-        None => ConditionUpdate::holds("Read", "the objects are read that it refers to"),
+    let update = match references.data_problem(policy) {
+        None => ConditionUpdate::holds("Read", "the referenced objects can be read"),
         Some(problem) => ConditionUpdate::fails("NotRead", problem),
     };
     let mut conditions: Vec<_> = status.conditions.iter().filter_map(condition).collect();

@@ -1,11 +1,12 @@
-//! What policies refer to, read: other objects of the cluster, and answers of servers.
+//! Fetches what policies refer to: other objects of the cluster, and answers of servers.
 //!
 //! ```text
 //! DataReference -> References -> ReferredObjects -> WatchedKinds, or the API server
 //!                             `-> ReferredServers -> AllowedHosts -> ReferenceTokens -> ReferenceClient
 //! ```
 //!
-//! Reading takes no turn of those that evaluate, and ends before whoever asked gives up: what takes longer has failed.
+//! Fetching holds no evaluation permit, and ends before the timeout of the request: data that takes longer
+//! counts as failed.
 
 mod allowed_hosts;
 mod condition;
@@ -37,38 +38,39 @@ pub use self::{
     allowed_hosts::{AllowedHost, AllowedHosts, InvalidHost},
     servers::ReferenceOptions,
 };
-pub(super) use self::{condition::note as note_readable, named_kinds::references};
+pub(super) use self::{condition::record_readability, named_kinds::references};
 use self::{objects::ReferredObjects, servers::ReferredServers, watched_kinds::WatchedKinds};
 use super::store::PolicyStore;
 
-/// Reads what policies refer to.
+/// Fetches what policies refer to.
 pub(crate) struct References {
     kinds: Arc<WatchedKinds>,
     objects: ReferredObjects,
     servers: ReferredServers,
-    /// How many more objects may be read now.
+    /// Limits concurrent reads of objects.
     reads: Semaphore,
 }
 
-/// How a request reads what it needs.
+/// The limits of the reads for one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReferenceReading {
-    /// When it needs all of it.
+    /// When all data must be there.
     pub(super) until: Instant,
-    /// Whether nothing may come of it.
+    /// Whether the request is a dry run, which must have no side effects.
     pub(super) is_dry_run: bool,
 }
 
 /// How many objects are read from the API server at a time.
 const READS: usize = 32;
 
-/// How long one thing may take to be read: several that take long have to fit into a request.
+/// The longest read of one reference: several slow reads have to fit into a request.
 const LONGEST_READ: Duration = Duration::from_secs(3);
 
 // === impl References ===
 
 impl References {
-    /// Reads objects by `cluster`, whether this process leads or not, and asks servers as `options` say.
+    /// Reads objects through `cluster`, whether or not this process leads, and calls servers as `options`
+    /// allow.
     pub(crate) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ReferenceOptions) -> Self {
         let kinds = Arc::new(WatchedKinds::new(cluster.clone()));
         Self {
@@ -79,7 +81,7 @@ impl References {
         }
     }
 
-    /// Which servers may be asked.
+    /// Returns the servers that policies may call.
     pub(super) fn hosts(&self) -> &AllowedHosts {
         self.servers.hosts()
     }
@@ -98,17 +100,17 @@ impl References {
         self.kinds.run(&store, &index, shutdown).await
     }
 
-    /// Changes when a kind that policies name can be read, or cannot any more.
+    /// Notifies when a kind that policies name becomes readable or unreadable.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.kinds.changes()
     }
 
-    /// What is read of a kind that a policy names keeps it waiting, if anything does.
-    pub(super) fn problem_of(&self, policy: &Value) -> Option<String> {
+    /// Returns why objects that a policy refers to cannot be read yet; `None` if they can.
+    pub(super) fn data_problem(&self, policy: &Value) -> Option<String> {
         condition::problem(policy, &self.kinds)
     }
 
-    /// Reads all of these at once, and adds what came of it.
+    /// Fetches all references concurrently, and adds the results to `answers`.
     pub(super) async fn read(
         &self,
         wanted: Vec<DataReference>,
@@ -130,8 +132,8 @@ impl References {
             match reference {
                 DataReference::Http(request) => self.servers.answer(request, reading.is_dry_run).await,
                 reference => {
-                    // Nobody closes it.
-                    let _turn = self.reads.acquire().await;
+                    // The semaphore is never closed.
+                    let _permit = self.reads.acquire().await;
                     self.objects.answer(reference).await
                 }
             }

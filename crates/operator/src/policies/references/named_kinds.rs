@@ -1,4 +1,4 @@
-//! Which kinds policies name.
+//! The kinds that policies refer to.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 use windlass_cluster::{Kind, kinds};
 use windlass_object::object;
 
-/// Where a rule may refer to data: the lists of rules, and below each rule.
+/// The fields that may contain references: the lists of rules, and fields of each rule.
 pub(in super::super) const REFERENCES: [(&str, &str); 3] = [
     ("overrideRules", "overriders.template.valueRef"),
     ("validateRules", "template.condition.dataRef"),
     ("validateRules", "template.condition.valueRef"),
 ];
 
-/// The references of a policy, each with its field.
+/// Returns the references of a policy, each with its field path.
 pub(in super::super) fn references(policy: &Value) -> impl Iterator<Item = (String, &Value)> {
     REFERENCES.into_iter().flat_map(move |(list, place)| {
         let rules = object::items(policy, &format!("/spec/{list}")).iter().enumerate();
@@ -25,7 +25,8 @@ pub(in super::super) fn references(policy: &Value) -> impl Iterator<Item = (Stri
     })
 }
 
-/// The kinds of objects that a policy refers to and that are watched. Secrets are read one by one: who watches them reads all.
+/// Returns the kinds of objects to watch for a policy. Secrets are read one by one: a watch would read all of
+/// them.
 pub(super) fn named_kinds(policy: &Value) -> BTreeSet<Kind> {
     let named = references(policy).filter_map(|(_, reference)| {
         let text = |pointer| object::text(reference, pointer).unwrap_or_default().to_owned();
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_those_of_references_to_objects_but_secrets() {
+    fn named_kinds_are_referenced_kinds_except_secrets() {
         let k8s = |kind: &str| json!({"from": "k8s", "k8s": {"apiVersion": "v1", "kind": kind}});
         let policy = json!({"spec": {
             "overrideRules": [

@@ -1,30 +1,30 @@
-//! Objects that policies refer to: of watches, or read.
+//! Objects that policies refer to, from watches or the API server.
 
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
 use policy::{DataReference, FetchedAnswer, WhichObjects};
 use serde_json::Value;
-use windlass_cluster::{Cluster, Kind, RequestError, kinds, telemetry::chain};
+use windlass_cluster::{Cluster, Kind, kinds, telemetry::chain};
 use windlass_object::object;
 
 use super::watched_kinds::WatchedKinds;
 
-/// Finds objects.
+/// Finds referenced objects.
 pub(super) struct ReferredObjects {
     cluster: Cluster,
     kinds: Arc<WatchedKinds>,
-    /// What was read a moment ago, as text: pods of one owner come together.
+    /// Recently read objects, as text: requests for pods of one owner tend to arrive together.
     read: Cache<DataReference, Arc<str>>,
 }
 
-/// How long what was read is believed.
+/// How long a read object is reused.
 const BELIEVED: Duration = Duration::from_secs(2);
 
-/// How many bytes all of it has.
+/// The size limit of the cache, in bytes.
 const READ_MEMORY: u64 = 16 << 20;
 
-/// The most bytes of objects that are listed for a request.
+/// The size limit of one list, in bytes.
 const LARGEST_LIST: usize = 8 << 20;
 
 // === impl ReferredObjects ===
@@ -42,23 +42,23 @@ impl ReferredObjects {
         }
     }
 
-    /// The object or the objects that are meant. That one is not there is said by the API server only: a watch may not have seen it
-    /// yet.
+    /// Returns the referenced object or objects. Only the API server decides that an object does not exist: a
+    /// watch may lag.
     pub(super) async fn answer(&self, reference: &DataReference) -> FetchedAnswer {
         let Ok(wanted) = reference.objects() else {
             return FetchedAnswer::Failed("is not an object".to_owned());
         };
         let kind = Kind::named(wanted.api_version.to_owned(), wanted.kind.to_owned());
         let namespace = wanted.namespace;
-        let seen = |found| confined(found, namespace, wanted.is_confined);
+        let seen = |found| check_namespace(found, namespace, wanted.is_confined);
         let answer = match wanted.which {
-            WhichObjects::Named(name) => match self.one(reference, &kind, namespace, name).await {
+            WhichObjects::Named(name) => match self.find_one(reference, &kind, namespace, name).await {
                 Ok(Some(found)) => seen(found).map(FetchedAnswer::Found),
                 Ok(None) => Ok(FetchedAnswer::NotFound),
                 Err(problem) => Err(problem),
             },
             WhichObjects::Labelled(selector) => {
-                let found = self.labelled(&kind, namespace, selector).await;
+                let found = self.list_matching(&kind, namespace, selector).await;
                 let found: Result<Vec<_>, _> = found.and_then(|found| found.into_iter().map(seen).collect());
                 found.map(|found| FetchedAnswer::Found(found.into()))
             }
@@ -66,7 +66,7 @@ impl ReferredObjects {
         answer.unwrap_or_else(FetchedAnswer::Failed)
     }
 
-    async fn one(
+    async fn find_one(
         &self,
         reference: &DataReference,
         kind: &Kind,
@@ -81,16 +81,21 @@ impl ReferredObjects {
             return Ok(serde_json::from_str(&text).ok());
         }
         let key = kind.object((!namespace.is_empty()).then_some(namespace), name);
-        let found = self.cluster.read(&key).await.map_err(|error| told(&error))?;
+        let found = self.cluster.read(&key).await.map_err(|error| chain(&error))?;
         let found = found.map(trimmed);
-        // What is secret is kept by nobody.
+        // Secrets are never cached.
         if let Some(found) = found.as_ref().filter(|_| *kind != kinds::SECRET) {
             self.read.insert(reference.clone(), found.to_string().into());
         }
         Ok(found)
     }
 
-    async fn labelled(&self, kind: &Kind, namespace: &str, selector: &Value) -> Result<Vec<Value>, String> {
+    async fn list_matching(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        selector: &Value,
+    ) -> Result<Vec<Value>, String> {
         if let Some(seen) = self.kinds.synced(kind) {
             return Ok(seen.with_labels(namespace, selector));
         }
@@ -110,22 +115,17 @@ impl ReferredObjects {
             .cluster
             .list_as(kind, namespace, labels.as_deref(), keep)
             .await;
-        let listed = listed.map_err(|error| told(&error))?;
+        let listed = listed.map_err(|error| chain(&error))?;
         if is_too_large {
             return Err(format!(
-                "those objects have more than {LARGEST_LIST} bytes: use name"
+                "the selected objects have more than {LARGEST_LIST} bytes: refer to one object by name"
             ));
         }
         Ok(listed)
     }
 }
 
-/// Why an object cannot be read, which says which right is missing if one is.
-fn told(error: &RequestError) -> String {
-    chain(error)
-}
-
-/// Without what nobody refers to.
+/// Removes `metadata.managedFields`.
 fn trimmed(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -133,8 +133,8 @@ fn trimmed(mut object: Value) -> Value {
     object
 }
 
-/// An object, if it may be seen from a namespace.
-fn confined(found: Value, namespace: &str, is_confined: bool) -> Result<Value, String> {
+/// Checks that a namespaced policy refers to its own namespace only.
+fn check_namespace(found: Value, namespace: &str, is_confined: bool) -> Result<Value, String> {
     let own = object::text(&found, "/metadata/namespace").unwrap_or_default();
     if is_confined && own != namespace {
         return Err("an OverridePolicy refers to objects of its own namespace only".to_owned());
@@ -142,13 +142,14 @@ fn confined(found: Value, namespace: &str, is_confined: bool) -> Result<Value, S
     Ok(found)
 }
 
-/// A LabelSelector as a query has it. Nothing in it can become another query.
+/// Converts a LabelSelector to a query parameter. Names and values are checked, so that they cannot add other
+/// terms.
 fn label_query(selector: &Value) -> Result<String, String> {
     let valid = |text: &str| {
         let fits = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
         match text.chars().all(fits) {
             true => Ok(text.to_owned()),
-            false => Err(format!("{text:?} cannot be in a label")),
+            false => Err(format!("{text:?} is not valid in a label")),
         }
     };
     let mut terms = Vec::new();
@@ -172,7 +173,7 @@ fn label_query(selector: &Value) -> Result<String, String> {
             "NotIn" => format!("{key} notin ({values})"),
             "Exists" => key,
             "DoesNotExist" => format!("!{key}"),
-            other => return Err(format!("{other:?} is not an operator of labels")),
+            other => return Err(format!("{other:?} is not an operator of a label selector")),
         });
     }
     Ok(terms.join(","))
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_says_what_the_selector_says_and_nothing_else() {
+    fn a_label_selector_becomes_an_equivalent_query() {
         let selector = json!({
             "matchLabels": {"example.com/a": "b"},
             "matchExpressions": [
@@ -205,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_of_a_namespace_sees_that_namespace_only() {
+    fn a_namespaced_policy_reads_its_own_namespace_only() {
         let node = json!({"kind": "Node", "metadata": {"name": "a"}});
-        assert!(confined(node.clone(), "n", true).is_err());
-        assert!(confined(node, "n", false).is_ok());
+        assert!(check_namespace(node.clone(), "n", true).is_err());
+        assert!(check_namespace(node, "n", false).is_ok());
         let own = json!({"metadata": {"name": "a", "namespace": "n"}});
-        assert!(confined(own.clone(), "n", true).is_ok());
-        assert!(confined(own, "m", true).is_err());
+        assert!(check_namespace(own.clone(), "n", true).is_ok());
+        assert!(check_namespace(own, "m", true).is_err());
     }
 }

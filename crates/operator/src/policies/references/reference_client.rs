@@ -1,4 +1,4 @@
-//! One request to a server that policies refer to: what it answers is read as far as it may be long, and nothing is followed.
+//! HTTP client for servers that policies refer to. It limits the size of answers, and follows no redirects.
 
 use std::{
     io,
@@ -34,7 +34,7 @@ use super::allowed_hosts::AllowedHosts;
 
 /// Sends requests to servers that policies refer to.
 pub(super) struct ReferenceClient {
-    /// Why there is none is told to whoever needs it.
+    /// The error is reported at each request.
     pool: Result<Pool, String>,
 }
 
@@ -47,10 +47,10 @@ pub(super) struct ServerCall {
     pub(super) body: Bytes,
 }
 
-/// Why a server gives no answer. Nothing of what it says is repeated.
+/// Why there is no usable answer. Errors never repeat content of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum ServerCallError {
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(String),
     #[error("cannot connect: {0}")]
     Connect(String),
@@ -58,7 +58,7 @@ pub(super) enum ServerCallError {
     Interrupted,
     #[error("HTTP {0}")]
     Status(StatusCode),
-    #[error("HTTP {0}: redirects are not followed; use the URL that it leads to")]
+    #[error("HTTP {0}: redirects are not followed; use the target URL")]
     Redirect(StatusCode),
     #[error("the answer is compressed")]
     Compressed,
@@ -68,28 +68,28 @@ pub(super) enum ServerCallError {
 
 type Pool = Client<HttpsConnector<HttpConnector<ReferenceResolver>>, Full<Bytes>>;
 
-/// Finds servers by their names, but not those that only who is on this machine or link may ask.
+/// Resolves host names, and drops loopback and link-local addresses.
 #[derive(Clone)]
 struct ReferenceResolver {
     hosts: Arc<AllowedHosts>,
 }
 
-/// The most bytes of an answer.
+/// The largest body of an answer, in bytes.
 pub(super) const LARGEST_ANSWER: usize = 1 << 20;
 
-/// The most bytes of the head of an answer.
+/// The largest head of an answer, in bytes.
 const LARGEST_HEAD: usize = 64 << 10;
 
-/// How long a connection may take to be made, of all addresses of a server together.
+/// The time limit for connecting to a server, over all its addresses.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most connections to a server that nobody uses.
+/// The most idle connections to a server.
 const IDLE_CONNECTIONS: usize = 4;
 
-/// Where clouds serve credentials of machines, beside link-local addresses.
+/// Metadata addresses of clouds that are not link-local. They serve credentials of the machine.
 const METADATA: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
@@ -98,14 +98,14 @@ const METADATA: [IpAddr; 2] = [
 // === impl ReferenceClient ===
 
 impl ReferenceClient {
-    /// Trusts servers as the system does, and by the certificates in `ca`, PEM.
+    /// Trusts the CA certificates of the system and those in `ca`, as PEM.
     pub(super) fn new(hosts: Arc<AllowedHosts>, ca: &[u8]) -> Self {
         Self {
-            pool: pool(hosts, ca),
+            pool: connection_pool(hosts, ca),
         }
     }
 
-    /// Sends a request, and returns the body of a 2xx answer. Whoever asks sees to it that it ends.
+    /// Sends a request, and returns the body of a 2xx answer. The caller limits the time.
     pub(super) async fn send(&self, call: ServerCall) -> Result<Bytes, ServerCallError> {
         let pool = self
             .pool
@@ -117,7 +117,7 @@ impl ReferenceClient {
         *request.headers_mut() = call.headers;
         let response = pool.request(request).await.map_err(|error| {
             if error.is_connect() {
-                ServerCallError::Connect(innermost(&error))
+                ServerCallError::Connect(root_cause(&error))
             } else {
                 ServerCallError::Interrupted
             }
@@ -133,11 +133,11 @@ impl ReferenceClient {
         if encoding.is_some_and(|encoding| encoding != "identity") {
             return Err(ServerCallError::Compressed);
         }
-        read(response.into_body()).await
+        read_body(response.into_body()).await
     }
 }
 
-fn pool(hosts: Arc<AllowedHosts>, ca: &[u8]) -> Result<Pool, String> {
+fn connection_pool(hosts: Arc<AllowedHosts>, ca: &[u8]) -> Result<Pool, String> {
     let provider = Arc::new(ring::default_provider());
     let extra: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(ca).collect();
     let extra = extra.map_err(|error| format!("--policy-http-ca: {error}"))?;
@@ -167,7 +167,7 @@ fn pool(hosts: Arc<AllowedHosts>, ca: &[u8]) -> Result<Pool, String> {
         .build(connector))
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, ServerCallError> {
+async fn read_body(mut body: Incoming) -> Result<Bytes, ServerCallError> {
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| ServerCallError::Interrupted)?;
@@ -182,8 +182,8 @@ async fn read(mut body: Incoming) -> Result<Bytes, ServerCallError> {
     Ok(read.into())
 }
 
-/// The cause behind all others.
-fn innermost(error: &dyn std::error::Error) -> String {
+/// Returns the root cause.
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
@@ -203,15 +203,16 @@ impl Service<Name> for ReferenceResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        // A name of its own was meant to lead wherever it does; one of many below a domain may be anybody's.
-        let is_meant = self.hosts.name(name.as_str());
+        // The operator allowed an exact name wherever it resolves to. A name below an allowed domain may
+        // belong to anyone.
+        let is_exact = self.hosts.has_name(name.as_str());
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let addresses: Vec<_> = found
-                .filter(|address| is_meant && !is_metadata(address.ip()) || is_public(address.ip()))
+                .filter(|address| is_exact && !is_metadata(address.ip()) || is_public(address.ip()))
                 .collect();
             if addresses.is_empty() {
-                let problem = format!("{} has no address that policies may ask", name.as_str());
+                let problem = format!("{} has no address that policies may call", name.as_str());
                 return Err(io::Error::new(io::ErrorKind::NotFound, problem));
             }
             Ok(addresses.into_iter())
@@ -219,7 +220,8 @@ impl Service<Name> for ReferenceResolver {
     }
 }
 
-/// Whether an address is where machines get credentials: it is asked only where it is allowed as an address.
+/// Reports whether machines get credentials at an address. Policies reach it only if the address itself is
+/// allowed.
 fn is_metadata(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_link_local = match address {
@@ -229,7 +231,7 @@ fn is_metadata(address: IpAddr) -> bool {
     is_link_local || METADATA.contains(&address)
 }
 
-/// Whether an address is of another machine.
+/// Reports whether an address belongs to another machine.
 fn is_public(address: IpAddr) -> bool {
     let canonical = address.to_canonical();
     !is_metadata(canonical) && !canonical.is_loopback() && !canonical.is_unspecified()
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_give_credentials_are_known_however_they_are_written() {
+    fn metadata_addresses_are_detected_in_every_form() {
         for (address, is_metadata_address) in [
             ("169.254.169.254", true),
             ("::ffff:169.254.169.254", true),

@@ -1,4 +1,4 @@
-//! What servers answer: asked once for all who need it, and kept for a short time.
+//! Answers of servers. Concurrent equal requests share one call, and answers are cached for a short time.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -22,49 +22,50 @@ use super::{
     tokens::ReferenceTokens,
 };
 
-/// How servers are asked that policies refer to.
+/// How servers that policies refer to are policy_service.
 #[derive(Clone)]
 pub struct ReferenceOptions {
-    /// Which may be asked.
+    /// The allowed servers.
     pub hosts: AllowedHosts,
-    /// Certificates, PEM, by which they are trusted beside those of the system.
+    /// CA certificates to trust in addition to those of the system, as PEM.
     pub ca: Vec<u8>,
-    /// How long an answer is kept.
+    /// How long an answer is cached.
     pub keep: Duration,
 }
 
-/// Asks servers.
+/// Calls servers.
 pub(super) struct ReferredServers {
     hosts: Arc<AllowedHosts>,
     client: ReferenceClient,
     tokens: ReferenceTokens,
-    /// What was answered a moment ago.
+    /// Recent answers.
     answers: Cache<Arc<HttpRequest>, Bytes>,
-    /// What is being asked now.
-    asked: Cache<Arc<HttpRequest>, Arc<OnceCell<Result<Bytes, String>>>>,
-    /// How many more requests each server may have now.
-    turns: Cache<String, Arc<Semaphore>>,
-    /// How many more all of them may have.
-    all_turns: Semaphore,
+    /// Calls in progress.
+    in_progress: Cache<Arc<HttpRequest>, Arc<OnceCell<Result<Bytes, String>>>>,
+    /// Limits the concurrent requests to each server.
+    permits: Cache<String, Arc<Semaphore>>,
+    /// Limits the concurrent requests to all servers.
+    total_permits: Semaphore,
 }
 
-/// How many requests a server has at a time: one that is slow must leave room for others.
-const TURNS: usize = 8;
+/// Concurrent requests to one server, so that a slow one leaves room for others.
+const SERVER_PERMITS: usize = 8;
 
-/// How many requests all servers have at a time.
-const ALL_TURNS: usize = 32;
+/// Concurrent requests to all servers.
+const TOTAL_PERMITS: usize = 32;
 
-/// How many bytes all answers have together that are kept.
+/// The size limit of cached answers, in bytes.
 const ANSWER_MEMORY: u64 = 16 << 20;
 
-/// What an answer takes beside its bytes.
+/// The estimated memory of a cached answer in addition to its bytes.
 const OVERHEAD: usize = 512;
 
-/// How many servers are known at a time, and for how long.
+/// The number of servers with a limit of their own, and how long an unused limit is kept.
 const SERVERS: (u64, Duration) = (1024, Duration::from_secs(60));
 
-/// The headers that say how a message is sent, which is not for policies to say, and what could make an answer larger than it seems.
-const UNSENDABLE: [HeaderName; 9] = [
+/// Headers that policies must not set: they control the connection, or could make an answer larger than it
+/// appears.
+const FORBIDDEN_HEADERS: [HeaderName; 9] = [
     header::ACCEPT_ENCODING,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -118,12 +119,12 @@ impl ReferredServers {
                 .max_capacity(ANSWER_MEMORY)
                 .time_to_live(options.keep)
                 .build(),
-            asked: Cache::builder()
+            in_progress: Cache::builder()
                 .max_capacity(servers)
                 .time_to_live(LONGEST_READ * 2)
                 .build(),
-            turns: Cache::builder().max_capacity(servers).time_to_idle(idle).build(),
-            all_turns: Semaphore::new(ALL_TURNS),
+            permits: Cache::builder().max_capacity(servers).time_to_idle(idle).build(),
+            total_permits: Semaphore::new(TOTAL_PERMITS),
         }
     }
 
@@ -131,13 +132,13 @@ impl ReferredServers {
         &self.hosts
     }
 
-    /// What a server answers. A POST is not sent for a dry run, from which nothing may come.
+    /// Returns the answer of a server. A POST is not sent for a dry run, which must have no side effects.
     pub(super) async fn answer(&self, request: &HttpRequest, is_dry_run: bool) -> FetchedAnswer {
         if is_dry_run && request.method == HttpMethod::Post {
             return FetchedAnswer::Failed("a POST is not sent for a dry run".to_owned());
         }
-        match self.shared(request).await {
-            // Kept as text: that takes far less memory than what it means.
+        match self.fetch_shared(request).await {
+            // The cache holds bytes, which need far less memory than parsed JSON.
             Ok(body) => match serde_json::from_slice(&body) {
                 Ok(body) => FetchedAnswer::Found(body),
                 Err(_) => FetchedAnswer::Failed("the answer is not JSON".to_owned()),
@@ -146,48 +147,50 @@ impl ReferredServers {
         }
     }
 
-    /// The answer of a moment ago, or that which somebody waits for, or a new one.
-    async fn shared(&self, request: &HttpRequest) -> Result<Bytes, String> {
+    /// Returns the cached answer, that of a call in progress, or that of a new call.
+    async fn fetch_shared(&self, request: &HttpRequest) -> Result<Bytes, String> {
         if let Some(answer) = self.answers.get(request) {
             return Ok(answer);
         }
         let request = Arc::new(request.clone());
-        let cell = self.asked.get_with(request.clone(), Arc::default);
-        let asking = async || {
-            // No longer than the first who asks may wait: others may have more time, but then ask anew.
-            let answer = timeout(LONGEST_READ, self.ask(&request)).await;
+        let cell = self.in_progress.get_with(request.clone(), Arc::default);
+        let fetching = async || {
+            // Limited by the least time that a request has. A later caller with more time starts a new call.
+            let answer = timeout(LONGEST_READ, self.fetch(&request)).await;
             let answer = answer.unwrap_or_else(|_| Err("no answer in time".to_owned()));
             if let Ok(answer) = &answer {
                 self.answers.insert(request.clone(), answer.clone());
             }
-            // Whoever comes from now on finds the answer, or asks anew where there is none.
-            self.asked.invalidate(&request);
+            // Later callers find the answer in the cache, or start a new call after a failure.
+            self.in_progress.invalidate(&request);
             answer
         };
-        cell.get_or_init(asking).await.clone()
+        cell.get_or_init(fetching).await.clone()
     }
 
-    async fn ask(&self, request: &HttpRequest) -> Result<Bytes, String> {
+    async fn fetch(&self, request: &HttpRequest) -> Result<Bytes, String> {
         self.hosts.check(&request.url)?;
-        let call = call(request)?;
+        let call = build_call(request)?;
         let server = call.uri.authority().map(ToString::to_string).unwrap_or_default();
-        let turns = self.turns.get_with(server, || Arc::new(Semaphore::new(TURNS)));
+        let permits = self
+            .permits
+            .get_with(server, || Arc::new(Semaphore::new(SERVER_PERMITS)));
         let closed = |_| "windlass ends".to_owned();
-        let _turn = turns.acquire().await.map_err(closed)?;
-        let _of_all = self.all_turns.acquire().await.map_err(closed)?;
+        let _permit = permits.acquire().await.map_err(closed)?;
+        let _total = self.total_permits.acquire().await.map_err(closed)?;
         let Some(auth) = &request.auth else {
             return self.client.send(call).await.map_err(|error| error.to_string());
         };
-        let mut is_second = false;
+        let mut is_retry = false;
         loop {
             let credentials = self.tokens.credentials(auth, &self.client, &self.hosts).await?;
             let mut call = call.clone();
             credentials.add(&mut call.headers)?;
             match self.client.send(call).await {
                 Err(ServerCallError::Status(StatusCode::UNAUTHORIZED))
-                    if !is_second && self.tokens.refuse(auth, &credentials).await =>
+                    if !is_retry && self.tokens.invalidate(auth, &credentials).await =>
                 {
-                    is_second = true;
+                    is_retry = true;
                 }
                 answer => return answer.map_err(|error| error.to_string()),
             }
@@ -195,7 +198,7 @@ impl ReferredServers {
     }
 }
 
-fn call(request: &HttpRequest) -> Result<ServerCall, String> {
+fn build_call(request: &HttpRequest) -> Result<ServerCall, String> {
     let uri: Uri = request.url.parse().map_err(|_| "it is not a URL")?;
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -213,7 +216,7 @@ fn call(request: &HttpRequest) -> Result<ServerCall, String> {
     for (name, value) in &request.headers {
         let invalid = || format!("header {name:?} cannot be sent");
         let header = HeaderName::try_from(name).map_err(|_| invalid())?;
-        if UNSENDABLE.contains(&header) {
+        if FORBIDDEN_HEADERS.contains(&header) {
             return Err(invalid());
         }
         let mut value = HeaderValue::try_from(value).map_err(|_| invalid())?;

@@ -1,4 +1,4 @@
-//! Servers that mean no good, asked.
+//! Calls to malicious servers.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use windlass_cluster::{Cluster, SystemClock};
 
 use super::{AllowedHosts, ReferenceOptions, ReferenceReading, References};
 
-/// A server that does with each request what it is told to.
+/// A server with a fixed behaviour for each request.
 struct HostileServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -58,7 +58,7 @@ impl HostileServer {
         Self { address, asked }
     }
 
-    fn asked(&self) -> usize {
+    fn request_count(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
@@ -77,10 +77,10 @@ fn references(servers: &[&HostileServer]) -> References {
     let hosts = servers
         .iter()
         .map(|server| server.address.to_string().parse().unwrap());
-    let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-        Err::<http::Response<kube::client::Body>, tower::BoxError>("nobody answers".into())
+    let unreachable = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, tower::BoxError>("no API server".into())
     });
-    let client = kube::Client::new(nobody, "default");
+    let client = kube::Client::new(unreachable, "default");
     let options = ReferenceOptions {
         hosts: hosts.collect(),
         ..ReferenceOptions::default()
@@ -102,7 +102,7 @@ async fn read(references: &References, request: &HttpRequest, time: Duration) ->
     answers.get(&reference).unwrap().clone()
 }
 
-/// What is said of a server of which nothing can be had.
+/// Returns the error about a server that gives no usable answer.
 async fn problem(behaviour: Behaviour, time: Duration) -> String {
     let server = HostileServer::start(behaviour).await;
     match read(&references(&[&server]), &server.get("/"), time).await {
@@ -111,8 +111,8 @@ async fn problem(behaviour: Behaviour, time: Duration) -> String {
     }
 }
 
-async fn say(mut stream: TcpStream, words: impl AsRef<[u8]>) {
-    // Whoever asks may have gone.
+async fn write(mut stream: TcpStream, words: impl AsRef<[u8]>) {
+    // The client may have closed the connection.
     let _ = stream.write_all(words.as_ref()).await;
 }
 
@@ -120,8 +120,8 @@ fn answer(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Says the first, and then the second for ever.
-async fn go_on(mut stream: TcpStream, first: &str, then: &[u8], pause: Duration) {
+/// Writes `first`, and then `then` again and again.
+async fn write_forever(mut stream: TcpStream, first: &str, then: &[u8], pause: Duration) {
     let _ = stream.write_all(first.as_bytes()).await;
     while stream.write_all(then).await.is_ok() {
         tokio::time::sleep(pause).await;
@@ -132,7 +132,7 @@ const BRIEFLY: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn what_never_ends_is_ended() {
+async fn an_endless_answer_times_out() {
     let silent: Behaviour = |_, stream| {
         Box::pin(async move {
             tokio::time::sleep(LONG).await;
@@ -140,7 +140,7 @@ async fn what_never_ends_is_ended() {
         })
     };
     let dripping: Behaviour = |_, stream| {
-        Box::pin(go_on(
+        Box::pin(write_forever(
             stream,
             "HTTP/1.1 200 OK\r\n\r\n\"",
             b"a",
@@ -148,7 +148,7 @@ async fn what_never_ends_is_ended() {
         ))
     };
     let continuing: Behaviour = |_, stream| {
-        Box::pin(go_on(
+        Box::pin(write_forever(
             stream,
             "",
             b"HTTP/1.1 100 Continue\r\n\r\n",
@@ -161,19 +161,19 @@ async fn what_never_ends_is_ended() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_not_read() {
+async fn a_too_large_answer_is_rejected() {
     let endless: Behaviour = |_, stream| {
-        Box::pin(go_on(
+        Box::pin(write_forever(
             stream,
             "HTTP/1.1 200 OK\r\n\r\n\"",
             &[b'a'; 4096],
             Duration::ZERO,
         ))
     };
-    let told = problem(endless, LONG).await;
-    assert_eq!(told, "the answer is larger than 1048576 bytes");
+    let error = problem(endless, LONG).await;
+    assert_eq!(error, "the answer is larger than 1048576 bytes");
     let head: Behaviour = |_, stream| {
-        Box::pin(go_on(
+        Box::pin(write_forever(
             stream,
             "HTTP/1.1 200 OK\r\na: ",
             &[b'a'; 4096],
@@ -184,37 +184,43 @@ async fn what_is_too_large_is_not_read() {
         problem(head, LONG).await,
         "the connection ended without an answer"
     );
-    let headers: Behaviour =
-        |_, stream| Box::pin(go_on(stream, "HTTP/1.1 200 OK\r\n", b"a: b\r\n", Duration::ZERO));
-    // Header by header it takes its time, which ends as well.
-    let told = problem(headers, LONG).await;
+    let headers: Behaviour = |_, stream| {
+        Box::pin(write_forever(
+            stream,
+            "HTTP/1.1 200 OK\r\n",
+            b"a: b\r\n",
+            Duration::ZERO,
+        ))
+    };
+    // Either the limit of the head or the time limit ends an endless head.
+    let error = problem(headers, LONG).await;
     let ends = ["the connection ended without an answer", "no answer in time"];
-    assert!(ends.contains(&&*told), "{told}");
+    assert!(ends.contains(&&*error), "{error}");
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_without_its_words() {
+async fn errors_do_not_contain_text_of_the_server() {
     let cases: [(Behaviour, &str); 6] = [
         (
-            |_, stream| Box::pin(say(stream, answer("secret"))),
+            |_, stream| Box::pin(write(stream, answer("secret"))),
             "the answer is not JSON",
         ),
         (
-            |_, stream| Box::pin(say(stream, answer(&"[".repeat(100_000)))),
+            |_, stream| Box::pin(write(stream, answer(&"[".repeat(100_000)))),
             "the answer is not JSON",
         ),
         (
             |_, stream| {
-                Box::pin(say(
+                Box::pin(write(
                     stream,
                     "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n",
                 ))
             },
-            "HTTP 302 Found: redirects are not followed; use the URL that it leads to",
+            "HTTP 302 Found: redirects are not followed; use the target URL",
         ),
         (
             |_, stream| {
-                Box::pin(say(
+                Box::pin(write(
                     stream,
                     "HTTP/1.1 500 secret\r\nContent-Length: 6\r\n\r\nsecret",
                 ))
@@ -223,7 +229,7 @@ async fn what_is_no_answer_is_told_without_its_words() {
         ),
         (
             |_, stream| {
-                Box::pin(say(
+                Box::pin(write(
                     stream,
                     "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
                 ))
@@ -231,7 +237,7 @@ async fn what_is_no_answer_is_told_without_its_words() {
             "the answer is compressed",
         ),
         (
-            |_, stream| Box::pin(say(stream, "secret")),
+            |_, stream| Box::pin(write(stream, "secret")),
             "the connection ended without an answer",
         ),
     ];
@@ -241,9 +247,9 @@ async fn what_is_no_answer_is_told_without_its_words() {
 }
 
 #[tokio::test]
-async fn a_large_literal_is_an_answer() {
+async fn a_large_number_is_a_valid_answer() {
     let server = HostileServer::start(|_, stream| {
-        Box::pin(async move { say(stream, answer(&format!("\"{}\"", "a".repeat(1_000_000)))).await })
+        Box::pin(async move { write(stream, answer(&format!("\"{}\"", "a".repeat(1_000_000)))).await })
     })
     .await;
     let found = read(&references(&[&server]), &server.get("/"), LONG).await;
@@ -251,11 +257,11 @@ async fn a_large_literal_is_an_answer() {
 }
 
 #[tokio::test]
-async fn one_call_answers_all_who_ask_the_same() {
+async fn concurrent_equal_requests_share_one_call() {
     let server = HostileServer::start(|_, stream| {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            say(stream, answer("{\"a\": 1}")).await;
+            write(stream, answer("{\"a\": 1}")).await;
         })
     })
     .await;
@@ -264,19 +270,19 @@ async fn one_call_answers_all_who_ask_the_same() {
     for found in join_all((0..50).map(|_| read(&references, &request, LONG))).await {
         assert_eq!(found, FetchedAnswer::Found(json!({"a": 1})));
     }
-    assert_eq!(server.asked(), 1);
+    assert_eq!(server.request_count(), 1);
     read(&references, &request, LONG).await;
-    assert_eq!(server.asked(), 1, "it was asked a moment ago");
+    assert_eq!(server.request_count(), 1, "the answer is cached");
     read(&references, &other, LONG).await;
-    assert_eq!(server.asked(), 2);
+    assert_eq!(server.request_count(), 2);
 }
 
 #[tokio::test]
-async fn who_has_little_time_takes_none_from_others() {
+async fn a_request_with_little_time_does_not_shorten_a_shared_call() {
     let server = HostileServer::start(|_, stream| {
         Box::pin(async move {
             tokio::time::sleep(BRIEFLY * 2).await;
-            say(stream, answer("1")).await;
+            write(stream, answer("1")).await;
         })
     })
     .await;
@@ -291,7 +297,7 @@ async fn who_has_little_time_takes_none_from_others() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_is_in_nobody_elses_way() {
+async fn a_silent_server_does_not_block_other_servers() {
     let silent = HostileServer::start(|_, stream| {
         Box::pin(async move {
             tokio::time::sleep(LONG).await;
@@ -300,7 +306,7 @@ async fn a_server_that_is_silent_is_in_nobody_elses_way() {
     })
     .await;
     let good =
-        HostileServer::start(|_, stream| Box::pin(async move { say(stream, answer("1")).await })).await;
+        HostileServer::start(|_, stream| Box::pin(async move { write(stream, answer("1")).await })).await;
     let references = references(&[&silent, &good]);
     let waiting = (0..200).map(|turn| {
         let request = silent.get(&format!("/{turn}"));
@@ -311,8 +317,8 @@ async fn a_server_that_is_silent_is_in_nobody_elses_way() {
         tokio::time::sleep(BRIEFLY).await;
         let found = read(&references, &good.get("/"), BRIEFLY).await;
         assert_eq!(found, FetchedAnswer::Found(json!(1)));
-        // Before any gives up, which makes room for the next.
-        assert!(silent.asked() <= 8, "{}", silent.asked());
+        // The first request ends before any times out, which frees a permit for the next.
+        assert!(silent.request_count() <= 8, "{}", silent.request_count());
     };
     let (waited, ()) = tokio::join!(join_all(waiting), answered);
     assert!(
@@ -323,7 +329,7 @@ async fn a_server_that_is_silent_is_in_nobody_elses_way() {
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_where_it_is_not_taken_any_more() {
+async fn a_rejected_token_is_fetched_again() {
     static TOKENS: AtomicUsize = AtomicUsize::new(0);
     let server = HostileServer::start(|head, stream| {
         Box::pin(async move {
@@ -331,7 +337,7 @@ async fn a_token_is_renewed_where_it_is_not_taken_any_more() {
             if head.starts_with("post /token") {
                 assert!(head.contains("authorization: basic dtpw"), "{head}");
                 let token = TOKENS.fetch_add(1, Ordering::SeqCst) + 1;
-                say(
+                write(
                     stream,
                     answer(&format!(
                         "{{\"token\": \"t{token}\", \"expireAt\": 99999999999999}}"
@@ -339,9 +345,9 @@ async fn a_token_is_renewed_where_it_is_not_taken_any_more() {
                 )
                 .await;
             } else if head.contains("authorization: bearer t2") {
-                say(stream, answer("\"in\"")).await;
+                write(stream, answer("\"in\"")).await;
             } else {
-                say(stream, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
+                write(stream, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
             }
         })
     })
@@ -360,13 +366,13 @@ async fn a_token_is_renewed_where_it_is_not_taken_any_more() {
     assert_eq!(found, FetchedAnswer::Found(json!("in")));
     assert_eq!(TOKENS.load(Ordering::SeqCst), 2);
     read(&references, &with_auth("/other"), LONG).await;
-    assert_eq!(TOKENS.load(Ordering::SeqCst), 2, "the token is still good");
+    assert_eq!(TOKENS.load(Ordering::SeqCst), 2, "the token is still valid");
 }
 
 #[tokio::test]
-async fn who_is_not_allowed_is_not_asked_and_nothing_is_posted_for_a_dry_run() {
+async fn other_servers_are_not_called_and_a_dry_run_sends_no_post() {
     let server =
-        HostileServer::start(|_, stream| Box::pin(async move { say(stream, answer("1")).await })).await;
+        HostileServer::start(|_, stream| Box::pin(async move { write(stream, answer("1")).await })).await;
     let denied = read(&references(&[]), &server.get("/"), LONG).await;
     assert!(
         matches!(&denied, FetchedAnswer::Failed(problem) if problem.contains("--policy-http-host")),
@@ -392,5 +398,5 @@ async fn who_is_not_allowed_is_not_asked_and_nothing_is_posted_for_a_dry_run() {
         matches!(&forged, FetchedAnswer::Failed(problem) if problem.contains("header")),
         "{forged:?}"
     );
-    assert_eq!(server.asked(), 0);
+    assert_eq!(server.request_count(), 0);
 }

@@ -1,4 +1,4 @@
-//! Servers asked over TLS, with what Secrets have.
+//! Calls over TLS, with credentials from Secrets.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -28,12 +28,12 @@ use super::{ReferenceOptions, ReferenceReading, References};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Who may read `/`, and with what `/token` is asked.
+/// The token for `/`, and the password for `/token`.
 const TOKEN: &str = "s3cr3t";
 const PASSWORD: &str = "pa55word";
 
-/// Serves TLS with a certificate that `authority` issued for `names`: `/` to who has [`TOKEN`], and `/token` to who has
-/// [`PASSWORD`].
+/// Serves TLS with a certificate that `authority` issued for `names`: `/` to clients with [`TOKEN`], and
+/// `/token` to clients with [`PASSWORD`].
 async fn serve(authority: &TestAuthority, names: &[&str]) -> SocketAddr {
     let issued = authority.server(names);
     let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -57,7 +57,7 @@ async fn serve(authority: &TestAuthority, names: &[&str]) -> SocketAddr {
 }
 
 async fn answer(acceptor: TlsAcceptor, stream: TcpStream) {
-    // Who does not trust it goes.
+    // Fails for a client that does not trust the certificate.
     let Ok(mut stream) = acceptor.accept(stream).await else {
         return;
     };
@@ -102,7 +102,7 @@ fn cluster() -> Cluster {
                 200,
                 json!({"resources": [{"name": "secrets", "kind": "Secret", "namespaced": true}]}),
             ),
-            // Whoever makes one from a file has its last line break, too.
+            // A Secret created from a file contains its final line break.
             "/api/v1/namespaces/team/secrets/token" => (200, secret(json!({"token": format!("{TOKEN}\n")}))),
             "/api/v1/namespaces/team/secrets/old" => (200, secret(json!({"token": "0ld"}))),
             "/api/v1/namespaces/team/secrets/user" => {
@@ -124,8 +124,8 @@ fn cluster() -> Cluster {
     Cluster::new(kube::Client::new(answering, "default"), Duration::from_secs(1))
 }
 
-/// What comes of asking `address` with what a Secret has, trusting what is in `ca`.
-async fn asked(address: SocketAddr, ca: &str, secret: &str, auth_url: &str) -> FetchedAnswer {
+/// Returns the result of calling `address` with the credentials of a Secret, trusting `ca`.
+async fn call_server(address: SocketAddr, ca: &str, secret: &str, auth_url: &str) -> FetchedAnswer {
     let options = ReferenceOptions {
         hosts: [address.to_string().parse().unwrap()].into_iter().collect(),
         ca: ca.as_bytes().to_vec(),
@@ -165,46 +165,47 @@ fn problem(answer: FetchedAnswer) -> String {
 }
 
 #[tokio::test]
-async fn a_server_is_asked_with_the_token_of_a_secret_if_the_ca_vouches_for_it() {
+async fn a_secret_token_is_sent_to_a_server_whose_certificate_is_trusted() {
     let authority = TestAuthority::new("of servers");
     let address = serve(&authority, &["127.0.0.1"]).await;
-    let found = asked(address, &authority.pem(), "token", "").await;
+    let found = call_server(address, &authority.pem(), "token", "").await;
     assert_eq!(found, FetchedAnswer::Found(json!({"team": "red"})));
-    // Beside others: the file may have several.
+    // The CA file may contain several certificates.
     let both = TestAuthority::new("another").pem() + &authority.pem();
-    let found = asked(address, &both, "token", "").await;
+    let found = call_server(address, &both, "token", "").await;
     assert_eq!(found, FetchedAnswer::Found(json!({"team": "red"})));
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_vouches_for_gets_no_token() {
+async fn an_untrusted_server_gets_no_token() {
     let authority = TestAuthority::new("of servers");
     let address = serve(&authority, &["127.0.0.1"]).await;
     for ca in [String::new(), TestAuthority::new("of servers").pem()] {
-        let told = problem(asked(address, &ca, "token", "").await);
-        assert!(told.starts_with("cannot connect: "), "{told}");
-        assert!(told.contains("certificate"), "{told}");
+        let error = problem(call_server(address, &ca, "token", "").await);
+        assert!(error.starts_with("cannot connect: "), "{error}");
+        assert!(error.contains("certificate"), "{error}");
     }
     let other = serve(&authority, &["other.example.com"]).await;
-    let told = problem(asked(other, &authority.pem(), "token", "").await);
-    assert!(told.contains("certificate"), "{told}");
-    let told = problem(asked(address, "-----BEGIN CERTIFICATE-----\n", "token", "").await);
-    assert!(told.contains("--policy-http-ca"), "{told}");
+    let error = problem(call_server(other, &authority.pem(), "token", "").await);
+    assert!(error.contains("certificate"), "{error}");
+    let error = problem(call_server(address, "-----BEGIN CERTIFICATE-----\n", "token", "").await);
+    assert!(error.contains("--policy-http-ca"), "{error}");
 }
 
 #[tokio::test]
-async fn a_user_of_a_secret_gets_a_token_of_the_server() {
+async fn a_token_is_fetched_with_the_password_of_a_secret() {
     let authority = TestAuthority::new("of servers");
     let address = serve(&authority, &["127.0.0.1"]).await;
     let auth_url = format!("https://{address}/token");
-    let found = asked(address, &authority.pem(), "user", &auth_url).await;
+    let found = call_server(address, &authority.pem(), "user", &auth_url).await;
     assert_eq!(found, FetchedAnswer::Found(json!({"team": "red"})));
-    let stranger = problem(asked(address, &authority.pem(), "user", "https://stranger.example.com/").await);
+    let stranger =
+        problem(call_server(address, &authority.pem(), "user", "https://stranger.example.com/").await);
     assert!(stranger.contains("--policy-http-host"), "{stranger}");
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_secret_is_told_without_its_words() {
+async fn errors_about_a_secret_do_not_contain_its_values() {
     let authority = TestAuthority::new("of servers");
     let address = serve(&authority, &["127.0.0.1"]).await;
     for (secret, expected) in [
@@ -217,10 +218,10 @@ async fn what_is_wrong_with_a_secret_is_told_without_its_words() {
         ),
         ("forbidden", "team/forbidden"),
     ] {
-        let told = problem(asked(address, &authority.pem(), secret, "").await);
-        assert!(told.contains(expected), "{secret}: {told}");
+        let error = problem(call_server(address, &authority.pem(), secret, "").await);
+        assert!(error.contains(expected), "{secret}: {error}");
         for word in ["0ld", PASSWORD, TOKEN] {
-            assert!(!told.contains(word), "{secret}: {told}");
+            assert!(!error.contains(word), "{secret}: {error}");
         }
     }
 }

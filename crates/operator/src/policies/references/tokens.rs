@@ -1,4 +1,5 @@
-//! Who asks a server: tokens and passwords, of policies and of Secrets. They are in memory only.
+//! Credentials for servers: tokens and passwords, from policies and from Secrets. They are cached in memory
+//! only.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -21,39 +22,39 @@ use super::{
     reference_client::{ReferenceClient, ServerCall},
 };
 
-/// Gets tokens, and keeps them as long as they are good.
+/// Fetches tokens, and caches them while they are valid.
 pub(super) struct ReferenceTokens {
     cluster: Cluster,
     clock: Arc<dyn Clock>,
     fetched: Cache<HttpAuth, Arc<Mutex<Option<FetchedToken>>>>,
 }
 
-/// A token that authUrl gave.
+/// A token from authUrl.
 #[derive(Clone)]
 struct FetchedToken {
     value: String,
-    /// Of which user name and password.
+    /// Hash of the user name and password that it was fetched with.
     credentials: u64,
     renewal: Timestamp,
     end: Timestamp,
 }
 
-/// What is sent with a request.
+/// The credentials of a request.
 pub(super) enum ServerCredentials {
     Bearer(String),
     Basic(String, String),
 }
 
-/// How long a token is good where nobody says so, as in kinitiras.
+/// The lifetime of a token if neither the answer nor the policy states one, as in kinitiras.
 const LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long a token is kept at the most.
+/// The longest time that a token is cached.
 const LONGEST_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
-/// How many tokens are kept.
+/// The most cached tokens.
 const TOKENS: u64 = 1024;
 
-/// How long one is kept that nobody asks for.
+/// How long an unused token is cached.
 const IDLE: Duration = Duration::from_secs(3600);
 
 // === impl ReferenceTokens ===
@@ -67,7 +68,7 @@ impl ReferenceTokens {
         }
     }
 
-    /// What is sent for who asks. Errors name what is missing, never what is there.
+    /// Returns the credentials of a request. Errors name missing fields, never values.
     pub(super) async fn credentials(
         &self,
         auth: &HttpAuth,
@@ -75,7 +76,7 @@ impl ReferenceTokens {
         hosts: &AllowedHosts,
     ) -> Result<ServerCredentials, String> {
         let (token, username, password) = match &auth.secret_ref {
-            Some(secret) => self.secret(secret).await?,
+            Some(secret) => self.read_secret(secret).await?,
             None => (
                 auth.static_token.clone(),
                 auth.username.clone(),
@@ -89,24 +90,24 @@ impl ReferenceTokens {
             return Ok(ServerCredentials::Basic(username, password));
         }
         let slot = self.fetched.get_with(auth.clone(), Arc::default);
-        // Whoever comes meanwhile has the same token.
-        let mut kept = slot.lock().await;
+        // Concurrent requests wait for the same token.
+        let mut cached = slot.lock().await;
         let now = self.clock.now();
         let credentials = digest(&username, &password);
-        if let Some(token) = kept.as_ref().filter(|token| token.credentials == credentials)
+        if let Some(token) = cached.as_ref().filter(|token| token.credentials == credentials)
             && now < token.renewal
         {
             return Ok(ServerCredentials::Bearer(token.value.clone()));
         }
-        match fetch(auth, (username, password), client, hosts).await {
+        match fetch_token(auth, (username, password), client, hosts).await {
             Ok(answer) => {
-                let token = FetchedToken::read(&answer, auth, credentials, self.clock.now())?;
+                let token = FetchedToken::parse(&answer, auth, credentials, self.clock.now())?;
                 let value = token.value.clone();
-                *kept = Some(token);
+                *cached = Some(token);
                 Ok(ServerCredentials::Bearer(value))
             }
             Err(error) => {
-                let still = kept.as_ref();
+                let still = cached.as_ref();
                 let still = still.filter(|token| token.credentials == credentials && now < token.end);
                 let still = still.map(|token| ServerCredentials::Bearer(token.value.clone()));
                 still.ok_or(error)
@@ -114,18 +115,18 @@ impl ReferenceTokens {
         }
     }
 
-    /// Has the next request get another token, where the server did not take this one. Whether there may be another.
-    pub(super) async fn refuse(&self, auth: &HttpAuth, refused: &ServerCredentials) -> bool {
+    /// Drops a token that the server rejected. Returns whether the next request can fetch another one.
+    pub(super) async fn invalidate(&self, auth: &HttpAuth, refused: &ServerCredentials) -> bool {
         let (Some(slot), ServerCredentials::Bearer(refused)) = (self.fetched.get(auth), refused) else {
             return false;
         };
-        let mut kept = slot.lock().await;
-        kept.take_if(|token| token.value == *refused);
+        let mut cached = slot.lock().await;
+        cached.take_if(|token| token.value == *refused);
         true
     }
 
-    /// The token, the user name and the password in a Secret.
-    async fn secret(&self, reference: &SecretReference) -> Result<(String, String, String), String> {
+    /// Reads the token, the user name and the password of a Secret.
+    async fn read_secret(&self, reference: &SecretReference) -> Result<(String, String, String), String> {
         let SecretReference { name, namespace } = reference;
         let key = kinds::SECRET.object(Some(namespace), name);
         let secret = self.cluster.read(&key).await.map_err(|error| error.to_string())?;
@@ -151,14 +152,14 @@ impl ReferenceTokens {
     }
 }
 
-/// Tells one user name and password from others.
+/// Hashes a user name and password.
 fn digest(username: &str, password: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (username, password).hash(&mut hasher);
     hasher.finish()
 }
 
-async fn fetch(
+async fn fetch_token(
     auth: &HttpAuth,
     (username, password): (String, String),
     client: &ReferenceClient,
@@ -191,18 +192,18 @@ async fn fetch(
 // === impl FetchedToken ===
 
 impl FetchedToken {
-    /// What authUrl answers: `{"token": …, "expireAt": milliseconds}`.
-    fn read(answer: &Value, auth: &HttpAuth, credentials: u64, now: Timestamp) -> Result<Self, String> {
+    /// Parses the answer of authUrl: `{"token": …, "expireAt": milliseconds}`.
+    fn parse(answer: &Value, auth: &HttpAuth, credentials: u64, now: Timestamp) -> Result<Self, String> {
         let value = object::text(answer, "/token").filter(|token| !token.is_empty());
         let value = value.ok_or("auth.authUrl gives no token: the answer has none")?;
-        let said = answer.get("expireAt").and_then(|end| match end {
+        let expiry = answer.get("expireAt").and_then(|end| match end {
             Value::String(text) => text.parse().ok(),
             end => end.as_i64(),
         });
-        let said = said
+        let expiry = expiry
             .filter(|end| *end > 0)
             .and_then(|end| Timestamp::from_millisecond(end).ok());
-        let lifetime = match said {
+        let lifetime = match expiry {
             Some(end) => end.duration_since(now),
             None => auth
                 .expire_duration
@@ -213,7 +214,7 @@ impl FetchedToken {
         Ok(Self {
             value: value.to_owned(),
             credentials,
-            // Before it ends: the server's clock may be ahead.
+            // Renewed early, since the server's clock may be ahead.
             renewal: now
                 .saturating_add(lifetime * 4 / 5)
                 .map_err(|error| error.to_string())?,
@@ -225,7 +226,7 @@ impl FetchedToken {
 // === impl ServerCredentials ===
 
 impl ServerCredentials {
-    /// Adds them to a request.
+    /// Adds them to the headers of a request.
     pub(super) fn add(&self, headers: &mut HeaderMap) -> Result<(), String> {
         let value = match self {
             Self::Bearer(token) => format!("Bearer {token}"),
@@ -234,7 +235,8 @@ impl ServerCredentials {
             }
         };
         let value = HeaderValue::try_from(value);
-        let mut value = value.map_err(|_| "the token has characters that no header may have")?;
+        let mut value =
+            value.map_err(|_| "the credentials have characters that are not valid in a header")?;
         value.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, value);
         Ok(())

@@ -1,7 +1,7 @@
-//! Watches of the kinds that policies name. They begin when a policy names a kind, and end when none does.
+//! Watches of the kinds that policies refer to. A watch runs as long as a policy names its kind.
 //!
-//! Every replica has them. What they hold is bounded: a kind that is too large for that is not held, and its objects are read one by
-//! one.
+//! Every replica has these watches. Their memory is bounded: objects of a kind that exceeds it are read one
+//! by one.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,79 +32,79 @@ use windlass_object::label_selector;
 use super::{super::kinds::watches, named_kinds::named_kinds};
 use crate::policies::store::PolicyStore;
 
-/// The kinds that policies name.
+/// The kinds that policies refer to.
 pub(super) struct WatchedKinds {
     cluster: Cluster,
     watched: Mutex<HashMap<Kind, (Arc<WatchedKind>, DropGuard)>>,
-    /// How many bytes all of them hold.
+    /// The memory of all held objects, in bytes.
     held: Arc<AtomicUsize>,
     changes: watch::Sender<u64>,
 }
 
-/// What is seen of a kind.
+/// The known objects of one kind.
 pub(super) struct WatchedKind {
-    seen: RwLock<SeenKind>,
+    seen: RwLock<KindContents>,
     held: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct SeenKind {
+struct KindContents {
     state: KindState,
     /// By namespace and name.
     objects: BTreeMap<(String, String), HeldObject>,
-    /// Those of a list that is not at its end.
+    /// Objects of a list that is not complete yet.
     listed: BTreeMap<(String, String), HeldObject>,
 }
 
-/// An object, as text: that takes less memory than what it means.
+/// An object, as text: parsed JSON needs more memory.
 struct HeldObject {
     text: Box<str>,
     labels: Value,
 }
 
-/// How much is known of a kind.
+/// The progress of the watch of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum KindState {
-    /// Nothing has come yet.
+    /// Nothing was received yet.
     #[default]
     Waiting,
     /// All objects are known.
     Synced,
-    /// What is known may be out of date: the watch has just ended, and begins again.
+    /// The watch just ended and restarts; the objects may be out of date.
     Doubtful,
-    /// It cannot be watched, and why.
+    /// The kind cannot be watched, for this reason.
     Failing(String),
-    /// It is not watched, or has too many objects to be held.
+    /// The kind is not watched, or has too many objects to hold.
     Unwatched,
 }
 
-/// Why what is seen of a kind ends.
+/// Why a watch ended.
 enum WatchEnd {
-    /// It has more than may be held.
+    /// The objects exceed the memory limit.
     TooLarge,
-    /// It cannot be listed or followed.
+    /// The list or the watch failed.
     Failed(String),
 }
 
-/// The most bytes of all objects that are held.
-const HELD: usize = 64 << 20;
+/// The memory limit of all held objects, in bytes.
+const MEMORY_LIMIT: usize = 64 << 20;
 
 /// The most kinds that are watched.
-const KINDS: usize = 64;
+const KIND_LIMIT: usize = 64;
 
-/// How soon a watch is begun again that ended; twice as late each time, while nothing can be listed.
-const FIRST_AGAIN: Duration = Duration::from_secs(1);
+/// The pause before a failed watch restarts. It doubles while the list keeps failing.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How late at the most.
-const LAST_AGAIN: Duration = Duration::from_secs(60);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How soon it is tried again to hold a kind that was too large.
-const LARGE_AGAIN: Duration = Duration::from_secs(600);
+/// The pause before a kind that was too large is listed again.
+const TOO_LARGE_PAUSE: Duration = Duration::from_secs(600);
 
-/// After how many seconds the API server ends a watch, which then goes on.
-const LONGEST: u32 = 40;
+/// The timeout of a watch request in seconds, after which it is renewed.
+const WATCH_TIMEOUT: u32 = 40;
 
-/// What an object takes beside its text.
+/// The estimated memory of an object in addition to its text.
 const OVERHEAD: usize = 256;
 
 // === impl WatchedKinds ===
@@ -119,7 +119,7 @@ impl WatchedKinds {
         }
     }
 
-    /// What is seen of a kind, if all of it is.
+    /// Returns the objects of a kind if all of them are known.
     pub(super) fn synced(&self, kind: &Kind) -> Option<Arc<WatchedKind>> {
         let watched = self.watched.lock().get(kind).map(|(watched, _)| watched.clone());
         watched.filter(|watched| watched.state() == KindState::Synced)
@@ -132,12 +132,12 @@ impl WatchedKinds {
             .map_or(KindState::Unwatched, |(watched, _)| watched.state())
     }
 
-    /// Changes with the state of any of them.
+    /// Notifies when the state of any kind changes.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Watches what policies name, until `shutdown`.
+    /// Watches the kinds that policies name, until `shutdown`.
     ///
     /// # Errors
     ///
@@ -154,14 +154,14 @@ impl WatchedKinds {
             policies.borrow_and_update();
             let named = watches().flat_map(|watch| index.objects(&watch.kind));
             let named = named.flat_map(|policy| named_kinds(&policy)).collect();
-            for (kind, watched, stop) in self.want_only(named) {
+            for (kind, watched, stop) in self.update_watches(named) {
                 let (cluster, changes) = (self.cluster.clone(), self.changes.clone());
                 tasks.spawn(async move {
                     tokio::select! {
                         () = stop.cancelled() => {}
                         () = watched.follow(&cluster, &kind, &changes) => {}
                     }
-                    watched.forget();
+                    watched.clear();
                 });
             }
             tokio::select! {
@@ -175,8 +175,8 @@ impl WatchedKinds {
         }
     }
 
-    /// Makes these all that is watched. Those are returned that are to be begun.
-    fn want_only(&self, named: BTreeSet<Kind>) -> Vec<(Kind, Arc<WatchedKind>, CancellationToken)> {
+    /// Stops the watches of all other kinds, and returns those to start.
+    fn update_watches(&self, named: BTreeSet<Kind>) -> Vec<(Kind, Arc<WatchedKind>, CancellationToken)> {
         let mut watched = self.watched.lock();
         watched.retain(|kind, _| named.contains(kind));
         let mut begun = Vec::new();
@@ -184,11 +184,11 @@ impl WatchedKinds {
             if watched.contains_key(&kind) {
                 continue;
             }
-            if watched.len() == KINDS {
-                warn!(%kind, "Policies name too many kinds; its objects are read one by one");
+            if watched.len() == KIND_LIMIT {
+                warn!(%kind, "Policies name too many kinds; objects of this kind are read one by one");
                 continue;
             }
-            info!(%kind, "Watching what policies refer to");
+            info!(%kind, "Watching a kind that policies refer to");
             let stop = CancellationToken::new();
             let seen = Arc::new(WatchedKind::new(self.held.clone()));
             watched.insert(kind.clone(), (seen.clone(), stop.clone().drop_guard()));
@@ -214,14 +214,14 @@ impl WatchedKind {
         self.seen.read().state.clone()
     }
 
-    /// The object of that name, which may have no namespace.
+    /// Returns the object with that name, in this namespace or cluster-scoped.
     pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Value> {
         let seen = self.seen.read();
         let of = |namespace: &str| seen.objects.get(&(namespace.to_owned(), name.to_owned()));
         of(namespace).or_else(|| of(""))?.read()
     }
 
-    /// Those with the labels, within a namespace or everywhere.
+    /// Returns the objects that match the selector, in one namespace or in all.
     pub(super) fn with_labels(&self, namespace: &str, selector: &Value) -> Vec<Value> {
         let seen = self.seen.read();
         let objects = seen.objects.iter().filter(|((own, _), object)| {
@@ -231,27 +231,27 @@ impl WatchedKind {
         objects.filter_map(|(_, object)| object.read()).collect()
     }
 
-    /// Follows the kind for ever.
+    /// Watches the kind, and restarts a watch that ended. Never returns.
     async fn follow(&self, cluster: &Cluster, kind: &Kind, changes: &watch::Sender<u64>) {
-        let mut again = FIRST_AGAIN;
+        let mut again = FIRST_PAUSE;
         loop {
             let end = self.follow_once(cluster, kind, changes).await;
             let pause = match (end, self.state()) {
                 (WatchEnd::TooLarge, _) => {
-                    warn!(%kind, "Too many objects to be held; they are read one by one");
-                    self.forget();
+                    warn!(%kind, "Too many objects to hold; they are read one by one");
+                    self.clear();
                     changes.send_modify(|count| *count += 1);
-                    LARGE_AGAIN
+                    TOO_LARGE_PAUSE
                 }
-                // An outage that is over at once is no news for anybody.
+                // A short outage is not reported as a failure.
                 (WatchEnd::Failed(_), KindState::Synced) => {
-                    self.be(KindState::Doubtful, changes);
-                    again = FIRST_AGAIN;
-                    FIRST_AGAIN
+                    self.set_state(KindState::Doubtful, changes);
+                    again = FIRST_PAUSE;
+                    FIRST_PAUSE
                 }
                 (WatchEnd::Failed(problem), _) => {
-                    self.be(KindState::Failing(problem), changes);
-                    again = (again * 2).min(LAST_AGAIN);
+                    self.set_state(KindState::Failing(problem), changes);
+                    again = (again * 2).min(LONGEST_PAUSE);
                     again
                 }
             };
@@ -274,7 +274,7 @@ impl WatchedKind {
         let named = GroupVersionKind::gvk(group, version, &kind.kind);
         let resource = ApiResource::from_gvk_with_plural(&named, &plural);
         let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &resource);
-        let config = watcher::Config::default().timeout(LONGEST);
+        let config = watcher::Config::default().timeout(WATCH_TIMEOUT);
         let mut events = watcher(api, config).boxed();
         let mut is_listed = false;
         while let Some(event) = events.next().await {
@@ -294,20 +294,20 @@ impl WatchedKind {
                     self.remove(&object);
                     Ok(())
                 }
-                // It may be served elsewhere now, or not at all.
+                // Discovery is repeated, since another version may be served now, or none.
                 Err(error) => return WatchEnd::Failed(chain(&error)),
             };
             if let Err(end) = noted {
                 return end;
             }
             if is_listed {
-                self.be(KindState::Synced, changes);
+                self.set_state(KindState::Synced, changes);
             }
         }
         WatchEnd::Failed("the watch ended".to_owned())
     }
 
-    fn be(&self, state: KindState, changes: &watch::Sender<u64>) {
+    fn set_state(&self, state: KindState, changes: &watch::Sender<u64>) {
         if self.seen.read().state == state {
             return;
         }
@@ -315,14 +315,14 @@ impl WatchedKind {
         changes.send_modify(|count| *count += 1);
     }
 
-    fn insert(&self, object: DynamicObject, kind: &Kind, is_of_list: bool) -> Result<(), WatchEnd> {
+    fn insert(&self, object: DynamicObject, kind: &Kind, from_list: bool) -> Result<(), WatchEnd> {
         let key = key_of(&object);
         let Some(object) = HeldObject::new(object, kind) else {
             return Ok(());
         };
         let held = self.held.fetch_add(object.size(), Ordering::Relaxed) + object.size();
         let mut seen = self.seen.write();
-        let objects = if is_of_list {
+        let objects = if from_list {
             &mut seen.listed
         } else {
             &mut seen.objects
@@ -330,7 +330,7 @@ impl WatchedKind {
         if let Some(before) = objects.insert(key, object) {
             self.held.fetch_sub(before.size(), Ordering::Relaxed);
         }
-        if held > HELD {
+        if held > MEMORY_LIMIT {
             Err(WatchEnd::TooLarge)
         } else {
             Ok(())
@@ -345,7 +345,7 @@ impl WatchedKind {
 
     fn drop_listed(&self) {
         let listed = std::mem::take(&mut self.seen.write().listed);
-        self.let_go(&listed);
+        self.release(&listed);
     }
 
     fn finish_list(&self) {
@@ -353,11 +353,11 @@ impl WatchedKind {
         let listed = std::mem::take(&mut seen.listed);
         let before = std::mem::replace(&mut seen.objects, listed);
         drop(seen);
-        self.let_go(&before);
+        self.release(&before);
     }
 
-    /// Holds nothing any more.
-    fn forget(&self) {
+    /// Drops all objects.
+    fn clear(&self) {
         let mut seen = self.seen.write();
         seen.state = KindState::Unwatched;
         let (objects, listed) = (
@@ -365,11 +365,11 @@ impl WatchedKind {
             std::mem::take(&mut seen.listed),
         );
         drop(seen);
-        self.let_go(&objects);
-        self.let_go(&listed);
+        self.release(&objects);
+        self.release(&listed);
     }
 
-    fn let_go(&self, objects: &BTreeMap<(String, String), HeldObject>) {
+    fn release(&self, objects: &BTreeMap<(String, String), HeldObject>) {
         let size = objects.values().map(HeldObject::size).sum();
         self.held.fetch_sub(size, Ordering::Relaxed);
     }
@@ -423,12 +423,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_listed_takes_the_place_of_all_that_was_known_at_its_end() {
+    fn a_complete_list_replaces_the_known_objects() {
         let held = Arc::new(AtomicUsize::new(0));
         let watched = WatchedKind::new(held.clone());
-        let seen = |object, is_of_list| assert!(watched.insert(object, &kind(), is_of_list).is_ok());
+        let seen = |object, from_list| assert!(watched.insert(object, &kind(), from_list).is_ok());
         seen(object("n", "a", "x"), true);
-        assert!(watched.find("n", "a").is_none(), "the list is not at its end");
+        assert!(watched.find("n", "a").is_none(), "the list is not complete");
         watched.finish_list();
         let found = watched.find("n", "a").unwrap();
         assert_eq!(found["kind"], "ConfigMap");
@@ -443,39 +443,41 @@ mod tests {
         watched.finish_list();
         assert!(watched.find("n", "a").is_none());
         watched.remove(&object("m", "b", "y"));
-        assert_eq!(held.load(Ordering::Relaxed), 0, "nothing is held any more");
+        assert_eq!(held.load(Ordering::Relaxed), 0, "no objects are held");
     }
 
     #[test]
-    fn what_is_too_large_is_not_held() {
-        let held = Arc::new(AtomicUsize::new(HELD));
+    fn a_kind_that_is_too_large_is_dropped() {
+        let held = Arc::new(AtomicUsize::new(MEMORY_LIMIT));
         let watched = WatchedKind::new(held.clone());
         let inserted = watched.insert(object("n", "a", "x"), &kind(), true);
         assert!(matches!(inserted, Err(WatchEnd::TooLarge)));
-        watched.forget();
+        watched.clear();
         assert_eq!(
             (held.load(Ordering::Relaxed), watched.state()),
-            (HELD, KindState::Unwatched)
+            (MEMORY_LIMIT, KindState::Unwatched)
         );
     }
 
     #[tokio::test]
-    async fn a_kind_is_watched_as_long_as_it_is_named() {
-        let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-            Err::<http::Response<kube::client::Body>, tower::BoxError>("nobody answers".into())
+    async fn a_kind_is_watched_while_a_policy_names_it() {
+        let unreachable = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            Err::<http::Response<kube::client::Body>, tower::BoxError>("no API server".into())
         });
-        let client = kube::Client::new(nobody, "default");
+        let client = kube::Client::new(unreachable, "default");
         let kinds = WatchedKinds::new(Cluster::new(client, Duration::from_secs(1)));
-        let begun = kinds.want_only(BTreeSet::from([kind()]));
+        let begun = kinds.update_watches(BTreeSet::from([kind()]));
         assert_eq!(begun.len(), 1);
-        assert!(kinds.want_only(BTreeSet::from([kind()])).is_empty());
+        assert!(kinds.update_watches(BTreeSet::from([kind()])).is_empty());
         assert_eq!(kinds.state_of(&kind()), KindState::Waiting);
         assert!(kinds.synced(&kind()).is_none());
-        begun[0].1.be(KindState::Synced, &kinds.changes);
+        begun[0].1.set_state(KindState::Synced, &kinds.changes);
         assert!(kinds.synced(&kind()).is_some());
-        begun[0].1.be(KindState::Failing("p".to_owned()), &kinds.changes);
-        assert!(kinds.synced(&kind()).is_none(), "it may be out of date");
-        kinds.want_only(BTreeSet::new());
+        begun[0]
+            .1
+            .set_state(KindState::Failing("p".to_owned()), &kinds.changes);
+        assert!(kinds.synced(&kind()).is_none(), "the objects may be out of date");
+        kinds.update_watches(BTreeSet::new());
         assert!(begun[0].2.is_cancelled());
         assert_eq!(kinds.state_of(&kind()), KindState::Unwatched);
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, object};
 
-/// An object that policies were asked about.
+/// An object that policies have evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuditedObject {
     api_version: String,
@@ -18,22 +18,22 @@ pub(super) struct AuditedObject {
 // === impl AuditedObject ===
 
 impl AuditedObject {
-    /// The object that a request writes, if a report can be about it. An API server gives an object its uid before it asks
-    /// webhooks that validate (`rest.BeforeCreate`), so one that is created has it, too.
-    pub(super) fn of(attributes: &AdmissionAttributes<'_>) -> Option<Self> {
+    /// Returns the object that a request writes, if a report can be about it. A created object has its uid
+    /// already: the API server sets it before it calls validating webhooks (`rest.BeforeCreate`).
+    pub(super) fn from_attributes(attributes: &AdmissionAttributes<'_>) -> Option<Self> {
         let is_stored = matches!(
             attributes.operation,
             AdmissionOperation::Create | AdmissionOperation::Update
         );
         let text = |value, pointer| object::text(value, pointer).filter(|text| !text.is_empty());
         let is_tried = attributes.request.pointer("/dryRun") == Some(&Value::Bool(true));
-        // What a subresource takes may be of another kind, such as Scale.
+        // A subresource may take another kind, such as Scale.
         let is_part = text(attributes.request, "/subResource").is_some();
         if !is_stored || is_tried || is_part {
             return None;
         }
         let (api_version, kind) = attributes.kind();
-        // Reports about reports would never end.
+        // A report about a report would trigger another one.
         let (group, _) = object::group_and_version(api_version);
         if group == kinds::POLICY_REPORT.group_version().0 {
             return None;
@@ -47,7 +47,7 @@ impl AuditedObject {
         })
     }
 
-    /// The report about it. Another object of its name has another one.
+    /// Returns the key of its report. A new object with the same name gets a new report.
     pub(super) fn report(&self) -> ObjectKey {
         let kind = match self.namespace {
             Some(_) => kinds::POLICY_REPORT,
@@ -56,7 +56,7 @@ impl AuditedObject {
         kind.object(self.namespace.as_deref(), &format!("windlass-{}", self.uid))
     }
 
-    /// As an ObjectReference.
+    /// Returns an ObjectReference.
     pub(super) fn reference(&self) -> Value {
         let mut reference = self.owner();
         if let Some(namespace) = &self.namespace {
@@ -65,7 +65,7 @@ impl AuditedObject {
         reference
     }
 
-    /// As an OwnerReference.
+    /// Returns an OwnerReference.
     pub(super) fn owner(&self) -> Value {
         let Self {
             api_version,
@@ -83,12 +83,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_about_what_is_stored() {
+    fn only_stored_objects_get_reports() {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": "n", "name": "c", "uid": "u"}});
         let audited = |request: &Value| {
             let attributes = AdmissionAttributes::from_request(request, None).unwrap();
-            AuditedObject::of(&attributes).map(|object| object.report().to_string())
+            AuditedObject::from_attributes(&attributes).map(|object| object.report().to_string())
         };
         let request = json!({"operation": "CREATE", "object": object});
         assert!(audited(&request).is_some_and(|report| report.contains("windlass-u")));

@@ -1,10 +1,10 @@
-//! What was said last of an object, rule by rule.
+//! The latest result of each rule for an object.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use jiff::Timestamp;
 
-/// What was said last of an object, by each rule that audits.
+/// The latest result of each auditing rule for an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AuditedRules(BTreeMap<AuditedRule, RuleJudgement>);
 
@@ -13,34 +13,35 @@ pub(super) struct AuditedRules(BTreeMap<AuditedRule, RuleJudgement>);
 pub(super) struct AuditedRule {
     /// The name of the policy.
     pub(super) policy: String,
-    /// Its field; empty for what is of the policy as a whole.
+    /// The field path of the rule; empty for a result of the whole policy.
     pub(super) rule: String,
 }
 
-/// What a rule said. The later one is greater: of what was said at one moment any order will do, if it is the same for all.
+/// The result of a rule. The later one is greater. Results with equal times have an arbitrary order that all
+/// replicas share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RuleJudgement {
     pub(super) at: Timestamp,
     pub(super) verdict: RuleVerdict,
-    /// The uid of the policy that it was said by.
+    /// The uid of the policy.
     pub(super) policy_uid: String,
 }
 
-/// What a rule makes of an object.
+/// The verdict of a rule on an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleVerdict {
-    /// It objects to nothing, or is not for the object.
+    /// It has no objection, or does not select the object.
     Passed,
-    /// It objects, and says why.
+    /// It objects, with this message.
     Failed(String),
-    /// It could not be evaluated, and at what it failed.
+    /// Its evaluation failed, with this cause.
     Errored(String),
 }
 
 // === impl AuditedRules ===
 
 impl AuditedRules {
-    /// Notes what a rule said, unless something later is known.
+    /// Records a result, unless a later one is known.
     pub(super) fn note(&mut self, rule: AuditedRule, judgement: RuleJudgement) {
         match self.0.entry(rule) {
             Entry::Vacant(entry) => {
@@ -54,7 +55,7 @@ impl AuditedRules {
         }
     }
 
-    /// Notes all of these.
+    /// Records all results of `others`.
     pub(super) fn fold(&mut self, others: Self) {
         for (rule, judgement) in others.0 {
             self.note(rule, judgement);
@@ -77,19 +78,19 @@ impl AuditedRules {
         self.0.retain(|rule, judgement| keeps(rule, judgement));
     }
 
-    /// Whether any rule objects or could not be evaluated.
+    /// Reports whether any rule objects or failed.
     pub(super) fn have_objections(&self) -> bool {
         self.0.values().any(RuleJudgement::objects)
     }
 
-    /// Leaves out the oldest, so that so many stay at the most. How many were left out.
+    /// Removes the oldest results beyond `most`, and returns how many it removed.
     pub(super) fn keep_latest(&mut self, most: usize) -> usize {
         let left_out = self.0.len().saturating_sub(most);
         if left_out > 0 {
             let mut ages: Vec<_> = self
                 .0
                 .iter()
-                .map(|(rule, said)| (said.at, rule.clone()))
+                .map(|(rule, results)| (results.at, rule.clone()))
                 .collect();
             ages.sort();
             for (_, rule) in ages.drain(..left_out) {
@@ -103,7 +104,7 @@ impl AuditedRules {
 // === impl RuleJudgement ===
 
 impl RuleJudgement {
-    /// Whether there is something to tell.
+    /// Reports whether the verdict belongs into a report.
     pub(super) fn objects(&self) -> bool {
         self.verdict != RuleVerdict::Passed
     }
@@ -115,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn said() -> impl Strategy<Value = (AuditedRule, RuleJudgement)> {
+    fn results() -> impl Strategy<Value = (AuditedRule, RuleJudgement)> {
         let verdict = prop_oneof![
             Just(RuleVerdict::Passed),
             "[ab]".prop_map(RuleVerdict::Failed),
@@ -135,9 +136,9 @@ mod tests {
         })
     }
 
-    fn noted(said: &[(AuditedRule, RuleJudgement)]) -> AuditedRules {
+    fn recorded(results: &[(AuditedRule, RuleJudgement)]) -> AuditedRules {
         let mut rules = AuditedRules::default();
-        for (rule, judgement) in said {
+        for (rule, judgement) in results {
             rules.note(rule.clone(), judgement.clone());
         }
         rules
@@ -145,32 +146,32 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_said_last_counts_in_whatever_order_replicas_fold_it(
-            said in prop::collection::vec(said(), 0..40).prop_flat_map(|said| (Just(said.clone()), Just(said).prop_shuffle())),
+        fn the_latest_results_win_in_every_order_of_folding(
+            results in prop::collection::vec(results(), 0..40).prop_flat_map(|results| (Just(results.clone()), Just(results).prop_shuffle())),
             split in 0..40_usize,
         ) {
-            let (said, shuffled) = said;
-            let all = noted(&said);
+            let (results, shuffled) = results;
+            let all = recorded(&results);
             let (one, other) = shuffled.split_at(split.min(shuffled.len()));
-            let mut folded = noted(one);
-            folded.fold(noted(other));
+            let mut folded = recorded(one);
+            folded.fold(recorded(other));
             prop_assert_eq!(&folded, &all);
             folded.fold(all.clone());
             prop_assert_eq!(&folded, &all, "folding again changes nothing");
             for (rule, judgement) in all.iter() {
-                let later = said.iter().filter(|(other, _)| other == rule).map(|(_, said)| said.at).max();
+                let later = results.iter().filter(|(other, _)| other == rule).map(|(_, results)| results.at).max();
                 prop_assert_eq!(Some(judgement.at), later);
             }
         }
 
         #[test]
-        fn the_oldest_are_left_out_and_no_more_than_need_be(said in prop::collection::vec(said(), 0..40), most in 0..12_usize) {
-            let all = noted(&said);
+        fn only_the_oldest_results_beyond_the_limit_are_removed(results in prop::collection::vec(results(), 0..40), most in 0..12_usize) {
+            let all = recorded(&results);
             let mut kept = all.clone();
             let left_out = kept.keep_latest(most);
             prop_assert_eq!(kept.iter().count(), all.iter().count().min(most));
             prop_assert_eq!(kept.iter().count() + left_out, all.iter().count());
-            let oldest = kept.iter().map(|(_, said)| said.at).min();
+            let oldest = kept.iter().map(|(_, results)| results.at).min();
             for (_, judgement) in all.iter().filter(|(rule, _)| kept.find(rule).is_none()) {
                 prop_assert!(oldest.is_none_or(|oldest| judgement.at <= oldest));
             }

@@ -1,4 +1,4 @@
-//! What this process was asked about and is not in reports yet.
+//! Audit results that are not in reports yet.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,52 +10,55 @@ use tracing::warn;
 use windlass_cluster::{Clock, Index, Kind, worker::Queue};
 use windlass_object::ObjectKey;
 
-use super::{audited_object::AuditedObject, audited_rules::AuditedRules, judged::judged, writer::watch_of};
+use super::{
+    audited_object::AuditedObject, audited_rules::AuditedRules, judgements::judgements, writer::report_watch,
+};
 use crate::policies::snapshot::PolicySnapshot;
 
-/// What this process was asked about and is not in reports yet, and for a while what rules did not object to: another replica may
-/// be late with what they said before. It is bounded: what there is no room for is not reported.
+/// Audit results of this process that are not in reports yet. Passed rules are kept for a while, too: another
+/// replica may write an older objection late. The size is bounded, and results beyond it are not reported.
 pub(crate) struct AuditLedger {
     index: Arc<Index>,
     clock: Arc<dyn Clock>,
     dropped: Counter,
-    noted: Mutex<NotedObjects>,
-    /// The reports that may have to be written.
+    noted: Mutex<PendingObjects>,
+    /// The reports to write.
     queue: Arc<Queue<ObjectKey>>,
 }
 
 #[derive(Default)]
-struct NotedObjects {
+struct PendingObjects {
     /// By report.
-    objects: HashMap<ObjectKey, NotedObject>,
-    /// Whether it was said that there is no room.
+    objects: HashMap<ObjectKey, PendingObject>,
+    /// Whether the lack of space was logged.
     is_full: bool,
 }
 
-/// What is noted of an object.
+/// The results for one object.
 #[derive(Clone, Debug)]
-pub(super) struct NotedObject {
+pub(super) struct PendingObject {
     pub(super) object: AuditedObject,
     pub(super) rules: AuditedRules,
-    /// When it may be reported.
+    /// When they may be written.
     pub(super) due: Instant,
     since: Instant,
 }
 
-/// How many objects are noted at the most.
+/// The most objects with results.
 const OBJECTS: usize = 2048;
 
-/// How long it takes until it is known to the API server whether an object is created: others who are asked about it have so
-/// long by default. The garbage collector deletes a report whose object is not there, and remembers that.
+/// How long a report about a new object waits: until then other webhooks, at their default timeout, can still
+/// reject the object. The garbage collector would delete a report whose object does not exist, and remember
+/// its absence.
 const CREATED: Duration = Duration::from_secs(10);
 
-/// How long what comes of one object is gathered before it is written.
+/// How long results for one object are collected before they are written.
 const GATHERED: Duration = Duration::from_secs(1);
 
 // === impl AuditLedger ===
 
 impl AuditLedger {
-    /// An empty one. `dropped` counts objects for which there is no room.
+    /// Creates an empty ledger. `dropped` counts objects that did not fit.
     pub(crate) fn new(index: Arc<Index>, clock: Arc<dyn Clock>, dropped: Counter) -> Self {
         Self {
             index,
@@ -66,12 +69,12 @@ impl AuditLedger {
         }
     }
 
-    /// The reports that may have to be written.
+    /// Returns the queue of reports to write.
     pub(super) fn queue(&self) -> &Arc<Queue<ObjectKey>> {
         &self.queue
     }
 
-    /// Notes what came of a request that `policies` were asked about. Never waits for anything.
+    /// Records the results of a request that `policies` evaluated. Never blocks.
     pub(in crate::policies) fn note(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -79,22 +82,23 @@ impl AuditLedger {
         policies: &PolicySnapshot,
         is_asked: impl Fn(&PolicyKey) -> bool,
     ) {
-        // Nothing is stored of what is refused.
+        // A denied object is not stored.
         if !outcome.is_allowed() {
             return;
         }
-        let Some(object) = AuditedObject::of(attributes) else {
+        let Some(object) = AuditedObject::from_attributes(attributes) else {
             return;
         };
         let report = object.report();
-        let is_served = watch_of(&Kind::from_key(&report)).is_some_and(|watch| !self.index.is_absent(&watch));
+        let is_served =
+            report_watch(&Kind::from_key(&report)).is_some_and(|watch| !self.index.is_absent(&watch));
         if !is_served {
             return;
         }
         let has_report = self.index.find_indexed(&report).is_some();
         let is_noted = self.noted.lock().objects.contains_key(&report);
         let (operation, now) = (attributes.operation, self.clock.now());
-        let rules = judged(
+        let rules = judgements(
             outcome,
             policies,
             operation,
@@ -103,7 +107,7 @@ impl AuditLedger {
             now,
         );
         let is_news = rules.have_objections() || has_report;
-        // Nobody has said anything else of what is new.
+        // No report can have an earlier result for a new object.
         if rules.is_empty() || (!is_news && operation == AdmissionOperation::Create) {
             return;
         }
@@ -114,7 +118,7 @@ impl AuditLedger {
         self.add(report, object, rules, is_news.then_some(pause));
     }
 
-    /// Notes this. It is to be written after a `pause`, if there is one.
+    /// Adds results, to be written after `pause` if there is one.
     fn add(&self, report: ObjectKey, object: AuditedObject, rules: AuditedRules, pause: Option<Duration>) {
         let now = Instant::now();
         let due = now + pause.unwrap_or_default();
@@ -132,13 +136,13 @@ impl AuditLedger {
                 if !std::mem::replace(&mut noted.is_full, true) {
                     warn!(
                         objects = OBJECTS,
-                        "Too much to be reported: what policies audit is missing in reports until these are written"
+                        "Too many audit results: reports miss some until these are written"
                     );
                 }
                 return;
             }
             let since = now;
-            let object = NotedObject {
+            let object = PendingObject {
                 object,
                 rules,
                 due,
@@ -152,18 +156,18 @@ impl AuditLedger {
         }
     }
 
-    /// What is noted for a report.
-    pub(super) fn find(&self, report: &ObjectKey) -> Option<NotedObject> {
+    /// Returns the results for a report.
+    pub(super) fn find(&self, report: &ObjectKey) -> Option<PendingObject> {
         self.noted.lock().objects.get(report).cloned()
     }
 
-    /// Whether anything is noted for a report.
+    /// Reports whether there are results for a report.
     pub(super) fn has(&self, report: &ObjectKey) -> bool {
         self.noted.lock().objects.contains_key(report)
     }
 
-    /// These are in the report. What rules did not object to is kept: it is not in it.
-    pub(super) fn settle(&self, report: &ObjectKey, written: &AuditedRules) {
+    /// Removes objections that were written. Passed rules stay, since reports do not contain them.
+    pub(super) fn mark_written(&self, report: &ObjectKey, written: &AuditedRules) {
         let mut noted = self.noted.lock();
         let Some(known) = noted.objects.get_mut(report) else {
             return;
@@ -178,16 +182,17 @@ impl AuditLedger {
         noted.is_full &= !is_settled;
     }
 
-    /// Nothing is to be reported of this.
+    /// Drops the results for a report.
     pub(super) fn forget(&self, report: &ObjectKey) {
         self.noted.lock().objects.remove(report);
     }
 }
 
-// === impl NotedObjects ===
+// === impl PendingObjects ===
 
-impl NotedObjects {
-    /// Makes room for one more, if anything is noted that need not be written.
+impl PendingObjects {
+    /// Makes room for one more object by dropping the oldest without objections. Returns whether there was
+    /// one.
     fn make_room(&mut self) -> bool {
         let settled = self
             .objects
@@ -218,10 +223,10 @@ mod tests {
     fn audited(uid: usize) -> AuditedObject {
         let object =
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": uid.to_string()}});
-        AuditedObject::of(&AdmissionAttributes::create(&object)).unwrap()
+        AuditedObject::from_attributes(&AdmissionAttributes::create(&object)).unwrap()
     }
 
-    fn said(verdict: RuleVerdict) -> AuditedRules {
+    fn result(verdict: RuleVerdict) -> AuditedRules {
         let mut rules = AuditedRules::default();
         let rule = AuditedRule {
             policy: "p".to_owned(),
@@ -237,25 +242,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_there_is_no_room_for_is_counted_and_what_is_written_makes_room() {
+    async fn objects_beyond_the_limit_are_counted_and_written_ones_make_room() {
         let ledger = ledger();
-        let failed = || said(RuleVerdict::Failed("no".to_owned()));
+        let failed = || result(RuleVerdict::Failed("no".to_owned()));
         let note = |uid, rules| {
             let object = audited(uid);
             ledger.add(object.report(), object, rules, None);
         };
-        note(0, said(RuleVerdict::Passed));
+        note(0, result(RuleVerdict::Passed));
         for uid in 1..=OBJECTS {
             note(uid, failed());
         }
         assert_eq!(ledger.dropped.get(), 0);
-        assert!(!ledger.has(&audited(0).report()), "what passed has made room");
+        assert!(!ledger.has(&audited(0).report()), "passed results make room");
         note(OBJECTS + 1, failed());
         assert_eq!(ledger.dropped.get(), 1);
-        // More of what is noted needs no room.
+        // Further results for a known object need no room.
         note(1, failed());
         assert_eq!(ledger.dropped.get(), 1);
-        ledger.settle(&audited(1).report(), &failed());
+        ledger.mark_written(&audited(1).report(), &failed());
         note(OBJECTS + 1, failed());
         assert_eq!(ledger.dropped.get(), 1);
         assert!(ledger.has(&audited(OBJECTS + 1).report()));
@@ -263,22 +268,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_noted_while_it_was_written_is_written_next() {
+    async fn results_added_during_a_write_stay_in_the_ledger() {
         let ledger = ledger();
         let (object, report) = (audited(1), audited(1).report());
         let (one, other) = (
             RuleVerdict::Failed("1".to_owned()),
             RuleVerdict::Failed("2".to_owned()),
         );
-        ledger.add(report.clone(), object.clone(), said(one.clone()), None);
-        ledger.add(report.clone(), object.clone(), said(other.clone()), None);
-        ledger.settle(&report, &said(one));
-        assert_eq!(ledger.find(&report).unwrap().rules, said(other.clone()));
-        ledger.settle(&report, &said(other));
+        ledger.add(report.clone(), object.clone(), result(one.clone()), None);
+        ledger.add(report.clone(), object.clone(), result(other.clone()), None);
+        ledger.mark_written(&report, &result(one));
+        assert_eq!(ledger.find(&report).unwrap().rules, result(other.clone()));
+        ledger.mark_written(&report, &result(other));
         assert!(!ledger.has(&report));
-        // What passed is known for a while.
-        ledger.add(report.clone(), object, said(RuleVerdict::Passed), None);
-        ledger.settle(&report, &said(RuleVerdict::Passed));
-        assert_eq!(ledger.find(&report).unwrap().rules, said(RuleVerdict::Passed));
+        // Passed rules are kept for a while.
+        ledger.add(report.clone(), object, result(RuleVerdict::Passed), None);
+        ledger.mark_written(&report, &result(RuleVerdict::Passed));
+        assert_eq!(ledger.find(&report).unwrap().rules, result(RuleVerdict::Passed));
     }
 }

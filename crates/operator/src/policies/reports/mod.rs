@@ -1,16 +1,18 @@
-//! What policies audit, told by reports: PolicyReports and ClusterPolicyReports of `wgpolicyk8s.io`, where the cluster serves them.
+//! Reports of audit results: PolicyReports and ClusterPolicyReports of `wgpolicyk8s.io`, if the cluster
+//! serves them.
 //!
 //! ```text
-//! PolicyServer -> AuditLedger (bounded) -> ReportWriter -> one report for each object, which it owns
+//! PolicyServer -> AuditLedger (bounded) -> ReportWriter -> one report for each object, which owns it
 //! ```
 //!
-//! A request waits for nothing of this. Each replica writes what it was asked about; the leader alone takes out what was said by
-//! policies that are gone. What was said last of a rule counts, whoever wrote it and in which order. A report ends with its object:
-//! that owns it, so the garbage collector of Kubernetes sees to it, and no right to read objects is needed.
+//! No request waits for reports. Each replica writes its own results; only the leader removes results of
+//! deleted policies. The latest result of a rule wins, whichever replica wrote it and in whichever order. The
+//! object owns its report, so the garbage collector of Kubernetes deletes the report, and Windlass needs no
+//! right to read objects.
 
 mod audited_object;
 mod audited_rules;
-mod judged;
+mod judgements;
 mod ledger;
 mod policy_report;
 mod writer;

@@ -1,4 +1,4 @@
-//! Reports as the cluster has them: `wgpolicyk8s.io/v1alpha2` of the Kubernetes policy working group.
+//! Reports as stored in the cluster: `wgpolicyk8s.io/v1alpha2` of the Kubernetes policy working group.
 
 use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
@@ -13,34 +13,35 @@ use super::{
     audited_rules::{AuditedRule, AuditedRules, RuleJudgement, RuleVerdict},
 };
 
-/// What a report says.
+/// The content of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PolicyReport {
-    /// What rules object to, and no more than [`RESULTS`].
+    /// Rules that object or failed, at most [`RESULTS`].
     pub(super) rules: AuditedRules,
-    /// How many results were left out of it.
+    /// The number of results that did not fit.
     left_out: usize,
 }
 
-/// The most results of a report: with the longest messages it has about 50 kB.
+/// The most results of a report: with the longest messages these are about 50 kB.
 const RESULTS: usize = 64;
 
-/// How old a result gets that is found again and again before its time is written anew.
+/// How long an unchanged result keeps its old timestamp.
 const STALE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Under which name this label and value say that a report is ours.
+/// The label and value of Windlass's reports.
 pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "windlass");
 
-/// The name in each result of who found it.
+/// The `source` of each result.
 const SOURCE: &str = "windlass";
 
-/// In the properties of a result: the uid of its policy. Another of its name did not say it.
+/// The property of a result with the uid of its policy, which tells a deleted policy from a later one with
+/// the same name.
 const POLICY_UID: &str = "policyUID";
 
 // === impl PolicyReport ===
 
 impl PolicyReport {
-    /// Reads what a report says. Results of others are not looked at.
+    /// Reads a report. Results of other sources are ignored.
     pub(super) fn read(report: &Value) -> Self {
         let mut rules = AuditedRules::default();
         for result in object::items(report, "/results") {
@@ -55,27 +56,28 @@ impl PolicyReport {
         }
     }
 
-    /// What it is to say when this is what was said last.
-    pub(super) fn next(&self, mut rules: AuditedRules) -> Self {
+    /// Returns the next content of the report, given the latest results.
+    pub(super) fn updated(&self, mut rules: AuditedRules) -> Self {
         rules.retain(|_, judgement| judgement.objects());
         let left_out = self.left_out.saturating_add(rules.keep_latest(RESULTS));
         Self { rules, left_out }
     }
 
-    /// Whether one that says this is worth no write where `known` is there. That the same was found again is told now and then.
-    pub(super) fn is_told_by(&self, known: &Self) -> bool {
-        let is_told = |(rule, judgement): (&AuditedRule, &RuleJudgement)| {
+    /// Reports whether `known` makes a write unnecessary. Unchanged results are rewritten only once they are
+    /// stale.
+    pub(super) fn is_covered_by(&self, known: &Self) -> bool {
+        let is_covered = |(rule, judgement): (&AuditedRule, &RuleJudgement)| {
             known.rules.find(rule).is_some_and(|known| {
                 known.verdict == judgement.verdict
                     && known.policy_uid == judgement.policy_uid
                     && judgement.at.duration_since(known.at) < STALE
             })
         };
-        self.rules.iter().count() == known.rules.iter().count() && self.rules.iter().all(is_told)
+        self.rules.iter().count() == known.rules.iter().count() && self.rules.iter().all(is_covered)
     }
 
-    /// A new one, about this object.
-    pub(super) fn about(&self, audited: &AuditedObject) -> Value {
+    /// Returns a new report about an object.
+    pub(super) fn new_object(&self, audited: &AuditedObject) -> Value {
         let key = audited.report();
         let (label, value) = MANAGED_BY;
         let mut metadata = json!({
@@ -93,8 +95,9 @@ impl PolicyReport {
         })
     }
 
-    /// What makes a report say this that was `seen` so. It fails where somebody else has written since.
-    pub(super) fn change_of(&self, seen: &Value) -> Patch {
+    /// Returns the patch that turns the report `seen` into this one. It fails with a conflict if another
+    /// client has changed the report.
+    pub(super) fn patch_from(&self, seen: &Value) -> Patch {
         let version = seen.pointer("/metadata/resourceVersion").unwrap_or(&Value::Null);
         let mut operations = vec![
             test("/metadata/resourceVersion", version),
@@ -121,7 +124,7 @@ impl PolicyReport {
             let count = self
                 .rules
                 .iter()
-                .filter(|(_, said)| result_of(&said.verdict).0 == result);
+                .filter(|(_, said)| result_fields(&said.verdict).0 == result);
             summary.insert(result.to_owned(), count.count().into());
         }
         summary.into()
@@ -129,7 +132,7 @@ impl PolicyReport {
 
     fn results(&self) -> Value {
         let results = self.rules.iter().map(|(rule, judgement)| {
-            let (result, message) = result_of(&judgement.verdict);
+            let (result, message) = result_fields(&judgement.verdict);
             let mut written = json!({
                 "source": SOURCE, "policy": rule.policy, "result": result, "message": message,
                 "timestamp": {
@@ -146,8 +149,8 @@ impl PolicyReport {
     }
 }
 
-/// A verdict as reports write it, and its message.
-fn result_of(verdict: &RuleVerdict) -> (&'static str, &str) {
+/// Converts a verdict to `result` and `message`.
+fn result_fields(verdict: &RuleVerdict) -> (&'static str, &str) {
     match verdict {
         RuleVerdict::Passed => ("pass", ""),
         RuleVerdict::Failed(message) => ("fail", message),
@@ -191,7 +194,7 @@ mod tests {
     fn audited() -> AuditedObject {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": "n", "name": "c", "uid": "u"}});
-        AuditedObject::of(&AdmissionAttributes::create(&object)).unwrap()
+        AuditedObject::from_attributes(&AdmissionAttributes::create(&object)).unwrap()
     }
 
     fn rules(verdicts: &[(i64, RuleVerdict)]) -> AuditedRules {
@@ -216,13 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_of_the_published_form_and_owned_by_its_object() {
+    fn a_report_has_the_published_form_and_is_owned_by_its_object() {
         let verdicts = [
             (1, failed()),
             (2, RuleVerdict::Passed),
             (3, RuleVerdict::Errored("e".to_owned())),
         ];
-        let report = PolicyReport::default().next(rules(&verdicts)).about(&audited());
+        let report = PolicyReport::default()
+            .updated(rules(&verdicts))
+            .new_object(&audited());
         let expected = json!({
             "apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReport",
             "metadata": {
@@ -242,52 +247,52 @@ mod tests {
     }
 
     #[test]
-    fn that_the_same_is_found_again_is_written_now_and_then() {
-        let known = PolicyReport::default().next(rules(&[(0, failed())]));
-        let again = |second, verdict| known.next(rules(&[(second, verdict)]));
-        assert!(again(599, failed()).is_told_by(&known));
-        assert!(!again(600, failed()).is_told_by(&known));
-        assert!(!again(1, RuleVerdict::Failed("other".to_owned())).is_told_by(&known));
-        assert!(!again(1, RuleVerdict::Passed).is_told_by(&known));
+    fn unchanged_results_are_rewritten_once_stale() {
+        let known = PolicyReport::default().updated(rules(&[(0, failed())]));
+        let again = |second, verdict| known.updated(rules(&[(second, verdict)]));
+        assert!(again(599, failed()).is_covered_by(&known));
+        assert!(!again(600, failed()).is_covered_by(&known));
+        assert!(!again(1, RuleVerdict::Failed("other".to_owned())).is_covered_by(&known));
+        assert!(!again(1, RuleVerdict::Passed).is_covered_by(&known));
     }
 
     #[test]
-    fn what_others_have_written_into_a_report_stays() {
+    fn other_content_of_a_report_is_kept() {
         let mut report = PolicyReport::default()
-            .next(rules(&[(0, failed())]))
-            .about(&audited());
+            .updated(rules(&[(0, failed())]))
+            .new_object(&audited());
         report["metadata"]["resourceVersion"] = "5".into();
         report["metadata"]["labels"]["team"] = "a".into();
-        let next = PolicyReport::read(&report).next(rules(&[(1, failed()), (1, failed())]));
+        let next = PolicyReport::read(&report).updated(rules(&[(1, failed()), (1, failed())]));
         let mut changed = report.clone();
-        json_patch::patch(&mut changed, &next.change_of(&report)).unwrap();
+        json_patch::patch(&mut changed, &next.patch_from(&report)).unwrap();
         assert_eq!(PolicyReport::read(&changed), next);
         assert_eq!(changed["metadata"], report["metadata"]);
         report["metadata"]["resourceVersion"] = "6".into();
-        assert!(json_patch::patch(&mut report.clone(), &next.change_of(&changed)).is_err());
+        assert!(json_patch::patch(&mut report.clone(), &next.patch_from(&changed)).is_err());
     }
 
     proptest! {
         #[test]
-        fn a_report_is_read_as_it_was_written_and_never_too_long(
+        fn a_report_round_trips_and_has_at_most_the_maximum_of_results(
             seconds in prop::collection::vec(0..1000_i64, 1..200), length in 0..512_usize,
         ) {
             let verdict = RuleVerdict::Failed("é".repeat(length / 2));
             let verdicts: Vec<_> = seconds.iter().map(|second| (*second, verdict.clone())).collect();
-            let next = PolicyReport::default().next(rules(&verdicts));
-            let mut report = next.about(&audited());
+            let next = PolicyReport::default().updated(rules(&verdicts));
+            let mut report = next.new_object(&audited());
             prop_assert!(report.to_string().len() < 64 << 10);
             prop_assert_eq!(PolicyReport::read(&report), next.clone());
             prop_assert_eq!(next.left_out, seconds.len().saturating_sub(RESULTS));
             report["metadata"]["resourceVersion"] = "1".into();
-            let more = PolicyReport::read(&report).next(rules(&verdicts));
-            let change = more.change_of(&report);
+            let more = PolicyReport::read(&report).updated(rules(&verdicts));
+            let change = more.patch_from(&report);
             json_patch::patch(&mut report, &change).unwrap();
             prop_assert_eq!(PolicyReport::read(&report), more);
         }
 
         #[test]
-        fn whatever_somebody_else_writes_is_read_or_left(
+        fn arbitrary_results_are_read_or_ignored(
             result in "[a-z]{0,5}", seconds in any::<i64>(), nanos in any::<i64>(), source in prop_oneof![Just("windlass"), Just("x")],
         ) {
             let report = json!({"results": [null, 1, {"source": source, "policy": "p", "result": result,

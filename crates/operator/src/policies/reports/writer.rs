@@ -1,4 +1,4 @@
-//! Writes reports. Every replica does.
+//! Writes reports. Every replica runs a writer.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -22,38 +22,37 @@ use super::{
 };
 use crate::{context::Context, policies::store::PolicyStore};
 
-/// Brings reports to what policies said last.
+/// Updates reports with the latest audit results.
 struct ReportWriter {
     context: Arc<Context>,
-    /// Not fenced: one that stands by is asked, too.
+    /// Not fenced by the lease: standby replicas evaluate policies, too.
     cluster: Cluster,
     store: Arc<PolicyStore>,
     ledger: Arc<AuditLedger>,
 }
 
-/// The kinds of reports.
 const REPORTS: [Kind; 2] = [POLICY_REPORT, CLUSTER_POLICY_REPORT];
 
-/// The CustomResourceDefinitions of reports, which come and go.
+/// The CustomResourceDefinitions of reports, which may be installed or deleted at any time.
 pub const REPORT_DEFINITIONS: [&str; 2] = [
     "clusterpolicyreports.wgpolicyk8s.io",
     "policyreports.wgpolicyk8s.io",
 ];
 
-/// How the worker works.
 const WORKER: worker::Settings = worker::Settings::new("policy-report", 4);
 
-/// How soon a report is looked at again that cannot be seen.
-const UNSEEN: Duration = Duration::from_secs(5);
+/// The pause before a report is retried while its kind is not listed.
+const UNLISTED_PAUSE: Duration = Duration::from_secs(5);
 
-/// How soon it is tried again what somebody else was faster with.
-const OVERTAKEN: Duration = Duration::from_millis(500);
+/// The pause after a conflict.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(500);
 
-/// How old a result is before it is taken out for its policy: another replica may have seen that earlier than the leader.
-const YOUNG: SignedDuration = SignedDuration::from_secs(5);
+/// The minimum age of a result that is removed with its policy: another replica may know a newer policy than
+/// the leader.
+const MINIMUM_AGE: SignedDuration = SignedDuration::from_secs(5);
 
-/// What sees our reports of a kind, if it is one of reports.
-pub(super) fn watch_of(kind: &Kind) -> Option<Watch> {
+/// Returns the watch of Windlass's reports of a kind; `None` for other kinds.
+pub(super) fn report_watch(kind: &Kind) -> Option<Watch> {
     let (label, value) = MANAGED_BY;
     let selector = Selector::Label(format!("{label}={value}"));
     REPORTS
@@ -61,7 +60,7 @@ pub(super) fn watch_of(kind: &Kind) -> Option<Watch> {
         .then(|| Watch::all(kind.clone()).selected(selector))
 }
 
-/// Writes reports through `cluster`, whether this process leads or not, until `shutdown`.
+/// Writes reports through `cluster`, whether or not this process leads, until `shutdown`.
 ///
 /// # Errors
 ///
@@ -73,13 +72,13 @@ pub(crate) fn write_reports(
     ledger: Arc<AuditLedger>,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed so that the body is compiled once, not in every program that runs it.
     Box::pin(async move {
-        // They tell when the kinds are served.
+        // They show when the kinds are served.
         let definitions = REPORT_DEFINITIONS
             .map(|name| Watch::all(CUSTOM_RESOURCE_DEFINITION).selected(Selector::Name(name.to_owned())));
-        for watch in REPORTS.iter().filter_map(watch_of).chain(definitions) {
-            context.watches.want(watch);
+        for watch in REPORTS.iter().filter_map(report_watch).chain(definitions) {
+            context.watches.start(watch);
         }
         let (queue, metrics) = (ledger.queue().clone(), context.metrics.clone());
         let writer = Arc::new(ReportWriter {
@@ -100,8 +99,8 @@ pub(crate) fn write_reports(
 // === impl ReportWriter ===
 
 impl ReportWriter {
-    /// Puts every report into the queue that changed and that this process knows something else of, or that has results of a
-    /// policy that may have gone, for ever.
+    /// Enqueues changed reports for which this process has results. The leader also enqueues reports when a
+    /// policy may have been deleted.
     async fn enqueue(self: Arc<Self>) {
         let mut changes = self.context.index.subscribe();
         let mut snapshots = self.store.changes();
@@ -141,13 +140,13 @@ impl ReportWriter {
         }
     }
 
-    fn leads(&self) -> bool {
+    fn is_leader(&self) -> bool {
         self.context.leadership.check().is_ok()
     }
 
     async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, RequestError> {
         let index = &self.context.index;
-        let Some(watch) = watch_of(&Kind::from_key(&key)) else {
+        let Some(watch) = report_watch(&Kind::from_key(&key)) else {
             return Ok(Action::AwaitChange);
         };
         if index.is_absent(&watch) {
@@ -155,7 +154,7 @@ impl ReportWriter {
             return Ok(Action::AwaitChange);
         }
         if !index.is_complete(&watch) {
-            return Ok(Action::Requeue(UNSEEN));
+            return Ok(Action::Requeue(UNLISTED_PAUSE));
         }
         let noted = self.ledger.find(&key);
         let wait = noted
@@ -170,21 +169,21 @@ impl ReportWriter {
         if let Some(noted) = &noted {
             rules.fold(noted.rules.clone());
         }
-        let again = self.take_out(&mut rules);
-        let next = known.next(rules);
+        let again = self.remove_outdated(&mut rules);
+        let next = known.updated(rules);
         let written = match (&report, &noted) {
             (Some(report), _) if next.rules.is_empty() => {
                 let uid = object::text(report, "/metadata/uid");
                 self.cluster.delete(&key, uid).await
             }
-            (Some(_), _) if next.is_told_by(&known) => Ok(()),
+            (Some(_), _) if next.is_covered_by(&known) => Ok(()),
             (Some(report), _) => {
-                let change = next.change_of(report);
+                let change = next.patch_from(report);
                 let patched = self.cluster.patch(&key, &change, names::REPORTS).await;
                 patched.map(drop)
             }
             (None, Some(noted)) if !next.rules.is_empty() => {
-                let report = next.about(&noted.object);
+                let report = next.new_object(&noted.object);
                 let created = self.cluster.create(&report, names::REPORTS).await;
                 created.map(drop)
             }
@@ -192,24 +191,24 @@ impl ReportWriter {
         };
         match written {
             Ok(()) => {}
-            Err(error) if error.is_conflict() => return Ok(Action::Requeue(OVERTAKEN)),
-            // Its namespace is gone or going, and the object with it; or the kind is.
+            Err(error) if error.is_conflict() => return Ok(Action::Requeue(CONFLICT_PAUSE)),
+            // The namespace is deleted or terminating, and the object with it; or the kind is not served.
             Err(error) if error.is_not_found() || error.is_namespace_terminating() => {
                 debug!(report = %key, %error, "Not reported");
             }
             Err(error) => return Err(error),
         }
         if let Some(noted) = &noted {
-            self.ledger.settle(&key, &noted.rules);
+            self.ledger.mark_written(&key, &noted.rules);
         }
         Ok(again.map_or(Action::AwaitChange, Action::Requeue))
     }
 
-    /// Takes out what was said by policies that are gone, or audit no more, if this process leads. When that is to be done again for
-    /// what is too young, if anything is.
-    fn take_out(&self, rules: &mut AuditedRules) -> Option<Duration> {
+    /// Removes results of policies that were deleted or no longer audit, if this process leads. Returns when
+    /// to repeat this for young results.
+    fn remove_outdated(&self, rules: &mut AuditedRules) -> Option<Duration> {
         let policies = self.store.current();
-        if !self.leads() || !policies.is_complete {
+        if !self.is_leader() || !policies.is_complete {
             return None;
         }
         let now = self.context.clock.now();
@@ -218,9 +217,9 @@ impl ReportWriter {
             if policies.audits(&rule.policy, &judgement.policy_uid) {
                 return true;
             }
-            let is_young = now.duration_since(judgement.at) < YOUNG;
+            let is_young = now.duration_since(judgement.at) < MINIMUM_AGE;
             if is_young {
-                again = Some(YOUNG.unsigned_abs());
+                again = Some(MINIMUM_AGE.unsigned_abs());
             }
             is_young
         });

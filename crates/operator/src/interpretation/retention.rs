@@ -1,4 +1,4 @@
-//! What an apply keeps of what others have set in objects of bundles.
+//! Which live fields of bundle objects an apply keeps.
 
 use std::collections::HashSet;
 
@@ -8,64 +8,72 @@ use thiserror::Error;
 use tokio::time::Instant;
 use windlass_api::ObjectInterpretation;
 use windlass_cluster::{
-    apply::{Retaining, Retention},
+    apply::{RetentionFuture, Retention},
     kinds,
 };
 use windlass_object::{names, object};
 
 use super::{
-    look_times::LookWait,
-    object_interpretation::{Interpretation, beside},
+    object_interpretation::{Interpretation, run_blocking},
+    wait_budget::WebhookWait,
 };
 
-/// Why it is not known what must be kept.
+/// Why the fields to keep are unknown.
 #[derive(Debug, Error)]
 enum UnknownRetentionError {
-    #[error("who says how objects are interpreted cannot be listed")]
+    #[error(
+        "cannot list customizations and webhooks of resource interpreters; check the rights of the operator"
+    )]
     Unlisted,
     #[error("{0}")]
     Unusable(String),
 }
 
-/// Who is asked while it is not known who there is.
-const ANYBODY: &str = "whoever is asked, which is not known,";
+/// Stands for the interpreter while customizations or webhooks cannot be listed.
+const UNKNOWN_INTERPRETER: &str = "an unknown resource interpreter";
 
-/// Who is asked while one that may answer cannot be used.
-const UNUSABLE: &str = "a customization that cannot be used";
+/// Stands for the interpreter while a customization cannot be used.
+const UNUSABLE_CUSTOMIZATION: &str = "a customization that cannot be used";
 
-/// A label by which others than the owner of a Deployment scale it. Karmada's `RetainReplicasLabel`.
+/// The label with which controllers other than the owner of a Deployment scale it: Karmada's
+/// `RetainReplicasLabel`.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
 // === impl Interpretation ===
 
 impl Interpretation {
-    /// Whether `desired` is of one of Kubernetes' own kinds of which something is kept that an apply would take away: others than
-    /// the owner of a ServiceAccount add to its lists, and who scales a Deployment may be told by a label.
-    fn keeps_natively(&self, desired: &Value) -> bool {
+    /// Reports whether a built-in rule keeps fields of `desired` that an apply would remove: other
+    /// controllers add to the lists of a ServiceAccount, and a label marks Deployments that another
+    /// controller scales.
+    fn has_native_retention(&self, desired: &Value) -> bool {
         let has = |field| desired.get(field).is_some();
-        let is_at_stake = match object::text(desired, "/kind") {
+        let has_kept_fields = match object::text(desired, "/kind") {
             Some("ServiceAccount") => has("imagePullSecrets") || has("secrets"),
             Some("Deployment") => object::label(desired, RETAIN_REPLICAS).is_some(),
             _ => false,
         };
-        is_at_stake && !self.native.interpreters(Operation::Retain, desired).is_empty()
+        has_kept_fields && !self.native.interpreters(Operation::Retain, desired).is_empty()
     }
 
-    /// Whether any webhook is asked what to keep of `desired`, of those that are not `spared`.
-    fn asks_any(&self, desired: &Value, spared: &HashSet<String>) -> bool {
-        let mut asked = self.webhooks.asked(Operation::Retain, desired).into_iter();
-        asked.any(|webhook| !spared.contains(webhook.uid()))
+    /// Reports whether any webhook not in `skipped` is called for the retention of `desired`.
+    fn calls_any_webhook(&self, desired: &Value, skipped: &HashSet<String>) -> bool {
+        let mut asked = self
+            .webhooks
+            .interpreters_for(Operation::Retain, desired)
+            .into_iter();
+        asked.any(|webhook| !skipped.contains(webhook.uid()))
     }
 
-    /// Why it is not known what to keep of `desired`: who failed is said already where it is who answers, as is the object.
-    fn why(&self, error: InterpretError, desired: &Value) -> InterpreterFailure {
+    /// Converts a failure of retention. It omits the interpreter and the object where the caller's message
+    /// names them.
+    fn retention_failure(&self, error: InterpretError, desired: &Value) -> InterpreterFailure {
         match self.first_rule(Operation::Retain, desired) {
             Some(by) if by == error.interpreter => error.source,
             _ => error.into(),
         }
     }
 
-    /// Whether the BundleDeployment of an object wants none of this.
+    /// Reports whether the BundleDeployment of an object disables interpretation.
     fn is_disabled_for(&self, desired: &Value) -> bool {
         let Some(name) = object::label(desired, names::BUNDLE_DEPLOYMENT) else {
             return false;
@@ -82,47 +90,50 @@ impl Interpretation {
 
 impl Retention for Interpretation {
     fn answered_by(&self, desired: &Value) -> Option<String> {
-        let learned = self.learned();
-        if !learned.unlisted().is_empty() {
-            return Some(ANYBODY.to_owned());
+        let rules = self.rules();
+        if !rules.unlisted().is_empty() {
+            return Some(UNKNOWN_INTERPRETER.to_owned());
         }
-        if learned.unusable_for(Operation::Retain, desired).is_some() {
-            return Some(UNUSABLE.to_owned());
+        if rules.unusable_for(Operation::Retain, desired).is_some() {
+            return Some(UNUSABLE_CUSTOMIZATION.to_owned());
         }
         let rule = self.first_rule(Operation::Retain, desired);
-        rule.or_else(|| self.keeps_natively(desired).then(|| "Windlass".to_owned()))
+        rule.or_else(|| self.has_native_retention(desired).then(|| "Windlass".to_owned()))
     }
 
-    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> Retaining<'a> {
+    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> RetentionFuture<'a> {
         Box::pin(async move {
             if self.is_disabled_for(desired) {
                 return Ok(None);
             }
-            let learned = self.learned();
-            if !learned.unlisted().is_empty() {
+            let rules = self.rules();
+            if !rules.unlisted().is_empty() {
                 return Err(UnknownRetentionError::Unlisted.into());
             }
-            if let Some(unusable) = learned.unusable_for(Operation::Retain, desired) {
+            if let Some(unusable) = rules.unusable_for(Operation::Retain, desired) {
                 return Err(UnknownRetentionError::Unusable(unusable.message.clone()).into());
             }
-            let spared = self.spared(desired);
+            let skipped = self.skipped(desired);
             let is_customized = self.is_customized(Operation::Retain, desired);
-            let asks_webhook = self.asks_any(desired, &spared);
-            if !is_customized && !asks_webhook && !self.keeps_natively(desired) {
+            let has_webhook = self.calls_any_webhook(desired, &skipped);
+            if !is_customized && !has_webhook && !self.has_native_retention(desired) {
                 return Ok(None);
             }
             let deployment = object::label(desired, names::BUNDLE_DEPLOYMENT).unwrap_or_default();
-            // Who asks scripts only waits for nobody.
-            let wait = asks_webhook.then(|| self.times.wait(deployment));
-            let until = wait.as_ref().map_or_else(Instant::now, LookWait::until);
-            let interpreter = self.interpreter(until, spared);
+            // Scripts need no time to wait for webhooks.
+            let wait = has_webhook.then(|| self.times.wait(deployment));
+            let until = wait.as_ref().map_or_else(Instant::now, WebhookWait::until);
+            let interpreter = self.interpreter(until, skipped);
             if !is_customized {
                 let kept = interpreter.retain(desired, observed).await;
-                return kept.map(Some).map_err(|error| self.why(error, desired));
+                return kept
+                    .map(Some)
+                    .map_err(|error| self.retention_failure(error, desired));
             }
             let (asked, observed) = (desired.clone(), observed.clone());
-            let kept = beside(async move { interpreter.retain(&asked, &observed).await }).await?;
-            kept.map(Some).map_err(|error| self.why(error, desired))
+            let kept = run_blocking(async move { interpreter.retain(&asked, &observed).await }).await?;
+            kept.map(Some)
+                .map_err(|error| self.retention_failure(error, desired))
         })
     }
 }
@@ -156,12 +167,12 @@ mod tests {
         })
     }
 
-    async fn of(retention: Value) -> (Arc<Interpretation>, Arc<Index>) {
+    async fn interpretation_with(retention: Value) -> (Arc<Interpretation>, Arc<Index>) {
         let index = Arc::new(Index::new());
         let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
         index.apply(&watch, interpretation(retention));
         let interpretation = Arc::new(Interpretation::reading(index.clone()));
-        interpretation.learn(Vec::new()).await.unwrap();
+        interpretation.refresh(Vec::new()).await.unwrap();
         (interpretation, index)
     }
 
@@ -170,8 +181,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_customization_names_is_kept() {
-        let (interpretation, _) = of(proxy()).await;
+    async fn fields_that_a_customization_names_are_kept() {
+        let (interpretation, _) = interpretation_with(proxy()).await;
         let (desired, observed) = (deployment(&["manager"]), deployment(&["manager", "proxy"]));
         let by = interpretation.answered_by(&desired);
         assert_eq!(by.as_deref(), Some("ResourceInterpretation sidecars"));
@@ -183,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_kept_for_a_bundle_deployment_that_disables_it() {
-        let (interpretation, index) = of(proxy()).await;
+        let (interpretation, index) = interpretation_with(proxy()).await;
         let (desired, observed) = (deployment(&["manager"]), deployment(&["manager", "proxy"]));
         for (wanted, is_kept) in [("Disabled", false), ("Enabled", true)] {
             let owner = json!({
@@ -197,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_known_is_an_error_that_says_so() {
+    async fn unknown_retention_is_an_error() {
         let desired = deployment(&["manager"]);
         let script = |body: &str| {
             let script = format!("function Retain(desiredObj, observedObj)\n  {body}\nend");
@@ -214,22 +225,25 @@ mod tests {
                 "ResourceInterpretation sidecars cannot be used",
             ),
         ] {
-            let (interpretation, _) = of(retention).await;
+            let (interpretation, _) = interpretation_with(retention).await;
             assert!(interpretation.answered_by(&desired).is_some());
             let error = interpretation.retain(&desired, &desired).await.unwrap_err();
             let error = windlass_cluster::telemetry::chain(&*error);
             assert!(error.contains(words), "{error}");
         }
-        let (interpretation, _) = of(proxy()).await;
+        let (interpretation, _) = interpretation_with(proxy()).await;
         let unlisted = vec![kinds::RESOURCE_INTERPRETER_CUSTOMIZATION];
-        interpretation.learn(unlisted).await.unwrap();
-        assert_eq!(interpretation.answered_by(&desired).as_deref(), Some(ANYBODY));
+        interpretation.refresh(unlisted).await.unwrap();
+        assert_eq!(
+            interpretation.answered_by(&desired).as_deref(),
+            Some(UNKNOWN_INTERPRETER)
+        );
         let error = interpretation.retain(&desired, &desired).await.unwrap_err();
         assert!(error.to_string().ends_with("cannot be listed"), "{error}");
     }
 
     #[tokio::test]
-    async fn natively_only_what_an_apply_would_take_away_is_asked_about() {
+    async fn built_in_rules_cover_only_fields_that_an_apply_would_remove() {
         let interpretation = Interpretation::reading(Arc::new(Index::new()));
         let account = |field: &str| {
             let mut account =

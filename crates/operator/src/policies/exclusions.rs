@@ -27,7 +27,7 @@ const GROUPS: [&str; 9] = [
 pub(super) const SYSTEM_NAMESPACE: &str = "kube-system";
 
 /// The resources that a node needs to become ready, as `group/resource`.
-const OF_NODES: [&str; 3] = [
+const NODE_RESOURCES: [&str; 3] = [
     "/nodes",
     "certificates.k8s.io/certificatesigningrequests",
     "storage.k8s.io/csinodes",
@@ -51,7 +51,7 @@ const NODE_USERS: [&str; 2] = [
 const API_SERVER: (&str, &str) = ("system:apiserver", "system:masters");
 
 /// Reports whether policies can select objects of a kind.
-pub(crate) fn is_asked(api_version: &str, kind: &str) -> bool {
+pub(crate) fn can_select(api_version: &str, kind: &str) -> bool {
     let (group, version) = object::group_and_version(api_version);
     // The API server would reject the whole configuration for one invalid name.
     let may_be = (group.is_empty() || is_subdomain(group)) && is_label(version);
@@ -59,11 +59,11 @@ pub(crate) fn is_asked(api_version: &str, kind: &str) -> bool {
 }
 
 /// Returns the `matchConditions` that exclude these requests.
-pub(super) fn conditions() -> Vec<Value> {
+pub(super) fn match_conditions() -> Vec<Value> {
     let ours = format!(
         "!(request.resource.group in {}) && !(request.resource.group == '' && request.resource.resource == 'events') && \
          !(request.resource.group == 'apiextensions.k8s.io' && (request.name.endsWith('.{}') || request.name.endsWith('.policy.kcloudlabs.io')))",
-        list(&GROUPS),
+        cel_list(&GROUPS),
         names::GROUP,
     );
     let (user, group) = API_SERVER;
@@ -74,8 +74,8 @@ pub(super) fn conditions() -> Vec<Value> {
     let nodes = format!(
         "!((request.resource.group + '/' + request.resource.resource) in {} && (request.userInfo.username in {} || \
          has(request.userInfo.groups) && ({})))",
-        list(&OF_NODES),
-        list(&NODE_USERS),
+        cel_list(&NODE_RESOURCES),
+        cel_list(&NODE_USERS),
         groups.join(" || "),
     );
     vec![
@@ -86,7 +86,7 @@ pub(super) fn conditions() -> Vec<Value> {
 }
 
 /// Returns a CEL list of strings. Names from users are quoted, so they cannot end a string.
-pub(super) fn list(items: &[&str]) -> String {
+pub(super) fn cel_list(items: &[&str]) -> String {
     // CEL supports every escape of JSON.
     let items: Vec<_> = items.iter().map(|item| Value::from(*item).to_string()).collect();
     format!("[{}]", items.join(", "))
@@ -101,9 +101,8 @@ mod tests {
     use super::*;
 
     /// Returns the name of the condition that excludes a request.
-    fn left_out_by(user: &str, groups: &[&str], group: &str, resource: &str) -> Option<String> {
-        let spec =
-            json!({"matchConditions": conditions(), "validateRules": [{"cue": "validate: valid: true"}]});
+    fn excluding_condition(user: &str, groups: &[&str], group: &str, resource: &str) -> Option<String> {
+        let spec = json!({"matchConditions": match_conditions(), "validateRules": [{"cue": "validate: valid: true"}]});
         let policy = json!({
             "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterValidatePolicy",
             "metadata": {"name": "a"}, "spec": spec,
@@ -131,7 +130,7 @@ mod tests {
             &attributes,
             &EvaluationBudget::default(),
         );
-        let conditions = conditions().into_iter().zip(&explained.parts);
+        let conditions = match_conditions().into_iter().zip(&explained.parts);
         let mut unmet = conditions.filter(|(_, part)| part.mismatch.is_some());
         unmet.next().map(|(condition, part)| {
             let mismatch = part.mismatch.as_deref().unwrap_or_default();
@@ -141,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_node_is_left_out_and_what_people_write_is_not() {
+    fn requests_that_make_nodes_ready_are_excluded() {
         let left_out = Some("not-of-nodes".to_owned());
         let controller = "system:serviceaccount:kube-system:node-controller";
         let controllers: &[&str] = &["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-        let by_controller = |group, resource| left_out_by(controller, controllers, group, resource);
+        let by_controller = |group, resource| excluding_condition(controller, controllers, group, resource);
         assert_eq!(by_controller("", "nodes"), left_out);
         assert_eq!(
             by_controller("", "pods"),
@@ -154,7 +153,7 @@ mod tests {
         );
         let csr = "certificatesigningrequests";
         assert_eq!(
-            left_out_by(
+            excluding_condition(
                 "system:bootstrap:a",
                 &["system:bootstrappers"],
                 "certificates.k8s.io",
@@ -162,40 +161,47 @@ mod tests {
             ),
             left_out
         );
-        let kubelet = |group, resource| left_out_by("system:node:a", &["system:nodes"], group, resource);
+        let kubelet =
+            |group, resource| excluding_condition("system:node:a", &["system:nodes"], group, resource);
         assert_eq!(kubelet("storage.k8s.io", "csinodes"), left_out);
         assert_eq!(kubelet("", "configmaps"), None);
         assert_eq!(
-            left_out_by("system:kube-controller-manager", &[], "", "nodes"),
+            excluding_condition("system:kube-controller-manager", &[], "", "nodes"),
             left_out
         );
-        assert_eq!(left_out_by("alice", &["system:masters"], "", "nodes"), None);
-        assert_eq!(left_out_by("alice", &[], "certificates.k8s.io", csr), None);
+        assert_eq!(
+            excluding_condition("alice", &["system:masters"], "", "nodes"),
+            None
+        );
+        assert_eq!(
+            excluding_condition("alice", &[], "certificates.k8s.io", csr),
+            None
+        );
     }
 
     #[test]
-    fn what_the_api_server_writes_is_left_out_and_what_is_written_in_its_name_alone_is_not() {
+    fn requests_of_the_api_server_are_excluded() {
         let group = "rbac.authorization.k8s.io";
         let left_out = Some("not-by-the-api-server".to_owned());
         assert_eq!(
-            left_out_by("system:apiserver", &["system:masters"], group, "clusterroles"),
+            excluding_condition("system:apiserver", &["system:masters"], group, "clusterroles"),
             left_out
         );
         for groups in [&["system:authenticated"][..], &[]] {
             assert_eq!(
-                left_out_by("system:apiserver", groups, group, "clusterroles"),
+                excluding_condition("system:apiserver", groups, group, "clusterroles"),
                 None
             );
         }
     }
 
     #[test]
-    fn what_windlass_needs_is_left_out() {
+    fn objects_that_windlass_needs_are_excluded() {
         let left_out = Some("not-of-windlass".to_owned());
         for group in GROUPS {
-            assert_eq!(left_out_by("alice", &[], group, "a"), left_out, "{group}");
+            assert_eq!(excluding_condition("alice", &[], group, "a"), left_out, "{group}");
         }
-        assert_eq!(left_out_by("alice", &[], "", "events"), left_out);
-        assert_eq!(left_out_by("alice", &[], "", "configmaps"), None);
+        assert_eq!(excluding_condition("alice", &[], "", "events"), left_out);
+        assert_eq!(excluding_condition("alice", &[], "", "configmaps"), None);
     }
 }

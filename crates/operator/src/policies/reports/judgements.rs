@@ -1,4 +1,4 @@
-//! What a request shows of an object, of all rules that audit.
+//! The results of auditing rules for one request.
 
 use jiff::Timestamp;
 use policy::{
@@ -13,9 +13,9 @@ use crate::policies::snapshot::PolicySnapshot;
 /// The longest message of a result, in bytes.
 const LONGEST: usize = 512;
 
-/// What was said `at` a moment to a request, whose `operation` is this, by rules that audit. Those of policies that are not for
-/// the object have passed, too: of them only `all` are told. Of a policy that is not asked nothing is known.
-pub(super) fn judged(
+/// Returns the results of all auditing rules for a request. The rules of policies that do not select the
+/// object have passed, but are returned only with `all`. A policy that was not evaluated has no results.
+pub(super) fn judgements(
     outcome: &ValidationOutcome,
     policies: &PolicySnapshot,
     operation: AdmissionOperation,
@@ -37,7 +37,7 @@ pub(super) fn judged(
         if !all && failures.peek().is_none() && !outcome.asked.contains(policy.key()) {
             continue;
         }
-        for (rule, verdict) in of_policy(policy, outcome, &failures.collect::<Vec<_>>(), operation) {
+        for (rule, verdict) in policy_judgements(policy, outcome, &failures.collect::<Vec<_>>(), operation) {
             let judgement = RuleJudgement {
                 at,
                 verdict,
@@ -50,8 +50,8 @@ pub(super) fn judged(
     rules
 }
 
-/// What each rule of a policy says, which failed at these.
-fn of_policy(
+/// Returns the result of each rule of a policy with these failures.
+fn policy_judgements(
     policy: &CompiledPolicy,
     outcome: &ValidationOutcome,
     failures: &[&PolicyFailure],
@@ -59,11 +59,11 @@ fn of_policy(
 ) -> Vec<(String, RuleVerdict)> {
     let failed = |rule| {
         let failure = failures.iter().find(|failure| failure.rule == rule)?;
-        Some(RuleVerdict::Errored(at_what(failure.reason)))
+        Some(RuleVerdict::Errored(describe_failure(failure.reason)))
     };
     let whole = failed(None);
     if let Some(verdict) = whole {
-        // Nothing is known of its rules.
+        // A failure of the whole policy leaves no results of its rules.
         return vec![(String::new(), verdict)];
     }
     let mut verdicts = vec![(String::new(), RuleVerdict::Passed)];
@@ -80,14 +80,14 @@ fn of_policy(
     verdicts
 }
 
-/// At what a policy failed, without what it said: that may have data of objects which others who read the report must not see.
-fn at_what(reason: FailureReason) -> String {
+/// Describes a failure without its message, which may contain data that readers of the report must not see.
+fn describe_failure(reason: FailureReason) -> String {
     let what = match reason {
-        FailureReason::Policy => return "the policy is wrong: see its status".to_owned(),
+        FailureReason::Policy => return "invalid policy: see its status".to_owned(),
         FailureReason::Selection => "selecting the object failed".to_owned(),
-        FailureReason::Reference => "what it refers to cannot be read".to_owned(),
+        FailureReason::Reference => "reading referenced data failed".to_owned(),
         FailureReason::Step(step) => format!("{step} failed"),
-        FailureReason::Deadline => "the time for the request ran out".to_owned(),
+        FailureReason::Deadline => "the time limit of the request ran out".to_owned(),
     };
     format!("{what}: see the log of windlass-policies")
 }
@@ -119,7 +119,7 @@ mod tests {
     fn snapshot(policies: &[Value]) -> PolicySnapshot {
         let states = policies.iter().map(|policy| {
             let compiled = CompiledPolicy::compile(policy, &Engines::built_in()).map(Arc::new);
-            let state = PolicyState::new(PolicyVersion::of(policy), compiled);
+            let state = PolicyState::new(PolicyVersion::from_object(policy), compiled);
             (ObjectKey::from_object(policy).unwrap(), Arc::new(state))
         });
         PolicySnapshot::new(states.collect::<BTreeMap<_, _>>(), true)
@@ -135,7 +135,7 @@ mod tests {
             panic!("{evaluation:?}")
         };
         let operation = attributes.operation;
-        let rules = judged(
+        let rules = judgements(
             &outcome,
             snapshot,
             operation,
@@ -143,15 +143,15 @@ mod tests {
             all,
             Timestamp::UNIX_EPOCH,
         );
-        let told = rules.iter().map(|(rule, said)| {
+        let results = rules.iter().map(|(rule, said)| {
             assert_eq!(said.policy_uid, format!("u-{}", rule.policy));
             (rule.policy.clone(), rule.rule.clone(), said.verdict.clone())
         });
-        told.collect()
+        results.collect()
     }
 
     #[test]
-    fn each_rule_that_audits_and_was_asked_is_told_and_no_message_of_a_failure() {
+    fn each_evaluated_audit_rule_has_a_result_without_failure_messages() {
         let needs = |name: &str, operations: &Value| {
             json!({"targetOperations": operations, "cel": {"validations": [
                 {"expression": format!("has(object.data.{name})"), "message": format!("{name} is missing")}]}})
@@ -188,13 +188,17 @@ mod tests {
                 of("breaks", "validateRules[0]", RuleVerdict::Errored(errored)),
             ]
         );
-        // What is selected no more has passed, but for rules of other operations.
+        // A policy that does not select the object has passed, except rules for other operations.
         let object = object("other", &json!({}));
         let request = json!({"operation": "UPDATE", "object": object, "oldObject": object});
         assert_eq!(verdicts(&snapshot, &request, false), []);
-        let told = verdicts(&snapshot, &request, true);
-        assert!(told.iter().all(|(.., verdict)| *verdict == RuleVerdict::Passed));
-        let rules: Vec<_> = told
+        let results = verdicts(&snapshot, &request, true);
+        assert!(
+            results
+                .iter()
+                .all(|(.., verdict)| *verdict == RuleVerdict::Passed)
+        );
+        let rules: Vec<_> = results
             .iter()
             .map(|(policy, rule, _)| format!("{policy} {rule}"))
             .collect();

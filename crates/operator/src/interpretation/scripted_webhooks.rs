@@ -1,9 +1,9 @@
-//! Webhooks without a network, and interpretations that ask them.
+//! Scripted webhooks without a network, and interpretations that call them.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use interpreter::webhook::{Calling, WebhookCallError, WebhookCaller};
+use interpreter::webhook::{CallFuture, WebhookCallError, WebhookCaller};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use webhook_transport::ServerReference;
@@ -11,31 +11,31 @@ use windlass_cluster::{Index, kinds, watch::Watch};
 
 use super::object_interpretation::Interpretation;
 
-/// What a webhook does that is called.
+/// The behaviour of a called webhook.
 #[derive(Clone, Debug)]
-pub(crate) enum Says {
-    /// It answers with these fields.
+pub(crate) enum ScriptedAnswer {
+    /// Answers with these fields, after a delay.
     At(Duration, Value),
-    /// It says that it failed.
+    /// Answers that it failed.
     Failed,
-    /// It cannot be reached.
+    /// Refuses the connection.
     Nothing,
-    /// It is silent for as long as it may.
+    /// Does not answer until the timeout.
     Silence,
 }
 
-/// Answers in place of webhooks, and notes who was asked what.
+/// Answers in place of webhooks, and records the calls.
 pub(crate) struct ScriptedWebhooks {
-    says: Mutex<Says>,
-    asked: Mutex<Vec<(String, Value)>>,
+    answer: Mutex<ScriptedAnswer>,
+    calls: Mutex<Vec<(String, Value)>>,
     running: Mutex<(usize, usize)>,
 }
 
 const UID: &str = "u";
 
-// === impl Says ===
+// === impl ScriptedAnswer ===
 
-impl Says {
+impl ScriptedAnswer {
     pub(crate) fn now(fields: Value) -> Self {
         Self::At(Duration::ZERO, fields)
     }
@@ -44,22 +44,22 @@ impl Says {
 // === impl ScriptedWebhooks ===
 
 impl ScriptedWebhooks {
-    pub(crate) fn new(says: Says) -> Arc<Self> {
+    pub(crate) fn new(answer: ScriptedAnswer) -> Arc<Self> {
         Arc::new(Self {
-            says: Mutex::new(says),
-            asked: Mutex::default(),
+            answer: Mutex::new(answer),
+            calls: Mutex::default(),
             running: Mutex::default(),
         })
     }
 
-    pub(crate) fn say(&self, says: Says) {
-        *self.says.lock() = says;
+    pub(crate) fn set_answer(&self, answer: ScriptedAnswer) {
+        *self.answer.lock() = answer;
     }
 
-    /// Who was asked which operation of which object since this was asked last.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        let asked = std::mem::take(&mut *self.asked.lock()).into_iter();
-        asked
+    /// Returns the calls since the last time, as path, operation and object.
+    pub(crate) fn take_calls(&self) -> Vec<String> {
+        let calls = std::mem::take(&mut *self.calls.lock()).into_iter();
+        calls
             .map(|(path, request)| {
                 let text = |pointer: &str| {
                     request
@@ -72,7 +72,7 @@ impl ScriptedWebhooks {
             .collect()
     }
 
-    /// How many calls were under way at a time, at the most.
+    /// Returns the highest number of concurrent calls.
     pub(crate) fn most_running(&self) -> usize {
         self.running.lock().1
     }
@@ -83,11 +83,11 @@ impl WebhookCaller for ScriptedWebhooks {
         UID.to_owned()
     }
 
-    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> Calling<'a> {
+    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> CallFuture<'a> {
         Box::pin(async move {
             let request = serde_json::from_slice(&body).unwrap();
-            self.asked.lock().push((server.prefix().to_owned(), request));
-            let says = self.says.lock().clone();
+            self.calls.lock().push((server.prefix().to_owned(), request));
+            let answer = self.answer.lock().clone();
             {
                 let mut running = self.running.lock();
                 running.0 += 1;
@@ -97,26 +97,26 @@ impl WebhookCaller for ScriptedWebhooks {
                 source: words.to_owned().into(),
                 is_ignorable: true,
             };
-            let said = match says {
-                Says::At(delay, mut fields) => {
+            let response = match answer {
+                ScriptedAnswer::At(delay, mut fields) => {
                     tokio::time::sleep(delay).await;
                     fields["uid"] = UID.into();
                     fields["successful"] = true.into();
                     Ok(Bytes::from(json!({ "response": fields }).to_string()))
                 }
-                Says::Failed => {
+                ScriptedAnswer::Failed => {
                     let status = json!({"code": 500, "message": "not today"});
                     let response = json!({"uid": UID, "successful": false, "status": status});
                     Ok(Bytes::from(json!({ "response": response }).to_string()))
                 }
-                Says::Nothing => Err(failed("connection refused")),
-                Says::Silence => {
+                ScriptedAnswer::Nothing => Err(failed("connection refused")),
+                ScriptedAnswer::Silence => {
                     tokio::time::sleep(timeout).await;
                     Err(failed("no answer"))
                 }
             };
             self.running.lock().0 -= 1;
-            said
+            response
         })
     }
 }
@@ -124,13 +124,17 @@ impl WebhookCaller for ScriptedWebhooks {
 // === impl Interpretation ===
 
 impl Interpretation {
-    /// One whose webhooks are all down.
+    /// An interpretation whose webhooks all refuse connections.
     pub(crate) fn reading(index: Arc<Index>) -> Self {
-        Self::new(index, ScriptedWebhooks::new(Says::Nothing), Arc::default())
+        Self::new(
+            index,
+            ScriptedWebhooks::new(ScriptedAnswer::Nothing),
+            Arc::default(),
+        )
     }
 }
 
-/// A ResourceInterpreterWebhookConfiguration of one webhook, at `/<name>`, for all operations of a kind.
+/// A ResourceInterpreterWebhookConfiguration with one webhook, at `/<name>`, for all operations of a kind.
 pub(crate) fn configuration(name: &str, version: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -144,7 +148,7 @@ pub(crate) fn configuration(name: &str, version: &str, kind: &str) -> Value {
     })
 }
 
-/// Shows an object of the kinds that rules are of.
+/// Stores an object in the index.
 pub(crate) fn show(index: &Index, object: Value) {
     let kind = match object["kind"].as_str() {
         Some("ResourceInterpreterWebhookConfiguration") => kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,

@@ -18,11 +18,11 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names, object, patch};
 
 use super::{
-    armed::{Armed, ArmedReport},
-    configuration::{self, Called, ConfigurationKind, KnownResources},
+    armed_policies::{ArmedPolicies, ArmingReport},
+    configuration::{self, ConfigurationKind, KnownResources, PolicyService},
     entries::{WebhookEntry, entries},
     proof::{self, ServingTrust},
-    reduction,
+    prune,
     snapshot::PolicySnapshot,
     store::PolicyStore,
 };
@@ -36,10 +36,10 @@ struct ArmPoliciesError(#[from] RequestError);
 struct PolicyArmer {
     context: Arc<Context>,
     store: Arc<PolicyStore>,
-    called: Called,
+    policy_service: PolicyService,
     /// The Secret with the serving certificate.
     secret: ObjectKey,
-    report: ArmedReport,
+    report: ArmingReport,
 }
 
 /// The desired content of one configuration.
@@ -53,10 +53,10 @@ struct Desired {
 const WORKER: worker::Settings = worker::Settings::new("policy-configuration", 1);
 
 /// How long to wait before endpoints that failed the proof are probed again.
-const AGAIN: Duration = Duration::from_secs(1);
+const PROOF_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often discovery is repeated for kinds that are not served yet.
-const LOOK: Duration = Duration::from_secs(30);
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The field manager of the configurations.
 const MANAGER: &str = "windlass-policies";
@@ -69,22 +69,22 @@ const MANAGER: &str = "windlass-policies";
 pub(super) fn run(
     context: Arc<Context>,
     store: Arc<PolicyStore>,
-    called: Called,
+    policy_service: PolicyService,
     secret: ObjectKey,
-    report: ArmedReport,
+    report: ArmingReport,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed so that the body is compiled once, not in every program that runs it.
     Box::pin(async move {
-        watches(&called, &secret).for_each(|watch| context.watches.want(watch));
+        watches(&policy_service, &secret).for_each(|watch| context.watches.start(watch));
         let queue = Arc::new(Queue::new());
-        let service = called.key();
+        let service = policy_service.key();
         let router = enqueue(context.clone(), store.clone(), service, queue.clone());
         let begin = |_| {
             let armer = Arc::new(PolicyArmer {
                 context: context.clone(),
                 store,
-                called,
+                policy_service,
                 secret,
                 report,
             });
@@ -104,17 +104,17 @@ pub(super) fn run(
 }
 
 /// Returns the watches of the controller, which need only narrow rights.
-fn watches(called: &Called, secret: &ObjectKey) -> impl Iterator<Item = Watch> {
+fn watches(policy_service: &PolicyService, secret: &ObjectKey) -> impl Iterator<Item = Watch> {
     let named = |key: &ObjectKey| Watch {
         kind: Kind::from_key(key),
         namespace: key.namespace.clone(),
         selector: Selector::Name(key.name.clone()),
     };
-    let slices = Watch::all(cluster_kinds::ENDPOINT_SLICE).within(&called.namespace);
+    let slices = Watch::all(cluster_kinds::ENDPOINT_SLICE).within(&policy_service.namespace);
     ConfigurationKind::BOTH
         .into_iter()
         .map(ConfigurationKind::key)
-        .chain([called.key(), secret.clone()])
+        .chain([policy_service.key(), secret.clone()])
         .map(move |key| named(&key))
         .chain([slices])
 }
@@ -161,12 +161,13 @@ impl PolicyArmer {
         }
         if self.is_disarmed() {
             self.disarm().await?;
-            let word = format!(
+            let problem = format!(
                 "disarmed by the annotation {} of {}; remove the annotation to send requests to policies again",
                 names::DISARMED,
-                self.called.key()
+                self.policy_service.key()
             );
-            self.report.say(Armed::default().waiting(word));
+            self.report
+                .publish(ArmedPolicies::default().with_problem(problem));
             return Ok(Action::AwaitChange);
         }
         let compiled: Vec<_> = snapshot.set.policies().map(AsRef::as_ref).collect();
@@ -185,11 +186,14 @@ impl PolicyArmer {
         let settled = if is_known {
             Action::AwaitChange
         } else {
-            Action::Requeue(LOOK)
+            Action::Requeue(DISCOVERY_INTERVAL)
         };
-        let differing: Vec<_> = desired.iter().filter(|desired| !self.is_there(desired)).collect();
+        let differing: Vec<_> = desired
+            .iter()
+            .filter(|desired| !self.is_up_to_date(desired))
+            .collect();
         if differing.is_empty() {
-            self.report.say(Armed::all(&snapshot));
+            self.report.publish(ArmedPolicies::all(&snapshot));
             return Ok(settled);
         }
         match self.prove(&snapshot).await {
@@ -202,24 +206,24 @@ impl PolicyArmer {
             }
             Err(problem) => {
                 for desired in differing {
-                    self.reduce(desired).await?;
+                    self.prune(desired).await?;
                 }
                 let last = self.report.last().unwrap_or_default();
-                self.report.say(last.waiting(problem));
-                Ok(Action::Requeue(AGAIN))
+                self.report.publish(last.with_problem(problem));
+                Ok(Action::Requeue(PROOF_PAUSE))
             }
         }
     }
 
     async fn prove(&self, snapshot: &PolicySnapshot) -> Result<ServingTrust, String> {
-        let trust = proof::trust(&self.context, &self.secret)?;
-        proof::prove(&self.context, &self.called, &trust, snapshot).await?;
+        let trust = proof::serving_trust(&self.context, &self.secret)?;
+        proof::prove(&self.context, &self.policy_service, &trust, snapshot).await?;
         Ok(trust)
     }
 
     /// Reports whether the annotation on the Service disarms all policies.
     fn is_disarmed(&self) -> bool {
-        let service = self.context.index.find(&self.called.key());
+        let service = self.context.index.find(&self.policy_service.key());
         service.is_some_and(|service| object::annotation(&service, names::DISARMED) == Some("true"))
     }
 
@@ -249,23 +253,23 @@ impl PolicyArmer {
         resources
     }
 
-    fn is_there(&self, desired: &Desired) -> bool {
+    fn is_up_to_date(&self, desired: &Desired) -> bool {
         let live = self.context.index.find(&desired.kind.key());
         live.is_some_and(|live| {
-            let annotations = configuration::annotations(&self.called);
+            let annotations = configuration::annotations(&self.policy_service);
             let asks = annotations
                 .as_object()
                 .into_iter()
                 .flatten()
                 .all(|(name, value)| object::annotation(&live, name) == value.as_str());
-            asks && reduction::are_same(object::items(&live, "/webhooks"), &self.webhooks(desired))
+            asks && prune::are_same(object::items(&live, "/webhooks"), &self.webhooks(desired))
         })
     }
 
     fn webhooks(&self, desired: &Desired) -> Vec<Value> {
         desired
             .kind
-            .webhooks(&desired.entries, &desired.resources, &self.called)
+            .webhooks(&desired.entries, &desired.resources, &self.policy_service)
     }
 
     async fn write(&self, desired: &Desired, trust: &ServingTrust) -> Result<(), RequestError> {
@@ -275,45 +279,50 @@ impl PolicyArmer {
             let object = desired.kind.object(
                 &desired.entries,
                 &desired.resources,
-                &self.called,
+                &self.policy_service,
                 &trust.ca_bundle,
             );
             cluster.create(&object, MANAGER).await?;
             info!(object = %key, webhooks = object::items(&object, "/webhooks").len(), "Armed");
             return Ok(());
         };
-        let there = object::items(&live, "/webhooks");
-        let webhooks = reduction::with_bundles(self.webhooks(desired), there, &trust.ca_bundle);
+        let current = object::items(&live, "/webhooks");
+        let webhooks = prune::with_ca_bundles(self.webhooks(desired), current, &trust.ca_bundle);
         let count = webhooks.len();
-        self.put(&key, &live, webhooks.into()).await?;
+        self.replace_webhooks(&key, &live, webhooks.into()).await?;
         info!(object = %key, webhooks = count, "Armed");
         Ok(())
     }
 
     /// Removes webhooks and rules that are no longer needed.
-    async fn reduce(&self, desired: &Desired) -> Result<(), RequestError> {
+    async fn prune(&self, desired: &Desired) -> Result<(), RequestError> {
         let key = desired.kind.key();
         let Some(live) = self.context.index.find(&key) else {
             return Ok(());
         };
-        let there = object::items(&live, "/webhooks");
-        let reduced = reduction::reduced(there, &self.webhooks(desired));
-        if reduced == there {
+        let current = object::items(&live, "/webhooks");
+        let pruned = prune::pruned(current, &self.webhooks(desired));
+        if pruned == current {
             return Ok(());
         }
-        self.put(&key, &live, reduced.into()).await?;
+        self.replace_webhooks(&key, &live, pruned.into()).await?;
         info!(object = %key, "Removed webhooks that are no longer needed");
         Ok(())
     }
 
     /// Replaces the webhooks of a configuration, unless another client has changed it since `live` was read.
-    async fn put(&self, key: &ObjectKey, live: &Value, webhooks: Value) -> Result<(), RequestError> {
+    async fn replace_webhooks(
+        &self,
+        key: &ObjectKey,
+        live: &Value,
+        webhooks: Value,
+    ) -> Result<(), RequestError> {
         let mut change = patch::guarded(
             &[("/metadata/resourceVersion", &live["metadata"]["resourceVersion"])],
             "/webhooks",
             &webhooks,
         );
-        let annotations = configuration::annotations(&self.called);
+        let annotations = configuration::annotations(&self.policy_service);
         change.0.extend(patch::changed_entries(
             live,
             "/metadata/annotations",
@@ -324,9 +333,9 @@ impl PolicyArmer {
     }
 }
 
-// === impl Called ===
+// === impl PolicyService ===
 
-impl Called {
+impl PolicyService {
     pub(super) fn key(&self) -> ObjectKey {
         cluster_kinds::SERVICE.object(Some(&self.namespace), self.service)
     }

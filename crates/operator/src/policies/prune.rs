@@ -1,36 +1,36 @@
-//! Comparing webhooks with those that are there, and taking away what is not needed any more: that needs no proof.
+//! Compares live and desired webhooks, and removes what is no longer needed, which requires no proof.
 
 use serde_json::Value;
 use windlass_object::object;
 
 const CA_BUNDLE: &str = "/clientConfig/caBundle";
 
-/// Whether the webhooks that are there are these, whatever their CA bundles.
+/// Reports whether live and desired webhooks are equal except for their CA bundles.
 pub(super) fn are_same(live: &[Value], desired: &[Value]) -> bool {
     live.len() == desired.len()
         && live
             .iter()
             .zip(desired)
-            .all(|(live, desired)| without_bundle(live) == without_bundle(desired))
+            .all(|(live, desired)| without_ca_bundle(live) == without_ca_bundle(desired))
 }
 
-/// `desired` with the CA bundles that are there; where there is none, with `ca_bundle`.
-pub(super) fn with_bundles(desired: Vec<Value>, live: &[Value], ca_bundle: &str) -> Vec<Value> {
+/// Returns `desired` with the live CA bundles, or with `ca_bundle` where there is none.
+pub(super) fn with_ca_bundles(desired: Vec<Value>, live: &[Value], ca_bundle: &str) -> Vec<Value> {
     let bundle_of = |webhook: &Value| {
         let bundle = object::text(webhook, CA_BUNDLE).filter(|bundle| !bundle.is_empty());
         bundle.map(str::to_owned)
     };
-    let put = |mut webhook: Value| {
+    let add_bundle = |mut webhook: Value| {
         let same = live.iter().find(|live| live["name"] == webhook["name"]);
         let bundle = same.and_then(bundle_of);
         webhook["clientConfig"]["caBundle"] = bundle.as_deref().unwrap_or(ca_bundle).into();
         webhook
     };
-    desired.into_iter().map(put).collect()
+    desired.into_iter().map(add_bundle).collect()
 }
 
-/// Those of the webhooks that are there which are still desired, each with as little as is desired of it.
-pub(super) fn reduced(live: &[Value], desired: &[Value]) -> Vec<Value> {
+/// Returns the live webhooks that are still desired, each with the desired rules if these select less.
+pub(super) fn pruned(live: &[Value], desired: &[Value]) -> Vec<Value> {
     live.iter()
         .filter_map(|live| {
             let desired = desired.iter().find(|desired| desired["name"] == live["name"])?;
@@ -43,21 +43,21 @@ pub(super) fn reduced(live: &[Value], desired: &[Value]) -> Vec<Value> {
         .collect()
 }
 
-/// Whether a webhook differs from another in nothing but that its rules take less.
+/// Reports whether two webhooks differ only in rules, and those of `narrow` select a subset.
 fn is_narrower(narrow: &Value, wide: &Value) -> bool {
-    let beside_rules = |webhook: &Value| {
-        let mut webhook = without_bundle(webhook);
+    let without_rules = |webhook: &Value| {
+        let mut webhook = without_ca_bundle(webhook);
         webhook["rules"].take();
         webhook
     };
     let wide_rules = object::items(wide, "/rules");
-    beside_rules(narrow) == beside_rules(wide)
+    without_rules(narrow) == without_rules(wide)
         && object::items(narrow, "/rules")
             .iter()
             .all(|rule| wide_rules.iter().any(|wide| covers(wide, rule)))
 }
 
-/// Whether a rule takes all that another takes.
+/// Reports whether `wide` selects everything that `narrow` selects.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     let lists = ["/apiGroups", "/apiVersions", "/resources", "/operations"];
     wide["scope"] == narrow["scope"]
@@ -69,7 +69,7 @@ fn covers(wide: &Value, narrow: &Value) -> bool {
         })
 }
 
-fn without_bundle(webhook: &Value) -> Value {
+fn without_ca_bundle(webhook: &Value) -> Value {
     let mut webhook = webhook.clone();
     if let Some(Value::Object(client)) = webhook.pointer_mut("/clientConfig") {
         client.shift_remove("caBundle");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_makes_no_difference_and_anything_else_does() {
+    fn only_the_ca_bundle_may_differ_between_equal_webhooks() {
         let one = [webhook("a", &["pods"], "x")];
         assert!(are_same(&one, &[webhook("a", &["pods"], "y")]));
         assert!(!are_same(&one, &[webhook("a", &["secrets"], "x")]));
@@ -99,11 +99,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_trusted_and_what_is_there_keeps_its_bundle() {
+    fn a_new_webhook_gets_the_ca_bundle_and_others_keep_theirs() {
         let live = [webhook("a", &["pods"], "x")];
         let desired = vec![webhook("a", &["secrets"], ""), webhook("b", &["pods"], "")];
-        let put = with_bundles(desired, &live, "y");
-        let bundles: Vec<_> = put
+        let add_bundle = with_ca_bundles(desired, &live, "y");
+        let bundles: Vec<_> = add_bundle
             .iter()
             .map(|webhook| &webhook["clientConfig"]["caBundle"])
             .collect();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn without_proof_nothing_is_added() {
+    fn pruning_adds_nothing() {
         let live = [
             webhook("gone", &["pods"], "x"),
             webhook("narrow", &["pods", "secrets"], "x"),
@@ -123,7 +123,7 @@ mod tests {
             webhook("new", &["pods"], ""),
         ];
         assert_eq!(
-            reduced(&live, &desired),
+            pruned(&live, &desired),
             [webhook("narrow", &["pods"], "x"), webhook("wide", &["pods"], "x")]
         );
     }

@@ -1,4 +1,4 @@
-//! What is known of arming: which policies requests are sent to, and what keeps the others waiting.
+//! The policies that the webhook configurations send requests to, and why others are still waiting.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,22 +7,21 @@ use windlass_object::ObjectKey;
 
 use super::snapshot::{PolicySnapshot, PolicyVersion};
 
-/// Which policies requests are sent to.
+/// The policies that the webhook configurations send requests to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Armed {
+pub(super) struct ArmedPolicies {
     policies: HashMap<ObjectKey, PolicyVersion>,
-    /// What keeps others waiting.
+    /// Why the other policies are still waiting.
     pub(super) problem: Option<String>,
 }
 
-/// The last word on it; none before the leader has looked.
+/// The latest [`ArmedPolicies`]; `None` before the leader has compared the configurations.
 #[derive(Clone)]
-pub(super) struct ArmedReport(watch::Sender<Option<Arc<Armed>>>);
+pub(super) struct ArmingReport(watch::Sender<Option<Arc<ArmedPolicies>>>);
 
-// === impl Armed ===
+// === impl ArmedPolicies ===
 
-impl Armed {
-    /// All of these policies.
+impl ArmedPolicies {
     pub(super) fn all(snapshot: &PolicySnapshot) -> Self {
         let policies = snapshot.policies.iter();
         Self {
@@ -33,36 +32,36 @@ impl Armed {
         }
     }
 
-    /// Those that were, as far as they are still there, while something keeps others waiting.
-    pub(super) fn waiting(&self, problem: String) -> Self {
+    /// Returns the same policies, with the problem that keeps others waiting.
+    pub(super) fn with_problem(&self, problem: String) -> Self {
         Self {
             policies: self.policies.clone(),
             problem: Some(problem),
         }
     }
 
-    pub(super) fn has(&self, key: &ObjectKey, version: &PolicyVersion) -> bool {
+    pub(super) fn contains(&self, key: &ObjectKey, version: &PolicyVersion) -> bool {
         self.policies.get(key) == Some(version)
     }
 }
 
-// === impl ArmedReport ===
+// === impl ArmingReport ===
 
-impl ArmedReport {
+impl ArmingReport {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(None))
     }
 
-    pub(super) fn last(&self) -> Option<Arc<Armed>> {
+    pub(super) fn last(&self) -> Option<Arc<ArmedPolicies>> {
         self.0.borrow().clone()
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<Option<Arc<Armed>>> {
+    pub(super) fn changes(&self) -> watch::Receiver<Option<Arc<ArmedPolicies>>> {
         self.0.subscribe()
     }
 
-    /// Says it, if it is news.
-    pub(super) fn say(&self, armed: Armed) {
+    /// Publishes `armed` if it differs from the last value.
+    pub(super) fn publish(&self, armed: ArmedPolicies) {
         self.0.send_if_modified(|last| {
             let is_news = last.as_deref() != Some(&armed);
             if is_news {

@@ -1,4 +1,4 @@
-//! The customizations and webhooks of a cluster, as far as they were read.
+//! The customizations and webhooks of a cluster, as last read.
 
 #[cfg(test)]
 mod tests;
@@ -17,25 +17,25 @@ use windlass_object::{
     text::{Listing, shortened, tidied},
 };
 
-use super::asked_webhooks::AskedWebhooks;
+use super::cached_webhooks::CachedWebhooks;
 
-/// The kinds that say how objects are interpreted, or by whom. The watches of the last one are those of targets of trust bundles, too.
+/// The kinds that define how objects are interpreted. Trust bundle targets share the watches of the last one.
 pub(crate) const INTERPRETATION_KINDS: [Kind; 3] = [
     kinds::RESOURCE_INTERPRETER_CUSTOMIZATION,
     kinds::RESOURCE_INTERPRETATION,
     kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,
 ];
 
-/// Which customizations and webhooks were read last, and what is wrong with them.
+/// The customizations and webhooks of the last refresh, with their problems.
 #[derive(Default)]
-pub(super) struct Learned {
-    /// Whether anything was read.
+pub(super) struct InterpretationRules {
+    /// Whether a refresh has finished.
     is_read: bool,
-    /// Each object that was there, in the version in which it was read.
+    /// The objects, with the version that was read.
     versions: BTreeMap<ObjectKey, Option<Arc<str>>>,
-    /// What is wrong with them.
+    /// The problem of each object.
     problems: BTreeMap<(ObjectKey, InterpretationProblem), String>,
-    /// Those customizations that say nothing at all.
+    /// Customizations of which no part is in use.
     unusable: Vec<UnusableCustomization>,
     /// The kinds that could not be listed.
     unlisted: Vec<Kind>,
@@ -44,31 +44,31 @@ pub(super) struct Learned {
 /// A customization that cannot be used.
 pub(super) struct UnusableCustomization {
     object: Arc<Value>,
-    /// Which it is, and why it is not used.
+    /// Its name, and why it is not used.
     pub(super) message: String,
 }
 
-/// A customization, or a configuration of webhooks, of which something else is wrong than before.
+/// A new problem of a customization or a webhook configuration.
 #[derive(Debug)]
 pub(crate) struct InterpretationNews {
-    /// Which.
+    /// The customization or configuration.
     pub(crate) object: Arc<Value>,
-    /// What is wrong with it.
+    /// The kind of problem.
     pub(crate) problem: InterpretationProblem,
-    /// The same, in words.
+    /// A description for users.
     pub(crate) message: String,
 }
 
-/// What can be wrong.
+/// The kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum InterpretationProblem {
-    /// A customization cannot be used as it is.
+    /// A customization cannot be used in its current version.
     Customization,
-    /// Others are asked instead of a customization.
+    /// Another customization takes precedence.
     Overruled,
-    /// A configuration of webhooks cannot be used as it is.
+    /// A webhook configuration cannot be used in its current version.
     Webhook,
-    /// Others are asked instead of a webhook.
+    /// Another webhook takes precedence.
     Shadowed,
 }
 
@@ -79,23 +79,23 @@ const PROBLEMS: Listing = Listing {
     way_to_rest: "",
 };
 
-/// The most bytes of what is wrong with an object.
+/// The longest message, in bytes.
 const LONGEST: usize = 1024;
 
-// === impl Learned ===
+// === impl InterpretationRules ===
 
-impl Learned {
-    /// Whether there is neither any customization nor any webhook.
+impl InterpretationRules {
+    /// Reports whether there are no customizations and no webhooks.
     pub(super) fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
 
-    /// The kinds of which it is not known which objects there are.
+    /// Returns the kinds that could not be listed.
     pub(super) fn unlisted(&self) -> &[Kind] {
         &self.unlisted
     }
 
-    /// What cannot be used and may answer an operation for an object.
+    /// Returns an unusable customization that may be meant for an operation on an object.
     pub(super) fn unusable_for(
         &self,
         operation: Operation,
@@ -106,33 +106,34 @@ impl Learned {
             .find(|unusable| may_answer(&unusable.object, operation, object))
     }
 
-    /// Whether what the watches show was read already.
+    /// Reports whether the current objects of the index were already read.
     pub(super) fn is_current(&self, index: &Index, unlisted: &[Kind]) -> bool {
-        self.is_read && self.unlisted == unlisted && versions(&seen(index)) == self.versions
+        self.is_read && self.unlisted == unlisted && versions(&indexed(index)) == self.versions
     }
 
-    /// Reads what the watches show. What is news of it is to be told.
-    pub(super) fn next(
+    /// Reads the current objects of the index. Returns the new problems, too.
+    pub(super) fn refreshed(
         &self,
         index: &Index,
         unlisted: Vec<Kind>,
         customizations: &Customizations,
-        webhooks: &AskedWebhooks,
+        webhooks: &CachedWebhooks,
     ) -> (Self, Vec<InterpretationNews>) {
-        let seen = seen(index);
-        let mut learned = Self {
+        let indexed = indexed(index);
+        let mut rules = Self {
             is_read: true,
-            versions: versions(&seen),
+            versions: versions(&indexed),
             unlisted,
             ..Self::default()
         };
-        let (of_webhooks, of_customizations): (Vec<_>, Vec<_>) =
-            seen.into_iter().partition(|(key, _)| is_of_webhooks(key));
+        let (configurations, customization_objects): (Vec<_>, Vec<_>) = indexed
+            .into_iter()
+            .partition(|(key, _)| is_webhook_configuration(key));
         let mut news = Vec::new();
-        let objects = read(&of_customizations);
+        let objects = read(&customization_objects);
         let states = customizations.replace(&objects);
         let overruled = customizations.overruled();
-        for (((key, _), object), state) in of_customizations.into_iter().zip(objects).zip(states) {
+        for (((key, _), object), state) in customization_objects.into_iter().zip(objects).zip(states) {
             let object = Arc::new(object);
             let name = key.to_string();
             let by: Vec<_> = overruled
@@ -141,41 +142,41 @@ impl Learned {
                 .collect();
             if !by.is_empty() {
                 let problem = InterpretationProblem::Overruled;
-                news.extend(self.news(&mut learned, key.clone(), object.clone(), problem, listed(&by)));
+                news.extend(self.news(&mut rules, key.clone(), object.clone(), problem, list(&by)));
             }
-            if let Some((message, is_kept)) = unused(state) {
+            if let Some((message, is_kept)) = customization_problem(state) {
                 if !is_kept {
-                    learned.unusable.push(UnusableCustomization {
+                    rules.unusable.push(UnusableCustomization {
                         object: object.clone(),
                         message: format!("{key} {message}"),
                     });
                 }
                 let problem = InterpretationProblem::Customization;
-                news.extend(self.news(&mut learned, key, object, problem, message));
+                news.extend(self.news(&mut rules, key, object, problem, message));
             }
         }
-        let objects = read(&of_webhooks);
+        let objects = read(&configurations);
         let states = webhooks.replace(&objects);
-        for (((key, _), object), state) in of_webhooks.into_iter().zip(objects).zip(states) {
+        for (((key, _), object), state) in configurations.into_iter().zip(objects).zip(states) {
             let object = Arc::new(object);
-            for (problem, message) in unasked(state) {
-                news.extend(self.news(&mut learned, key.clone(), object.clone(), problem, message));
+            for (problem, message) in webhook_problems(state) {
+                news.extend(self.news(&mut rules, key.clone(), object.clone(), problem, message));
             }
         }
         let gone = self
             .versions
             .keys()
-            .filter(|key| is_of_webhooks(key) && !learned.versions.contains_key(key));
+            .filter(|key| is_webhook_configuration(key) && !rules.versions.contains_key(key));
         for key in gone {
             webhooks.forget(&key.name);
         }
-        (learned, news)
+        (rules, news)
     }
 
-    /// Notes in what is `learned` what is wrong with an object; it is news where that was not so.
+    /// Records a problem of an object in `rules`, and returns it if it is new.
     fn news(
         &self,
-        learned: &mut Self,
+        rules: &mut Self,
         key: ObjectKey,
         object: Arc<Value>,
         problem: InterpretationProblem,
@@ -188,7 +189,7 @@ impl Learned {
             problem,
             message: message.clone(),
         });
-        learned.problems.insert(known, message);
+        rules.problems.insert(known, message);
         news
     }
 }
@@ -196,7 +197,7 @@ impl Learned {
 // === impl InterpretationProblem ===
 
 impl InterpretationProblem {
-    /// The reason of the event that tells it.
+    /// Returns the reason of the event about it.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Customization => "CustomizationUnusable",
@@ -207,66 +208,69 @@ impl InterpretationProblem {
     }
 }
 
-fn is_of_webhooks(key: &ObjectKey) -> bool {
+fn is_webhook_configuration(key: &ObjectKey) -> bool {
     Kind::from_key(key) == kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION
 }
 
-fn read(seen: &[(ObjectKey, IndexedObject)]) -> Vec<Value> {
-    let objects = seen.iter();
+fn read(indexed: &[(ObjectKey, IndexedObject)]) -> Vec<Value> {
+    let objects = indexed.iter();
     objects.map(|(_, object)| Value::clone(&object.read())).collect()
 }
 
-/// Why a customization is not used as it is, and whether it is used as it was.
-fn unused(state: CustomizationState) -> Option<(String, bool)> {
+/// Returns why a customization is not used, and whether its previous version is used instead.
+fn customization_problem(state: CustomizationState) -> Option<(String, bool)> {
     match state {
         CustomizationState::Used => None,
-        CustomizationState::Kept(problems) => Some((kept(&problems), true)),
-        CustomizationState::Unusable(problems) => Some((said("cannot be used", &problems), false)),
+        CustomizationState::Kept(problems) => Some((previous_in_use(&problems), true)),
+        CustomizationState::Unusable(problems) => Some((with_problems("cannot be used", &problems), false)),
     }
 }
 
-/// Why webhooks are not asked as their configuration says.
-fn unasked(state: WebhookConfigurationState) -> Vec<(InterpretationProblem, String)> {
+/// Returns the problems of a webhook configuration.
+fn webhook_problems(state: WebhookConfigurationState) -> Vec<(InterpretationProblem, String)> {
     let unusable = match state.usage {
         WebhookUsage::Used => None,
-        WebhookUsage::Kept(problems) => Some(kept(&problems)),
-        WebhookUsage::Failing(problems) => Some(said("has webhooks that cannot be called", &problems)),
-        WebhookUsage::Unusable(problems) => Some(said("cannot be used", &problems)),
+        WebhookUsage::Kept(problems) => Some(previous_in_use(&problems)),
+        WebhookUsage::Failing(problems) => {
+            Some(with_problems("has webhooks that cannot be called", &problems))
+        }
+        WebhookUsage::Unusable(problems) => Some(with_problems("cannot be used", &problems)),
     };
-    let shadowed = (!state.shadowed.is_empty()).then(|| listed(&state.shadowed));
+    let shadowed = (!state.shadowed.is_empty()).then(|| list(&state.shadowed));
     let unusable = unusable.map(|message| (InterpretationProblem::Webhook, message));
     let shadowed = shadowed.map(|message| (InterpretationProblem::Shadowed, message));
     unusable.into_iter().chain(shadowed).collect()
 }
 
-fn seen(index: &Index) -> Vec<(ObjectKey, IndexedObject)> {
+fn indexed(index: &Index) -> Vec<(ObjectKey, IndexedObject)> {
     let kinds = INTERPRETATION_KINDS.into_iter();
     kinds.flat_map(|kind| index.indexed(&kind)).collect()
 }
 
-fn versions(seen: &[(ObjectKey, IndexedObject)]) -> BTreeMap<ObjectKey, Option<Arc<str>>> {
-    let versions = seen.iter();
+fn versions(indexed: &[(ObjectKey, IndexedObject)]) -> BTreeMap<ObjectKey, Option<Arc<str>>> {
+    let versions = indexed.iter();
     versions
         .map(|(key, object)| (key.clone(), object.version().map(Into::into)))
         .collect()
 }
 
-fn kept(problems: &[impl Display]) -> String {
-    said(
-        "is used as it was before, since it cannot be used as it is",
+fn previous_in_use(problems: &[impl Display]) -> String {
+    with_problems(
+        "the previous version stays in use, since this one cannot be used",
         problems,
     )
 }
 
-fn said(what: &str, problems: &[impl Display]) -> String {
-    format!("{what}: {}", listed(problems))
+fn with_problems(what: &str, problems: &[impl Display]) -> String {
+    format!("{what}: {}", list(problems))
 }
 
-fn listed(items: &[impl Display]) -> String {
+fn list(items: &[impl Display]) -> String {
     shortened(tidied(&PROBLEMS.summarize(items)), LONGEST)
 }
 
-/// Whether a customization, whatever is wrong with it, says something for an operation, and may be for objects of that kind.
+/// Reports whether a customization, even an invalid one, defines an operation and may select objects of that
+/// kind.
 fn may_answer(customization: &Value, operation: Operation, object: &Value) -> bool {
     let field = CustomizationRules::field(operation);
     if customization["spec"]["customizations"].get(field).is_none() {

@@ -17,8 +17,8 @@ fn interpretation(version: &str, kind: &str, condition: Value) -> Value {
 struct Reader {
     index: Index,
     customizations: Customizations,
-    webhooks: AskedWebhooks,
-    learned: Learned,
+    webhooks: CachedWebhooks,
+    rules: InterpretationRules,
 }
 
 impl Reader {
@@ -27,8 +27,8 @@ impl Reader {
         Self {
             index: Index::new(),
             customizations: Customizations::default(),
-            webhooks: AskedWebhooks::new(caller, Arc::default()),
-            learned: Learned::default(),
+            webhooks: CachedWebhooks::new(caller, Arc::default()),
+            rules: InterpretationRules::default(),
         }
     }
 
@@ -37,35 +37,35 @@ impl Reader {
             index,
             customizations,
             webhooks,
-            learned,
+            rules,
         } = self;
-        let (learned, news) = learned.next(index, Vec::new(), customizations, webhooks);
-        self.learned = learned;
-        assert!(self.learned.is_current(&self.index, &[]));
+        let (rules, news) = rules.refreshed(index, Vec::new(), customizations, webhooks);
+        self.rules = rules;
+        assert!(self.rules.is_current(&self.index, &[]));
         news
     }
 
     fn show(&mut self, object: Value) {
         let watch = Watch::all(Kind::from_key(&ObjectKey::from_object(&object).unwrap()));
         self.index.apply(&watch, object);
-        assert!(!self.learned.is_current(&self.index, &[]));
+        assert!(!self.rules.is_current(&self.index, &[]));
     }
 
     fn unusable(&self, kind: &str) -> Option<&str> {
         let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
-        let unusable = self.learned.unusable_for(Operation::InterpretHealth, &object)?;
+        let unusable = self.rules.unusable_for(Operation::InterpretHealth, &object)?;
         Some(&unusable.message)
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_customization_is_told_once() {
+fn a_problem_of_a_customization_is_reported_once() {
     let mut reader = Reader::new();
     assert!(
-        !reader.learned.is_current(&reader.index, &[]),
-        "nobody knows yet that there are none"
+        !reader.rules.is_current(&reader.index, &[]),
+        "before the first refresh it is unknown whether there are any"
     );
-    assert!(reader.read().is_empty() && reader.learned.is_empty());
+    assert!(reader.read().is_empty() && reader.rules.is_empty());
     reader.show(interpretation("1", "Widget", json!({"type": 1})));
     let news = reader.read();
     assert_eq!(news.len(), 1, "{news:?}");
@@ -85,14 +85,14 @@ fn what_is_wrong_with_a_customization_is_told_once() {
     reader.show(interpretation("4", "Widget", json!({"type": 1})));
     let news = reader.read();
     assert!(
-        news[0].message.starts_with("is used as it was before"),
+        news[0].message.starts_with("the previous version stays in use"),
         "{news:?}"
     );
     assert_eq!(reader.unusable("Widget"), None);
 }
 
 #[test]
-fn who_is_overruled_is_told_once() {
+fn an_overruled_customization_is_reported_once() {
     let mut reader = Reader::new();
     let mut named = |name: &str, version: &str| {
         let mut named = interpretation(version, "Widget", json!({"type": "Ready"}));
@@ -105,7 +105,7 @@ fn who_is_overruled_is_told_once() {
     };
     assert_eq!(named("b", "1"), []);
     assert_eq!(named("a", "2"), [("CustomizationOverruled", json!("b"))]);
-    assert_eq!(named("b", "3"), [], "it is no news");
+    assert_eq!(named("b", "3"), [], "the problem was reported before");
     assert_eq!(named("c", "4"), [("CustomizationOverruled", json!("c"))]);
 }
 
@@ -128,7 +128,7 @@ fn reasons(news: &[InterpretationNews]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn what_is_wrong_with_webhooks_is_told_once() {
+fn a_problem_of_webhooks_is_reported_once() {
     let mut reader = Reader::new();
     reader.show(webhooks("b", "1", "https://b.example.com"));
     assert!(reader.read().is_empty());
@@ -143,12 +143,15 @@ fn what_is_wrong_with_webhooks_is_told_once() {
     );
     assert_eq!(news[0].object["metadata"]["name"], "b");
     reader.show(webhooks("b", "3", "https://b.example.com"));
-    assert!(reader.read().is_empty(), "it is no news");
+    assert!(reader.read().is_empty(), "the problem was reported before");
     reader.show(webhooks("a", "4", "http://a.example.com"));
     let news = reader.read();
     assert_eq!(news.len(), 1, "{news:?}");
     assert_eq!(news[0].problem, InterpretationProblem::Webhook);
-    assert!(news[0].message.contains("as it was before"), "{news:?}");
+    assert!(
+        news[0].message.contains("the previous version stays in use"),
+        "{news:?}"
+    );
     reader.show(webhooks("0", "5", "http://0.example.com"));
     let news = reader.read();
     assert!(
@@ -160,7 +163,7 @@ fn what_is_wrong_with_webhooks_is_told_once() {
 }
 
 #[test]
-fn webhooks_are_watched_once_for_both_their_trust_bundles_and_their_answers() {
+fn webhook_configurations_have_a_single_watch() {
     let kind = kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION;
     let target = windlass_trust::injection::KINDS
         .iter()
@@ -170,22 +173,22 @@ fn webhooks_are_watched_once_for_both_their_trust_bundles_and_their_answers() {
 }
 
 #[test]
-fn kinds_that_cannot_be_listed_are_known_from_then_on() {
+fn kinds_that_cannot_be_listed_are_recorded() {
     let Reader {
         index,
         customizations,
         webhooks,
-        learned,
+        rules,
     } = Reader::new();
     let unlisted = vec![kinds::RESOURCE_INTERPRETATION];
-    assert!(!learned.is_current(&index, &unlisted));
-    let (learned, _) = learned.next(&index, unlisted.clone(), &customizations, &webhooks);
-    assert!(learned.is_current(&index, &unlisted) && !learned.is_current(&index, &[]));
-    assert_eq!(learned.unlisted(), unlisted);
+    assert!(!rules.is_current(&index, &unlisted));
+    let (rules, _) = rules.refreshed(&index, unlisted.clone(), &customizations, &webhooks);
+    assert!(rules.is_current(&index, &unlisted) && !rules.is_current(&index, &[]));
+    assert_eq!(rules.unlisted(), unlisted);
 }
 
 #[test]
-fn what_cannot_be_used_may_be_for_its_kinds_and_operations() {
+fn an_unusable_customization_may_answer_its_kinds_and_operations() {
     for (target, expected) in [
         (json!({"target": {"kind": "Widget"}}), true),
         (json!({"target": {"kind": "Gadget"}}), false),

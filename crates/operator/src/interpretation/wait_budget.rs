@@ -1,67 +1,68 @@
-//! How long looks at BundleDeployments wait for webhooks.
+//! How long reconciliations of BundleDeployments wait for webhooks.
 
 use std::{collections::HashMap, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long each look at a BundleDeployment may wait for webhooks still. What is not answered by then is answered for a later look.
+/// The time that each reconciliation of a BundleDeployment has left to wait for webhooks. Later answers are
+/// used by the next reconciliation.
 #[derive(Default)]
-pub(super) struct LookTimes(Mutex<HashMap<String, LookTime>>);
+pub(super) struct WaitBudgets(Mutex<HashMap<String, WaitBudget>>);
 
-/// What one look has.
-struct LookTime {
+/// The time of one reconciliation.
+struct WaitBudget {
     left: Duration,
-    /// How many wait at the moment, and since when any does.
+    /// The number of concurrent waits, and when the first of them started.
     waiting: usize,
     since: Instant,
 }
 
-/// Somebody waits, until this is dropped.
-pub(super) struct LookWait<'a> {
-    times: &'a LookTimes,
+/// A wait, which ends when this is dropped.
+pub(super) struct WebhookWait<'a> {
+    times: &'a WaitBudgets,
     deployment: String,
     until: Instant,
 }
 
-/// How long one look may wait in all. Those who wait hold up one of few workers.
+/// The longest total wait of one reconciliation, which occupies one of few workers.
 const LONGEST: Duration = Duration::from_secs(4);
 
-// === impl LookTimes ===
+// === impl WaitBudgets ===
 
-impl LookTimes {
-    /// A look begins.
+impl WaitBudgets {
+    /// Starts a reconciliation with its full time.
     pub(super) fn begin(&self, deployment: &str) {
         let mut times = self.0.lock();
-        let time = times.entry(deployment.to_owned()).or_insert_with(LookTime::new);
+        let time = times.entry(deployment.to_owned()).or_insert_with(WaitBudget::new);
         time.left = LONGEST;
         time.since = Instant::now();
     }
 
-    /// Somebody begins to wait. Time in which several wait counts once.
-    pub(super) fn wait(&self, deployment: &str) -> LookWait<'_> {
+    /// Starts a wait. Concurrent waits count once.
+    pub(super) fn wait(&self, deployment: &str) -> WebhookWait<'_> {
         let mut times = self.0.lock();
-        let time = times.entry(deployment.to_owned()).or_insert_with(LookTime::new);
+        let time = times.entry(deployment.to_owned()).or_insert_with(WaitBudget::new);
         if time.waiting == 0 {
             time.since = Instant::now();
         }
         time.waiting += 1;
-        LookWait {
+        WebhookWait {
             times: self,
             deployment: deployment.to_owned(),
             until: time.since + time.left,
         }
     }
 
-    /// Forgets a BundleDeployment that is gone.
+    /// Forgets a deleted BundleDeployment.
     pub(super) fn forget(&self, deployment: &str) {
         self.0.lock().remove(deployment);
     }
 }
 
-// === impl LookTime ===
+// === impl WaitBudget ===
 
-impl LookTime {
+impl WaitBudget {
     fn new() -> Self {
         Self {
             left: LONGEST,
@@ -71,16 +72,16 @@ impl LookTime {
     }
 }
 
-// === impl LookWait ===
+// === impl WebhookWait ===
 
-impl LookWait<'_> {
-    /// Until when it may.
+impl WebhookWait<'_> {
+    /// Returns when the wait must end.
     pub(super) fn until(&self) -> Instant {
         self.until
     }
 }
 
-impl Drop for LookWait<'_> {
+impl Drop for WebhookWait<'_> {
     fn drop(&mut self) {
         let mut times = self.times.0.lock();
         let Some(time) = times.get_mut(&self.deployment) else {
@@ -97,31 +98,27 @@ impl Drop for LookWait<'_> {
 mod tests {
     use super::*;
 
-    fn left(times: &LookTimes) -> Duration {
+    fn left(times: &WaitBudgets) -> Duration {
         times.wait("a").until() - Instant::now()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_wait_in_a_look_share_its_time() {
-        let times = LookTimes::default();
+    async fn all_waits_of_a_reconciliation_share_its_time() {
+        let times = WaitBudgets::default();
         times.begin("a");
         for part in [3, 2] {
             let (one, other) = (times.wait("a"), times.wait("a"));
             tokio::time::advance(LONGEST / 4).await;
             assert_eq!(one.until(), other.until());
             drop((one, other));
-            assert_eq!(
-                left(&times),
-                LONGEST * part / 4,
-                "those who wait at once wait once"
-            );
+            assert_eq!(left(&times), LONGEST * part / 4, "concurrent waits count once");
             tokio::time::advance(LONGEST).await;
         }
-        assert_eq!(left(&times), LONGEST / 2, "nobody has waited");
+        assert_eq!(left(&times), LONGEST / 2, "time without waits does not count");
         assert_eq!(
             times.wait("b").until() - Instant::now(),
             LONGEST,
-            "it is another's"
+            "another BundleDeployment has its own time"
         );
         let wait = times.wait("a");
         tokio::time::advance(LONGEST).await;

@@ -1,4 +1,4 @@
-//! What webhooks have answered: none is asked twice while neither the object nor the rules change.
+//! The cache of webhook answers: no webhook is called twice while neither the object nor the rules change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,28 +10,29 @@ use thiserror::Error;
 use tokio::time::Instant;
 use windlass_object::{ObjectKey, object};
 
-/// Answers of webhooks, and their failures for as long as they are not asked again.
+/// Cached answers of webhooks, and failures until their next retry.
 ///
 /// # Guarantees
 ///
-/// - It holds no more than [`LARGEST`] bytes of answers, as JSON; those go first that nobody has needed for longest.
-/// - A failure of what was said counts for that state of the object, one of the call for every state: a server that is down is not
-///   asked more often because an object changes.
-pub(super) struct WebhookMemory {
+/// - Answers use at most [`LARGEST`] bytes, as JSON; the least recently used are evicted.
+/// - An error in an answer counts for that state of the object. A failed call counts for all states, so that a server that is down is
+///   not called more often because objects change.
+pub(super) struct WebhookCache {
     answers: Cache<WebhookQuestion, Arc<Answer>>,
-    /// By which reading of the webhook's configuration failed, and at what: whom it trusts may be what is wrong.
+    /// By revision of the webhook configuration, including its CA bundle, since the CA may have caused the
+    /// failure.
     failures: Cache<(u64, FailureScope), WebhookFailure>,
 }
 
-/// What one webhook is asked about one state of an object.
+/// A question to one webhook about one state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WebhookQuestion {
     subject: QuestionSubject,
-    /// Of the state.
+    /// Hash of the state.
     digest: [u8; 32],
 }
 
-/// What one webhook is asked about an object, whatever that is like.
+/// A question to one webhook about an object in any state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct QuestionSubject {
     webhook: String,
@@ -51,70 +52,71 @@ enum FailureScope {
 #[error("{message}")]
 pub(super) struct WebhookFailure {
     pub(super) message: String,
-    /// Whether whoever counts next is asked instead.
+    /// Whether the next interpreter is tried instead.
     pub(super) gives_way: bool,
-    /// Whether the call failed, rather than what was said.
+    /// Whether the call failed, not the interpretation.
     pub(super) is_of_call: bool,
-    /// How often in a row.
+    /// The number of failures in a row.
     times: u32,
-    /// When it is asked again.
+    /// The time of the next retry.
     again: Option<Instant>,
 }
 
-/// The most bytes of answers, as JSON.
+/// The size limit of all answers, as JSON in bytes.
 const LARGEST: u64 = 32 << 20;
 
-/// What an answer takes beside its JSON.
+/// The estimated memory of an answer in addition to its JSON.
 const OVERHEAD: usize = 512;
 
-/// The most failures.
+/// The most cached failures.
 const FAILURES: u64 = 10_000;
 
-/// How long is remembered what nobody needs.
+/// How long an unused entry is cached.
 const UNUSED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How soon a webhook is asked again that failed for the first time; then twice as late each time.
+/// The pause before the first retry; each further pause is twice as long.
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 
-/// How late at the most.
+/// The longest pause.
 const LATEST_RETRY: Duration = Duration::from_secs(60);
 
-// === impl WebhookMemory ===
+// === impl WebhookCache ===
 
-impl WebhookMemory {
-    /// What is known of a question, unless it is to be asked now, by this reading of the webhook's configuration.
+impl WebhookCache {
+    /// Returns the cached answer or failure; `None` if the webhook must be called now. `reading` is the
+    /// revision of the webhook configuration.
     pub(super) fn find(
         &self,
-        asked: &WebhookQuestion,
+        question_key: &WebhookQuestion,
         reading: u64,
         now: Instant,
     ) -> Option<Result<Arc<Answer>, WebhookFailure>> {
-        if let Some(answer) = self.answers.get(asked) {
+        if let Some(answer) = self.answers.get(question_key) {
             return Some(Ok(answer));
         }
-        let scopes = asked.scopes().into_iter();
+        let scopes = question_key.scopes().into_iter();
         let failures = scopes.filter_map(|scope| self.failures.get(&(reading, scope)));
         let mut current = failures.filter(|failure| failure.again.is_some_and(|again| now < again));
         current.next().map(Err)
     }
 
-    /// Remembers an answer.
-    pub(super) fn answered(&self, asked: WebhookQuestion, reading: u64, answer: Answer) {
-        for scope in asked.scopes() {
+    /// Caches an answer.
+    pub(super) fn insert_answer(&self, question_key: WebhookQuestion, reading: u64, answer: Answer) {
+        for scope in question_key.scopes() {
             self.failures.invalidate(&(reading, scope));
         }
-        self.answers.insert(asked, Arc::new(answer));
+        self.answers.insert(question_key, Arc::new(answer));
     }
 
-    /// Remembers a failure, and how long it counts.
-    pub(super) fn failed(
+    /// Caches a failure until its next retry.
+    pub(super) fn insert_failure(
         &self,
-        asked: &WebhookQuestion,
+        question_key: &WebhookQuestion,
         reading: u64,
         failure: WebhookFailure,
         now: Instant,
     ) {
-        let [subject, question] = asked.scopes();
+        let [subject, question] = question_key.scopes();
         let scope = match failure.is_of_call {
             true => (reading, subject),
             false => (reading, question),
@@ -130,7 +132,7 @@ impl WebhookMemory {
     }
 }
 
-impl Default for WebhookMemory {
+impl Default for WebhookCache {
     fn default() -> Self {
         let weight =
             |_: &WebhookQuestion, answer: &Arc<Answer>| u32::try_from(size(answer)).unwrap_or(u32::MAX);
@@ -165,15 +167,16 @@ fn size(answer: &Answer) -> usize {
 // === impl WebhookQuestion ===
 
 impl WebhookQuestion {
-    /// What `webhook` is asked; `None` of what has no name, and of what no install asks.
-    pub(super) fn of(webhook: &WebhookInterpreter, question: Question<'_>) -> Option<Self> {
+    /// Returns the question to `webhook`; `None` for objects without a name, and for operations that no
+    /// install uses.
+    pub(super) fn new(webhook: &WebhookInterpreter, question: Question<'_>) -> Option<Self> {
         let mut hash = Sha256::new();
         match question {
             Question::Retain { desired, observed } => {
                 hash.update(desired.to_string());
                 hash.update(state(observed));
             }
-            // What is desired has no version.
+            // A desired object has no resourceVersion.
             Question::Health { object } | Question::Dependency { object } => hash.update(state(object)),
             _ => return None,
         }
@@ -197,7 +200,7 @@ impl WebhookQuestion {
     }
 }
 
-/// Tells a state of an object from all others: by its version where it has one.
+/// Identifies a state of an object, by uid and resourceVersion if it has them.
 fn state(object: &Value) -> String {
     let uid = object::text(object, "/metadata/uid");
     let version = object::text(object, "/metadata/resourceVersion");
@@ -210,7 +213,7 @@ fn state(object: &Value) -> String {
 // === impl WebhookFailure ===
 
 impl WebhookFailure {
-    /// One that has just come.
+    /// Creates a first failure.
     pub(super) fn new(message: String, gives_way: bool, is_of_call: bool) -> Self {
         Self {
             message,
@@ -228,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(name: &str, operation: Operation) -> WebhookQuestion {
+    fn question(name: &str, operation: Operation) -> WebhookQuestion {
         let object = json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name}});
         let subject = QuestionSubject {
             webhook: "c/w".to_owned(),
@@ -243,42 +246,45 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_holds_so_much_and_forgets_what_nobody_needs() {
-        let (memory, now) = (WebhookMemory::default(), Instant::now());
+    async fn the_size_is_limited_and_unused_answers_expire() {
+        let (memory, now) = (WebhookCache::default(), Instant::now());
         let large = json!({"data": "x".repeat(1 << 20)});
-        let often = asked("often", Operation::InterpretHealth);
-        memory.answered(often.clone(), 0, Answer::Health(true));
+        let often = question("often", Operation::InterpretHealth);
+        memory.insert_answer(often.clone(), 0, Answer::Health(true));
         for number in 0..100 {
-            let retain = asked(&number.to_string(), Operation::Retain);
-            memory.answered(retain.clone(), 0, Answer::Object(large.clone()));
-            assert!(memory.find(&retain, 0, now).is_some(), "it is remembered first");
+            let retain = question(&number.to_string(), Operation::Retain);
+            memory.insert_answer(retain.clone(), 0, Answer::Object(large.clone()));
+            assert!(
+                memory.find(&retain, 0, now).is_some(),
+                "the answer is cached first"
+            );
             assert!(memory.find(&often, 0, now).is_some());
             memory.answers.run_pending_tasks();
         }
         assert!(memory.answers.weighted_size() <= LARGEST);
-        let is_known = |name: &str| memory.find(&asked(name, Operation::Retain), 0, now).is_some();
+        let is_known = |name: &str| memory.find(&question(name, Operation::Retain), 0, now).is_some();
         assert!(is_known("99") && !is_known("0"));
     }
 
     #[tokio::test]
-    async fn failures_count_for_the_call_or_for_what_was_said() {
-        let (memory, now) = (WebhookMemory::default(), Instant::now());
-        let one = asked("a", Operation::Retain);
+    async fn failures_are_cached_by_call_or_by_question() {
+        let (memory, now) = (WebhookCache::default(), Instant::now());
+        let one = question("a", Operation::Retain);
         let other = WebhookQuestion {
             digest: [1; 32],
             ..one.clone()
         };
         for (is_of_call, expected) in [(false, false), (true, true)] {
             let failure = WebhookFailure::new("no".to_owned(), false, is_of_call);
-            memory.failed(&one, 0, failure, now);
+            memory.insert_failure(&one, 0, failure, now);
             assert!(memory.find(&one, 0, now).is_some());
             assert_eq!(memory.find(&other, 0, now).is_some(), expected);
             assert!(
                 memory.find(&one, 0, now + FIRST_RETRY).is_none(),
-                "it is asked again"
+                "the webhook is called again"
             );
         }
-        memory.answered(one.clone(), 0, Answer::Health(true));
+        memory.insert_answer(one.clone(), 0, Answer::Health(true));
         assert!(matches!(memory.find(&one, 0, now), Some(Ok(_))));
         assert!(memory.find(&other, 0, now).is_none());
     }
