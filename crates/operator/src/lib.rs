@@ -1,6 +1,7 @@
-//! The operator: controllers that read what is there, ask pure functions for a plan, do its steps, and report.
+//! The operator: controllers that observe the cluster, compute a plan with pure functions, execute its steps
+//! and report.
 //!
-//! This is the only place where bundles, CustomResourceDefinitions and trust meet.
+//! Only this crate combines bundles, CustomResourceDefinitions and trust.
 
 pub mod admission;
 mod annotated_service;
@@ -18,15 +19,15 @@ mod injection;
 mod injection_target;
 pub mod install;
 mod interpretation;
-pub mod leaving;
+pub mod removal_obstacles;
 mod listener;
 mod metrics;
 mod namespaces;
 mod operator;
-mod other_leader;
+mod injector_lease;
 pub mod policies;
 mod remote_cluster;
-mod reporting;
+mod announced;
 mod servers;
 pub mod serving_certificate;
 mod standby;

@@ -139,7 +139,7 @@ mod tests {
     use windlass_cluster::{kinds, watch::Watch};
 
     /// Returns a certificate and its key, as PEM.
-    fn issued() -> (String, String) {
+    fn certificate_and_key() -> (String, String) {
         let issued = rcgen::generate_simple_self_signed(["windlass.windlass-system.svc".to_owned()]).unwrap();
         (
             STANDARD.encode(issued.cert.pem()),
@@ -163,7 +163,7 @@ mod tests {
             );
         };
         assert!(certificate.current().is_none(), "there is no Secret yet");
-        let (first, second) = (issued(), issued());
+        let (first, second) = (certificate_and_key(), certificate_and_key());
         put(json!({TLS_CERTIFICATE: first.0, TLS_PRIVATE_KEY: first.1}));
         let served = certificate.current().unwrap();
         for damaged in [

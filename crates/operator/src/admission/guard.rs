@@ -104,7 +104,7 @@ async fn answer_removal(
         let message = "cache of CustomResourceDefinitions not synced yet";
         return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
     }
-    let deployment = review.before().cloned().unwrap_or_default();
+    let deployment = review.old_object().cloned().unwrap_or_default();
     let owner = object::text(&deployment, "/metadata/name");
     let mut crds = guard.index.objects(&kinds::CUSTOM_RESOURCE_DEFINITION);
     crds.retain(|crd| object::label(crd, names::BUNDLE_DEPLOYMENT) == owner);

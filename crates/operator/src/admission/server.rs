@@ -96,7 +96,7 @@ pub(crate) async fn serve(
     let listener = listen(bind)?;
     info!(address = %listener.local_addr()?, "Serving AdmissionReviews");
     let tls = ServerTls::from_resolver(admission.certificate.clone(), HttpVersions::Http1)?;
-    let router = limited(admission.router());
+    let router = with_body_limit(admission.router());
     webhook_transport::server::serve(
         listener,
         Encryption::Tls(tls),
@@ -129,7 +129,7 @@ impl Admission {
 }
 
 /// Limits the length of request bodies.
-pub(super) fn limited(router: Router) -> Router {
+pub(super) fn with_body_limit(router: Router) -> Router {
     router.layer(DefaultBodyLimit::max(LONGEST_BODY))
 }
 

@@ -26,7 +26,7 @@ use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
 use super::{
     bodies::LONGEST_BODY,
     guard::{Guard, IDENTIFICATION, PATH, router},
-    server::{OPTIONS, limited},
+    server::{OPTIONS, with_body_limit},
 };
 use crate::tasks::GRACE;
 
@@ -55,7 +55,7 @@ impl Served {
             .with_no_client_auth();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = limited(router(guard()));
+        let router = with_body_limit(router(guard()));
         tokio::spawn(serve(listener, Encryption::Tls(tls), router, OPTIONS, pending()));
         Self {
             address,

@@ -21,7 +21,7 @@ use super::{
 ///
 /// When the change is denied.
 pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Value>) -> Result<(), Refused> {
-    let (Some(old), Some(owner), Some(deployment)) = (review.before(), review.owner(), bundle_deployment)
+    let (Some(old), Some(owner), Some(deployment)) = (review.old_object(), review.owner(), bundle_deployment)
     else {
         return Ok(());
     };
@@ -29,7 +29,7 @@ pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Val
     if operators.contains(&review.user()) || is_returning || !is_claimed(old, deployment) {
         return Ok(());
     }
-    let refusals = match review.after() {
+    let refusals = match review.new_object() {
         Some(new) => change_denials(old, new, owner),
         None => deletion_denials(old, owner, deployment),
     };
@@ -45,10 +45,10 @@ pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Val
 ///
 /// When the deletion is denied.
 pub fn judge_removal(review: &Review, in_use: &[&str]) -> Result<(), Refused> {
-    let Some(before) = review.before() else {
+    let Some(before) = review.old_object() else {
         return Ok(());
     };
-    if in_use.is_empty() || review.after().is_some() || is_terminating(before) {
+    if in_use.is_empty() || review.new_object().is_some() || is_terminating(before) {
         return Ok(());
     }
     Err(Refused(vec![Denial::Removal {

@@ -98,18 +98,18 @@ impl Review {
     }
 
     /// Returns the object before the change; `None` for a creation.
-    pub fn before(&self) -> Option<&Value> {
+    pub fn old_object(&self) -> Option<&Value> {
         self.before.as_ref()
     }
 
     /// Returns the object after the change; `None` for a deletion.
-    pub fn after(&self) -> Option<&Value> {
+    pub fn new_object(&self) -> Option<&Value> {
         self.after.as_ref()
     }
 
     /// Returns the BundleDeployment that the CRD belonged to before the change.
     pub fn owner(&self) -> Option<&str> {
-        object::label(self.before()?, names::BUNDLE_DEPLOYMENT)
+        object::label(self.old_object()?, names::BUNDLE_DEPLOYMENT)
     }
 
     /// Returns the answer, as an AdmissionReview.

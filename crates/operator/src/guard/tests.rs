@@ -29,7 +29,7 @@ fn deployment() -> Value {
 }
 
 /// Returns `object` with some fields set; null removes a field.
-fn with(object: Value, changes: &[(&str, Value)]) -> Value {
+fn with_changes(object: Value, changes: &[(&str, Value)]) -> Value {
     let mut object = object;
     for (pointer, value) in changes {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -58,15 +58,15 @@ fn review(user: &str, operation: &str, old: &Value, new: &Value) -> Review {
 }
 
 /// Returns short names of the reasons to deny an update to `new`.
-fn refused(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
-    short(judge(
+fn denials_of_update(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
+    short_names(judge(
         &review("somebody", "UPDATE", old, new),
         &[OPERATOR],
         deployment,
     ))
 }
 
-fn short(verdict: Result<(), Refused>) -> Vec<&'static str> {
+fn short_names(verdict: Result<(), Refused>) -> Vec<&'static str> {
     let Err(Refused(refusals)) = verdict else {
         return Vec::new();
     };
@@ -87,7 +87,7 @@ fn changes_that_lose_objects_or_break_requests_are_denied() {
         new["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = value;
         new
     };
-    let changed = |changes: &[(&str, Value)]| with(crd(), changes);
+    let changed = |changes: &[(&str, Value)]| with_changes(crd(), changes);
     let versions = |names: &[&str]| -> Value { names.iter().map(|name| json!({"name": name})).collect() };
     for (new, expected) in [
         (
@@ -108,7 +108,7 @@ fn changes_that_lose_objects_or_break_requests_are_denied() {
         (relabelled(json!(null)), vec!["owner"]),
         (relabelled(json!("other")), vec!["owner"]),
         (
-            with(relabelled(json!(null)), &[("/spec", json!({}))]),
+            with_changes(relabelled(json!(null)), &[("/spec", json!({}))]),
             vec!["owner", "conversion", "versions"],
         ),
         (crd(), vec![]),
@@ -117,7 +117,11 @@ fn changes_that_lose_objects_or_break_requests_are_denied() {
         (changed(&[("/spec/names", json!({"shortNames": ["w"]}))]), vec![]),
         (changed(&[("/status/storedVersions", json!(["v2"]))]), vec![]),
     ] {
-        assert_eq!(refused(&crd(), &new, Some(&deployment())), expected, "{new}");
+        assert_eq!(
+            denials_of_update(&crd(), &new, Some(&deployment())),
+            expected,
+            "{new}"
+        );
     }
 }
 
@@ -125,12 +129,12 @@ fn changes_that_lose_objects_or_break_requests_are_denied() {
 fn a_crd_is_guarded_while_its_conversion_is_claimed() {
     let none = json!({"strategy": "None"});
     let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
-    let unclaimed = with(deployment(), &[("/status/conversions", json!([]))]);
+    let unclaimed = with_changes(deployment(), &[("/status/conversions", json!([]))]);
     let annotations = json!({names::RETURNING: "helm/n/r"});
-    let returning = with(deployment(), &[("/metadata/annotations", annotations)]);
-    let external = with(deployment(), &[("/spec", json!({"conversion": "External"}))]);
-    let drifted = with(crd(), &[("/spec/conversion", none.clone())]);
-    let stranger = with(crd(), &[("/metadata/labels", json!({}))]);
+    let returning = with_changes(deployment(), &[("/metadata/annotations", annotations)]);
+    let external = with_changes(deployment(), &[("/spec", json!({"conversion": "External"}))]);
+    let drifted = with_changes(crd(), &[("/spec/conversion", none.clone())]);
+    let stranger = with_changes(crd(), &[("/metadata/labels", json!({}))]);
     for (old, deployment, expected) in [
         (&crd(), Some(deployment()), vec!["conversion"]),
         // Only Windlass may repair drift.
@@ -144,9 +148,9 @@ fn a_crd_is_guarded_while_its_conversion_is_claimed() {
         (&crd(), None, vec![]),
         (&stranger, Some(self::deployment()), vec![]),
     ] {
-        let new = with(old.clone(), &[("/spec/conversion", elsewhere.clone())]);
+        let new = with_changes(old.clone(), &[("/spec/conversion", elsewhere.clone())]);
         assert_eq!(
-            refused(old, &new, deployment.as_ref()),
+            denials_of_update(old, &new, deployment.as_ref()),
             expected,
             "{old} {deployment:?}"
         );
@@ -156,7 +160,7 @@ fn a_crd_is_guarded_while_its_conversion_is_claimed() {
 #[test]
 fn a_crd_is_deleted_only_after_its_bundle_deployment() {
     let now = json!("2026-01-01T00:00:00Z");
-    let terminating = |object| with(object, &[("/metadata/deletionTimestamp", now.clone())]);
+    let terminating = |object| with_changes(object, &[("/metadata/deletionTimestamp", now.clone())]);
     for (old, deployment, expected) in [
         (crd(), Some(deployment()), vec!["deletion"]),
         (terminating(crd()), Some(deployment()), vec![]),
@@ -165,7 +169,7 @@ fn a_crd_is_deleted_only_after_its_bundle_deployment() {
     ] {
         let review = review("somebody", "DELETE", &old, &Value::Null);
         assert_eq!(
-            short(judge(&review, &[OPERATOR], deployment.as_ref())),
+            short_names(judge(&review, &[OPERATOR], deployment.as_ref())),
             expected,
             "{old} {deployment:?}"
         );
@@ -174,7 +178,7 @@ fn a_crd_is_deleted_only_after_its_bundle_deployment() {
 
 #[test]
 fn windlass_may_do_everything_and_any_user_may_create() {
-    let new = with(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
+    let new = with_changes(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
     for (user, operation, new) in [
         (OPERATOR, "UPDATE", &new),
         (OPERATOR, "DELETE", &Value::Null),
@@ -191,7 +195,7 @@ fn windlass_may_do_everything_and_any_user_may_create() {
 
 #[test]
 fn each_denial_states_what_to_do() {
-    let new = with(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
+    let new = with_changes(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
     let change = review("somebody", "UPDATE", &crd(), &new);
     let deletion = review("somebody", "DELETE", &crd(), &Value::Null);
     let messages: Vec<_> = [change, deletion]
@@ -212,19 +216,19 @@ fn every_problem_of_an_invalid_review_is_reported() {
     let good = || request("somebody", "UPDATE", &crd(), &crd());
     for (bad, expected) in [
         (
-            with(good(), &[("/kind", json!("ConversionReview"))]),
+            with_changes(good(), &[("/kind", json!("ConversionReview"))]),
             vec!["kind: expected AdmissionReview, got \"ConversionReview\""],
         ),
         (
-            with(good(), &[("/request/operation", json!("CONNECT"))]),
+            with_changes(good(), &[("/request/operation", json!("CONNECT"))]),
             vec!["request.operation: expected CREATE, UPDATE or DELETE, got \"CONNECT\""],
         ),
         (
-            with(good(), &[("/request/resource/resource", json!("pods"))]),
+            with_changes(good(), &[("/request/resource/resource", json!("pods"))]),
             vec!["request.resource.resource: expected customresourcedefinitions, got \"pods\""],
         ),
         (
-            with(
+            with_changes(
                 good(),
                 &[("/request/object", json!([])), ("/request/uid", json!(1))],
             ),
@@ -306,7 +310,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     let changed = (fields, prop::collection::vec(any_json(), 4)).prop_map(|(fields, values)| {
         // Inner fields first: an outer one may replace the object that contains them.
         let changes: Vec<_> = fields.into_iter().rev().zip(values).collect();
-        with(crd(), &changes)
+        with_changes(crd(), &changes)
     });
     prop_oneof![8 => changed, 1 => any_json()]
 }
@@ -355,7 +359,7 @@ proptest! {
                 prop_assert_eq!(excerpt.answer(&judged(&excerpt)), whole.answer(&judged(&whole)));
             }
             prop_assert_eq!(judge_removal(&excerpt, &[CRD]), judge_removal(&whole, &[CRD]));
-            let policy = |review: &Review| review.before().map(deletion_policy);
+            let policy = |review: &Review| review.old_object().map(deletion_policy);
             prop_assert_eq!(policy(&excerpt), policy(&whole));
         }
     }
@@ -367,13 +371,13 @@ proptest! {
         new["spec"][&field] = change.clone();
         new["metadata"]["annotations"] = change.clone();
         new["status"] = change;
-        prop_assert_eq!(refused(&crd(), &new, Some(&deployment())), Vec::<&str>::new());
+        prop_assert_eq!(denials_of_update(&crd(), &new, Some(&deployment())), Vec::<&str>::new());
     }
 
     #[test]
     fn every_change_of_a_claimed_conversion_is_denied(conversion in any_json()) {
-        let new = with(crd(), &[("/spec/conversion", conversion)]);
+        let new = with_changes(crd(), &[("/spec/conversion", conversion)]);
         let expected = if new == crd() { vec![] } else { vec!["conversion"] };
-        prop_assert_eq!(refused(&crd(), &new, Some(&deployment())), expected);
+        prop_assert_eq!(denials_of_update(&crd(), &new, Some(&deployment())), expected);
     }
 }

@@ -66,7 +66,7 @@ struct WebhookLookup {
     until: Instant,
 }
 
-/// Removes itself from the calls in progress when it is dropped.
+/// A call in progress. It leaves the list of calls when it is dropped.
 struct RunningCall {
     webhooks: Arc<CachedWebhooks>,
     question_key: WebhookQuestion,
@@ -86,7 +86,7 @@ const STILL_WAITING: &str = "waiting for its answer";
 // === impl CachedWebhooks ===
 
 impl CachedWebhooks {
-    /// Creates it without webhooks, which `caller` will call.
+    /// Creates an empty cache; `caller` will call the webhooks.
     pub(super) fn new(caller: Arc<dyn WebhookCaller>, metrics: Arc<Metrics>) -> Self {
         Self {
             webhooks: Webhooks::new(caller),
@@ -205,11 +205,14 @@ impl RunningCall {
                 cache.insert_answer(self.question_key.clone(), webhook.full_revision(), answer);
             }
             Err(failure) => {
-                let is_of_call = matches!(failure.downcast_ref(), Some(WebhookError::Call(_)));
-                let is_silent = is_of_call && self.begun.elapsed() > SILENT;
+                let is_call_failure = matches!(failure.downcast_ref(), Some(WebhookError::Call(_)));
+                let is_silent = is_call_failure && self.begun.elapsed() > SILENT;
                 slot.is_silent.store(is_silent, Ordering::Relaxed);
-                let failure =
-                    WebhookFailure::new(chain(&*failure), webhook.can_be_skipped(&failure), is_of_call);
+                let failure = WebhookFailure::new(
+                    chain(&*failure),
+                    webhook.can_be_skipped(&failure),
+                    is_call_failure,
+                );
                 cache.insert_failure(
                     &self.question_key,
                     webhook.full_revision(),
@@ -290,7 +293,7 @@ impl Interpreter for WebhookLookup {
 
     fn can_be_skipped(&self, failure: &InterpreterFailure) -> bool {
         let failure = failure.downcast_ref::<WebhookFailure>();
-        failure.is_some_and(|failure| failure.gives_way)
+        failure.is_some_and(|failure| failure.may_be_skipped)
     }
 
     fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {

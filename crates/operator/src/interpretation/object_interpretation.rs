@@ -172,18 +172,18 @@ impl Interpretation {
         objects: Vec<(ObjectKey, Arc<Value>)>,
     ) -> Result<Vec<Ailment>, JoinError> {
         let this = self.clone();
-        let ask = move |interpreter: ResourceInterpreter, (key, object): (ObjectKey, Arc<Value>)| {
+        let interpret = move |interpreter: ResourceInterpreter, (key, object): (ObjectKey, Arc<Value>)| {
             let this = this.clone();
             async move { this.ailment(&interpreter, key, &object).await }
         };
         let too_late = |(key, _)| Some(Ailment::unknown(key, TOO_LATE));
         let found = self
-            .each(
+            .interpret_each(
                 deployment,
                 Operation::InterpretHealth,
                 objects,
                 |(_, object)| object,
-                ask,
+                interpret,
                 too_late,
             )
             .await?;
@@ -199,8 +199,8 @@ impl Interpretation {
         match interpreter.health(object).await {
             (ObjectHealth::Healthy, _) => None,
             (ObjectHealth::Unhealthy, _) => {
-                let says = self.first_rule(Operation::InterpretHealth, object);
-                Some(Ailment::of(key, object, says.as_deref()))
+                let rule = self.first_rule(Operation::InterpretHealth, object);
+                Some(Ailment::of(key, object, rule.as_deref()))
             }
             (ObjectHealth::Unknown, error) => {
                 let why = error.map(|error| chain(&error)).unwrap_or_default();
@@ -227,31 +227,31 @@ impl Interpretation {
         deployment: &str,
         objects: Vec<Value>,
     ) -> Result<Vec<Result<Vec<DependentObjectReference>, String>>, JoinError> {
-        let ask = |interpreter: ResourceInterpreter, object: Value| async move {
+        let interpret = |interpreter: ResourceInterpreter, object: Value| async move {
             let found = interpreter.dependencies(&object).await;
             found.map_err(|error| chain(&error))
         };
         let operation = Operation::InterpretDependency;
-        self.each(
+        self.interpret_each(
             deployment,
             operation,
             objects,
             |object| object,
-            ask,
+            interpret,
             |_| Err(TOO_LATE.to_owned()),
         )
         .await
     }
 
-    /// Calls `ask` for each item, and returns the answers in order. Items with scripts run one after the
+    /// Calls `interpret` for each item, and returns the answers in order. Items with scripts run one after the
     /// other on a blocking thread, all others concurrently.
-    async fn each<T, A, F>(
+    async fn interpret_each<T, A, F>(
         &self,
         deployment: &str,
         operation: Operation,
         items: Vec<T>,
         object: impl Fn(&T) -> &Value,
-        ask: impl Fn(ResourceInterpreter, T) -> F + Clone + Send + 'static,
+        interpret: impl Fn(ResourceInterpreter, T) -> F + Clone + Send + 'static,
         too_late: fn(T) -> A,
     ) -> Result<Vec<A>, JoinError>
     where
@@ -265,15 +265,15 @@ impl Interpretation {
             .zip(items)
             .partition(|(_, item)| self.is_customized(operation, object(item)));
         let others = others.into_iter().map(|(place, item)| {
-            let asking = ask(interpreter.clone(), item);
-            async move { (place, asking.await) }
+            let future = interpret(interpreter.clone(), item);
+            async move { (place, future.await) }
         });
         let others = join_all(others);
         let others = async move {
             let _wait = wait;
             others.await
         };
-        let scripted = run_in_sequence(interpreter.clone(), scripted, ask.clone(), too_late);
+        let scripted = run_in_sequence(interpreter.clone(), scripted, interpret.clone(), too_late);
         let (scripted, others) = tokio::join!(scripted, others);
         let mut found: Vec<(usize, A)> = scripted?.into_iter().chain(others).collect();
         found.sort_by_key(|(place, _)| *place);
@@ -281,11 +281,11 @@ impl Interpretation {
     }
 }
 
-/// Calls `ask` for one item after the other on a blocking thread, until the time limit.
+/// Calls `interpret` for one item after the other on a blocking thread, until the time limit.
 async fn run_in_sequence<T, A, F>(
     interpreter: ResourceInterpreter,
     items: Vec<(usize, T)>,
-    ask: impl Fn(ResourceInterpreter, T) -> F + Send + 'static,
+    interpret: impl Fn(ResourceInterpreter, T) -> F + Send + 'static,
     too_late: fn(T) -> A,
 ) -> Result<Vec<(usize, A)>, JoinError>
 where
@@ -301,7 +301,7 @@ where
         let mut answers = Vec::with_capacity(items.len());
         for (place, item) in items {
             let answer = match begun.elapsed() < LONGEST {
-                true => ask(interpreter.clone(), item).await,
+                true => interpret(interpreter.clone(), item).await,
                 false => too_late(item),
             };
             answers.push((place, answer));
@@ -313,10 +313,10 @@ where
 
 /// Runs a future on a blocking thread: a script takes up to a second, and does not yield.
 pub(super) async fn run_blocking<T: Send + 'static>(
-    asking: impl Future<Output = T> + Send + 'static,
+    future: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, JoinError> {
     let runtime = Handle::current();
-    tokio::task::spawn_blocking(move || runtime.block_on(asking)).await
+    tokio::task::spawn_blocking(move || runtime.block_on(future)).await
 }
 
 #[cfg(test)]
@@ -355,7 +355,7 @@ mod tests {
     #[tokio::test]
     async fn customizations_of_the_cluster_are_used_while_they_exist() {
         let index = Arc::new(Index::new());
-        let interpretation = Arc::new(Interpretation::reading(index.clone()));
+        let interpretation = Arc::new(Interpretation::without_webhooks(index.clone()));
         let widget = |phase: &str| object("Widget", json!({"phase": phase}));
         assert!(
             !interpretation.interprets_health(&widget("Down")),
@@ -388,7 +388,7 @@ mod tests {
     #[tokio::test]
     async fn a_script_that_fails_names_its_customization() {
         let index = Arc::new(Index::new());
-        let interpretation = Arc::new(Interpretation::reading(index.clone()));
+        let interpretation = Arc::new(Interpretation::without_webhooks(index.clone()));
         let watch = Watch::all(kinds::RESOURCE_INTERPRETER_CUSTOMIZATION);
         index.apply(
             &watch,
@@ -410,7 +410,7 @@ mod tests {
     #[tokio::test]
     async fn built_in_health_rules_are_ignored_where_the_install_is_stricter() {
         let index = Arc::new(Index::new());
-        let interpretation = Arc::new(Interpretation::reading(index));
+        let interpretation = Arc::new(Interpretation::without_webhooks(index));
         for (api_version, kind, expected) in [
             ("v1", "Service", true),
             ("apiextensions.k8s.io/v1", "CustomResourceDefinition", true),
@@ -427,7 +427,7 @@ mod tests {
     #[tokio::test]
     async fn scripts_interpret_dependencies() {
         let index = Arc::new(Index::new());
-        let interpretation = Arc::new(Interpretation::reading(index.clone()));
+        let interpretation = Arc::new(Interpretation::without_webhooks(index.clone()));
         let script = "function GetDependencies(desiredObj)\n  return {{apiVersion = 'v1', kind = 'Secret', namespace = 'n', name = desiredObj.status.secret}}\nend";
         let rule = json!({"dependencyInterpretation": {"luaScript": script}});
         let watch = Watch::all(kinds::RESOURCE_INTERPRETER_CUSTOMIZATION);

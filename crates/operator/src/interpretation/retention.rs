@@ -8,7 +8,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use windlass_api::ObjectInterpretation;
 use windlass_cluster::{
-    apply::{RetentionFuture, Retention},
+    apply::{Retention, RetentionFuture},
     kinds,
 };
 use windlass_object::{names, object};
@@ -171,7 +171,7 @@ mod tests {
         let index = Arc::new(Index::new());
         let watch = Watch::all(kinds::RESOURCE_INTERPRETATION);
         index.apply(&watch, interpretation(retention));
-        let interpretation = Arc::new(Interpretation::reading(index.clone()));
+        let interpretation = Arc::new(Interpretation::without_webhooks(index.clone()));
         interpretation.refresh(Vec::new()).await.unwrap();
         (interpretation, index)
     }
@@ -244,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn built_in_rules_cover_only_fields_that_an_apply_would_remove() {
-        let interpretation = Interpretation::reading(Arc::new(Index::new()));
+        let interpretation = Interpretation::without_webhooks(Arc::new(Index::new()));
         let account = |field: &str| {
             let mut account =
                 json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});

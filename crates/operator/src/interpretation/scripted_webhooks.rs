@@ -73,7 +73,7 @@ impl ScriptedWebhooks {
     }
 
     /// Returns the highest number of concurrent calls.
-    pub(crate) fn most_running(&self) -> usize {
+    pub(crate) fn max_concurrent_calls(&self) -> usize {
         self.running.lock().1
     }
 }
@@ -125,7 +125,7 @@ impl WebhookCaller for ScriptedWebhooks {
 
 impl Interpretation {
     /// An interpretation whose webhooks all refuse connections.
-    pub(crate) fn reading(index: Arc<Index>) -> Self {
+    pub(crate) fn without_webhooks(index: Arc<Index>) -> Self {
         Self::new(
             index,
             ScriptedWebhooks::new(ScriptedAnswer::Nothing),
@@ -149,7 +149,7 @@ pub(crate) fn configuration(name: &str, version: &str, kind: &str) -> Value {
 }
 
 /// Stores an object in the index.
-pub(crate) fn show(index: &Index, object: Value) {
+pub(crate) fn store_object(index: &Index, object: Value) {
     let kind = match object["kind"].as_str() {
         Some("ResourceInterpreterWebhookConfiguration") => kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,
         Some("ResourceInterpretation") => kinds::RESOURCE_INTERPRETATION,

@@ -11,7 +11,7 @@ use windlass_object::{ObjectKey, names};
 
 use super::{
     Interpretation,
-    scripted_webhooks::{ScriptedAnswer, ScriptedWebhooks, configuration, show},
+    scripted_webhooks::{ScriptedAnswer, ScriptedWebhooks, configuration, store_object},
 };
 
 struct Bed {
@@ -47,7 +47,7 @@ impl Bed {
     }
 
     async fn configure(&self, object: Value) {
-        show(&self.index, object);
+        store_object(&self.index, object);
         self.interpretation.refresh(Vec::new()).await.unwrap();
     }
 
@@ -144,7 +144,7 @@ async fn retention_is_asked_once_for_each_change_of_either_object() {
         "apiVersion": names::API_VERSION, "kind": "BundleDeployment", "metadata": {"name": "a"},
         "spec": {"interpretation": "Disabled"},
     });
-    show(&bed.index, disabled);
+    store_object(&bed.index, disabled);
     assert_eq!(bed.retain(&desired, &widget("w", "3")).await, Ok(None));
     assert_eq!(bed.webhooks.take_calls(), [""; 0]);
 }
@@ -160,7 +160,7 @@ async fn equal_questions_share_a_call_and_concurrent_calls_are_limited() {
     let (one, other) = tokio::join!(bed.problems_of("a", &widgets), bed.problems_of("b", &widgets));
     assert_eq!((one, other), (vec![], vec![]));
     assert_eq!(bed.webhooks.take_calls().len(), 20);
-    assert_eq!(bed.webhooks.most_running(), 8);
+    assert_eq!(bed.webhooks.max_concurrent_calls(), 8);
 }
 
 #[tokio::test(start_paused = true)]
@@ -410,9 +410,9 @@ async fn a_webhook_of_the_bundle_itself_does_not_block_its_upgrade() {
         ("elsewhere", None, false),
         ("served", None, true),
     ] {
-        show(&bed.index, owner(namespace));
+        store_object(&bed.index, owner(namespace));
         match of_service {
-            Some(owner) => show(&bed.index, service(owner)),
+            Some(owner) => store_object(&bed.index, service(owner)),
             None => bed.index.delete(&Watch::all(kinds::SERVICE), &gone),
         }
         let kept = bed.retain(&deployment, &deployment).await;

@@ -53,9 +53,9 @@ enum FailureScope {
 pub(super) struct WebhookFailure {
     pub(super) message: String,
     /// Whether the next interpreter is tried instead.
-    pub(super) gives_way: bool,
+    pub(super) may_be_skipped: bool,
     /// Whether the call failed, not the interpretation.
-    pub(super) is_of_call: bool,
+    pub(super) is_call_failure: bool,
     /// The number of failures in a row.
     times: u32,
     /// The time of the next retry.
@@ -117,7 +117,7 @@ impl WebhookCache {
         now: Instant,
     ) {
         let [subject, question] = question_key.scopes();
-        let scope = match failure.is_of_call {
+        let scope = match failure.is_call_failure {
             true => (reading, subject),
             false => (reading, question),
         };
@@ -214,11 +214,11 @@ fn state(object: &Value) -> String {
 
 impl WebhookFailure {
     /// Creates a first failure.
-    pub(super) fn new(message: String, gives_way: bool, is_of_call: bool) -> Self {
+    pub(super) fn new(message: String, may_be_skipped: bool, is_call_failure: bool) -> Self {
         Self {
             message,
-            gives_way,
-            is_of_call,
+            may_be_skipped,
+            is_call_failure,
             times: 0,
             again: None,
         }
@@ -274,8 +274,8 @@ mod tests {
             digest: [1; 32],
             ..one.clone()
         };
-        for (is_of_call, expected) in [(false, false), (true, true)] {
-            let failure = WebhookFailure::new("no".to_owned(), false, is_of_call);
+        for (is_call_failure, expected) in [(false, false), (true, true)] {
+            let failure = WebhookFailure::new("no".to_owned(), false, is_call_failure);
             memory.insert_failure(&one, 0, failure, now);
             assert!(memory.find(&one, 0, now).is_some());
             assert_eq!(memory.find(&other, 0, now).is_some(), expected);

@@ -262,7 +262,7 @@ impl PolicyArmer {
                 .into_iter()
                 .flatten()
                 .all(|(name, value)| object::annotation(&live, name) == value.as_str());
-            asks && prune::are_same(object::items(&live, "/webhooks"), &self.webhooks(desired))
+            asks && prune::are_equal(object::items(&live, "/webhooks"), &self.webhooks(desired))
         })
     }
 

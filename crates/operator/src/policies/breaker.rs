@@ -198,32 +198,32 @@ mod tests {
     }
 
     #[derive(Clone, Copy, Debug)]
-    enum Happening {
+    enum EvaluationEvent {
         Asked,
         Failed,
         Succeeded,
         Passed(u64),
     }
 
-    fn happening() -> impl Strategy<Value = Happening> {
+    fn evaluation_event() -> impl Strategy<Value = EvaluationEvent> {
         prop_oneof![
-            4 => Just(Happening::Asked),
-            30 => Just(Happening::Failed),
-            1 => Just(Happening::Succeeded),
-            4 => (0..400_u64).prop_map(Happening::Passed),
+            4 => Just(EvaluationEvent::Asked),
+            30 => Just(EvaluationEvent::Failed),
+            1 => Just(EvaluationEvent::Succeeded),
+            4 => (0..400_u64).prop_map(EvaluationEvent::Passed),
         ]
     }
 
     proptest! {
         #[test]
-        fn only_failures_in_a_row_suspend_a_policy(happenings in prop::collection::vec(happening(), 0..200)) {
+        fn only_failures_in_a_row_suspend_a_policy(events in prop::collection::vec(evaluation_event(), 0..200)) {
             let mut now = Instant::now();
             let mut breaker = Breaker::default();
-            let mut in_a_row = 0;
+            let mut failures_in_a_row = 0;
             let mut last_try: Option<Instant> = None;
-            for happening in happenings {
-                match happening {
-                    Happening::Asked => {
+            for event in events {
+                match event {
+                    EvaluationEvent::Asked => {
                         let asks = breaker.allows(now);
                         prop_assert!(asks || breaker.cause().is_some());
                         if asks && breaker.cause().is_some() {
@@ -231,19 +231,19 @@ mod tests {
                             last_try = Some(now);
                         }
                     }
-                    Happening::Failed => {
-                        in_a_row += 1;
+                    EvaluationEvent::Failed => {
+                        failures_in_a_row += 1;
                         breaker.record_failure(CAUSE, now);
                     }
-                    Happening::Succeeded => {
-                        in_a_row = 0;
+                    EvaluationEvent::Succeeded => {
+                        failures_in_a_row = 0;
                         last_try = None;
                         breaker.record_success();
                         prop_assert!(breaker.cause().is_none() && breaker.allows(now));
                     }
-                    Happening::Passed(seconds) => now += Duration::from_secs(seconds),
+                    EvaluationEvent::Passed(seconds) => now += Duration::from_secs(seconds),
                 }
-                prop_assert_eq!(breaker.cause().is_some(), in_a_row >= FAILURES);
+                prop_assert_eq!(breaker.cause().is_some(), failures_in_a_row >= FAILURES);
                 // A suspended policy is always retried eventually.
                 if let Some(suspension) = &breaker.suspension {
                     prop_assert!(suspension.until <= now + LONGEST_PAUSE);

@@ -6,7 +6,7 @@ use windlass_object::object;
 const CA_BUNDLE: &str = "/clientConfig/caBundle";
 
 /// Reports whether live and desired webhooks are equal except for their CA bundles.
-pub(super) fn are_same(live: &[Value], desired: &[Value]) -> bool {
+pub(super) fn are_equal(live: &[Value], desired: &[Value]) -> bool {
     live.len() == desired.len()
         && live
             .iter()
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn only_the_ca_bundle_may_differ_between_equal_webhooks() {
         let one = [webhook("a", &["pods"], "x")];
-        assert!(are_same(&one, &[webhook("a", &["pods"], "y")]));
-        assert!(!are_same(&one, &[webhook("a", &["secrets"], "x")]));
-        assert!(!are_same(&one, &[]));
+        assert!(are_equal(&one, &[webhook("a", &["pods"], "y")]));
+        assert!(!are_equal(&one, &[webhook("a", &["secrets"], "x")]));
+        assert!(!are_equal(&one, &[]));
     }
 
     #[test]

@@ -27,9 +27,9 @@ use super::{
 };
 use crate::{
     admission::AdmissionService,
+    announced::{Announced, merge_patch},
     context::Context,
     controller,
-    reporting::{Announced, merge_patch},
 };
 
 /// Why the status of a policy is written again later.

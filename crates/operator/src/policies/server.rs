@@ -301,7 +301,7 @@ fn judge(
             };
             record_results(&gate, &outcome.ignored, store);
             store.metrics().record_validation(attributes, &outcome);
-            ledger.note(attributes, &outcome, policies, |policy| gate.admits(policy));
+            ledger.record(attributes, &outcome, policies, |policy| gate.admits(policy));
             if let Some(message) = outcome.message() {
                 info!(kind = attributes.kind().1, namespace = attributes.namespace(), name = attributes.name(), %message, "Denied a request");
             }

@@ -134,7 +134,7 @@ fn config_map(namespace: &str) -> Value {
 }
 
 /// A policy that writes its name to `/data/<name>`.
-fn naming(kind: &str, namespace: Option<&str>, name: &str) -> Value {
+fn name_policy(kind: &str, namespace: Option<&str>, name: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind,
         "metadata": {"name": name, "namespace": namespace, "uid": name, "generation": 1},
@@ -148,7 +148,7 @@ fn naming(kind: &str, namespace: Option<&str>, name: &str) -> Value {
 }
 
 /// A policy whose evaluation always fails.
-fn failing(failure_policy: &str) -> Value {
+fn failing_policy(failure_policy: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterValidatePolicy",
         "metadata": {"name": "failing", "uid": "f", "generation": 1},
@@ -163,9 +163,9 @@ fn failing(failure_policy: &str) -> Value {
 async fn an_object_is_overridden_by_the_policies_that_select_it() {
     let server = Server::start(
         &[
-            naming("OverridePolicy", Some("seen"), "own"),
-            naming("OverridePolicy", Some("other"), "foreign"),
-            naming("ClusterOverridePolicy", None, "all"),
+            name_policy("OverridePolicy", Some("seen"), "own"),
+            name_policy("OverridePolicy", Some("other"), "foreign"),
+            name_policy("ClusterOverridePolicy", None, "all"),
         ],
         0,
     )
@@ -183,7 +183,7 @@ async fn an_object_is_overridden_by_the_policies_that_select_it() {
 
 #[tokio::test]
 async fn f18_deletions_and_other_operations_are_not_changed() {
-    let server = Server::start(&[naming("ClusterOverridePolicy", None, "all")], 0).await;
+    let server = Server::start(&[name_policy("ClusterOverridePolicy", None, "all")], 0).await;
     let object = config_map("seen");
     for request in [
         json!({"operation": "DELETE", "oldObject": object}),
@@ -197,7 +197,7 @@ async fn f18_deletions_and_other_operations_are_not_changed() {
 #[tokio::test]
 async fn f19_a_failure_denies_only_with_failure_policy_fail() {
     for (failure_policy, allowed) in [("Ignore", true), ("Fail", false)] {
-        let server = Server::start(&[failing(failure_policy)], 0).await;
+        let server = Server::start(&[failing_policy(failure_policy)], 0).await;
         let response = server.ask(VALIDATE_PATH, &creation(&config_map("seen"))).await;
         assert_eq!(response["allowed"], allowed, "{response}");
         if !allowed {
@@ -215,11 +215,11 @@ async fn f19_a_failure_denies_only_with_failure_policy_fail() {
 
 #[tokio::test]
 async fn a_server_without_all_policies_is_unavailable() {
-    let server = Server::start(&[naming("OverridePolicy", Some("seen"), "own")], 1).await;
+    let server = Server::start(&[name_policy("OverridePolicy", Some("seen"), "own")], 1).await;
     for path in [MUTATE_PATH, VALIDATE_PATH] {
         let (status, body) = server.post(path, review(&creation(&config_map("seen")))).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(body.contains("not synced"), "{body}");
+        assert!(body.contains("not loaded"), "{body}");
     }
 }
 
@@ -247,10 +247,10 @@ async fn f19_an_invalid_review_is_a_bad_request() {
 
 #[tokio::test]
 async fn f16_a_policy_is_validated_and_not_evaluated_by_others() {
-    let mut everything = naming("ClusterOverridePolicy", None, "all");
+    let mut everything = name_policy("ClusterOverridePolicy", None, "all");
     everything["spec"]["resourceSelectors"] = json!([]);
-    let server = Server::start(&[everything, failing("Fail")], 0).await;
-    let mut policy = naming("OverridePolicy", Some("seen"), "new");
+    let server = Server::start(&[everything, failing_policy("Fail")], 0).await;
+    let mut policy = name_policy("OverridePolicy", Some("seen"), "new");
     assert_eq!(server.mutated(&policy).await, policy);
     assert_eq!(
         server.ask(VALIDATE_PATH, &creation(&policy)).await["allowed"],
@@ -266,7 +266,7 @@ async fn f16_a_policy_is_validated_and_not_evaluated_by_others() {
 
 #[tokio::test]
 async fn a_long_object_is_answered() {
-    let server = Server::start(&[naming("ClusterOverridePolicy", None, "all")], 0).await;
+    let server = Server::start(&[name_policy("ClusterOverridePolicy", None, "all")], 0).await;
     let mut object = config_map("seen");
     object["data"] = json!({"long": "a".repeat(1 << 20)});
     assert_eq!(server.mutated(&object).await["data"]["all"], "all");

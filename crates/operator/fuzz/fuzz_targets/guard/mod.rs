@@ -55,7 +55,7 @@ fn check_judgement(review: &Review) {
         assert_eq!(answer["response"]["allowed"], verdict.is_ok());
         assert_eq!(answer["response"]["status"].is_object(), verdict.is_err());
         // An unchanged object is always allowed.
-        if review.before() == review.after() {
+        if review.old_object() == review.new_object() {
             assert_eq!(verdict, Ok(()));
         }
     }
@@ -63,7 +63,7 @@ fn check_judgement(review: &Review) {
 
 /// BundleDeployments that claim the CRD or not.
 fn deployments(review: &Review) -> [Value; 3] {
-    let crd = review.before().map(|before| before["metadata"]["name"].clone()).unwrap_or_default();
+    let crd = review.old_object().map(|before| before["metadata"]["name"].clone()).unwrap_or_default();
     let deployment = |spec: Value, conversions: Value| {
         serde_json::json!({
             "apiVersion": names::GROUP, "kind": "BundleDeployment", "metadata": {"name": review.owner()}, "spec": spec,

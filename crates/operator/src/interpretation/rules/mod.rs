@@ -142,7 +142,7 @@ impl InterpretationRules {
                 .collect();
             if !by.is_empty() {
                 let problem = InterpretationProblem::Overruled;
-                news.extend(self.news(&mut rules, key.clone(), object.clone(), problem, list(&by)));
+                news.extend(self.new_problem(&mut rules, key.clone(), object.clone(), problem, list(&by)));
             }
             if let Some((message, is_kept)) = customization_problem(state) {
                 if !is_kept {
@@ -152,7 +152,7 @@ impl InterpretationRules {
                     });
                 }
                 let problem = InterpretationProblem::Customization;
-                news.extend(self.news(&mut rules, key, object, problem, message));
+                news.extend(self.new_problem(&mut rules, key, object, problem, message));
             }
         }
         let objects = read(&configurations);
@@ -160,7 +160,7 @@ impl InterpretationRules {
         for (((key, _), object), state) in configurations.into_iter().zip(objects).zip(states) {
             let object = Arc::new(object);
             for (problem, message) in webhook_problems(state) {
-                news.extend(self.news(&mut rules, key.clone(), object.clone(), problem, message));
+                news.extend(self.new_problem(&mut rules, key.clone(), object.clone(), problem, message));
             }
         }
         let gone = self
@@ -174,7 +174,7 @@ impl InterpretationRules {
     }
 
     /// Records a problem of an object in `rules`, and returns it if it is new.
-    fn news(
+    fn new_problem(
         &self,
         rules: &mut Self,
         key: ObjectKey,

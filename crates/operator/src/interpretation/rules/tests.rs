@@ -45,7 +45,7 @@ impl Reader {
         news
     }
 
-    fn show(&mut self, object: Value) {
+    fn store(&mut self, object: Value) {
         let watch = Watch::all(Kind::from_key(&ObjectKey::from_object(&object).unwrap()));
         self.index.apply(&watch, object);
         assert!(!self.rules.is_current(&self.index, &[]));
@@ -66,7 +66,7 @@ fn a_problem_of_a_customization_is_reported_once() {
         "before the first refresh it is unknown whether there are any"
     );
     assert!(reader.read().is_empty() && reader.rules.is_empty());
-    reader.show(interpretation("1", "Widget", json!({"type": 1})));
+    reader.store(interpretation("1", "Widget", json!({"type": 1})));
     let news = reader.read();
     assert_eq!(news.len(), 1, "{news:?}");
     assert!(news[0].message.starts_with("cannot be used: spec"), "{news:?}");
@@ -77,12 +77,12 @@ fn a_problem_of_a_customization_is_reported_once() {
     );
     assert_eq!(reader.unusable("Gadget"), None);
     assert!(reader.read().is_empty());
-    reader.show(interpretation("2", "Widget", json!({"type": 1})));
+    reader.store(interpretation("2", "Widget", json!({"type": 1})));
     assert!(reader.read().is_empty(), "no news");
-    reader.show(interpretation("3", "Widget", json!({"type": "Ready"})));
+    reader.store(interpretation("3", "Widget", json!({"type": "Ready"})));
     assert!(reader.read().is_empty());
     assert_eq!(reader.unusable("Widget"), None);
-    reader.show(interpretation("4", "Widget", json!({"type": 1})));
+    reader.store(interpretation("4", "Widget", json!({"type": 1})));
     let news = reader.read();
     assert!(
         news[0].message.starts_with("the previous version stays in use"),
@@ -97,7 +97,7 @@ fn an_overruled_customization_is_reported_once() {
     let mut named = |name: &str, version: &str| {
         let mut named = interpretation(version, "Widget", json!({"type": "Ready"}));
         named["metadata"]["name"] = name.into();
-        reader.show(named);
+        reader.store(named);
         let news = reader.read();
         news.iter()
             .map(|news| (news.problem.reason(), news.object["metadata"]["name"].clone()))
@@ -130,9 +130,9 @@ fn reasons(news: &[InterpretationNews]) -> Vec<(&str, &str)> {
 #[test]
 fn a_problem_of_webhooks_is_reported_once() {
     let mut reader = Reader::new();
-    reader.show(webhooks("b", "1", "https://b.example.com"));
+    reader.store(webhooks("b", "1", "https://b.example.com"));
     assert!(reader.read().is_empty());
-    reader.show(webhooks("a", "2", "https://a.example.com"));
+    reader.store(webhooks("a", "2", "https://a.example.com"));
     let news = reader.read();
     assert_eq!(
         reasons(&news),
@@ -142,9 +142,9 @@ fn a_problem_of_webhooks_is_reported_once() {
         )]
     );
     assert_eq!(news[0].object["metadata"]["name"], "b");
-    reader.show(webhooks("b", "3", "https://b.example.com"));
+    reader.store(webhooks("b", "3", "https://b.example.com"));
     assert!(reader.read().is_empty(), "the problem was reported before");
-    reader.show(webhooks("a", "4", "http://a.example.com"));
+    reader.store(webhooks("a", "4", "http://a.example.com"));
     let news = reader.read();
     assert_eq!(news.len(), 1, "{news:?}");
     assert_eq!(news[0].problem, InterpretationProblem::Webhook);
@@ -152,7 +152,7 @@ fn a_problem_of_webhooks_is_reported_once() {
         news[0].message.contains("the previous version stays in use"),
         "{news:?}"
     );
-    reader.show(webhooks("0", "5", "http://0.example.com"));
+    reader.store(webhooks("0", "5", "http://0.example.com"));
     let news = reader.read();
     assert!(
         reasons(&news)

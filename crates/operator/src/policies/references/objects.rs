@@ -82,7 +82,7 @@ impl ReferredObjects {
         }
         let key = kind.object((!namespace.is_empty()).then_some(namespace), name);
         let found = self.cluster.read(&key).await.map_err(|error| chain(&error))?;
-        let found = found.map(trimmed);
+        let found = found.map(without_managed_fields);
         // Secrets are never cached.
         if let Some(found) = found.as_ref().filter(|_| *kind != kinds::SECRET) {
             self.read.insert(reference.clone(), found.to_string().into());
@@ -104,7 +104,7 @@ impl ReferredObjects {
         let mut left = LARGEST_LIST;
         let mut is_too_large = false;
         let keep = |object: Value| {
-            let object = trimmed(object);
+            let object = without_managed_fields(object);
             let size = object.to_string().len();
             is_too_large |= size > left;
             left = left.saturating_sub(size);
@@ -126,7 +126,7 @@ impl ReferredObjects {
 }
 
 /// Removes `metadata.managedFields`.
-fn trimmed(mut object: Value) -> Value {
+fn without_managed_fields(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }

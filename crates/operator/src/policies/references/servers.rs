@@ -175,7 +175,7 @@ impl ReferredServers {
         let permits = self
             .permits
             .get_with(server, || Arc::new(Semaphore::new(SERVER_PERMITS)));
-        let closed = |_| "windlass ends".to_owned();
+        let closed = |_| "Windlass is shutting down".to_owned();
         let _permit = permits.acquire().await.map_err(closed)?;
         let _total = self.total_permits.acquire().await.map_err(closed)?;
         let Some(auth) = &request.auth else {

@@ -42,7 +42,7 @@ pub(super) enum RuleVerdict {
 
 impl AuditedRules {
     /// Records a result, unless a later one is known.
-    pub(super) fn note(&mut self, rule: AuditedRule, judgement: RuleJudgement) {
+    pub(super) fn record(&mut self, rule: AuditedRule, judgement: RuleJudgement) {
         match self.0.entry(rule) {
             Entry::Vacant(entry) => {
                 entry.insert(judgement);
@@ -58,7 +58,7 @@ impl AuditedRules {
     /// Records all results of `others`.
     pub(super) fn fold(&mut self, others: Self) {
         for (rule, judgement) in others.0 {
-            self.note(rule, judgement);
+            self.record(rule, judgement);
         }
     }
 
@@ -79,7 +79,7 @@ impl AuditedRules {
     }
 
     /// Reports whether any rule objects or failed.
-    pub(super) fn have_objections(&self) -> bool {
+    pub(super) fn has_objections(&self) -> bool {
         self.0.values().any(RuleJudgement::objects)
     }
 
@@ -139,7 +139,7 @@ mod tests {
     fn recorded(results: &[(AuditedRule, RuleJudgement)]) -> AuditedRules {
         let mut rules = AuditedRules::default();
         for (rule, judgement) in results {
-            rules.note(rule.clone(), judgement.clone());
+            rules.record(rule.clone(), judgement.clone());
         }
         rules
     }

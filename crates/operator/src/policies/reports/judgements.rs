@@ -44,7 +44,7 @@ pub(super) fn judgements(
                 policy_uid: state.version.uid.clone(),
             };
             let policy = policy.key().name.clone();
-            rules.note(AuditedRule { policy, rule }, judgement);
+            rules.record(AuditedRule { policy, rule }, judgement);
         }
     }
     rules

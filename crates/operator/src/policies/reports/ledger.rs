@@ -75,7 +75,7 @@ impl AuditLedger {
     }
 
     /// Records the results of a request that `policies` evaluated. Never blocks.
-    pub(in crate::policies) fn note(
+    pub(in crate::policies) fn record(
         &self,
         attributes: &AdmissionAttributes<'_>,
         outcome: &ValidationOutcome,
@@ -106,7 +106,7 @@ impl AuditLedger {
             has_report || is_noted,
             now,
         );
-        let is_news = rules.have_objections() || has_report;
+        let is_news = rules.has_objections() || has_report;
         // No report can have an earlier result for a new object.
         if rules.is_empty() || (!is_news && operation == AdmissionOperation::Create) {
             return;
@@ -124,7 +124,7 @@ impl AuditLedger {
         let due = now + pause.unwrap_or_default();
         let mut noted = self.noted.lock();
         if let Some(known) = noted.objects.get_mut(&report) {
-            known.due = match known.rules.have_objections() {
+            known.due = match known.rules.has_objections() {
                 true => known.due.min(due),
                 false => due,
             };
@@ -162,7 +162,7 @@ impl AuditLedger {
     }
 
     /// Reports whether there are results for a report.
-    pub(super) fn has(&self, report: &ObjectKey) -> bool {
+    pub(super) fn contains(&self, report: &ObjectKey) -> bool {
         self.noted.lock().objects.contains_key(report)
     }
 
@@ -175,7 +175,7 @@ impl AuditLedger {
         known
             .rules
             .retain(|rule, judgement| !judgement.objects() || written.find(rule) != Some(judgement));
-        let (is_settled, is_empty) = (!known.rules.have_objections(), known.rules.is_empty());
+        let (is_settled, is_empty) = (!known.rules.has_objections(), known.rules.is_empty());
         if is_empty {
             noted.objects.remove(report);
         }
@@ -197,7 +197,7 @@ impl PendingObjects {
         let settled = self
             .objects
             .iter()
-            .filter(|(_, noted)| !noted.rules.have_objections());
+            .filter(|(_, noted)| !noted.rules.has_objections());
         let oldest = settled.min_by_key(|(_, noted)| noted.since);
         let Some(oldest) = oldest.map(|(report, _)| report.clone()) else {
             return false;
@@ -237,7 +237,7 @@ mod tests {
             verdict,
             policy_uid: "u".to_owned(),
         };
-        rules.note(rule, judgement);
+        rules.record(rule, judgement);
         rules
     }
 
@@ -254,7 +254,7 @@ mod tests {
             note(uid, failed());
         }
         assert_eq!(ledger.dropped.get(), 0);
-        assert!(!ledger.has(&audited(0).report()), "passed results make room");
+        assert!(!ledger.contains(&audited(0).report()), "passed results make room");
         note(OBJECTS + 1, failed());
         assert_eq!(ledger.dropped.get(), 1);
         // Further results for a known object need no room.
@@ -263,7 +263,7 @@ mod tests {
         ledger.mark_written(&audited(1).report(), &failed());
         note(OBJECTS + 1, failed());
         assert_eq!(ledger.dropped.get(), 1);
-        assert!(ledger.has(&audited(OBJECTS + 1).report()));
+        assert!(ledger.contains(&audited(OBJECTS + 1).report()));
         assert_eq!(ledger.noted.lock().objects.len(), OBJECTS);
     }
 
@@ -280,7 +280,7 @@ mod tests {
         ledger.mark_written(&report, &result(one));
         assert_eq!(ledger.find(&report).unwrap().rules, result(other.clone()));
         ledger.mark_written(&report, &result(other));
-        assert!(!ledger.has(&report));
+        assert!(!ledger.contains(&report));
         // Passed rules are kept for a while.
         ledger.add(report.clone(), object, result(RuleVerdict::Passed), None);
         ledger.mark_written(&report, &result(RuleVerdict::Passed));

@@ -46,7 +46,7 @@ impl PolicyReport {
         let mut rules = AuditedRules::default();
         for result in object::items(report, "/results") {
             if let Some((rule, judgement)) = read_result(result) {
-                rules.note(rule, judgement);
+                rules.record(rule, judgement);
             }
         }
         let left_out = object::annotation(report, names::RESULTS_LEFT_OUT);
@@ -209,7 +209,7 @@ mod tests {
                 verdict: verdict.clone(),
                 policy_uid: "u-p".to_owned(),
             };
-            rules.note(rule, judgement);
+            rules.record(rule, judgement);
         }
         rules
     }

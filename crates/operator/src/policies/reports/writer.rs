@@ -120,7 +120,7 @@ impl ReportWriter {
                 change = changes.recv() => match change {
                     Ok(change) if REPORTS.contains(&Kind::from_key(&change.key)) => {
                         let is_there = change.after.is_some();
-                        if is_there && (is_leading || self.ledger.has(&change.key)) {
+                        if is_there && (is_leading || self.ledger.contains(&change.key)) {
                             self.ledger.queue().add(change.key);
                         }
                     }

@@ -1,4 +1,4 @@
-//! Writing a status, and telling what is news in it.
+//! Helpers for reporting: patches of a status, and deduplication of events.
 
 use std::collections::HashMap;
 
@@ -7,36 +7,37 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_object::ObjectKey;
 
-/// What was said last about each object. A watch may go on showing the status from before a write of ours: what that
-/// has said is not news again.
+/// Last announcement about each object. A late watch may still deliver an older status, which must not repeat
+/// an announcement.
 #[derive(Default)]
 pub(super) struct Announced(Mutex<HashMap<ObjectKey, String>>);
 
 // === impl Announced ===
 
 impl Announced {
-    /// Whether `word` is news about `object`, of which a watch shows `known`. It is none from now on.
-    pub(super) fn is_news(&self, object: &ObjectKey, word: &str, known: Option<&str>) -> bool {
-        let said = self.0.lock().insert(object.clone(), word.to_owned());
-        said.as_deref().or(known) != Some(word)
+    /// Reports whether `announcement` is new for `object`, whose watched status says `known`, and remembers
+    /// it.
+    pub(super) fn is_news(&self, object: &ObjectKey, announcement: &str, known: Option<&str>) -> bool {
+        let last = self.0.lock().insert(object.clone(), announcement.to_owned());
+        last.as_deref().or(known) != Some(announcement)
     }
 
-    /// Whether something was said about `object`, and is not forgotten.
-    pub(super) fn has_said(&self, object: &ObjectKey) -> bool {
+    /// Reports whether an announcement about `object` is remembered.
+    pub(super) fn has_announced(&self, object: &ObjectKey) -> bool {
         self.0.lock().contains_key(object)
     }
 
-    /// Forgets an object that is gone.
+    /// Forgets an object.
     pub(super) fn forget(&self, object: &ObjectKey) {
         self.0.lock().remove(object);
     }
 }
 
-/// What turns the status `known` into `status`, as a merge patch: fields that are no longer there are null.
+/// Returns the merge patch that turns the status `known` into `status`. Removed fields become null.
 ///
 /// # Errors
 ///
-/// When one of them cannot be written as JSON.
+/// If a status cannot be written as JSON.
 pub(super) fn merge_patch<S: Serialize>(known: &S, status: &S) -> Result<Value, serde_json::Error> {
     let known = serde_json::to_value(known)?;
     let mut patch = serde_json::to_value(status)?;
@@ -67,28 +68,28 @@ mod tests {
     use windlass_cluster::kinds;
 
     #[test]
-    fn what_was_said_is_no_news_however_late_a_watch_is() {
+    fn a_late_watch_does_not_repeat_an_announcement() {
         let announced = Announced::default();
         let object = kinds::BUNDLE_DEPLOYMENT.object(None, "a");
         assert!(
             !announced.is_news(&object, "Ready", Some("Ready")),
-            "said by the one before"
+            "announced by the previous process"
         );
         assert!(announced.is_news(&object, "RollingOut", Some("Ready")));
         assert!(
             !announced.is_news(&object, "RollingOut", Some("Ready")),
-            "a late watch"
+            "a late watch does not repeat it"
         );
         assert!(
             announced.is_news(&object, "Ready", Some("Ready")),
-            "a late watch, and back"
+            "a return to the watched status is new"
         );
         announced.forget(&object);
         assert!(announced.is_news(&object, "Ready", None));
     }
 
     #[test]
-    fn fields_that_are_gone_become_null_at_any_depth() {
+    fn removed_fields_become_null_at_any_depth() {
         let known = json!({"phase": "Stable", "ca": {"current": 1, "next": 2}, "list": [1]});
         let status = json!({"ca": {"current": 1}, "list": []});
         assert_eq!(
@@ -106,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_patch_makes_the_status(known in status(), status in status()) {
+        fn the_patch_turns_one_status_into_the_other(known in status(), status in status()) {
             let mut patched = known.clone();
             json_patch::merge(&mut patched, &merge_patch(&known, &status).unwrap());
             prop_assert_eq!(patched, status);
