@@ -10,8 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_cluster::{
-    kinds, operator_config,
+    kinds,
     lease::Candidate,
+    operator_config,
     telemetry::{LogFormat, start_logs},
 };
 use windlass_object::{
@@ -34,19 +35,19 @@ use crate::commands::{
     trace_export::TraceExport,
 };
 
-/// What registries bear.
+/// The shortest interval that does not overload registries.
 const SHORTEST_IMAGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the operator.
 #[derive(Clone, Debug, Parser)]
 pub struct Args {
-    /// Path to the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount].
+    /// Path to the kubeconfig [default: the pod's ServiceAccount].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Root of the directories that BundleDeployments can name in spec.source.directory.
-    #[arg(long, value_name = "DIR")]
+    /// Root of the directories in spec.source.directory.
+    #[arg(long, value_name = "DIR", help_heading = "Controllers")]
     pub bundle_dir: Option<PathBuf>,
-    /// The operator's own namespace, which holds CA keys and ConfigMaps with bundles.
+    /// The operator's namespace.
     #[arg(
         long,
         env = "WINDLASS_NAMESPACE",
@@ -54,54 +55,74 @@ pub struct Args {
         value_name = "NAMESPACE"
     )]
     pub namespace: String,
-    /// The controllers to run: certificates, bundles, policies, with commas between. A process of its own may run each, with the
-    /// rights that it needs and a Lease of its own.
-    #[arg(long, value_name = "LIST", default_value_t = Controllers::DEFAULT)]
+    /// Controllers to run, comma-separated.
+    #[arg(long, value_name = "LIST", default_value_t = Controllers::DEFAULT, help_heading = "Controllers")]
     pub controllers: Controllers,
-    /// The CA injectors to stand in for, with commas between: cert-manager, service-ca, cluster-api. Windlass answers their
-    /// annotations, while they are not at work themselves.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Injectors whose annotations to honor, comma-separated.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        help_heading = "Controllers"
+    )]
     pub answer_annotations_of: Vec<CaInjector>,
-    /// Secret with the kubeconfig of a second cluster, such as Karmada's own API server, whose objects ask for CA bundles, too. Its
-    /// key is kubeconfig or karmada.config. Rotations wait for the targets there.
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret)]
+    /// Secret with the kubeconfig of a second cluster with targets.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret, help_heading = "Controllers")]
     pub remote_kubeconfig_secret: Option<ObjectKey>,
-    /// A server that policies may ask, for each time that this is given; none by default. *.DOMAIN stands for all below it. Without a
-    /// port it is 443 or 80, by the URL.
-    #[arg(long, value_name = "HOST[:PORT]")]
+    /// Server that policies may call, repeatable [default: none].
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Policies")]
     pub policy_http_host: Vec<AllowedHost>,
-    /// File with certificates (PEM) by which servers are trusted that policies ask, beside those of the system.
-    #[arg(long, value_name = "FILE")]
+    /// CA certificates (PEM) of policy servers, besides the system's.
+    #[arg(long, value_name = "FILE", help_heading = "Policies")]
     pub policy_http_ca: Option<PathBuf>,
-    /// How long an answer to a policy is used again.
-    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    /// How long responses are cached.
+    #[arg(
+        long,
+        default_value = "10s",
+        value_name = "DURATION",
+        help_heading = "Policies"
+    )]
     pub policy_http_cache: GoDuration,
-    /// How registries of bundles in images are asked.
+    /// Access to registries of bundle images.
     #[command(flatten)]
     pub registries: RegistryAccess,
-    /// How often to look whether the tag of an image leads elsewhere. Digests never do.
-    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    /// How often to check for moved tags.
+    #[arg(
+        long,
+        default_value = "5m",
+        value_name = "DURATION",
+        help_heading = "Registries"
+    )]
     pub image_interval: GoDuration,
-    /// How one replica is chosen to lead.
+    /// Leader election of replicas.
     #[command(flatten)]
     pub election: LeaderElection,
-    /// Address to serve /livez, /readyz and /metrics on.
-    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    /// Address of /livez, /readyz and /metrics.
+    #[arg(
+        long,
+        default_value = "0.0.0.0:8080",
+        value_name = "ADDRESS",
+        help_heading = "Addresses"
+    )]
     pub bind: SocketAddr,
-    /// Address to answer AdmissionReviews on, over TLS: those of the guard, and those that policies are asked about, which need it.
-    /// Without the guard, changes to the conversion of a CustomResourceDefinition that a BundleDeployment claims are not denied, but
-    /// reverted afterwards.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address of the guard and the policy server (TLS).
+    #[arg(long, value_name = "ADDRESS", help_heading = "Addresses")]
     pub admission_bind: Option<SocketAddr>,
-    /// The labels of the objects that policies are asked about, as kubectl takes a selector, for example policies=on. An object that
-    /// has them neither before a change nor after it is written as if there were no policies, also by those with failurePolicy Fail.
-    #[arg(long, value_name = "SELECTOR", value_parser = label_selector::parse)]
+    /// Selector of the objects that policies apply to.
+    #[arg(long, value_name = "SELECTOR", value_parser = label_selector::parse, help_heading = "Policies")]
     pub policy_object_selector: Option<Value>,
-    /// Where traces are sent.
+    /// Export of traces.
     #[command(flatten)]
     pub traces: TraceExport,
-    /// Log format. $WINDLASS_LOG sets the log filter, for example windlass=debug.
-    #[arg(long, value_enum, default_value = "json")]
+    /// Log format; $WINDLASS_LOG sets the filter.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "json|text",
+        hide_possible_values = true,
+        default_value = "json",
+        help_heading = "Logs and traces"
+    )]
     pub log_format: LogFormat,
     /// Timeout of a request to the API server, including all retries.
     #[arg(long, default_value = "30s", hide = true)]
@@ -115,7 +136,7 @@ pub struct Args {
     /// How long after a change of the storage version objects may still be stored in the previous one.
     #[arg(long, default_value = "70s", hide = true)]
     pub storage_delay: GoDuration,
-    /// How often to re-check what no watch reports.
+    /// How often to check states that no watch reports.
     #[arg(long, default_value = "5s", hide = true)]
     pub recheck_interval: GoDuration,
     /// Factor for every wait of a rotation, for clusters that are faster or slower than a real one.
@@ -145,7 +166,7 @@ impl Args {
             let config = configuration(self.kubeconfig.as_deref()).await?;
             ensure!(
                 config.auth_info.impersonate.is_none(),
-                "the kubeconfig acts as another user, and so would whoever Windlass acts for: remove `as` from it"
+                "the kubeconfig impersonates a user, which prevents Windlass from impersonating ServiceAccounts: remove `as` from it"
             );
             let client = client(operator_config(config))?;
             Operator::new(client, options).run(shutdown()?).await?;
@@ -153,44 +174,44 @@ impl Args {
         })
     }
 
-    /// How the operator is to work.
+    /// Returns the options of the operator.
     ///
     /// # Errors
     ///
-    /// When flags do not fit together.
+    /// When flags are inconsistent.
     pub fn options(&self) -> anyhow::Result<OperatorOptions> {
         ensure!(
-            self.controllers.have_certificates() || self.answer_annotations_of.is_empty(),
+            self.controllers.has_certificates() || self.answer_annotations_of.is_empty(),
             "--answer-annotations-of has no effect without the controllers of certificates: remove it, or set --controllers={}",
             Controllers::DEFAULT
         );
         ensure!(
-            self.controllers.have_bundles() || self.bundle_dir.is_none(),
+            self.controllers.has_bundles() || self.bundle_dir.is_none(),
             "--bundle-dir has no effect without the controllers of bundles: remove it, or set --controllers={}",
             Controllers::DEFAULT
         );
         ensure!(
-            self.controllers.answer_reviews() || self.admission_bind.is_none(),
+            self.controllers.can_answer_reviews() || self.admission_bind.is_none(),
             "--admission-bind has no effect without the controllers of bundles or policies: remove it, or set --controllers={}",
             Controllers::DEFAULT
         );
         ensure!(
-            !self.controllers.have_policies() || self.admission_bind.is_some(),
-            "--admission-bind must be set with the controllers of policies: they answer there"
+            !self.controllers.has_policies() || self.admission_bind.is_some(),
+            "--admission-bind must be set with the controllers of policies: it is the address of the policy server"
         );
         ensure!(
-            self.controllers.have_certificates() || self.remote_kubeconfig_secret.is_none(),
+            self.controllers.has_certificates() || self.remote_kubeconfig_secret.is_none(),
             "--remote-kubeconfig-secret has no effect without the controllers of certificates: remove it, or set --controllers={}",
             Controllers::DEFAULT
         );
         ensure!(
-            self.controllers.have_policies() || self.policy_object_selector.is_none(),
+            self.controllers.has_policies() || self.policy_object_selector.is_none(),
             "--policy-object-selector has no effect without the controllers of policies: remove it, or set --controllers={}",
             Controllers::POLICIES
         );
         ensure!(
             self.image_interval.0.unsigned_abs() >= SHORTEST_IMAGE_INTERVAL,
-            "--image-interval must be at least 1s: registries would be asked all the time"
+            "--image-interval must be at least 1s, to limit requests to registries"
         );
         let election = self.election.timing()?;
         let candidate = election.map(|election| Candidate::new(self.election.identity(), election));
@@ -206,7 +227,7 @@ impl Args {
             bundle_directory: self.bundle_dir.clone(),
             remote: self.remote_kubeconfig_secret.clone(),
             candidate,
-            answered: self.answer_annotations_of.iter().copied().collect(),
+            replaced_injectors: self.answer_annotations_of.iter().copied().collect(),
             health: self.serve.then_some(self.bind),
             admission: self.admission_bind,
             policy_objects: self.policy_object_selector.clone().unwrap_or_else(|| json!({})),
@@ -242,7 +263,7 @@ impl Args {
     }
 }
 
-/// Is cancelled at SIGTERM or SIGINT.
+/// Returns a token that is cancelled at SIGTERM or SIGINT.
 ///
 /// # Errors
 ///
@@ -263,7 +284,7 @@ pub(super) fn shutdown() -> anyhow::Result<CancellationToken> {
     Ok(shutdown)
 }
 
-/// The Secret `NAMESPACE/NAME`.
+/// Parses the `NAMESPACE/NAME` of a Secret.
 fn secret(text: &str) -> Result<ObjectKey, String> {
     match text.split_once('/') {
         Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
@@ -273,7 +294,7 @@ fn secret(text: &str) -> Result<ObjectKey, String> {
     }
 }
 
-/// A factor by which waits can be multiplied.
+/// Parses a factor for waits.
 fn factor(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
@@ -290,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_bundles_is_refused_where_they_do_not_run() {
+    fn bundle_flags_need_the_bundles_controllers() {
         assert_eq!(options(&[]).unwrap().controllers, Controllers::DEFAULT);
         let guarded = ["--admission-bind=0.0.0.0:9443", "--controllers=bundles"];
         assert_eq!(options(&guarded).unwrap().controllers, Controllers::BUNDLES);
@@ -304,8 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn policies_run_where_they_can_be_asked_and_only_if_they_are_named() {
-        assert!(!options(&[]).unwrap().controllers.have_policies());
+    fn policy_controllers_must_be_named_and_need_an_admission_address() {
+        assert!(!options(&[]).unwrap().controllers.has_policies());
         let error = options(&["--controllers=policies"]).unwrap_err().to_string();
         assert!(error.starts_with("--admission-bind must be set"), "{error}");
         let chosen = options(&["--controllers=policies", "--admission-bind=0.0.0.0:9443"]).unwrap();
@@ -313,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn f24_objects_that_policies_are_for_are_selected_as_kubectl_does() {
+    fn f24_policy_objects_are_selected_with_kubectl_syntax() {
         let policies = ["--controllers=policies", "--admission-bind=0.0.0.0:9443"];
         assert_eq!(options(&policies).unwrap().policy_objects, json!({}));
         let selecting = |selector| {
@@ -333,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_sent_where_a_collector_is_named() {
+    fn traces_need_a_collector_endpoint() {
         assert!(options(&[]).unwrap().traces.is_none());
         let nowhere = ["--otlp-endpoint=", "--otlp-ca=/not/there"];
         assert!(options(&nowhere).unwrap().traces.is_none());
@@ -357,11 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn injectors_to_stand_in_for_belong_to_certificates() {
+    fn answered_injectors_need_the_certificates_controllers() {
         let flag = "--answer-annotations-of=cert-manager,cluster-api";
-        let answered = options(&[flag]).unwrap().answered;
+        let replaced = options(&[flag]).unwrap().replaced_injectors;
         assert_eq!(
-            Vec::from_iter(answered),
+            Vec::from_iter(replaced),
             [CaInjector::CertManager, CaInjector::ClusterApi]
         );
         let error = options(&["--controllers=bundles", flag]).unwrap_err().to_string();
@@ -376,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_cluster_is_named_by_a_secret_and_belongs_to_certificates() {
+    fn a_remote_cluster_needs_a_secret_and_the_certificates_controllers() {
         let flag = "--remote-kubeconfig-secret=karmada-system/karmada-kubeconfig";
         let remote = options(&["--controllers=certificates", flag]).unwrap().remote;
         assert_eq!(

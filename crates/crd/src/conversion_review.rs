@@ -1,5 +1,5 @@
-//! ConversionReview (`apiextensions.k8s.io`): what is asked of a conversion webhook, and which answers the API server
-//! takes.
+//! ConversionReview (`apiextensions.k8s.io`): the request to a conversion webhook, and validation of its
+//! response.
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -14,26 +14,26 @@ pub struct ConversionReview {
     objects: Vec<Value>,
 }
 
-/// Why the API server would refuse an answer.
+/// Why the API server would reject a response.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the message says what each field is")]
+#[expect(missing_docs, reason = "the error message explains each field")]
 pub enum ConversionProblem {
-    /// Not a review, or one of another version.
+    /// Not a ConversionReview, or one of another version.
     #[error("expected a ConversionReview of {expected}, got {got}")]
     WrongReview { expected: String, got: String },
-    /// There is no response in it.
+    /// The response is missing.
     #[error("the ConversionReview has no response")]
     NoResponse,
-    /// The answer is to another request.
+    /// The response belongs to another request.
     #[error("expected response.uid={expected:?}, got {got:?}")]
     WrongUid { expected: String, got: String },
-    /// The webhook says itself that it failed.
+    /// The webhook reports a failure.
     #[error("the webhook failed to convert to {desired}: {message}")]
     Failed { desired: String, message: String },
-    /// Objects are missing, or there are too many.
+    /// The number of objects differs.
     #[error("the webhook returned {got} objects, expected {expected}")]
     WrongCount { expected: usize, got: usize },
-    /// A field has changed that conversion must keep, or the version is not the one that was asked for.
+    /// A field changed that a conversion must keep, or the version is not the requested one.
     #[error("the webhook returned an object whose {field} is {got}, expected {expected}")]
     WrongObject {
         field: &'static str,
@@ -42,7 +42,7 @@ pub enum ConversionProblem {
     },
 }
 
-/// Fields of an object that conversion must not change.
+/// Fields of an object that a conversion must not change.
 const KEPT: [(&str, &str); 4] = [
     ("kind", "/kind"),
     ("metadata.name", "/metadata/name"),
@@ -53,7 +53,8 @@ const KEPT: [(&str, &str); 4] = [
 // === impl ConversionReview ===
 
 impl ConversionReview {
-    /// Asks, in review version `version` (`v1` or `v1beta1`), to convert `objects` to `desired_api_version`.
+    /// Creates a request in review version `version` (`v1` or `v1beta1`) to convert `objects` to
+    /// `desired_api_version`.
     pub fn new(
         version: impl Into<String>,
         uid: impl Into<String>,
@@ -68,7 +69,7 @@ impl ConversionReview {
         }
     }
 
-    /// The body that is posted.
+    /// Returns the request body.
     pub fn request(&self) -> Value {
         json!({
             "apiVersion": self.api_version(),
@@ -81,11 +82,11 @@ impl ConversionReview {
         })
     }
 
-    /// The converted objects of an answer.
+    /// Returns the converted objects of a response.
     ///
     /// # Errors
     ///
-    /// When the API server would refuse the answer; the rules are those of its `webhook_converter.go`.
+    /// If the API server would reject the response, by the rules of its `webhook_converter.go`.
     pub fn converted(&self, answer: &Value) -> Result<Vec<Value>, ConversionProblem> {
         let text = |pointer| object::text(answer, pointer).unwrap_or_default().to_owned();
         let got = format!("{} {}", text("/apiVersion"), text("/kind"));

@@ -1,15 +1,15 @@
-//! What becomes of a CustomResourceDefinition that stays when what converts it leaves.
+//! How a CustomResourceDefinition changes if it stays after its converter is removed.
 //!
-//! Without conversion an object that is written in another version than the storage version loses what only that
-//! version has. So a definition that stays serves one version, and the write that ends the conversion is the write that
-//! stops serving the others: nobody comes between them.
+//! Without conversion, an object that is written in another version than the storage version loses the fields
+//! of that version. So such a definition serves one version, and one write both ends the conversion and stops
+//! serving the others: no request can come in between.
 
 use serde_json::Value;
 
 use crate::{is_served, is_storage, storage_version, stored_versions, version_name, versions};
 
-/// What has to change so that only the version is served in which objects are stored: places, names, and whether each
-/// is served then.
+/// Returns the changes after which exactly the storage version is served: index and name of the version, and
+/// whether it is served then.
 pub fn changes_to_serve_stored_only(live: &Value) -> Vec<(usize, &str, bool)> {
     let all = versions(live).iter().enumerate();
     all.filter(|(_, version)| is_served(version) != is_storage(version))
@@ -17,8 +17,8 @@ pub fn changes_to_serve_stored_only(live: &Value) -> Vec<(usize, &str, bool)> {
         .collect()
 }
 
-/// Whether the conversion of `live` may end in the write that leaves only the storage version served: nothing is stored,
-/// or everything is stored in that version.
+/// Reports whether the conversion of `live` may end in the write that leaves only the storage version served:
+/// nothing is stored, or only in that version.
 pub fn can_serve_stored_only(live: &Value, has_objects: bool) -> bool {
     !has_objects || storage_version(live).is_some_and(|storage| stored_versions(live) == [storage])
 }
@@ -63,7 +63,10 @@ mod tests {
         assert!(can_serve_stored_only(&crd(both, &["v1"]), true));
         assert!(!can_serve_stored_only(&crd(both, &["v1", "v2"]), true));
         assert!(!can_serve_stored_only(&crd(both, &["v2"]), true));
-        assert!(!can_serve_stored_only(&crd(both, &[]), true), "nothing is known");
+        assert!(
+            !can_serve_stored_only(&crd(both, &[]), true),
+            "unknown stored versions"
+        );
         assert!(can_serve_stored_only(&crd(both, &["v1", "v2"]), false));
     }
 

@@ -1,27 +1,27 @@
-//! The right to work on the objects of one CustomResourceDefinition, for as long as that takes.
+//! Temporary permissions for the objects of one CustomResourceDefinition.
 //!
-//! The operator's own role cannot name the resources of bundles that come later, and `patch` or `delete` on everything would
-//! be too much to have all the time.
+//! The operator's own role cannot name the resources of future bundles, and permanent `patch` or `delete` on
+//! all resources would be too much.
 
 use serde_json::{Value, json};
 use windlass_object::object;
 
-/// What the API server calls ServiceAccounts begins so.
+/// Prefix of ServiceAccounts in user names.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// What is done with the objects of a CustomResourceDefinition.
+/// The work on the objects of a CustomResourceDefinition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectWork {
-    /// They are stored in another version. `get` is for objects that somebody else writes at the same moment.
+    /// Rewriting them in another version. `get` is for objects that another client writes concurrently.
     StorageMigration,
-    /// Those in namespaces that are being deleted are deleted.
+    /// Deleting those in terminating namespaces.
     NamespaceDeletion,
 }
 
 // === impl ObjectWork ===
 
 impl ObjectWork {
-    /// The name of the ClusterRole and its binding for the CustomResourceDefinition `crd`.
+    /// Returns the name of the ClusterRole and its binding for the CustomResourceDefinition `crd`.
     fn grant_name(self, crd: &str) -> String {
         let work = match self {
             Self::StorageMigration => "storage-migration",
@@ -37,8 +37,8 @@ impl ObjectWork {
         }
     }
 
-    /// The ClusterRole that allows it for the objects of the CRD `live`, and its binding to `user`, as the API server
-    /// calls the operator.
+    /// Returns the ClusterRole for the objects of the CRD `live`, and its binding to `user`, which is the
+    /// operator's user name.
     pub fn grant(self, live: &Value, user: &str) -> [Value; 2] {
         let text = |pointer| object::text(live, pointer).unwrap_or_default();
         let name = self.grant_name(text("/metadata/name"));

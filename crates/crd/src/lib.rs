@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions: what one says, how its objects are converted, what a change of it breaks, how its stored
-//! objects follow, and who may claim it.
+//! CustomResourceDefinitions: their versions and conversion, safety of upgrades, migration of stored objects,
+//! and ownership.
 //!
 //! ```
 //! use serde_json::json;

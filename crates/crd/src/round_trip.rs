@@ -1,4 +1,4 @@
-//! What an object has lost in a conversion there and back, and whether that is news.
+//! Data that an object loses in a conversion to another version and back.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_object::{GoDuration, JsonPath, path::is_within};
 
-/// Something that did not come back as it was sent. Never shows a value: objects may hold secrets.
+/// A field that a round trip lost or changed. Never contains the value, because objects may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The field, for example `spec.size`.
     pub field: String,
-    /// Whether the field is gone; else it came back with another value.
+    /// Whether the field is missing; otherwise its value changed.
     pub is_gone: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct ConversionException {
     /// Field as reported, for example `spec.replicas`; also matches everything below it, and all items of a list.
     #[schemars(length(min = 1, max = 4096))]
     pub field: String,
-    /// Why this is acceptable, for whoever reads it.
+    /// Why this is acceptable, as documentation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub reason: Option<String>,
@@ -35,7 +35,7 @@ pub struct ConversionException {
 // === impl ConversionException ===
 
 impl ConversionException {
-    /// Whether it allows this loss of an object of `crd`.
+    /// Reports whether it allows this loss in an object of `crd`.
     pub fn allows(&self, crd: &str, loss: &Loss) -> bool {
         self.crd == crd && is_within(&loss.field, &self.field)
     }
@@ -50,11 +50,11 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What `back` has lost of `sent`, of which it is the conversion there and back.
+/// Returns what `back` lost compared with `sent`, of which it is the round trip.
 ///
-/// Of the metadata only labels and annotations count: the API server restores the rest itself (`restoreObjectMeta` of
-/// its `webhook_converter.go`). More than was sent may come back, as defaults. Zero values may go, and amounts may come
-/// back in other words: typed clients leave out the one and write the other in their canonical form.
+/// Only labels and annotations of the metadata count: the API server restores the rest (`restoreObjectMeta`
+/// of its `webhook_converter.go`). Additional fields are allowed, as defaults. Zero values may be missing,
+/// and quantities may be written in canonical form, as typed clients do.
 pub fn losses(sent: &Value, back: &Value) -> Vec<Loss> {
     let mut found = Vec::new();
     let names: BTreeSet<&String> = sent
@@ -80,8 +80,13 @@ pub fn losses(sent: &Value, back: &Value) -> Vec<Loss> {
     found
 }
 
-/// Those of `found` that are news: neither `known`, as what the installed revision loses too, nor allowed by an exception.
-pub fn news(found: Vec<Loss>, known: &[Loss], crd: &str, exceptions: &[ConversionException]) -> Vec<Loss> {
+/// Returns the new losses: those that neither the installed revision has nor an exception allows.
+pub fn new_losses(
+    found: Vec<Loss>,
+    known: &[Loss],
+    crd: &str,
+    exceptions: &[ConversionException],
+) -> Vec<Loss> {
     let mut news = found;
     news.retain(|loss| {
         let is_known = known.iter().any(|known| is_within(&loss.field, &known.field));
@@ -115,7 +120,7 @@ fn compare(path: &JsonPath, sent: &Value, back: Option<&Value>, found: &mut Vec<
     }
 }
 
-/// What Go's `omitempty` leaves out.
+/// Reports whether Go's `omitempty` leaves out the value.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -130,14 +135,14 @@ fn is_zero(value: &Value) -> bool {
 fn is_same(sent: &Value, back: &Value) -> bool {
     match (sent, back) {
         (Value::Number(sent), Value::Number(back)) => sent == back || sent.as_f64() == back.as_f64(),
-        // A number may be an amount, or an int-or-string.
+        // A number may be a quantity or an int-or-string.
         (Value::Number(number), Value::String(text)) | (Value::String(text), Value::Number(number)) => {
-            number.to_string() == *text || is_close(amount(text), number.as_f64())
+            number.to_string() == *text || is_close(parse_quantity(text), number.as_f64())
         }
         (Value::String(sent), Value::String(back)) => {
-            // Two plain numbers in quotes are texts: "1.10" is no "1.1".
+            // Two plain numbers in quotes are strings: "1.10" differs from "1.1".
             let has_unit = [sent, back].iter().any(|text| text.contains(char::is_alphabetic));
-            let is_same_amount = || is_close(amount(sent), amount(back));
+            let is_same_amount = || is_close(parse_quantity(sent), parse_quantity(back));
             sent == back || (has_unit && (is_same_amount() || is_same_duration(sent, back)))
         }
         (sent, back) => sent == back || (is_zero(sent) && is_zero(back)),
@@ -156,8 +161,8 @@ fn is_close(one: Option<f64>, other: Option<f64>) -> bool {
     (one - other).abs() <= one.abs().max(other.abs()) * 1e-12
 }
 
-/// A quantity as Kubernetes writes it: `1500m`, `2Gi`, `1e3`.
-fn amount(text: &str) -> Option<f64> {
+/// Parses a Kubernetes quantity: `1500m`, `2Gi`, `1e3`.
+fn parse_quantity(text: &str) -> Option<f64> {
     const SUFFIXES: [(&str, f64); 15] = [
         ("Ki", 1024.0),
         ("Mi", 1_048_576.0),
@@ -273,7 +278,7 @@ mod tests {
         };
         let found = || vec![loss("spec.size"), loss("spec.list[1].a"), loss("status")];
         let fields = |known: &[Loss], exceptions: &[ConversionException]| {
-            let news = news(found(), known, "widgets.example.com", exceptions);
+            let news = new_losses(found(), known, "widgets.example.com", exceptions);
             news.into_iter()
                 .map(|loss| loss.field)
                 .collect::<Vec<_>>()

@@ -1,35 +1,35 @@
-//! The smallest object that a CustomResourceDefinition's schema takes: something to prove a conversion with where
-//! nothing is stored yet.
+//! The smallest object that a CustomResourceDefinition's schema accepts, to test a conversion while nothing
+//! is stored.
 
 use serde_json::{Map, Value, json};
 use windlass_object::object;
 
 use crate::{storage_version, version_name, versions};
 
-/// An object to ask a webhook about where nothing is stored.
+/// An object to send to a webhook while nothing is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The object. It is never stored, so its name and uid name nothing.
+    /// The object. It is never stored, so its name and uid refer to nothing.
     pub object: Value,
-    /// Whether it is no example of the author's but the smallest that the schema takes: what a webhook that reads more
-    /// into it than its schema says makes of it, proves nothing.
-    pub is_invented: bool,
+    /// Whether it is generated from the schema instead of being an example by the author. A webhook may
+    /// require more than the schema says, so its rejection proves nothing.
+    pub is_generated: bool,
 }
 
-/// The name of an object to ask a webhook about that nobody has stored.
+/// The name of a sample, which is never stored.
 pub const SAMPLE_NAME: &str = "windlass-proof";
 
-/// Below this depth nothing more is filled in; a schema that demands more has no small object.
-const DEEPEST: usize = 12;
+/// Depth limit of a generated object. A schema that requires more has no small object.
+const MAX_DEPTH: usize = 12;
 
-/// The smallest object of `version`. It is never stored, so its name and uid name nothing.
+/// Returns the smallest object of `version`. It is never stored, so its name and uid refer to nothing.
 fn minimal_object(crd: &Value, version: &str) -> Value {
     let schema = crate::version(crd, version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
-    let mut sample = match schema.map(|schema| minimal(schema, 0)) {
+    let mut sample = match schema.map(|schema| minimal_value(schema, 0)) {
         Some(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
-    // Most webhooks read the spec as a whole.
+    // Most webhooks expect a spec.
     if schema
         .and_then(|schema| schema.pointer("/properties/spec"))
         .is_some()
@@ -58,8 +58,8 @@ fn metadata(crd: &Value) -> Value {
     metadata
 }
 
-/// An object to prove a conversion with where nothing is stored: one of the author's examples, best of the version that
-/// objects are stored in, else the smallest that the schema takes.
+/// Returns a sample: an example by the author, preferably in the storage version, or the smallest object that
+/// the schema accepts.
 pub fn sample_object(crd: &Value, examples: &[Value]) -> Sample {
     let storage = storage_version(crd).unwrap_or_default();
     let versions = versions(crd).iter().map(version_name);
@@ -70,12 +70,12 @@ pub fn sample_object(crd: &Value, examples: &[Value]) -> Sample {
     sample(crd, storage, example)
 }
 
-/// The same in one version.
+/// Returns a sample in one version.
 pub fn sample_of_version(crd: &Value, version: &str, examples: &[Value]) -> Sample {
     sample(crd, version, example(crd, version, examples))
 }
 
-/// An example of a CustomResourceDefinition in one of its versions.
+/// Returns the example of a CustomResourceDefinition in one of its versions.
 fn example<'a>(crd: &Value, version: &str, examples: &'a [Value]) -> Option<&'a Value> {
     let group = object::text(crd, "/spec/group").unwrap_or_default();
     let kind = object::text(crd, "/spec/names/kind");
@@ -89,7 +89,7 @@ fn sample(crd: &Value, version: &str, example: Option<&Value>) -> Sample {
     let Some(example) = example else {
         return Sample {
             object: minimal_object(crd, version),
-            is_invented: true,
+            is_generated: true,
         };
     };
     let mut sample = example.clone();
@@ -102,12 +102,12 @@ fn sample(crd: &Value, version: &str, example: Option<&Value>) -> Sample {
     sample["metadata"] = metadata;
     Sample {
         object: sample,
-        is_invented: false,
+        is_generated: false,
     }
 }
 
-/// The smallest value of a schema: what it requires, filled with its own defaults where it has some.
-fn minimal(schema: &Value, depth: usize) -> Value {
+/// Returns the smallest value of a schema: its required fields, with defaults if it has any.
+fn minimal_value(schema: &Value, depth: usize) -> Value {
     if let Some(default) = schema.get("default") {
         return default.clone();
     }
@@ -115,13 +115,13 @@ fn minimal(schema: &Value, depth: usize) -> Value {
         return first.clone();
     }
     match object::text(schema, "/type") {
-        Some("object") if depth < DEEPEST => {
+        Some("object") if depth < MAX_DEPTH => {
             let fields = object::items(schema, "/required")
                 .iter()
                 .filter_map(Value::as_str)
                 .filter_map(|name| {
                     let property = schema.get("properties")?.get(name)?;
-                    Some((name.to_owned(), minimal(property, depth + 1)))
+                    Some((name.to_owned(), minimal_value(property, depth + 1)))
                 })
                 .collect();
             Value::Object(fields)
@@ -133,9 +133,9 @@ fn minimal(schema: &Value, depth: usize) -> Value {
                 .and_then(Value::as_u64)
                 .unwrap_or(0)
                 .min(16);
-            let item = schema.get("items").filter(|_| depth < DEEPEST);
+            let item = schema.get("items").filter(|_| depth < MAX_DEPTH);
             (0..least)
-                .filter_map(|_| item.map(|item| minimal(item, depth + 1)))
+                .filter_map(|_| item.map(|item| minimal_value(item, depth + 1)))
                 .collect()
         }
         Some("integer") => json!(schema.get("minimum").and_then(Value::as_i64).unwrap_or(0).max(0)),
@@ -224,9 +224,9 @@ mod tests {
         ] {
             let Sample {
                 object: sample,
-                is_invented,
+                is_generated,
             } = sample_object(&crd, examples);
-            assert_eq!(is_invented, expected.is_null());
+            assert_eq!(is_generated, expected.is_null());
             assert_eq!(sample["spec"]["of"], expected);
             assert_eq!(sample["metadata"]["name"], "windlass-proof");
             assert_eq!(sample["kind"], "Widget");
@@ -244,7 +244,7 @@ mod tests {
             let sample = sample_of_version(&crd, version, &all);
             assert_eq!(sample.object["spec"]["of"], expected);
             assert_eq!(sample.object["apiVersion"], format!("example.com/{version}"));
-            assert_eq!(sample.is_invented, expected.is_null());
+            assert_eq!(sample.is_generated, expected.is_null());
         }
     }
 

@@ -1,40 +1,39 @@
-//! How a CustomResourceDefinition gets from what is live to what is desired, without a version being served that not
-//! every endpoint knows, and without a stored version being lost.
+//! The stages in which a CustomResourceDefinition changes from its live to its desired state. No version is
+//! served that an endpoint does not know, and no stored version is lost.
 
 use serde_json::{Value, json};
 
 use crate::{is_served, is_storage, storage_version, stored_versions, version, version_name, versions};
 
-/// How far an install is when a CustomResourceDefinition is applied.
+/// The progress of an install when it applies a CustomResourceDefinition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Pods of the revision before are called.
+    /// Webhooks still call pods of the previous revision.
     Rollout,
-    /// Pods of the revision before are called no more, and the conversion is about to end.
+    /// Webhooks no longer call pods of the previous revision, and the conversion is about to end.
     Ending,
-    /// Only pods of the new revision are called, and they have proven themselves.
+    /// Webhooks call only pods of the new revision, which are proven.
     Proven,
-    /// Every API server has observed that.
+    /// Every API server has observed this.
     Settled,
 }
 
 // === impl Stage ===
 
 impl Stage {
-    /// Every stage, in order.
+    /// All stages in order.
     pub const ALL: [Self; 4] = [Self::Rollout, Self::Ending, Self::Proven, Self::Settled];
 }
 
-/// The body to apply for `desired`, without its conversion. `converts`: whether a webhook converts between its versions, now or
-/// when it is as desired.
+/// Returns the body to apply for `desired`, without its conversion. `converts` says whether a webhook
+/// converts between its versions, now or in the desired state.
 ///
-/// Where nothing is live, everything is served at once: nothing is stored, and nobody used it before. Otherwise:
+/// Without a live object, all versions are served immediately, because nothing is stored. Otherwise:
 ///
-/// - In [`Stage::Rollout`] what is served stays served. A version that is not live yet is there, but served only where nothing
-///   converts: pods of the revision before do not know it. In [`Stage::Ending`] only what both serve is.
-/// - From [`Stage::Proven`] on, what is desired is served. A dropped version in which objects may still be stored stays, not
-///   served.
-/// - In [`Stage::Settled`] the storage version moves: an API server that has not heard of the new version could not read what is
+/// - [`Stage::Rollout`]: served versions stay served. New versions are added, but served only if nothing converts, because pods of the
+///   previous revision do not know them. [`Stage::Ending`]: only versions that both states serve are served.
+/// - From [`Stage::Proven`] on, the desired versions are served. A dropped version that may be stored stays, but is not served.
+/// - [`Stage::Settled`]: the storage version changes. Earlier, an API server that has not observed the new version could not read objects
 ///   stored in it.
 pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: bool) -> Value {
     let mut body = desired.clone();
@@ -70,14 +69,14 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: boo
     body
 }
 
-/// Whether something of `desired` must not be in `live` before the new revision has proven itself: a version is served
-/// that was not, or objects are stored in another version.
+/// Reports whether a part of `desired` must wait until the new revision is proven: an additional served
+/// version, or another storage version.
 pub fn waits_for_proof(desired: &Value, live: &Value) -> bool {
     let serves_more = stops_serving(live, desired);
     serves_more || storage_version(desired) != storage_version(live)
 }
 
-/// Whether `live` serves a version that `desired` does not.
+/// Reports whether `live` serves a version that `desired` does not.
 pub fn stops_serving(desired: &Value, live: &Value) -> bool {
     versions(live)
         .iter()
@@ -85,14 +84,14 @@ pub fn stops_serving(desired: &Value, live: &Value) -> bool {
         .any(|version| !serves(desired, version_name(version)))
 }
 
-/// The versions of `live` that `desired` no longer has.
+/// Returns the versions of `live` that `desired` drops.
 pub fn dropped_versions<'a>(desired: &'a Value, live: &'a Value) -> impl Iterator<Item = &'a Value> {
     versions(live)
         .iter()
         .filter(move |there| version(desired, version_name(there)).is_none())
 }
 
-/// The versions that `desired` no longer has while objects may still be stored in them.
+/// Returns the versions that `desired` drops although objects may be stored in them.
 pub fn dropped_but_stored<'a>(desired: &Value, live: &'a Value) -> Vec<&'a str> {
     stored_versions(live)
         .into_iter()
@@ -100,8 +99,8 @@ pub fn dropped_but_stored<'a>(desired: &Value, live: &'a Value) -> Vec<&'a str> 
         .collect()
 }
 
-/// Whether a live CRD can do without conversion: nothing is stored, or everything is stored in the one version
-/// that is served.
+/// Reports whether a live CRD needs no conversion: nothing is stored, or everything is stored in the only
+/// served version.
 pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
     let served: Vec<_> = versions(live)
         .iter()
@@ -111,13 +110,13 @@ pub fn may_stop_converting(live: &Value, has_objects: bool) -> bool {
     !has_objects || (served.len() == 1 && stored_versions(live) == served)
 }
 
-/// Whether a CRD serves the version `name`.
+/// Reports whether a CRD serves the version `name`.
 fn serves(crd: &Value, name: &str) -> bool {
     version(crd, name).is_some_and(is_served)
 }
 
-/// The versions of `live`, by place and name, that are served but cannot be while nobody converts: all but the one in
-/// which objects are stored, if that one is served.
+/// Returns index and name of the versions of `live` that cannot stay served without a converter: all but the
+/// storage version, if that is served.
 pub fn unservable_versions(live: &Value) -> Vec<(usize, &str)> {
     if !storage_version(live).is_some_and(|storage| serves(live, storage)) {
         return Vec::new();
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!(unservable_versions(&several), [(0, "v2"), (2, "v1beta1")]);
         assert_eq!(unservable_versions(&crd(&[("v1", true, true)], &["v1"])), []);
         let hidden = crd(&[("v2", true, false), ("v1", false, true)], &["v1"]);
-        assert_eq!(unservable_versions(&hidden), [], "nothing would be served at all");
+        assert_eq!(unservable_versions(&hidden), [], "no version would be served");
     }
 
     fn crds() -> impl Strategy<Value = Value> {
@@ -278,7 +277,7 @@ mod tests {
                 let storage = shape(&body).iter().filter(|(_, _, storage)| *storage).count();
                 prop_assert_eq!(storage, 1);
                 for stored in stored_versions(&live) {
-                    prop_assert!(version(&body, stored).is_some(), "{} is gone", stored);
+                    prop_assert!(version(&body, stored).is_some(), "{} is missing", stored);
                 }
             }
         }

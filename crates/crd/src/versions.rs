@@ -1,34 +1,34 @@
-//! Reading a CustomResourceDefinition: its versions, which of them are served, and in which objects are stored.
+//! Reads the versions of a CustomResourceDefinition: which are served, and which is the storage version.
 
 use serde_json::Value;
 use windlass_object::object;
 
-/// The versions, in the order in which they are written.
+/// Returns the versions in their order in the spec.
 pub fn versions(crd: &Value) -> &[Value] {
     object::items(crd, "/spec/versions")
 }
 
-/// The version of that name; of two with one name the first.
+/// Returns the version with that name; the first one if the name is repeated.
 pub fn version<'a>(crd: &'a Value, name: &str) -> Option<&'a Value> {
     versions(crd).iter().find(|version| version_name(version) == name)
 }
 
-/// The name of a version; empty where it has none.
+/// Returns the name of a version; empty if it has none.
 pub fn version_name(version: &Value) -> &str {
     object::text(version, "/name").unwrap_or_default()
 }
 
-/// Whether API traffic reaches a version.
+/// Reports whether a version is served.
 pub fn is_served(version: &Value) -> bool {
     flag(version, "served")
 }
 
-/// Whether objects that are written are stored in a version.
+/// Reports whether a version is the storage version.
 pub fn is_storage(version: &Value) -> bool {
     flag(version, "storage")
 }
 
-/// The name of the version in which objects that are written are stored.
+/// Returns the name of the storage version.
 pub fn storage_version(crd: &Value) -> Option<&str> {
     versions(crd)
         .iter()
@@ -36,8 +36,8 @@ pub fn storage_version(crd: &Value) -> Option<&str> {
         .map(version_name)
 }
 
-/// The name of the version in which objects are read and written: the storage version, where it is served, since that
-/// needs no conversion of what is stored in it; else the first that is served.
+/// Returns the name of the version to read and write objects in: the storage version if it is served, because
+/// it needs no conversion, or else the first served version.
 pub fn reachable_version(crd: &Value) -> Option<&str> {
     let served = || versions(crd).iter().filter(|version| is_served(version));
     served()
@@ -46,7 +46,7 @@ pub fn reachable_version(crd: &Value) -> Option<&str> {
         .map(version_name)
 }
 
-/// `status.storedVersions`: the names of the versions in which objects may be stored.
+/// Returns `status.storedVersions`, the names of the versions in which objects may be stored.
 pub fn stored_versions(crd: &Value) -> Vec<&str> {
     object::items(crd, "/status/storedVersions")
         .iter()
@@ -54,7 +54,7 @@ pub fn stored_versions(crd: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a webhook converts its objects.
+/// Reports whether a webhook converts its objects.
 pub fn is_converting(crd: &Value) -> bool {
     object::text(crd, "/spec/conversion/strategy") == Some("Webhook")
 }

@@ -1,19 +1,19 @@
-//! Webhooks of others that Windlass itself hangs on.
+//! Foreign webhooks that can block Windlass itself.
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, label_selector, object};
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// What must be written in the namespace of Windlass for it to run: group, resource, operation.
+/// What Windlass must be able to write in its namespace: group, resource, operation.
 const VITAL: [(&str, &str, &str); 3] = [
     ("coordination.k8s.io", "leases", "UPDATE"),
     ("", "pods", "CREATE"),
     ("", "secrets", "UPDATE"),
 ];
 
-/// Webhooks of a configuration that are asked about Windlass's own Lease, pods or Secrets and refuse them while nobody answers;
-/// `labels` are those of its namespace.
+/// Finds webhooks of a configuration that intercept Windlass's own Lease, pods or Secrets and reject them
+/// while their server is down. `labels` are those of the namespace of Windlass.
 pub fn intercepts_windlass(configuration: &Value, namespace: &str, labels: &Value) -> Option<DoctorFinding> {
     let key = ObjectKey::from_object(configuration)?;
     let mut asked: Vec<&str> = Vec::new();
@@ -22,7 +22,7 @@ pub fn intercepts_windlass(configuration: &Value, namespace: &str, labels: &Valu
         let text = |pointer| object::text(webhook, pointer);
         let is_own = text("/clientConfig/service/namespace") == Some(namespace);
         let is_lenient = text("/failurePolicy") == Some("Ignore");
-        // What these leave out is not known.
+        // What these exclude is unknown.
         let is_narrowed = !object::items(webhook, "/matchConditions").is_empty()
             || webhook
                 .get("objectSelector")
@@ -49,8 +49,8 @@ pub fn intercepts_windlass(configuration: &Value, namespace: &str, labels: &Valu
         return None;
     }
     let message = format!(
-        "webhook {} is asked about {} in namespace {namespace}, with failurePolicy Fail: while its server is down Windlass cannot lead or be \
-         started; leave that namespace out by its namespaceSelector (kubernetes.io/metadata.name)",
+        "webhook {} intercepts {} in namespace {namespace} with failurePolicy Fail: while its server is down, Windlass can neither start nor become leader; \
+         exclude that namespace with its namespaceSelector (kubernetes.io/metadata.name)",
         webhooks.join(", "),
         asked.join(", ")
     );
@@ -61,7 +61,7 @@ fn is_everything(selector: &Value) -> bool {
     selector.as_object().is_none_or(serde_json::Map::is_empty)
 }
 
-/// Whether a rule is about a resource without a subresource.
+/// Reports whether a rule applies to a resource, excluding subresources.
 fn matches(rule: &Value, (group, resource, operation): &(&str, &str, &str)) -> bool {
     let has = |field: &str, words: &[&str]| {
         let mut said = object::items(rule, field).iter().filter_map(Value::as_str);
@@ -100,7 +100,7 @@ mod tests {
     fn exempting_windlass_avoids_the_warning() {
         let all = found(&[]).unwrap();
         assert!(
-            all.contains("about leases, pods, secrets in namespace windlass-system"),
+            all.contains("intercepts leases, pods, secrets in namespace windlass-system"),
             "{all}"
         );
         let exempt = json!({"matchExpressions": [
@@ -123,6 +123,6 @@ mod tests {
             assert_eq!(found(std::slice::from_ref(&change)), None, "{change:?}");
         }
         let pods = found(&[("rules", rule("", "pods", "*"))]).unwrap();
-        assert!(pods.contains("about pods in"), "{pods}");
+        assert!(pods.contains("intercepts pods in"), "{pods}");
     }
 }

@@ -1,4 +1,4 @@
-//! Who calls which Service, and whether anybody is there.
+//! Calls of Services by webhooks, conversions and APIServices, and whether these have ready endpoints.
 
 use std::fmt;
 
@@ -9,37 +9,37 @@ use crate::{
     finding::{DoctorFinding, DoctorSeverity},
 };
 
-/// A call that an object makes of a Service.
+/// A call of a Service by an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServiceCall {
     /// The webhook configuration, CustomResourceDefinition, APIService or ExtensionConfig.
     pub caller: ObjectKey,
-    /// Which of its webhooks, where it has several.
+    /// The webhook, if the caller has several.
     pub webhook: Option<String>,
-    /// Whether requests fail where nobody answers.
+    /// Whether requests fail if the call does.
     pub is_fatal: bool,
     /// The namespace of the Service.
     pub namespace: String,
-    /// The Service.
+    /// The name of the Service.
     pub service: String,
-    /// The number of its port.
+    /// The called port.
     pub port: i64,
 }
 
-/// What is there where a call leads.
+/// The state of the called Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallState {
-    /// There is no such Service.
+    /// The Service does not exist.
     NoService,
-    /// It has no such port.
+    /// The Service does not have the port.
     NoPort,
-    /// It leads out of the cluster (`ExternalName`), which API servers refuse.
+    /// The Service has type `ExternalName`, which API servers reject.
     External,
-    /// So many of its endpoints are ready, of so many.
+    /// The Service has endpoints, or none.
     Endpoints {
-        /// Those that are ready.
+        /// How many endpoints are ready.
         ready: usize,
-        /// All.
+        /// How many endpoints exist.
         total: usize,
     },
 }
@@ -47,7 +47,7 @@ pub enum CallState {
 // === impl ServiceCall ===
 
 impl ServiceCall {
-    /// How much it matters that nobody answers.
+    /// The severity of a failing call.
     fn severity(&self) -> DoctorSeverity {
         match self.is_fatal {
             true => DoctorSeverity::Error,
@@ -55,17 +55,17 @@ impl ServiceCall {
         }
     }
 
-    /// What becomes of requests meanwhile.
+    /// What happens to requests while the call fails.
     fn consequence(&self) -> &'static str {
         match (&*self.caller.kind, self.is_fatal) {
             ("CustomResourceDefinition", _) => "its objects cannot be read or written in other versions",
-            ("APIService", _) => "its kinds cannot be used, and no namespace can be deleted",
-            (_, true) => "every request that it is asked about is refused",
-            (_, false) => "it is left out",
+            ("APIService", _) => "its kinds are unavailable, and no namespace can be deleted",
+            (_, true) => "every request that it intercepts is rejected",
+            (_, false) => "it is skipped",
         }
     }
 
-    /// Judges what is there.
+    /// Returns the finding for the state of the called Service; `None` if an endpoint is ready.
     pub fn judge(&self, state: CallState) -> Option<DoctorFinding> {
         let place = format!("{}/{}", self.namespace, self.service);
         let port = self.port;
@@ -73,25 +73,25 @@ impl ServiceCall {
             CallState::NoService => (
                 DoctorCheck::ServiceNotFound,
                 format!(
-                    "calls Service {place}, which is not found: install its server again, or delete what calls it"
+                    "calls Service {place}, which does not exist: reinstall its server, or delete the caller"
                 ),
             ),
             CallState::NoPort => (
                 DoctorCheck::PortNotServed,
                 format!(
-                    "calls port {port} of Service {place}, which has no such port: add it, or change the port that is called"
+                    "calls port {port} of Service {place}, which does not have it: add the port, or correct the caller"
                 ),
             ),
             CallState::External => (
                 DoctorCheck::PortNotServed,
                 format!(
-                    "calls Service {place}, which is of type ExternalName: API servers do not follow that; name a URL instead"
+                    "calls Service {place} of type ExternalName, which API servers do not support: use a URL instead"
                 ),
             ),
             CallState::Endpoints { ready: 0, total } => (
                 DoctorCheck::NoReadyEndpoint,
                 format!(
-                    "calls port {port} of Service {place}, of whose {total} endpoints none is ready: look at the pods that it selects"
+                    "calls port {port} of Service {place}, where 0 of {total} endpoints are ready: check the pods that it selects"
                 ),
             ),
             CallState::Endpoints { .. } => return None,
@@ -111,9 +111,9 @@ impl fmt::Display for ServiceCall {
     }
 }
 
-/// So many calls were looked at, and somebody is there for each.
+/// The finding that all `count` calls reach ready endpoints.
 pub fn answered_calls(count: usize) -> DoctorFinding {
-    let message = format!("{count} lead to Services with ready endpoints");
+    let message = format!("{count} reach Services with ready endpoints");
     DoctorCheck::NoReadyEndpoint.info("Calls of webhooks, conversions and APIServices", message)
 }
 
@@ -158,13 +158,13 @@ mod tests {
         }
         let answered = CallState::Endpoints { ready: 1, total: 2 };
         assert_eq!(call("APIService", true).judge(answered), None);
-        let said = call("CustomResourceDefinition", true)
+        let message = call("CustomResourceDefinition", true)
             .judge(nobody)
             .unwrap()
             .message;
         assert!(
-            said.ends_with("cannot be read or written in other versions"),
-            "{said}"
+            message.ends_with("cannot be read or written in other versions"),
+            "{message}"
         );
     }
 }

@@ -6,119 +6,119 @@ use serde::{Serialize, Serializer};
 
 use crate::finding::{DoctorFinding, DoctorSeverity};
 
-/// What checks are about.
+/// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckGroup {
-    /// What runs, in which version.
+    /// Installed versions.
     Versions,
-    /// Who may do what.
+    /// Permissions.
     Rights,
-    /// Who reaches whom, and trusts them.
+    /// Reachability and trust of servers.
     Reachability,
-    /// Whose clock shows what.
+    /// Clocks.
     Clocks,
-    /// Who else works on the same objects.
+    /// Other controllers that write the same objects.
     Others,
-    /// What turns a failure of one thing into a failure of many.
+    /// Conditions that make one failure cause many others.
     Night,
-    /// What Windlass itself says of its objects.
+    /// Problems that Windlass itself reports.
     Windlass,
-    /// What was not looked at.
+    /// What was not checked.
     Unseen,
 }
 
-/// Declares each check as a variant and says what it finds.
+/// Declares each check as a variant with its description.
 macro_rules! checks {
-    ($($name:ident in $group:ident: $says:literal;)*) => {
-        /// What is looked for.
+    ($($name:ident in $group:ident: $description:literal;)*) => {
+        /// A check of the cluster.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum DoctorCheck {
-            $(#[doc = $says] $name,)*
+            $(#[doc = $description] $name,)*
         }
 
         impl DoctorCheck {
             /// Every check.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// What it is called, as reasons of conditions are.
+            /// Returns the name, which is the reason of its findings.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// What it is about.
+            /// Returns the group.
             pub const fn group(self) -> CheckGroup {
                 match self { $(Self::$name => CheckGroup::$group,)* }
             }
 
-            /// What it looks for.
-            pub const fn says(self) -> &'static str {
-                match self { $(Self::$name => $says,)* }
+            /// Returns what the check verifies.
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$name => $description,)* }
             }
         }
     };
 }
 
 checks! {
-    KubernetesVersion in Versions: "the API server is of a version that Windlass supports";
+    KubernetesVersion in Versions: "the API server has a version that Windlass supports";
     ApiNotServed in Versions: "the API server serves every kind that Windlass uses";
-    DefinitionStale in Versions: "the CustomResourceDefinitions of Windlass are there, and those of this version of the program";
-    WindlassNotInstalled in Versions: "Windlass is installed, and runs in the namespace that was named";
-    OtherVersion in Versions: "the Deployments of Windlass run the version of this program";
-    OperatorNotReady in Versions: "every Deployment of Windlass has its pods";
-    NobodyLeads in Versions: "one replica renews the Lease of each part of Windlass";
+    DefinitionStale in Versions: "the CustomResourceDefinitions of Windlass exist and match this version of the command";
+    WindlassNotInstalled in Versions: "Windlass is installed and runs in the given namespace";
+    OtherVersion in Versions: "the Deployments of Windlass run the version of this command";
+    OperatorNotReady in Versions: "every Deployment of Windlass has all its pods ready";
+    NobodyLeads in Versions: "each part of Windlass has a leader that renews its Lease";
 
-    CallerLacksRights in Rights: "whoever runs this may install: Windlass itself where it is not there, else bundles";
-    OperatorLacksRights in Rights: "the ServiceAccounts of Windlass have every right of the manifests of this version (SubjectAccessReview)";
+    CallerLacksRights in Rights: "the current user may install Windlass, or bundles if Windlass is installed";
+    OperatorLacksRights in Rights: "the ServiceAccounts of Windlass have all permissions in the manifests of this version (SubjectAccessReview)";
 
-    ServiceNotFound in Reachability: "the Service exists that a webhook, a conversion or an APIService calls";
-    PortNotServed in Reachability: "that Service has the port that is called, and leads into the cluster";
+    ServiceNotFound in Reachability: "every Service that a webhook, a conversion or an APIService calls exists";
+    PortNotServed in Reachability: "that Service has the called port and is not an ExternalName";
     NoReadyEndpoint in Reachability: "that Service has a ready endpoint";
-    NothingTrusted in Reachability: "who calls a Service has a caBundle that can be read";
+    NothingTrusted in Reachability: "every caller of a Service has a readable caBundle";
     TrustEnded in Reachability: "a CA in that caBundle is still valid";
-    TrustEndsSoon in Reachability: "a CA in that caBundle is valid for another week";
-    ConversionFails in Reachability: "the API server can list an object of each CustomResourceDefinition that is converted, in each version: a real call of its webhook, where an object is stored";
-    WebhookFails in Reachability: "with --call-webhooks: the admission webhooks of custom resources answer the API server, when it tries to update one of each kind in a dry run";
-    ApiServiceUnavailable in Reachability: "the API server reaches the servers behind its APIServices, as it says itself";
-    EgressRestricted in Reachability: "no NetworkPolicy keeps the pods of Windlass from connecting to the webhook servers that they look at";
+    TrustEndsSoon in Reachability: "a CA in that caBundle is valid for at least another week";
+    ConversionFails in Reachability: "the API server can list an object of each converted CustomResourceDefinition in each version, which calls its webhook if an object is stored";
+    WebhookFails in Reachability: "with --call-webhooks: the admission webhooks of custom resources answer a dry-run update of one object of each kind";
+    ApiServiceUnavailable in Reachability: "the API server reports its APIServices as available";
+    EgressRestricted in Reachability: "no NetworkPolicy blocks connections from the pods of Windlass to webhook servers";
 
-    ClockSkew in Clocks: "the clock of this machine agrees with that of the API server, within 10 s; so does that of the leader";
-    NodeClock in Clocks: "so do the clocks of nodes, by their Leases, and every node that is Ready renews its own";
+    ClockSkew in Clocks: "the clocks of this machine and of the leader agree with that of the API server within 10 s";
+    NodeClock in Clocks: "the clocks of nodes agree with that of the API server, and every Ready node renews its Lease";
 
-    TwoInjectors in Others: "no object asks Windlass and another injector for its caBundle, and none of Windlass asks another one";
-    CaBundleOwned in Others: "nobody else owns the caBundle of an object that asks Windlass (managedFields), and would put an old one back";
-    AsksAboutWindlass in Others: "no webhook of others with failurePolicy Fail is asked about the pods and Leases of Windlass";
-    SecondWindlass in Others: "there is one Windlass";
-    OtherController in Others: "names other programs whose work touches that of Windlass: cert-manager, OLM, Karmada, Cluster API, policy engines, GitOps";
+    TwoInjectors in Others: "no object requests its caBundle from both Windlass and another injector, and no object of Windlass from another injector";
+    CaBundleOwned in Others: "no other field manager owns the caBundle of an object that requests it from Windlass (managedFields), and could restore an old one";
+    AsksAboutWindlass in Others: "no foreign webhook with failurePolicy Fail intercepts the pods and Leases of Windlass";
+    SecondWindlass in Others: "Windlass is installed only once";
+    OtherController in Others: "lists other controllers that interact with Windlass: cert-manager, OLM, Karmada, Cluster API, policy engines, GitOps";
 
-    DefinitionNotEstablished in Night: "every CustomResourceDefinition is established, and none waits for its removal";
+    DefinitionNotEstablished in Night: "every CustomResourceDefinition is established, and none is being deleted";
     StoredVersionNotServed in Night: "every version in which objects may be stored is served";
-    DrainsBlocked in Night: "no PodDisruptionBudget of pods that are called holds up every drain";
+    DrainsBlocked in Night: "no PodDisruptionBudget of webhook servers blocks every node drain";
     NamespaceStuck in Night: "no namespace has been terminating for ten minutes";
 
-    ReportedProblem in Windlass: "what the conditions of BundleDeployments and ServingCertificates say, and windlass report: such findings have the reason of the condition";
+    ReportedProblem in Windlass: "lists problems in the conditions of BundleDeployments and ServingCertificates, as windlass report does; each finding has the reason of its condition";
 
-    NotLookedAt in Unseen: "names what could not be read, and which right that takes; and what this command does not look at";
+    NotLookedAt in Unseen: "lists what could not be read, with the missing permission, and what this command does not check";
 }
 
 // === impl DoctorCheck ===
 
 impl DoctorCheck {
-    /// Something fails, or will.
+    /// Creates a finding for something that fails or will fail.
     pub fn error(self, subject: impl fmt::Display, message: impl Into<String>) -> DoctorFinding {
         self.found(DoctorSeverity::Error, subject, message)
     }
 
-    /// Something may fail.
+    /// Creates a finding for something that may fail.
     pub fn warning(self, subject: impl fmt::Display, message: impl Into<String>) -> DoctorFinding {
         self.found(DoctorSeverity::Warning, subject, message)
     }
 
-    /// Something is as it should be, or good to know.
+    /// Creates a finding for something that is in order or useful to know.
     pub fn info(self, subject: impl fmt::Display, message: impl Into<String>) -> DoctorFinding {
         self.found(DoctorSeverity::Info, subject, message)
     }
 
-    /// The same, with a severity that is known later.
+    /// Creates a finding with the given severity.
     pub fn found(
         self,
         severity: DoctorSeverity,
@@ -138,7 +138,7 @@ impl DoctorCheck {
 // === impl CheckGroup ===
 
 impl CheckGroup {
-    /// What it is called.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Versions => "versions",

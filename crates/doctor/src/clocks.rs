@@ -1,4 +1,4 @@
-//! Whose clock shows what.
+//! Clocks of this machine, the leader and the nodes.
 
 use std::collections::BTreeSet;
 
@@ -9,36 +9,38 @@ use crate::{
     finding::{DoctorFinding, DoctorSeverity},
 };
 
-/// By how much clocks may differ: what a second in a header and a slow answer make of equal ones, and some.
+/// By how much clocks may differ. The Date header has a resolution of one second, and responses may be slow.
 pub(crate) const SKEW: SignedDuration = SignedDuration::from_secs(10);
 
-/// For how long a node may be silent that is Ready: its controller waits for 40 s.
+/// For how long a Ready node may not renew its Lease: the node controller waits 40 s.
 const SILENCE: SignedDuration = SignedDuration::from_secs(90);
 
-/// A duration without a sign, in seconds.
+/// Formats the absolute value of a duration in seconds.
 pub(crate) fn seconds(duration: SignedDuration) -> String {
     format!("{} s", duration.abs().as_secs())
 }
 
-/// Judges by how much this machine's clock is ahead of the API server's; `None` where no answer said a time.
+/// Judges by how much this machine's clock is ahead of the API server's; `None` if no response contained a
+/// time.
 pub fn api_server_clock(ahead: Option<SignedDuration>) -> DoctorFinding {
     let (check, subject) = (DoctorCheck::ClockSkew, "API server");
     let Some(ahead) = ahead else {
-        let message = "not looked at: its clock; no answer had a Date, or all took longer than 2 s";
+        let message = "not checked: its clock; no response had a Date header, or all took longer than 2 s";
         return DoctorCheck::NotLookedAt.warning(subject, message);
     };
     if ahead.abs() <= SKEW {
-        return check.info(subject, "its clock agrees with that of this machine");
+        return check.info(subject, "its clock agrees with this machine");
     }
     let side = if ahead.is_negative() { "behind" } else { "ahead of" };
     let message = format!(
-        "the clock of this machine is {} {side} its own: set the one that is wrong; certificates are judged by the API server's",
+        "the clock of this machine is {} {side} the clock of the API server, which decides whether certificates are valid: correct the wrong one",
         seconds(ahead)
     );
     check.warning(subject, message)
 }
 
-/// Judges the clocks of nodes by when they renewed their Leases; only those in `ready` must have. `now` is the API server's time.
+/// Judges the clocks of nodes by the renewal of their Leases, which only nodes in `ready` must renew. `now`
+/// is the API server's time.
 pub fn node_clocks(
     leases: &[(String, Timestamp)],
     ready: &BTreeSet<String>,
@@ -51,12 +53,12 @@ pub fn node_clocks(
             let ahead = renewed.duration_since(now);
             let message = if ahead > SKEW {
                 format!(
-                    "has renewed its Lease {} in the future: set its clock; pods on it take new certificates for old ones",
+                    "renewed its Lease {} in the future: correct its clock; pods on it misjudge whether certificates are valid",
                     seconds(ahead)
                 )
             } else if -ahead > SILENCE && ready.contains(node) {
                 format!(
-                    "is Ready, and its Lease was renewed {} ago: its clock is behind, or its kubelet has just stopped",
+                    "is Ready, but renewed its Lease {} ago: its clock is behind, or its kubelet has just stopped",
                     seconds(ahead)
                 )
             } else {

@@ -1,4 +1,4 @@
-//! What turns a failure of one thing into a failure of many.
+//! Conditions that make one failure cause many others.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use windlass_object::{ObjectKey, age::age, label_selector, object};
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// How long a namespace may take to go.
-const GOING: SignedDuration = SignedDuration::from_mins(10);
+/// How long the deletion of a namespace may take.
+const MAX_TERMINATION: SignedDuration = SignedDuration::from_mins(10);
 
-/// What says why a namespace stays, where it is `True`.
-const WHY_IT_STAYS: [&str; 5] = [
+/// Conditions that, if `True`, explain why a namespace is not deleted.
+const BLOCKING_CONDITIONS: [&str; 5] = [
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
     "NamespaceDeletionContentFailure",
@@ -18,7 +18,7 @@ const WHY_IT_STAYS: [&str; 5] = [
     "NamespaceContentRemaining",
 ];
 
-/// An APIService whose server the API server does not reach, as it says itself.
+/// Finds an APIService that the API server reports as unavailable.
 pub fn api_service(live: &Value) -> Option<DoctorFinding> {
     let available = object::condition(live, "Available")?;
     if object::text(available, "/status") != Some("False") {
@@ -26,32 +26,32 @@ pub fn api_service(live: &Value) -> Option<DoctorFinding> {
     }
     let why = object::text(available, "/message").unwrap_or_default();
     let message = format!(
-        "the API server does not reach it: {why}; until then its kinds cannot be used and no namespace can be deleted: repair its server, \
-         or delete it"
+        "the API server does not reach it: {why}; until then its kinds are unavailable and no namespace can be deleted: repair its server, \
+         or delete the APIService"
     );
     Some(DoctorCheck::ApiServiceUnavailable.error(ObjectKey::from_object(live)?, message))
 }
 
-/// A namespace that has been terminating for long; `now` is the API server's time.
+/// Finds a namespace that has been terminating for long; `now` is the API server's time.
 pub fn terminating_namespace(live: &Value, now: Timestamp) -> Option<DoctorFinding> {
     let since: Timestamp = object::text(live, "/metadata/deletionTimestamp")?.parse().ok()?;
-    if now.duration_since(since) < GOING {
+    if now.duration_since(since) < MAX_TERMINATION {
         return None;
     }
-    let why = WHY_IT_STAYS.iter().find_map(|condition| {
+    let why = BLOCKING_CONDITIONS.iter().find_map(|condition| {
         let condition = object::condition(live, condition)?;
         let holds = object::text(condition, "/status") == Some("True");
         object::text(condition, "/message").filter(|_| holds)
     });
     let message = format!(
-        "has been terminating for {}: {}; remove what holds it up",
+        "has been terminating for {}: {}; remove what blocks its deletion",
         age(since, now),
-        why.unwrap_or("it does not say why")
+        why.unwrap_or("no condition explains why")
     );
     Some(DoctorCheck::NamespaceStuck.warning(ObjectKey::from_object(live)?, message))
 }
 
-/// A PodDisruptionBudget that allows no pod to be evicted now.
+/// Finds a PodDisruptionBudget that allows no eviction now.
 pub fn disruption_budget(live: &Value) -> Option<DoctorFinding> {
     let number = |field: &str| live.pointer(&format!("/status/{field}")).and_then(Value::as_i64);
     let (allowed, expected) = (number("disruptionsAllowed")?, number("expectedPods")?);
@@ -61,16 +61,17 @@ pub fn disruption_budget(live: &Value) -> Option<DoctorFinding> {
     let (healthy, desired) = (number("currentHealthy")?, number("desiredHealthy")?);
     let message = match healthy < desired {
         true => {
-            format!("{healthy} of its {expected} pods are healthy, and {desired} must be: look at these pods")
+            format!("{healthy} of its {expected} pods are healthy, but {desired} must be: check these pods")
         }
         false => format!(
-            "allows none of its {expected} pods to be evicted, so drains of their nodes wait for ever: give it another replica, or maxUnavailable"
+            "allows no eviction of its {expected} pods, so drains of their nodes never finish: add a replica, or set maxUnavailable"
         ),
     };
     Some(DoctorCheck::DrainsBlocked.warning(ObjectKey::from_object(live)?, message))
 }
 
-/// A NetworkPolicy in the namespace of Windlass that restricts to whom its pods with that name may connect.
+/// Finds a NetworkPolicy in the namespace of Windlass that restricts outgoing connections of its pods with
+/// these names.
 pub fn egress_policy(policy: &Value, pods: &[&str]) -> Option<DoctorFinding> {
     let rules = object::items(policy, "/spec/egress");
     let types = object::items(policy, "/spec/policyTypes");
@@ -78,7 +79,7 @@ pub fn egress_policy(policy: &Value, pods: &[&str]) -> Option<DoctorFinding> {
         [] => !rules.is_empty(),
         types => types.contains(&json!("Egress")),
     };
-    // A rule without peers and ports lets everything through.
+    // A rule without peers and ports allows everything.
     let everything = rules
         .iter()
         .any(|rule| rule.as_object().is_some_and(serde_json::Map::is_empty));
@@ -87,8 +88,8 @@ pub fn egress_policy(policy: &Value, pods: &[&str]) -> Option<DoctorFinding> {
     let selected = pods.iter().find(selects)?;
     (restricts && !everything).then_some(())?;
     let message = format!(
-        "restricts to whom the pods {selected} connect: they look at the webhook servers of all bundles, in any namespace and on any port, \
-         and ask the API server; leave them out, or let them through"
+        "restricts outgoing connections of the pods {selected}, which must reach the API server and the webhook servers of all bundles, in any namespace and on \
+         any port: exclude these pods, or allow the connections"
     );
     Some(DoctorCheck::EgressRestricted.warning(ObjectKey::from_object(policy)?, message))
 }
@@ -148,7 +149,7 @@ mod tests {
         };
         assert_eq!(budget(1, 2, 2, 1), None);
         assert_eq!(budget(0, 0, 0, 0), None);
-        assert!(budget(0, 1, 1, 1).unwrap().contains("wait for ever"));
+        assert!(budget(0, 1, 1, 1).unwrap().contains("never finish"));
         assert!(budget(0, 2, 1, 2).unwrap().starts_with("1 of its 2 pods"));
     }
 

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: those of Windlass, and what is wrong with any.
+//! CustomResourceDefinitions of Windlass and of others.
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};
@@ -8,13 +8,13 @@ use crate::{
     finding::{DoctorFinding, DoctorSeverity},
 };
 
-/// Compares a CustomResourceDefinition of Windlass with the one of this program. Where an operator of another version runs,
-/// that is a matter of versions: `severity` says how bad a difference is.
+/// Compares a CustomResourceDefinition of Windlass with the one of this version. `severity` is that of a
+/// difference, which is expected if the operator has another version.
 pub fn own_crd(expected: &Value, live: Option<&Value>, severity: DoctorSeverity) -> Option<DoctorFinding> {
     let check = DoctorCheck::DefinitionStale;
     let key = ObjectKey::from_object(expected)?;
     let Some(live) = live else {
-        let message = "not found: windlass manifests | kubectl apply --server-side -f -";
+        let message = "not found: run windlass manifests | kubectl apply --server-side -f -";
         return Some(check.error(key, message));
     };
     let place = ["/spec/scope", "/spec/names/plural"]
@@ -25,20 +25,20 @@ pub fn own_crd(expected: &Value, live: Option<&Value>, severity: DoctorSeverity)
         .or_else(|| first_missing_part(expected, live));
     if let Some(place) = stale {
         let message = format!(
-            "is not the one of this program: {place} is missing or differs, so the API server drops or refuses what Windlass \
-             writes there; apply the manifests of the version that runs (helm upgrade, or windlass manifests | kubectl apply --server-side -f -)"
+            "differs from this version of the command: {place} is missing or different, so the API server drops or rejects what Windlass \
+             writes there; apply the manifests of the running version (helm upgrade, or windlass manifests | kubectl apply --server-side -f -)"
         );
         return Some(check.found(severity, key, message));
     }
-    // The other way round: what this program does not know of.
+    // The reverse comparison finds fields that this version does not know.
     let place = first_missing_part(live, expected)?;
     let message = format!(
-        "has {place}, which this program does not know: Windlass is of another version there; use the program of that version"
+        "has {place}, which this version of the command does not know: another version of Windlass is installed; use the command of that version"
     );
     Some(check.warning(key, message))
 }
 
-/// Where a version of `wanted` says something that `live` does not.
+/// Returns the first version or field of `wanted` that `live` lacks.
 fn first_missing_part(wanted: &Value, live: &Value) -> Option<String> {
     object::items(wanted, "/spec/versions")
         .iter()
@@ -57,11 +57,12 @@ fn first_missing_part(wanted: &Value, live: &Value) -> Option<String> {
         })
 }
 
-/// The first field of `wanted` that `live` lacks or says otherwise. What is empty is not stored, and numbers lose their notation.
+/// Returns the first field of `wanted` that `live` lacks or changes. Empty values are not stored, and numbers
+/// may be written differently.
 fn missing_field(wanted: &Value, live: Option<&Value>, place: &str) -> Option<String> {
     let said = || Some(place.to_owned());
     match (wanted, live) {
-        // Words for people.
+        // Descriptions do not matter.
         (Value::Object(wanted), Some(Value::Object(live))) => wanted
             .iter()
             .filter(|(name, value)| *name != "description" || !value.is_string())
@@ -82,7 +83,7 @@ fn missing_field(wanted: &Value, live: Option<&Value>, place: &str) -> Option<St
     }
 }
 
-/// What is wrong with a CustomResourceDefinition by itself.
+/// Returns the problems of a CustomResourceDefinition, regardless of its owner.
 pub fn any_crd(live: &Value) -> Vec<DoctorFinding> {
     let Some(key) = ObjectKey::from_object(live) else {
         return Vec::new();
@@ -94,16 +95,19 @@ pub fn any_crd(live: &Value) -> Vec<DoctorFinding> {
         let said = object::condition(live, "Terminating")
             .map(message)
             .unwrap_or_default();
-        let said = format!("is being deleted, with all its objects: {said}");
+        let said = format!("is being deleted with all its objects: {said}");
         findings.push(DoctorCheck::DefinitionNotEstablished.warning(&key, said));
     }
     for (condition, wrong, what) in [
-        ("NamesAccepted", "False", "its names are taken"),
+        ("NamesAccepted", "False", "its names conflict with another one"),
         ("Established", "False", "is not served"),
         ("NonStructuralSchema", "True", "its schema is not structural"),
     ] {
         if let Some(condition) = object::condition(live, condition).filter(|found| is(found, wrong)) {
-            let said = format!("{what}: {}; apply it as its author has it", message(condition));
+            let said = format!(
+                "{what}: {}; apply the original from its author",
+                message(condition)
+            );
             findings.push(DoctorCheck::DefinitionNotEstablished.error(&key, said));
             break;
         }
@@ -120,7 +124,7 @@ pub fn any_crd(live: &Value) -> Vec<DoctorFinding> {
         .collect();
     if !unserved.is_empty() {
         let said = format!(
-            "objects may be stored in {}, which is not served: without a conversion they cannot be read; have them rewritten before \
+            "objects may be stored in {}, which is not served: without a conversion they cannot be read; rewrite them before \
              that version is dropped (docs/upgrade.md)",
             unserved.join(", ")
         );

@@ -5,7 +5,7 @@ use windlass_object::{ObjectKey, object};
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// Judges a Deployment of Windlass, beside a program whose images have the tag `tag`.
+/// Judges a Deployment of Windlass; `tag` is the image tag of this version.
 pub fn windlass_deployment(deployment: &Value, tag: &str) -> Vec<DoctorFinding> {
     let Some(key) = ObjectKey::from_object(deployment) else {
         return Vec::new();
@@ -17,15 +17,17 @@ pub fn windlass_deployment(deployment: &Value, tag: &str) -> Vec<DoctorFinding> 
     match last.split_once(':') {
         Some((_, other)) if other != tag => {
             let message = format!(
-                "runs {image}, and this program is of {tag}: use the program of the version that runs, or upgrade (docs/install.md)"
+                "runs {image}, but this command has version {tag}: use the command of the running version, or upgrade (docs/install.md)"
             );
             findings.push(DoctorCheck::OtherVersion.warning(&key, message));
         }
         Some(_) => {
-            findings.push(DoctorCheck::OtherVersion.info(&key, format!("runs {tag}, as this program")));
+            findings.push(
+                DoctorCheck::OtherVersion.info(&key, format!("runs {tag}, the version of this command")),
+            );
         }
         None => {
-            let message = format!("runs {image}, which says no version: see that it is {tag}");
+            let message = format!("runs {image}, which names no version: check that it is {tag}");
             findings.push(DoctorCheck::OtherVersion.info(&key, message));
         }
     }
@@ -33,25 +35,25 @@ pub fn windlass_deployment(deployment: &Value, tag: &str) -> Vec<DoctorFinding> 
     let wanted = number("/spec/replicas").unwrap_or(1);
     let ready = number("/status/readyReplicas").unwrap_or(0);
     let check = DoctorCheck::OperatorNotReady;
-    let pods = "look at its pods (kubectl describe, kubectl logs)";
+    let pods = "check its pods (kubectl describe, kubectl logs)";
     if wanted == 0 {
-        findings.push(check.warning(&key, "is scaled to 0: nobody does its work; scale it to 2"));
+        findings.push(check.warning(&key, "not running: it is scaled to 0; scale it to 2"));
     } else if ready == 0 {
-        findings.push(check.error(&key, format!("has no ready pod: nobody does its work; {pods}")));
+        findings.push(check.error(&key, format!("not running: no pod is ready; {pods}")));
     } else if ready < wanted {
-        let message = format!("has {ready} ready pods of {wanted}: {pods}");
+        let message = format!("{ready} of {wanted} pods are ready: {pods}");
         findings.push(check.warning(&key, message));
     }
     findings
 }
 
-/// A Deployment of Windlass in another namespace.
+/// Finds a Deployment of Windlass in another namespace.
 pub fn second_windlass(deployment: &Value, namespace: &str) -> Option<DoctorFinding> {
     let key = ObjectKey::from_object(deployment)?;
     let elsewhere = key.namespace.as_deref() != Some(namespace);
     elsewhere.then(|| {
         let message = format!(
-            "is a Windlass beside the one in namespace {namespace}: there is one in a cluster, since both would write the same \
+            "is another Windlass besides the one in namespace {namespace}: Windlass must be installed only once per cluster, because both write the same \
              objects; remove one, or name its namespace with --operator-namespace"
         );
         DoctorCheck::SecondWindlass.error(key, message)

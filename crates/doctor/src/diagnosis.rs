@@ -1,4 +1,4 @@
-//! All findings in order, and not too many of one kind.
+//! The ordered findings, limited in number per kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,48 +10,48 @@ use crate::{
     finding::{DoctorFinding, DoctorSeverity},
 };
 
-/// What there is to say of a cluster.
+/// The result of all checks of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
-    /// How many errors were found, shown or not.
+    /// How many errors were found, including those left out.
     pub errors: usize,
-    /// How many warnings were found, shown or not.
+    /// How many warnings were found, including those left out.
     pub warnings: usize,
-    /// The worst first, then by what they are about.
+    /// The worst first, then by group.
     pub findings: Vec<DoctorFinding>,
-    /// What is not shown, since there is too much of its kind.
+    /// What was left out because there are too many findings of its kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutFindings>,
 }
 
-/// What is not shown.
+/// Findings that were left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutFindings {
-    /// How much it matters.
+    /// Their severity.
     pub severity: DoctorSeverity,
-    /// What it is about.
+    /// Their group.
     pub group: CheckGroup,
-    /// How many findings.
+    /// Their number.
     pub count: usize,
 }
 
-/// The most findings of one severity and reason that are shown.
-const MOST: usize = 50;
+/// How many findings of one severity and reason are kept.
+const MAX_PER_REASON: usize = 50;
 
-/// The most of one severity and group: strangers may make up reasons.
-const MOST_OF_GROUP: usize = 200;
+/// How many findings of one severity and group are kept, because other controllers can use any reason.
+const MAX_PER_GROUP: usize = 200;
 
-/// The longest message and subject, in bytes: strangers write some.
-const LONGEST: usize = 1500;
+/// Size limit of message and subject, in bytes, because other controllers write some.
+const MAX_BYTES: usize = 1500;
 
 // === impl Diagnosis ===
 
 impl Diagnosis {
-    /// Puts findings in order. What is said twice of one object for one reason is said once.
+    /// Sorts findings and removes duplicates with the same subject and reason.
     pub fn new(findings: impl IntoIterator<Item = DoctorFinding>) -> Self {
         let mut findings: Vec<_> = findings.into_iter().collect();
-        // Stable: what came first is said.
+        // The sort is stable, so the first of several duplicates is kept.
         findings.sort_by(|one, other| key(one).cmp(&key(other)));
         let mut said = BTreeSet::new();
         findings.retain(|finding| {
@@ -75,14 +75,14 @@ impl Diagnosis {
             let DoctorFinding { severity, group, .. } = finding;
             let (kept, left_out) = of_group.entry((severity, group)).or_default();
             let same = of_reason.entry((severity, finding.reason.clone())).or_default();
-            if *same == MOST || *kept == MOST_OF_GROUP {
+            if *same == MAX_PER_REASON || *kept == MAX_PER_GROUP {
                 *left_out += 1;
                 continue;
             }
             *same += 1;
             *kept += 1;
-            finding.message = shortened(finding.message, LONGEST);
-            finding.subject = shortened(finding.subject, LONGEST);
+            finding.message = shortened(finding.message, MAX_BYTES);
+            finding.subject = shortened(finding.subject, MAX_BYTES);
             shown.findings.push(finding);
         }
         let left_out = of_group.into_iter().filter(|(_, (_, count))| *count > 0);
@@ -123,13 +123,13 @@ mod tests {
             DoctorCheck::NotLookedAt.info("d", "one"),
             DoctorCheck::NotLookedAt.info("d", "other"),
         ]);
-        let said: Vec<_> = diagnosis
+        let messages: Vec<_> = diagnosis
             .findings
             .iter()
             .map(|finding| (finding.subject.as_str(), finding.message.as_str()))
             .collect();
         assert_eq!(
-            said,
+            messages,
             [("c", "first"), ("b", ""), ("a", ""), ("d", "one"), ("d", "other")]
         );
         assert_eq!((diagnosis.errors, diagnosis.warnings), (1, 1));
@@ -141,10 +141,10 @@ mod tests {
         let many = (0..1000).map(|number| DoctorCheck::ServiceNotFound.error(number, ""));
         let diagnosis = Diagnosis::new(many.chain([DoctorCheck::TrustEnded.error("c", "")]));
         assert_eq!(diagnosis.errors, 1001);
-        assert_eq!(diagnosis.findings.len(), MOST + 1);
-        assert_eq!(diagnosis.left_out[0].count, 1000 - MOST);
+        assert_eq!(diagnosis.findings.len(), MAX_PER_REASON + 1);
+        assert_eq!(diagnosis.left_out[0].count, 1000 - MAX_PER_REASON);
         let mut strange: Vec<_> = (0..1000)
-            .map(|number| DoctorCheck::ReportedProblem.warning(number, "x".repeat(LONGEST * 2)))
+            .map(|number| DoctorCheck::ReportedProblem.warning(number, "x".repeat(MAX_BYTES * 2)))
             .collect();
         for (number, finding) in strange.iter_mut().enumerate() {
             finding.reason = number.to_string();
@@ -152,8 +152,8 @@ mod tests {
         let diagnosis = Diagnosis::new(strange);
         assert_eq!(
             (diagnosis.findings.len(), diagnosis.left_out.len()),
-            (MOST_OF_GROUP, 1)
+            (MAX_PER_GROUP, 1)
         );
-        assert!(diagnosis.findings[0].message.len() < LONGEST + 4);
+        assert!(diagnosis.findings[0].message.len() < MAX_BYTES + 4);
     }
 }

@@ -1,4 +1,4 @@
-//! What was found.
+//! The findings of checks.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use serde::Serialize;
 
 use crate::check::CheckGroup;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorSeverity {
-    /// Something fails, or will.
+    /// Something fails or will fail.
     Error,
-    /// Something may fail, or was not looked at.
+    /// Something may fail, or was not checked.
     Warning,
-    /// Something is as it should be, or good to know.
+    /// Something is in order or useful to know.
     Info,
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
-    /// How much it matters.
+    /// Its severity.
     pub severity: DoctorSeverity,
-    /// What it is about.
+    /// The group of its check.
     pub group: CheckGroup,
     /// One word in CamelCase: the name of the check, or the reason of a condition.
     pub reason: String,
-    /// The object that it is about, or what stands for one.
+    /// The object, or a name for what has no object.
     pub subject: String,
-    /// What is, and what to do next.
+    /// What was found and what to do next.
     pub message: String,
 }
 

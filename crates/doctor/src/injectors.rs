@@ -1,4 +1,4 @@
-//! Who else writes CA bundles that Windlass writes.
+//! Other controllers that write CA bundles that Windlass writes.
 
 use std::collections::BTreeSet;
 
@@ -11,30 +11,31 @@ use windlass_object::{
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// The annotations by which a target asks Windlass.
+/// The annotations by which a target requests injection by Windlass.
 const REQUEST_ANNOTATIONS: [&str; 3] = [
     names::INJECT_CA_FROM,
     names::INJECT_CA_FROM_SECRET,
     names::INJECT_API_SERVER_CA,
 ];
 
-/// What the names of our field managers begin with.
+/// Prefix of the field managers of Windlass.
 const OUR_MANAGERS: &str = "windlass-";
 
-/// Whether a target asks Windlass for its CA bundle.
+/// Reports whether a target requests its CA bundle from Windlass.
 fn requests_injection(target: &Value) -> bool {
     REQUEST_ANNOTATIONS
         .iter()
         .any(|name| object::annotation(target, name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Whether Windlass has installed an object, or brings it along.
+/// Reports whether an object belongs to the installation of Windlass.
 fn is_installed_by_windlass(target: &Value) -> bool {
     object::text(target, "/spec/group") == Some(names::GROUP)
         || object::label(target, "app.kubernetes.io/name").is_some_and(|name| name.starts_with("windlass"))
 }
 
-/// A target that asks Windlass or is its own, and asks another injector, too; `at_work` are those that are seen to run.
+/// Finds a target that requests injection by Windlass, or belongs to Windlass, and also requests injection by
+/// another injector. `at_work` are the injectors that run.
 pub fn two_injectors(target: &Value, at_work: &CaInjectors) -> Option<DoctorFinding> {
     if !requests_injection(target) && !is_installed_by_windlass(target) {
         return None;
@@ -44,25 +45,25 @@ pub fn two_injectors(target: &Value, at_work: &CaInjectors) -> Option<DoctorFind
         .find_map(|injector| Some((injector, injector.annotation_on(target)?)))?;
     let key = ObjectKey::from_object(target)?;
     let whose = match requests_injection(target) {
-        true => "asks Windlass for its caBundle, and",
-        false => "is of Windlass, and asks",
+        true => "requests its caBundle from Windlass and also from",
+        false => "belongs to Windlass, but requests its caBundle from",
     };
     let check = DoctorCheck::TwoInjectors;
     Some(match at_work.contains(&injector) && requests_injection(target) {
         true => check.error(
             key,
             format!(
-                "{whose} {injector}, which is at work and overwrites it: remove the annotation {annotation}"
+                "{whose} {injector}, which is running and overwrites it: remove the annotation {annotation}"
             ),
         ),
         false => check.warning(
             key,
-            format!("{whose} {injector}, too, which would overwrite it: remove the annotation {annotation}"),
+            format!("{whose} {injector}, which would overwrite it: remove the annotation {annotation}"),
         ),
     })
 }
 
-/// Who else owns the CA bundle of a target that asks Windlass, by its managedFields.
+/// Finds other owners of the CA bundle of a target that requests injection by Windlass, by its managedFields.
 pub fn other_ca_bundle_owners(target: &Value) -> Option<DoctorFinding> {
     if !requests_injection(target) {
         return None;
@@ -78,13 +79,13 @@ pub fn other_ca_bundle_owners(target: &Value) -> Option<DoctorFinding> {
     }
     let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
     let message = format!(
-        "{owners} owns its caBundle, too, and puts an old one back when it applies: leave caBundle out of what it applies \
+        "{owners} also owns its caBundle and restores an old one with each apply: exclude caBundle from what it applies \
          (Argo CD: ignoreDifferences with RespectIgnoreDifferences)"
     );
     Some(DoctorCheck::CaBundleOwned.warning(ObjectKey::from_object(target)?, message))
 }
 
-/// Whether a set of fields has a CA bundle, wherever.
+/// Reports whether a field set contains a CA bundle at any depth.
 fn has_ca_bundle(fields: &Value) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;

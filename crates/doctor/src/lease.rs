@@ -1,4 +1,4 @@
-//! Who leads, by their Lease.
+//! The leader of each part of Windlass, from its Lease.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::{
     finding::DoctorFinding,
 };
 
-/// What a Lease says.
+/// The contents of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseFacts {
-    /// The Lease.
+    /// Key of the Lease.
     pub key: ObjectKey,
-    /// Who holds it; empty when nobody does.
+    /// The holder; empty if there is none.
     pub holder: String,
-    /// For how long after a renewal.
+    /// How long a renewal is valid.
     pub duration: Option<Duration>,
     /// When it was renewed, by the holder's clock.
     pub renewed: Option<Timestamp>,
 }
 
-/// How long a leader may be silent, at least: it may be restarted.
+/// How long a leader may take to renew, at least, because it may be restarting.
 const SILENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Judges the Lease of a part of Windlass; `now` is the API server's time.
@@ -37,13 +37,13 @@ pub fn leader(lease: &LeaseFacts, now: Timestamp) -> DoctorFinding {
     } = lease;
     let check = DoctorCheck::NobodyLeads;
     let Some(renewed) = renewed.filter(|_| !holder.is_empty()) else {
-        let message = "nobody leads: look whether its pods run, and at their log";
+        let message = "has no leader: check the pods of Windlass and their logs";
         return check.warning(key, message);
     };
     let ahead = renewed.duration_since(now);
     if ahead > SKEW {
         let message = format!(
-            "was renewed by {holder} {} in the future: set the clock of the node that it runs on",
+            "was renewed by {holder} {} in the future: correct the clock of its node",
             seconds(ahead)
         );
         return DoctorCheck::ClockSkew.warning(key, message);
@@ -51,7 +51,7 @@ pub fn leader(lease: &LeaseFacts, now: Timestamp) -> DoctorFinding {
     let lasts = duration.and_then(|lasts| SignedDuration::try_from(lasts).ok());
     if -ahead > lasts.unwrap_or_default().max(SILENCE) {
         let message = format!(
-            "{holder} has not renewed it for {}: nobody renews certificates or installs; look at the pods of Windlass and their log",
+            "{holder} has not renewed it for {}: renewals and installs have stopped; check the pods of Windlass and their logs",
             age(renewed, now)
         );
         return check.error(key, message);

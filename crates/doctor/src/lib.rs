@@ -1,11 +1,11 @@
-//! What would go wrong in a cluster.
+//! Judges what would go wrong in a cluster.
 //!
 //! ```text
 //! versions, leases, callers and their Services, CRDs, other controllers, clocks -> findings -> Diagnosis
 //! ```
 //!
-//! Each function judges facts that somebody else has read, and says nothing of what was not read: that is a finding of its own
-//! ([`DoctorCheck::NotLookedAt`]).
+//! Each function judges facts that its caller has read. The caller reports what could not be read as a
+//! finding of its own ([`DoctorCheck::NotLookedAt`]).
 //!
 //! # Examples
 //!

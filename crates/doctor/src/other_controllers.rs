@@ -1,74 +1,74 @@
-//! Other programs whose work touches that of Windlass, by the CustomResourceDefinitions that they bring.
+//! Other controllers that interact with Windlass, recognized by their CustomResourceDefinitions.
 
 use std::collections::BTreeSet;
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// A CustomResourceDefinition, whose it is, and what to know.
+/// Name of a CustomResourceDefinition, its controller, and advice.
 const OTHER_CONTROLLERS: [(&str, &str, &str); 11] = [
     (
         "certificates.cert-manager.io",
         "cert-manager",
-        "it keeps what it injects; windlass install --adopt-from cert-manager/CERTIFICATE takes a server over without a failed call",
+        "it keeps what it injects; windlass install --adopt-from cert-manager/CERTIFICATE migrates a server without failed calls",
     ),
     (
         "clusterserviceversions.operators.coreos.com",
         "OLM v0",
-        "it puts back what it has installed; windlass install --adopt-from olm/CLUSTERSERVICEVERSION has it let go first",
+        "it restores what it installed; windlass install --adopt-from olm/CLUSTERSERVICEVERSION makes it release the operator first",
     ),
     (
         "clusterextensions.olm.operatorframework.io",
         "OLM v1",
-        "do not install a bundle by both: each puts back what the other changes",
+        "do not install a bundle with both: each reverts changes of the other",
     ),
     (
         "servicecas.operator.openshift.io",
         "OpenShift's service-ca",
-        "it keeps what it injects; windlass run --answer-annotations-of=service-ca stands in for it once it is stopped",
+        "it keeps what it injects; once it is stopped, windlass run --answer-annotations-of=service-ca replaces it",
     ),
     (
         "extensionconfigs.runtime.cluster.x-k8s.io",
         "Cluster API",
-        "its ExtensionConfigs are targets like others; have either of the two inject into one",
+        "its ExtensionConfigs can be targets; let only one of the two inject into each",
     ),
     (
         "resourceinterpretercustomizations.config.karmada.io",
         "Karmada",
-        "Windlass asks its customizations and interpreter webhooks about objects of bundles",
+        "Windlass calls its customizations and interpreter webhooks for objects of bundles",
     ),
     (
         "constrainttemplates.templates.gatekeeper.sh",
         "Gatekeeper",
-        "exempt the namespace of Windlass, or it cannot renew its Lease while Gatekeeper is down",
+        "exempt the namespace of Windlass, or Windlass cannot renew its Lease while Gatekeeper is down",
     ),
     (
         "clusterpolicies.kyverno.io",
         "Kyverno",
-        "exempt the namespace of Windlass, or it cannot renew its Lease while Kyverno is down",
+        "exempt the namespace of Windlass, or Windlass cannot renew its Lease while Kyverno is down",
     ),
     (
         "applications.argoproj.io",
         "Argo CD",
-        "leave caBundle and spec.conversion out of what it applies, or it puts old ones back",
+        "exclude caBundle and spec.conversion from what it applies, or it restores old ones",
     ),
     (
         "kustomizations.kustomize.toolkit.fluxcd.io",
         "Flux",
-        "leave caBundle and spec.conversion out of what it applies, or it puts old ones back",
+        "exclude caBundle and spec.conversion from what it applies, or it restores old ones",
     ),
     (
         "helmreleases.helm.toolkit.fluxcd.io",
         "Flux's Helm controller",
-        "leave caBundle and spec.conversion out of what it applies, or it puts old ones back",
+        "exclude caBundle and spec.conversion from what it applies, or it restores old ones",
     ),
 ];
 
-/// Who is here, by the names of all CustomResourceDefinitions.
+/// Finds other controllers by the names of all CustomResourceDefinitions.
 pub fn other_controllers(definitions: &BTreeSet<&str>) -> Vec<DoctorFinding> {
     OTHER_CONTROLLERS
         .iter()
         .filter(|(definition, ..)| definitions.contains(definition))
-        .map(|(_, name, advice)| DoctorCheck::OtherController.info(*name, format!("is here: {advice}")))
+        .map(|(_, name, advice)| DoctorCheck::OtherController.info(*name, format!("is installed: {advice}")))
         .collect()
 }
 

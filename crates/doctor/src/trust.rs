@@ -1,4 +1,4 @@
-//! Whom callers trust.
+//! The CA bundles with which callers verify Services.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -7,10 +7,10 @@ use windlass_trust::injection::{CaBundle, Holder, TargetKind};
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// What ends within this time is said: whoever has to act needs some of it.
+/// How long before the last CA expires a warning begins, so that there is time to renew it.
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// What an object that calls Services trusts there; nothing is said of what is as it should be.
+/// Judges the CA bundles of an object that calls Services; returns only problems.
 pub fn caller_trust(caller: &Value, now: Timestamp) -> Vec<DoctorFinding> {
     let (Some(key), Some(kind)) = (ObjectKey::from_object(caller), TargetKind::from_object(caller)) else {
         return Vec::new();
@@ -43,11 +43,11 @@ fn judge(key: &ObjectKey, holder: &Holder<'_>, is_fatal: bool, now: Timestamp) -
         })
     };
     let CaBundle::Read(contents) = holder.ca_bundle() else {
-        let message = "its caBundle is missing or is not base64: its calls fail; have one injected, or write the CA of the server there";
+        let message = "its caBundle is missing or not base64, so its calls fail: have it injected, or write the CA of the server there";
         return failing(DoctorCheck::NothingTrusted, message);
     };
     if !contents.is_usable() || contents.certificates.is_empty() {
-        let message = "its caBundle cannot be read as certificates: its calls fail; have one injected, or write the CA of the server there";
+        let message = "its caBundle contains no readable certificates, so its calls fail: have it injected, or write the CA of the server there";
         return failing(DoctorCheck::NothingTrusted, message);
     }
     let last = contents
@@ -57,14 +57,14 @@ fn judge(key: &ObjectKey, holder: &Holder<'_>, is_fatal: bool, now: Timestamp) -
         .max()?;
     if last <= now {
         let message = format!(
-            "every CA in its caBundle has ended, the last on {}: its calls fail; renew the CA and have it injected",
+            "every CA in its caBundle has expired, the last on {}, so its calls fail: renew the CA and inject it",
             until(last, now)
         );
         return failing(DoctorCheck::TrustEnded, &message);
     }
     (last.duration_since(now) < SOON).then(|| {
         let message = format!(
-            "{named}the last CA in its caBundle ends on {}: see that whoever issues it renews it in time",
+            "{named}the last CA in its caBundle expires on {}: make sure that its issuer renews it in time",
             until(last, now)
         );
         DoctorCheck::TrustEndsSoon.warning(key, message)

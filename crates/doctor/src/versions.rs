@@ -1,39 +1,39 @@
-//! What the API server is and serves.
+//! The version and the APIs of the API server.
 
 use std::fmt;
 
 use crate::{check::DoctorCheck, finding::DoctorFinding};
 
-/// The oldest minor version that has every field of the manifests.
+/// The oldest minor version with every field of the manifests.
 const OLDEST: (u32, u32) = (1, 30);
 
-/// The one that tests run.
-const TRIED: (u32, u32) = (1, 36);
+/// The version used in tests.
+const TESTED: (u32, u32) = (1, 36);
 
-/// The API server, as a subject.
+/// The subject of findings about the API server.
 const API_SERVER: &str = "API server";
 
-/// Judges the version of Kubernetes, as `/version` writes it.
+/// Judges the Kubernetes version from `/version`.
 pub fn kubernetes_version(version: &str) -> DoctorFinding {
     let check = DoctorCheck::KubernetesVersion;
     let Some(minor) = minor(version) else {
-        let message =
-            format!("does not say which version it is of ({version:?}): Windlass needs 1.30 or newer");
+        let message = format!("reports no readable version ({version:?}): Windlass requires 1.30 or newer");
         return check.warning(API_SERVER, message);
     };
     if minor < OLDEST {
-        let message = format!("is of {version}: Windlass needs 1.30 or newer; upgrade the cluster first");
+        let message =
+            format!("{version} is not supported: Windlass requires 1.30 or newer; upgrade the cluster first");
         return check.error(API_SERVER, message);
     }
-    let message = if minor == TRIED {
-        format!("is of {version}, which Windlass is tested with")
+    let message = if minor == TESTED {
+        format!("{version} is supported")
     } else {
-        format!("is of {version}; Windlass is tested with 1.36, and needs 1.30 or newer")
+        format!("{version}: Windlass is tested with 1.36 and requires 1.30 or newer")
     };
     check.info(API_SERVER, message)
 }
 
-/// `v1.30.2-gke.1` and `v1.27+` are of 1.30 and 1.27.
+/// `v1.30.2-gke.1` and `v1.27+` are 1.30 and 1.27.
 fn minor(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.trim_start_matches('v').split('.');
     let mut number = || {
@@ -44,10 +44,10 @@ fn minor(version: &str) -> Option<(u32, u32)> {
     Some((number()?, number()?))
 }
 
-/// A kind that Windlass uses is not served.
+/// The finding that a kind is not served.
 pub fn api_not_served(kind: impl fmt::Display) -> DoctorFinding {
     let message = format!(
-        "does not serve {kind}, which Windlass uses: turn the API on (--runtime-config of kube-apiserver), or upgrade the cluster"
+        "does not serve {kind}, which Windlass uses: enable the API (--runtime-config of kube-apiserver), or upgrade the cluster"
     );
     DoctorCheck::ApiNotServed.error(API_SERVER, message)
 }

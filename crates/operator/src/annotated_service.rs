@@ -1,4 +1,4 @@
-//! Services that ask for a certificate by an annotation: each has a ServingCertificate made for it.
+//! Controller that creates a ServingCertificate for each Service with the annotation for one.
 
 use std::sync::Arc;
 
@@ -21,27 +21,27 @@ use windlass_object::{
 
 use crate::{context::Context, controller};
 
-/// Why a reconciliation has to be tried again.
+/// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]
 #[error(transparent)]
 struct ReconcileError(#[from] RequestError);
 
-/// How the worker of this controller works.
+/// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("annotated-service", 2);
 
 /// Runs the controller until `shutdown`.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub(crate) fn run(
     context: Arc<Context>,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that this body is compiled once here instead of in every program that runs it.
     Box::pin(async move {
         for kind in [kinds::SERVICE, kinds::SERVING_CERTIFICATE] {
-            context.watches.want(Watch::all(kind));
+            context.watches.start(Watch::all(kind));
         }
         let queue = Arc::new(Queue::new());
         let router = enqueue(context.clone(), queue.clone());
@@ -61,7 +61,7 @@ pub(crate) fn run(
 
 async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, ReconcileError> {
     let Some(service) = context.index.find(&key) else {
-        // What was made for it goes with it.
+        // The garbage collector deletes the ServingCertificate.
         return Ok(Action::AwaitChange);
     };
     let certificate = kinds::SERVING_CERTIFICATE.object(key.namespace.as_deref(), &key.name);
@@ -69,17 +69,17 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
     let uid = live
         .as_deref()
         .and_then(|live| object::text(live, "/metadata/uid"));
-    let made = live.as_deref().filter(|live| is_made_for(live, &service));
+    let made = live.as_deref().filter(|live| is_owned_by(live, &service));
     let kinds = context.index.target_kinds();
-    let (secret, asked) = requested_secret(&service).unzip();
-    let asks_service_ca = asked == Some(Asked::ServiceCa);
-    if asks_service_ca && !kinds.replaced_injectors().contains(&CaInjector::ServiceCa) {
+    let (secret, issuer) = requested_secret(&service).unzip();
+    let requests_service_ca = issuer == Some(RequestedIssuer::ServiceCa);
+    if requests_service_ca && !kinds.replaced_injectors().contains(&CaInjector::ServiceCa) {
         return Ok(Action::AwaitChange);
     }
     let problem = match (secret, &live) {
         (None, _) if made.is_none() => return Ok(Action::AwaitChange),
-        (Some(_), None) if asks_service_ca && kinds.running_injectors().contains(&CaInjector::ServiceCa) => {
-            "service-ca is at work and answers the annotation of the Service itself: stop it, or remove the annotation".to_owned()
+        (Some(_), None) if requests_service_ca && kinds.running_injectors().contains(&CaInjector::ServiceCa) => {
+            "service-ca is running and issues a certificate for the same annotation: stop service-ca, or remove the annotation".to_owned()
         }
         (None, _) => {
             context.cluster.delete(&certificate, uid).await?;
@@ -93,7 +93,8 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
                 return Ok(Action::AwaitChange);
             }
             if made.is_some() {
-                // Its Secret cannot change: another one is made when it is gone.
+                // The Secret name is immutable. The deletion triggers a reconciliation that creates a new
+                // ServingCertificate.
                 context.cluster.delete(&certificate, uid).await?;
                 return Ok(Action::AwaitChange);
             }
@@ -105,14 +106,14 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
         (Some(secret), None) => {
             let made = context
                 .cluster
-                .create(&made_for(&service, &key, secret), names::CERTIFICATES)
+                .create(&new_certificate(&service, &key, secret), names::CERTIFICATES)
                 .await;
             match made {
                 Ok(_) => {
                     info!(%certificate, "Created the ServingCertificate that a Service requests");
                     return Ok(Action::AwaitChange);
                 }
-                // The watch tells of the one that is there.
+                // It exists. The watch will deliver it.
                 Err(error) if error.is_conflict() => return Ok(Action::AwaitChange),
                 Err(error) if error.is_invalid() => error.to_string(),
                 Err(error) => return Err(error.into()),
@@ -125,26 +126,26 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
     Ok(Action::AwaitChange)
 }
 
-/// Whom a Service asks for a certificate.
+/// The controller that a Service requests its certificate from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedIssuer {
     Windlass,
     ServiceCa,
 }
 
-/// The Secret that a Service asks for, and whom.
-fn requested_secret(service: &Value) -> Option<(&str, Asked)> {
-    let others = SERVICE_CA_SERVING_CERT.map(|annotation| (annotation, Asked::ServiceCa));
-    let mut annotations = [(names::SERVING_CERT_SECRET, Asked::Windlass)]
+/// Returns the Secret that a Service requests, and from which controller.
+fn requested_secret(service: &Value) -> Option<(&str, RequestedIssuer)> {
+    let others = SERVICE_CA_SERVING_CERT.map(|annotation| (annotation, RequestedIssuer::ServiceCa));
+    let mut annotations = [(names::SERVING_CERT_SECRET, RequestedIssuer::Windlass)]
         .into_iter()
         .chain(others);
-    annotations.find_map(|(annotation, asked)| {
+    annotations.find_map(|(annotation, issuer)| {
         let secret = object::annotation(service, annotation).filter(|secret| !secret.is_empty())?;
-        Some((secret, asked))
+        Some((secret, issuer))
     })
 }
 
-fn made_for(service: &Value, key: &ObjectKey, secret: &str) -> Value {
+fn new_certificate(service: &Value, key: &ObjectKey, secret: &str) -> Value {
     json!({
         "apiVersion": names::API_VERSION,
         "kind": kinds::SERVING_CERTIFICATE.kind,
@@ -163,7 +164,7 @@ fn made_for(service: &Value, key: &ObjectKey, secret: &str) -> Value {
     })
 }
 
-fn is_made_for(certificate: &Value, service: &Value) -> bool {
+fn is_owned_by(certificate: &Value, service: &Value) -> bool {
     let uid = object::text(service, "/metadata/uid");
     object::items(certificate, "/metadata/ownerReferences")
         .iter()
@@ -172,7 +173,7 @@ fn is_made_for(certificate: &Value, service: &Value) -> bool {
         })
 }
 
-/// Puts every Service into the queue that a change concerns, for ever.
+/// Forever adds the Services that a change affects to the queue.
 async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
@@ -180,7 +181,7 @@ async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
-            // The index lives as long as this, so it cannot have been dropped.
+            // The index lives as long as this function, so the sender cannot have been dropped.
             _ = kinds.changed() => {
                 add_all(&context.index, &queue);
                 continue;
@@ -210,7 +211,8 @@ fn add_all(index: &Index, queue: &Queue<ObjectKey>) {
     }
 }
 
-/// The Service that a change concerns: its own annotation, or the ServingCertificate with its name.
+/// Returns the Service that a change affects: an annotated Service, or the one with the name of the
+/// ServingCertificate.
 fn affected_key(change: &Change) -> Option<ObjectKey> {
     let key = &change.key;
     let kind = Kind::from_key(key);
@@ -221,8 +223,8 @@ fn affected_key(change: &Change) -> Option<ObjectKey> {
             .then(|| key.clone());
     }
     // The status of a ServingCertificate is written at each step of a rotation.
-    let asked = ["/spec", "/metadata/uid", "/metadata/ownerReferences"];
-    let is_concerned = kind == kinds::SERVING_CERTIFICATE && change.differs_in(&asked);
+    let fields = ["/spec", "/metadata/uid", "/metadata/ownerReferences"];
+    let is_concerned = kind == kinds::SERVING_CERTIFICATE && change.differs_in(&fields);
     is_concerned.then(|| kinds::SERVICE.object(key.namespace.as_deref(), &key.name))
 }
 
@@ -238,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_for_a_service_is_known_as_such() {
+    fn a_certificate_created_for_a_service_is_recognized() {
         let service = service("tls");
         let key = ObjectKey::from_object(&service).unwrap();
-        let certificate = made_for(&service, &key, "tls");
-        assert!(is_made_for(&certificate, &service));
+        let certificate = new_certificate(&service, &key, "tls");
+        assert!(is_owned_by(&certificate, &service));
         let mut other = service.clone();
         other["metadata"]["uid"] = "2".into();
-        assert!(!is_made_for(&certificate, &other));
+        assert!(!is_owned_by(&certificate, &other));
         let parsed: windlass_api::ServingCertificate = serde_json::from_value(certificate).unwrap();
         assert_eq!(
             (parsed.spec.service_name, parsed.spec.secret_name),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_services_that_ask_or_asked_are_looked_at() {
+    fn only_services_with_a_current_or_past_request_are_queued() {
         let change = |before: Value, after: Value| Change {
             key: ObjectKey::from_object(&before).unwrap(),
             before: Some(before.into()),
@@ -265,12 +267,18 @@ mod tests {
     }
 
     #[test]
-    fn a_service_asks_us_before_it_asks_service_ca() {
+    fn the_annotation_of_windlass_takes_precedence_over_service_ca() {
         let mut asking = service("");
         assert_eq!(requested_secret(&asking), None);
         asking["metadata"]["annotations"][SERVICE_CA_SERVING_CERT[1]] = "other".into();
-        assert_eq!(requested_secret(&asking), Some(("other", Asked::ServiceCa)));
+        assert_eq!(
+            requested_secret(&asking),
+            Some(("other", RequestedIssuer::ServiceCa))
+        );
         asking["metadata"]["annotations"][names::SERVING_CERT_SECRET] = "tls".into();
-        assert_eq!(requested_secret(&asking), Some(("tls", Asked::Windlass)));
+        assert_eq!(
+            requested_secret(&asking),
+            Some(("tls", RequestedIssuer::Windlass))
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What the page says of a BundleDeployment.
+//! The part of the page about a BundleDeployment.
 
 use jiff::Timestamp;
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, Conditions};
@@ -15,7 +15,7 @@ pub(crate) struct BundleRow {
     pub(crate) next: String,
     pub(crate) state: String,
     pub(crate) is_ready: bool,
-    /// How many of its webhooks get traffic, of how many.
+    /// How many of its webhooks are armed, for example `2 of 3`.
     pub(crate) armed: String,
     pub(crate) webhooks: Vec<WebhookRow>,
     pub(crate) conditions: Vec<ConditionRow>,
@@ -48,7 +48,7 @@ impl BundleRow {
         let installed = status.installed.as_ref().map(ToString::to_string);
         let (armed, all) = status.armed();
         let next = status.next.as_ref().map(|next| {
-            let name = next.name.as_deref().unwrap_or("a bundle that cannot be read");
+            let name = next.name.as_deref().unwrap_or("an unreadable bundle");
             format!("{name}: {}", next.reason)
         });
         let conversions = status.conversions.iter().map(|conversion| WebhookRow {
@@ -69,7 +69,7 @@ impl BundleRow {
             None => "Unseen",
         };
         Self {
-            name: name_of(deployment),
+            name: name(deployment),
             namespace: deployment.spec.namespace.clone(),
             installed: installed.unwrap_or_else(|| "nothing yet".to_owned()),
             next: next.unwrap_or_default(),
@@ -92,15 +92,15 @@ impl BundleRow {
     }
 }
 
-fn name_of(deployment: &BundleDeployment) -> String {
+fn name(deployment: &BundleDeployment) -> String {
     deployment.metadata.name.clone().unwrap_or_default()
 }
 
-/// What is wrong with it, or goes on.
+/// Returns the problem of a BundleDeployment, or what it is waiting for.
 pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<ReportFinding> {
     let nothing = BundleDeploymentStatus::default();
     let status = deployment.status.as_ref().unwrap_or(&nothing);
-    let subject = format!("BundleDeployment {}", name_of(deployment));
+    let subject = format!("BundleDeployment {}", name(deployment));
     let under_way = |what: &str, message: String, since: Option<String>| {
         Some(ReportFinding::ReportedStep(ReportedStep {
             subject: subject.clone(),
@@ -116,7 +116,7 @@ pub(crate) fn finding(deployment: &BundleDeployment, now: Timestamp) -> Option<R
         return under_way("Removal", message, since);
     }
     if status.observed_generation != deployment.metadata.generation {
-        let message = "waiting for the operator to look at it".to_owned();
+        let message = "waiting for the operator to process it".to_owned();
         return under_way("Unseen", message, None);
     }
     if let Some(paused) = status

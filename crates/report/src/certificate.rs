@@ -1,4 +1,4 @@
-//! What the page says of a ServingCertificate.
+//! The part of the page about a ServingCertificate.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,10 +12,10 @@ use crate::{
     time_line::TimeLine,
 };
 
-/// Renewal comes by itself when it is due. Where it has not come for this long, nobody renews.
+/// How long after its due time a renewal counts as overdue.
 const OVERDUE: SignedDuration = SignedDuration::from_hours(6);
 
-/// What ends within this time is said to fail: whoever has to act needs some of it.
+/// An overdue certificate that expires within this time counts as failing, so that there is time to act.
 const SOON: SignedDuration = SignedDuration::from_hours(72);
 
 /// A row of the page.
@@ -26,20 +26,20 @@ pub(crate) struct CertificateRow {
     pub(crate) state: String,
     pub(crate) is_ready: bool,
     pub(crate) bars: Vec<TimeBar>,
-    /// Where the certificate is renewed, in percent of the line.
+    /// When the certificate is renewed, in percent of the time line.
     pub(crate) renewal: Option<f64>,
     pub(crate) facts: Vec<(&'static str, String)>,
 }
 
-/// For how long something is valid, from now on.
+/// A bar from now until something expires.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimeBar {
     pub(crate) class: &'static str,
-    /// Where it ends, in percent of the line.
+    /// The end, in percent of the time line.
     pub(crate) end: f64,
 }
 
-/// The moments at which something of a ServingCertificate ends.
+/// Returns when the certificates of a ServingCertificate expire.
 pub(crate) fn ends(certificate: &ServingCertificate) -> impl Iterator<Item = Timestamp> + '_ {
     let status = certificate.status.as_ref();
     let ca = status.and_then(|status| status.ca.as_ref());
@@ -52,7 +52,7 @@ pub(crate) fn ends(certificate: &ServingCertificate) -> impl Iterator<Item = Tim
 }
 
 /// The name by which annotations refer to it.
-pub(crate) fn name_of(certificate: &ServingCertificate) -> String {
+pub(crate) fn name(certificate: &ServingCertificate) -> String {
     let metadata = &certificate.metadata;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     format!("{}/{}", text(&metadata.namespace), text(&metadata.name))
@@ -100,7 +100,7 @@ impl CertificateRow {
             let served = format!("{} of {} endpoints", endpoints.current, endpoints.ready);
             facts.push(("Served by", served));
         }
-        // Nobody may be there to say so.
+        // The operator may be down, so the status can be outdated.
         let has_ended = status.not_after.as_ref().is_some_and(|end| end.0 <= now);
         let is_ready = certificate.is_ready() && !has_ended;
         let state = if has_ended {
@@ -109,12 +109,12 @@ impl CertificateRow {
             state(status, is_ready)
         };
         Self {
-            name: name_of(certificate),
+            name: name(certificate),
             secret: certificate.spec.secret_name.clone(),
             state,
             is_ready,
             bars,
-            renewal: status.renewal_time.as_ref().map(|time| line.place(time.0)),
+            renewal: status.renewal_time.as_ref().map(|time| line.position(time.0)),
             facts,
         }
     }
@@ -124,12 +124,12 @@ impl TimeBar {
     fn new(class: &'static str, end: Timestamp, line: &TimeLine) -> Self {
         Self {
             class,
-            end: line.place(end),
+            end: line.position(end),
         }
     }
 }
 
-/// Where the rotation stands, or why it is not ready.
+/// Returns the phase of the rotation, or why it is not ready.
 fn state(status: &ServingCertificateStatus, is_ready: bool) -> String {
     match (status.phase, status.conditions.find("Ready")) {
         (Some(phase), _) if is_ready => format!("{phase:?}"),
@@ -138,11 +138,11 @@ fn state(status: &ServingCertificateStatus, is_ready: bool) -> String {
     }
 }
 
-/// What is wrong with it, and what goes on.
+/// Returns the problems of a ServingCertificate, and what it is waiting for.
 pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<ReportFinding> {
     let nothing = ServingCertificateStatus::default();
     let status = certificate.status.as_ref().unwrap_or(&nothing);
-    let subject = format!("ServingCertificate {}", name_of(certificate));
+    let subject = format!("ServingCertificate {}", name(certificate));
     let mut findings = Vec::new();
     let mut problem = |severity, reason: &str, message: String| {
         findings.push(ReportFinding::Problem(ReportedProblem {
@@ -156,18 +156,21 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
     let end = status.not_after.as_ref().map(|time| time.0);
     match end {
         Some(end) if end <= now => {
-            let message = format!("the certificate has ended {} ago: calls fail", age(end, now));
+            let message = format!(
+                "the certificate expired {} ago: calls fail; check that the operator is running",
+                age(end, now)
+            );
             problem(ProblemSeverity::Failing, "Expired", message);
         }
         Some(end) if end.duration_since(now) < SOON && is_overdue(status, now) => {
             let message = format!(
-                "the certificate ends on {}, and nobody has renewed it: is the operator running?",
+                "the certificate expires on {} and its renewal is overdue: check that the operator is running",
                 until(end, now)
             );
             problem(ProblemSeverity::Failing, "EndsSoon", message);
         }
         Some(_) if is_overdue(status, now) => {
-            let message = "renewal is overdue: is the operator running?".to_owned();
+            let message = "renewal is overdue: check that the operator is running".to_owned();
             problem(ProblemSeverity::Waiting, "RenewalOverdue", message);
         }
         _ => {}
@@ -178,10 +181,17 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
         problem(ProblemSeverity::Waiting, "TargetFailing", message);
     }
     for contested in &targets.contested {
-        let by = contested.field_manager.as_deref().unwrap_or("somebody");
+        let by = contested
+            .field_manager
+            .as_deref()
+            .unwrap_or("an unknown field manager");
+        let repaired = match contested.repairs {
+            1 => "once".to_owned(),
+            repairs => format!("{repairs} times"),
+        };
         let message = format!(
-            "{by} keeps changing the trust of {} {}, which was repaired {} times: have it leave caBundle alone",
-            contested.kind, contested.name, contested.repairs
+            "{by} has overwritten the caBundle of {} {} (repaired {repaired}): configure it to ignore the field",
+            contested.kind, contested.name
         );
         problem(ProblemSeverity::Waiting, "TargetContested", message);
     }
@@ -204,7 +214,7 @@ pub(crate) fn findings(certificate: &ServingCertificate, now: Timestamp) -> Vec<
     };
     match ready {
         _ if status.observed_generation != certificate.metadata.generation => {
-            let message = "waiting for the operator to look at it".to_owned();
+            let message = "waiting for the operator to process it".to_owned();
             findings.push(waits("Unseen".to_owned(), message, None));
         }
         Some(ready) if ready.status != "True" && !rotates && targets.failing.is_empty() => {

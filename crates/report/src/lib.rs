@@ -1,13 +1,13 @@
-//! One page that shows what Windlass looks after.
+//! An HTML page about everything that Windlass manages.
 //!
 //! ```text
 //! BundleDeployments, ServingCertificates, targets -> ClusterReport -> HTML
 //!                                                     |
-//!       problems, what is under way, bundles, certificates on a time line, who trusts which CA
+//!       problems, what is under way, bundles, certificates on a time line, trusted CAs
 //! ```
 //!
-//! The page is complete in itself: no script, no font, no image comes from elsewhere, and none is in it. It says nothing that
-//! is not in the status of these objects, or in the `caBundle` of targets.
+//! The page is self-contained: it has no scripts, and loads no fonts or images. It contains only the status
+//! of these objects and the `caBundle` of targets.
 //!
 //! # Examples
 //!

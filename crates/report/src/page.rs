@@ -1,17 +1,17 @@
-//! The page as its template wants it.
+//! The data of the page template.
 
 use askama::Template;
 use windlass_object::age::until;
 
 use crate::{report::ClusterReport, time_line::TimeMark};
 
-/// The page. Texts are escaped: names and messages may be anybody's.
+/// The page. The template escapes all text, because names and messages may come from anyone.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub(crate) struct ReportPage<'a> {
     report: &'a ClusterReport,
     marks: Vec<TimeMark>,
-    /// Where now is on the time line, in percent.
+    /// The position of the present time on the time line, in percent.
     now: f64,
     at: String,
 }
@@ -23,12 +23,12 @@ impl<'a> ReportPage<'a> {
         Self {
             report,
             marks: report.line.marks(),
-            now: report.line.place(report.at),
+            now: report.line.position(report.at),
             at: report.at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
         }
     }
 
-    /// What the page is about in a few words, for the title of its tab.
+    /// Returns a short summary for the page title.
     fn verdict(&self) -> String {
         match self.report.problems.len() {
             0 => "nothing is wrong".to_owned(),

@@ -1,41 +1,41 @@
-//! What needs somebody, or goes on by itself.
+//! Problems that require action, and steps that finish on their own.
 
-/// How much something matters.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProblemSeverity {
     /// Calls fail, or will fail soon.
     Failing,
-    /// Somebody has to act, and nothing fails yet.
+    /// Action is required, but nothing fails yet.
     Waiting,
 }
 
-/// Something that needs somebody.
+/// A problem that requires action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedProblem {
-    /// How much it matters.
+    /// Its severity.
     pub severity: ProblemSeverity,
-    /// The object that it is about.
+    /// The affected object.
     pub subject: String,
     /// One word in CamelCase, as in conditions.
     pub reason: String,
-    /// What is wrong, and what to do.
+    /// What is wrong and what to do.
     pub message: String,
 }
 
-/// Something that goes on by itself, and what it waits for.
+/// A step in progress that needs no action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedStep {
-    /// The object that it is about.
+    /// The affected object.
     pub(crate) subject: String,
-    /// What goes on.
+    /// The step.
     pub(crate) what: String,
-    /// What it waits for.
+    /// What it is waiting for.
     pub(crate) message: String,
-    /// For how long, where that is known.
+    /// For how long, if known.
     pub(crate) since: Option<String>,
 }
 
-/// What becomes of something: at most one problem, or something that is under way.
+/// A problem or a step in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReportFinding {
     Problem(ReportedProblem),
@@ -45,7 +45,7 @@ pub(crate) enum ReportFinding {
 // === impl ProblemSeverity ===
 
 impl ProblemSeverity {
-    /// What a page calls it.
+    /// Returns the word for it on the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Failing => "Failing",
@@ -53,7 +53,7 @@ impl ProblemSeverity {
         }
     }
 
-    /// The class of its elements.
+    /// Returns its CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Failing => "failing",

@@ -1,4 +1,4 @@
-//! What a page shows, gathered.
+//! The contents of the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,20 +15,20 @@ use crate::{
     time_line::TimeLine,
 };
 
-/// What a report is about.
+/// The objects of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Subjects {
     /// All BundleDeployments.
     pub bundle_deployments: Vec<BundleDeployment>,
     /// All ServingCertificates.
     pub serving_certificates: Vec<ServingCertificate>,
-    /// What asks for their CA bundles.
+    /// The objects that request a CA bundle.
     pub targets: Vec<ReportedTarget>,
-    /// Kinds whose objects could not be read, and why: what is said of targets is not the whole.
+    /// Kinds whose objects could not be read, with the cause; the report is incomplete for these.
     pub unread: Vec<String>,
 }
 
-/// What is there at one moment.
+/// The state of a cluster at one time.
 #[derive(Clone, Debug)]
 pub struct ClusterReport {
     pub(crate) at: Timestamp,
@@ -54,7 +54,7 @@ pub(crate) struct TrustRow {
 // === impl ClusterReport ===
 
 impl ClusterReport {
-    /// What there is to say of `subjects` at the moment `at`; `cluster` is what the page calls the cluster.
+    /// Creates the report on `subjects` at the time `at`; `cluster` is the name of the cluster on the page.
     pub fn new(subjects: &Subjects, cluster: &str, at: Timestamp) -> Self {
         let certificates = &subjects.serving_certificates;
         let trusted = subjects.targets.iter().flat_map(|target| &target.trusts);
@@ -75,7 +75,7 @@ impl ClusterReport {
                 ReportFinding::ReportedStep(step) => under_way.push(step),
             }
         }
-        let known: BTreeSet<_> = certificates.iter().map(certificate::name_of).collect();
+        let known: BTreeSet<_> = certificates.iter().map(certificate::name).collect();
         let targets = subjects.targets.iter();
         problems.extend(targets.filter_map(|target| target.problem(known.contains(&target.certificate), at)));
         problems.sort_by_cached_key(|problem| {
@@ -106,16 +106,16 @@ impl ClusterReport {
         }
     }
 
-    /// What needs somebody, the worst first.
+    /// Returns the problems, worst first.
     pub fn problems(&self) -> &[ReportedProblem] {
         &self.problems
     }
 
-    /// The page, complete in itself.
+    /// Renders the self-contained page.
     ///
     /// # Errors
     ///
-    /// When the template cannot be filled in: rather no page than an empty one.
+    /// If the template cannot be rendered.
     pub fn to_html(&self) -> Result<String, askama::Error> {
         ReportPage::new(self).render()
     }
@@ -124,7 +124,7 @@ impl ClusterReport {
 // === impl TrustRow ===
 
 impl TrustRow {
-    /// How many trust how many.
+    /// Returns the numbers of targets and CAs.
     pub(crate) fn summary(&self) -> String {
         let count =
             |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
@@ -141,7 +141,7 @@ impl TrustRow {
     }
 }
 
-/// Targets by what they trust: most trust the same as others of their certificate.
+/// Groups targets by certificate and trusted CAs, because most targets of a certificate trust the same.
 fn trust(targets: &[ReportedTarget]) -> Vec<TrustRow> {
     let mut rows: BTreeMap<(&str, bool, Vec<&str>), TrustRow> = BTreeMap::new();
     for target in targets {

@@ -1,4 +1,4 @@
-//! What clients of webhooks trust.
+//! The CAs that clients of webhooks trust.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,34 +10,34 @@ use windlass_trust::{
 
 use crate::problem::{ProblemSeverity, ReportedProblem};
 
-/// An object that asks for the CA bundle of a ServingCertificate, and the CAs that it trusts.
+/// An object that requests the CA bundle of a ServingCertificate, and the CAs that it trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedTarget {
-    /// The object.
+    /// Key of the object.
     pub key: ObjectKey,
     /// The ServingCertificate, as `namespace/name`.
     pub certificate: String,
-    /// The CAs in all of its bundles, each once.
+    /// The distinct CAs in all of its bundles.
     pub trusts: Vec<TrustedAuthority>,
-    /// Whether one of its bundles is missing, or cannot be read.
+    /// Whether one of its bundles is missing or unreadable.
     pub is_incomplete: bool,
 }
 
-/// A CA that is trusted.
+/// A trusted CA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedAuthority {
     /// Its common name.
     pub name: String,
     /// The first digits of the SHA-256 of the certificate.
     pub fingerprint: String,
-    /// When it ends.
+    /// When it expires.
     pub not_after: Timestamp,
 }
 
 // === impl ReportedTarget ===
 
 impl ReportedTarget {
-    /// Reads an object of `kind`; `None` where it asks for no CA bundle of a ServingCertificate.
+    /// Reads an object of `kind`; `None` if it requests no CA bundle of a ServingCertificate.
     pub fn read(target: &Value, kind: &TargetKind) -> Option<Self> {
         let certificate = object::annotation(target, names::INJECT_CA_FROM)?;
         let mut trusts: Vec<TrustedAuthority> = Vec::new();
@@ -67,7 +67,7 @@ impl ReportedTarget {
         })
     }
 
-    /// What is wrong with it, beside what its ServingCertificate says.
+    /// Returns its problem, apart from those that its ServingCertificate reports.
     pub(crate) fn problem(&self, is_known: bool, now: Timestamp) -> Option<ReportedProblem> {
         let problem = |severity, reason: &str, message: String| {
             Some(ReportedProblem {
@@ -79,7 +79,7 @@ impl ReportedTarget {
         };
         if !is_known {
             let message = format!(
-                "asks for the trust bundle of ServingCertificate {}, which is not found: create it, or change the annotation {}",
+                "requests the trust bundle of ServingCertificate {}, which does not exist: create it, or correct the annotation {}",
                 self.certificate,
                 names::INJECT_CA_FROM
             );
@@ -90,12 +90,12 @@ impl ReportedTarget {
             Some(last) if last <= now => problem(
                 ProblemSeverity::Failing,
                 "TrustEnded",
-                "every CA that it trusts has ended: its calls fail".to_owned(),
+                "every CA that it trusts has expired: its calls fail".to_owned(),
             ),
             None => problem(
                 ProblemSeverity::Failing,
                 "NothingTrusted",
-                "its caBundle is missing or cannot be read: its calls fail".to_owned(),
+                "its caBundle is missing or unreadable: its calls fail".to_owned(),
             ),
             _ => None,
         }
@@ -108,7 +108,7 @@ impl TrustedAuthority {
     fn from_certificate(certificate: &Certificate) -> Self {
         let digest = certificate.fingerprint();
         Self {
-            name: certificate.common_name().unwrap_or("(without a name)").to_owned(),
+            name: certificate.common_name().unwrap_or("(unnamed)").to_owned(),
             fingerprint: digest[..4].iter().map(|byte| format!("{byte:02x}")).collect(),
             not_after: certificate.not_after(),
         }

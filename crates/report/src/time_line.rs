@@ -1,36 +1,36 @@
-//! Moments as places between now and the last thing that ends.
+//! Maps times to positions on a line from now to the last expiry.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-/// How much of the line is before now, in percent: what has ended is seen there.
+/// The part of the line before now, in percent, which shows expired certificates.
 const BEFORE: f64 = 4.0;
 
-/// The shortest line.
+/// The shortest time span of the line.
 const SHORTEST: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// How many marks a line has, about.
+/// The approximate number of marks.
 const MARKS: i32 = 5;
 
-/// A line from shortly before now to the last thing that ends.
+/// A line from shortly before now to the last expiry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeLine {
     now: Timestamp,
     length: SignedDuration,
 }
 
-/// A mark of a line.
+/// A mark on the line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimeMark {
-    /// Where it is, in percent of the line.
+    /// Its position, in percent of the line.
     pub(crate) at: f64,
-    /// What is written there.
+    /// Its text.
     pub(crate) text: String,
 }
 
 // === impl TimeLine ===
 
 impl TimeLine {
-    /// A line that reaches to the last of these moments.
+    /// Creates a line that ends at the last of these times.
     pub(crate) fn new(now: Timestamp, ends: impl IntoIterator<Item = Timestamp>) -> Self {
         let last = ends.into_iter().max().unwrap_or(now);
         Self {
@@ -39,20 +39,20 @@ impl TimeLine {
         }
     }
 
-    /// Where a moment is, in percent of the line.
-    pub(crate) fn place(&self, moment: Timestamp) -> f64 {
+    /// Returns the position of a time, in percent of the line.
+    pub(crate) fn position(&self, moment: Timestamp) -> f64 {
         let share = moment.duration_since(self.now).as_secs_f64() / self.length.as_secs_f64();
         (BEFORE + share * (100.0 - BEFORE)).clamp(0.0, 100.0)
     }
 
-    /// Days at about equal distances, the first of them now.
+    /// Returns marks at roughly equal distances of whole days, starting now.
     pub(crate) fn marks(&self) -> Vec<TimeMark> {
         (0..MARKS)
             .filter_map(|number| {
                 let moment = self.now.checked_add(self.length * number / MARKS).ok()?;
                 let day = moment.to_zoned(TimeZone::UTC).date();
                 Some(TimeMark {
-                    at: self.place(moment),
+                    at: self.position(moment),
                     text: day.to_string(),
                 })
             })
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn marks_are_ordered_on_the_time_line() {
         let line = TimeLine::new(at(0), [at(90), at(365)]);
-        assert!((line.place(at(365)) - 100.0).abs() < 1e-9);
-        assert!((line.place(at(0)) - BEFORE).abs() < 1e-9);
-        assert!(line.place(at(-1)) < BEFORE);
+        assert!((line.position(at(365)) - 100.0).abs() < 1e-9);
+        assert!((line.position(at(0)) - BEFORE).abs() < 1e-9);
+        assert!(line.position(at(-1)) < BEFORE);
         let marks = line.marks();
         assert_eq!(marks[0].text, "2026-11-22");
         assert_eq!(marks.len(), 5);
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_time_line_without_certificates_spans_a_month() {
         let line = TimeLine::new(at(0), []);
-        assert!((line.place(at(30)) - 100.0).abs() < 1e-9);
+        assert!((line.position(at(30)) - 100.0).abs() < 1e-9);
     }
 
     proptest! {
@@ -96,7 +96,7 @@ mod tests {
             let line = TimeLine::new(at(0), ends.into_iter().map(at));
             let mut moments = moments;
             moments.sort_unstable();
-            let places: Vec<_> = moments.into_iter().map(|day| line.place(at(day))).collect();
+            let places: Vec<_> = moments.into_iter().map(|day| line.position(at(day))).collect();
             prop_assert!(places.iter().all(|place| (0.0..=100.0).contains(place)));
             prop_assert!(places.is_sorted());
         }

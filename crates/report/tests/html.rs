@@ -1,4 +1,4 @@
-//! Pages are complete in themselves, and escape whatever is anybody's.
+//! The pages are self-contained and escape foreign text.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod pages;
@@ -21,7 +21,7 @@ fn the_page_loads_nothing_and_runs_no_script() {
             "<link",
             "<iframe",
         ] {
-            assert!(!page.contains(foreign), "{state} has {foreign}");
+            assert!(!page.contains(foreign), "{state} contains {foreign}");
         }
         assert!(page.contains("default-src 'none'"), "{state}");
     }
@@ -51,7 +51,7 @@ fn the_worst_problem_comes_first() {
         (ProblemSeverity::Waiting, "TargetContested"),
         (ProblemSeverity::Waiting, "ServingCertificateNotFound"),
     ] {
-        assert!(reasons.contains(&expected), "not {expected:?} in {reasons:?}");
+        assert!(reasons.contains(&expected), "no {expected:?} in {reasons:?}");
     }
     for state in ["empty", "quiet", "rotating"] {
         assert_eq!(pages::report(state).problems(), [], "{state}");

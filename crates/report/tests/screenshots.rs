@@ -1,7 +1,7 @@
-//! Pages in Chromium: four states, both colour schemes, two widths. The screenshots are left in `screenshots` of cargo's
-//! temporary folder for tests.
+//! Renders the pages in Chromium: four states, both color schemes, two widths. The screenshots are in
+//! `screenshots` of cargo's temporary folder for tests.
 //!
-//! Without `chromium` (Debian: `chromium`) the test says so and is skipped.
+//! Without `chromium` (Debian: `chromium`) the test is skipped with a message.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod pages;
@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
-/// The narrowest telephone, and a desk.
+/// The narrowest phone, and a desktop.
 const WIDTHS: [u32; 2] = [320, 1280];
 
-/// Chromium, with one page.
+/// Chromium with one page.
 struct Browser {
     process: Child,
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -40,7 +40,7 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// `None` where there is no Chromium.
+    /// Returns `None` if Chromium is not installed.
     async fn start() -> Option<Self> {
         let profile = tempfile::tempdir().unwrap();
         let process = Command::new("chromium")
@@ -141,7 +141,7 @@ impl Browser {
     }
 }
 
-/// The least contrast of text and what is behind it, as WCAG 2.2 counts it (success criterion 1.4.3).
+/// Returns the lowest contrast between text and background, as defined by WCAG 2.2 (success criterion 1.4.3).
 const CONTRAST: &str = r#"(() => {
   const channels = (text) => text.match(/[\d.]+/g).map(Number);
   const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255)
@@ -198,7 +198,7 @@ async fn every_page_is_readable_at_every_width_and_color_scheme() {
     }
     println!("screenshots are in {}", folder.display());
 
-    // Everything opens and closes by keys alone.
+    // All rows can be opened and closed with the keyboard.
     browser.show(&folder.join("failing.html"), 1280, "light").await;
     let rows = browser.value("document.querySelectorAll('summary').length").await;
     let mut opened = 0;
@@ -210,12 +210,12 @@ async fn every_page_is_readable_at_every_width_and_color_scheme() {
             let outline = "getComputedStyle(document.activeElement).outlineStyle";
             if browser.value(is_open).await == true {
                 opened += 1;
-                assert_eq!(browser.value(outline).await, "solid", "focus cannot be seen");
+                assert_eq!(browser.value(outline).await, "solid", "the focus is not visible");
             }
         }
         if json!(opened) == rows {
             return;
         }
     }
-    panic!("{opened} of {rows} rows were opened by keys");
+    panic!("{opened} of {rows} rows were opened with the keyboard");
 }

@@ -1,4 +1,4 @@
-//! Whether the API server lets the sender of a request see the page.
+//! Checks with the API server whether the sender of a request may see the page.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -14,84 +14,88 @@ use tokio::sync::Semaphore;
 
 use crate::bearer_token::{BearerToken, TokenDigest};
 
-/// The path that must be allowed, and at which the page is.
+/// The path of the page, which users must be allowed to `get`.
 pub const PATH: &str = "/ui";
 
-/// How long a decision of the API server holds: as long as those of tokens hold there
-/// (`--authentication-token-webhook-cache-ttl` of controllers that delegate).
-const HOLDS: Duration = Duration::from_secs(10);
+/// How long a decision is cached: as long as the API server caches those of tokens
+/// (`--authentication-token-webhook-cache-ttl` of delegating controllers).
+const CACHE_TTL: Duration = Duration::from_secs(10);
 
-/// How many decisions are kept.
-const KEPT: u64 = 1024;
+/// How many decisions are cached.
+const MAX_CACHED: u64 = 1024;
 
-/// How many requests are asked about at the same time: whoever sends many tokens has no more of them looked at.
-const AT_ONCE: usize = 4;
+/// How many access checks run concurrently, so that a client with many tokens cannot cause more.
+const MAX_CONCURRENT: usize = 4;
 
-/// How long an answer about a request may take, with the wait until it is asked for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an access check may take, including the wait for its turn.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the API server says.
+/// The decision of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccessDecision {
-    /// The page may be seen.
+    /// The user may see the page.
     Allowed,
-    /// The token is of nobody that the cluster knows.
+    /// The cluster does not know the token.
     Unknown,
-    /// This user may not see it.
+    /// The user may not see the page.
     Forbidden(Arc<str>),
 }
 
-/// It is not known whether the page may be seen.
+/// The access check failed.
 #[derive(Debug, Error)]
 pub(crate) enum AccessError {
-    /// The API server refused to say, or was not reached.
-    #[error("cannot ask the API server who may see this")]
-    Ask(#[from] kube::Error),
-    /// It did not answer in time, or too many are asked about.
-    #[error("the API server has not said in {} seconds who may see this", PATIENCE.as_secs())]
+    /// The API server rejected the request, or was not reached.
+    #[error("cannot check access with the API server")]
+    Request(#[from] kube::Error),
+    /// The API server did not respond in time, or too many checks are running.
+    #[error("the API server did not decide about access within {} seconds", TIMEOUT.as_secs())]
     Timeout,
 }
 
-/// Asks the API server, and remembers for a while what it said.
+/// Checks access with the API server, and caches the decisions.
 pub(crate) struct PageAccess {
     client: Client,
     decisions: Cache<TokenDigest, AccessDecision>,
-    asking: Semaphore,
+    permits: Semaphore,
 }
 
 // === impl PageAccess ===
 
 impl PageAccess {
-    /// Asks with the rights of `client`: to create TokenReviews and SubjectAccessReviews.
+    /// Creates it with the permissions of `client`, which must include creating TokenReviews and
+    /// SubjectAccessReviews.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
-            decisions: Cache::builder().max_capacity(KEPT).time_to_live(HOLDS).build(),
-            asking: Semaphore::new(AT_ONCE),
+            decisions: Cache::builder()
+                .max_capacity(MAX_CACHED)
+                .time_to_live(CACHE_TTL)
+                .build(),
+            permits: Semaphore::new(MAX_CONCURRENT),
         }
     }
 
-    /// What the API server says about the sender of a token.
+    /// Returns whether the sender of a token may see the page.
     ///
     /// # Errors
     ///
-    /// When it cannot be asked.
+    /// If the access check fails.
     pub(crate) async fn decide(&self, token: &BearerToken) -> Result<AccessDecision, AccessError> {
         let digest = token.digest();
         if let Some(decision) = self.decisions.get(&digest) {
             return Ok(decision);
         }
-        let asked = tokio::time::timeout(PATIENCE, async {
-            // Never closed, so that there is always a permit to come.
-            let _permit = self.asking.acquire().await;
-            self.ask(token).await
+        let decision = tokio::time::timeout(TIMEOUT, async {
+            // The semaphore is never closed, so acquiring a permit never fails.
+            let _permit = self.permits.acquire().await;
+            self.review(token).await
         });
-        let decision = asked.await.map_err(|_| AccessError::Timeout)??;
+        let decision = decision.await.map_err(|_| AccessError::Timeout)??;
         self.decisions.insert(digest, decision.clone());
         Ok(decision)
     }
 
-    async fn ask(&self, token: &BearerToken) -> Result<AccessDecision, kube::Error> {
+    async fn review(&self, token: &BearerToken) -> Result<AccessDecision, kube::Error> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.as_str().to_owned(),
@@ -126,7 +130,7 @@ impl PageAccess {
     }
 }
 
-/// The question whether a user may see the page.
+/// Returns the review of whether a user may see the page.
 fn subject(user: UserInfo) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         user: user.username,

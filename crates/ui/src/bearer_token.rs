@@ -1,27 +1,29 @@
-//! What a request says about who it is from.
+//! The credentials of a request.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 use sha2::{Digest, Sha256};
 
-/// A token of the cluster, which nothing shows.
+/// A bearer token of the cluster, which is never logged.
 pub(crate) struct BearerToken(String);
 
-/// What a token is known by where decisions are kept.
+/// The key of a token in the cache.
 pub(crate) type TokenDigest = [u8; 32];
 
-/// No token of Kubernetes is as long: those of ServiceAccounts have some 1000 characters, and OpenID Connect's a few thousand.
-const LONGEST: usize = 16 * 1024;
+/// Length limit of a token. Those of ServiceAccounts have about 1000 characters, those of OpenID Connect a
+/// few thousand.
+const MAX_LENGTH: usize = 16 * 1024;
 
 // === impl BearerToken ===
 
 impl BearerToken {
-    /// The token of `Authorization: Bearer TOKEN`; or that of `Basic`, as the password of any user, which is what browsers ask for
-    /// (RFC 6750, RFC 7617). `None` where there is none that could be one.
+    /// Returns the token from `Authorization: Bearer TOKEN`, or the password from `Basic` authentication with
+    /// any user name, which browsers prompt for (RFC 6750, RFC 7617). Returns `None` if there is no possible
+    /// token.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let (scheme, credentials) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         let credentials = credentials.trim();
-        if credentials.len() > 2 * LONGEST {
+        if credentials.len() > 2 * MAX_LENGTH {
             return None;
         }
         let token = if scheme.eq_ignore_ascii_case("bearer") {
@@ -32,10 +34,10 @@ impl BearerToken {
         } else {
             return None;
         };
-        (!token.is_empty() && token.len() <= LONGEST).then_some(Self(token))
+        (!token.is_empty() && token.len() <= MAX_LENGTH).then_some(Self(token))
     }
 
-    /// As the API server is asked about it.
+    /// Returns the token for a TokenReview.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,8 +78,8 @@ mod tests {
             ("Digest abc".to_owned(), None),
             ("Bearer".to_owned(), None),
             ("Bearer ".to_owned(), None),
-            (format!("Bearer {}", "a".repeat(LONGEST + 1)), None),
-            (basic(&":".repeat(2 * LONGEST)), None),
+            (format!("Bearer {}", "a".repeat(MAX_LENGTH + 1)), None),
+            (basic(&":".repeat(2 * MAX_LENGTH)), None),
         ] {
             assert_eq!(read(&header).as_deref(), expected, "{header:.40}");
         }

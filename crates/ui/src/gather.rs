@@ -1,4 +1,4 @@
-//! Reads what the page shows.
+//! Reads the objects of the page.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -7,12 +7,12 @@ use windlass_object::{ObjectKey, text::OneLine};
 use windlass_report::{ReportedTarget, Subjects};
 use windlass_trust::injection::{KINDS, TargetKind};
 
-/// Reads what a report is about. Kinds of targets that may not be read are named in it, and objects that are not what their schema
-/// says; kinds that are not served have no objects.
+/// Reads the objects of a report. The report names kinds of targets that cannot be read and objects that do
+/// not match their schema; kinds that are not served have no objects.
 ///
 /// # Errors
 ///
-/// When BundleDeployments and ServingCertificates cannot be listed, or the API server is not reached.
+/// If BundleDeployments or ServingCertificates cannot be listed, or the API server is not reached.
 pub async fn gather(cluster: &Cluster) -> Result<Subjects, RequestError> {
     let mut subjects = Subjects::default();
     let deployments = cluster.list(&kinds::BUNDLE_DEPLOYMENT, None, None).await?;
@@ -29,7 +29,7 @@ pub async fn gather(cluster: &Cluster) -> Result<Subjects, RequestError> {
     Ok(subjects)
 }
 
-/// Objects by their type. What does not fit is named in `unread`: one object must not hide all others.
+/// Deserializes objects. Invalid ones are named in `unread`, so that one of them does not hide all others.
 fn typed<T: DeserializeOwned>(objects: Vec<Value>, unread: &mut Vec<String>) -> Vec<T> {
     let typed = objects.into_iter().filter_map(|object| {
         let key = ObjectKey::from_object(&object)
@@ -42,7 +42,7 @@ fn typed<T: DeserializeOwned>(objects: Vec<Value>, unread: &mut Vec<String>) -> 
     typed.collect()
 }
 
-/// The targets of a kind, in the newest version that is served.
+/// Returns the targets of a kind, in the newest served version.
 async fn targets(cluster: &Cluster, target: &TargetKind) -> Result<Vec<ReportedTarget>, RequestError> {
     for kind in Kind::versions_of(target) {
         let read = |object: Value| ReportedTarget::read(&object, target);

@@ -1,4 +1,4 @@
-//! The page of `windlass-report`, served to whoever the API server lets see it.
+//! Serves the page of `windlass-report` to users whom the API server allows to see it.
 //!
 //! ```text
 //! request -> BearerToken -> TokenReview -> SubjectAccessReview (get /ui) -> page
@@ -6,9 +6,9 @@
 //!                              BundleDeployments, ServingCertificates, targets
 //! ```
 //!
-//! Nothing is kept here about who may do what: the API server says who a token is of, and whether that user may `get` the path
-//! ("Authorization Overview" in the Kubernetes documentation: requests for non-resource endpoints). Nothing can be changed through
-//! the page, and nothing but `GET` is answered.
+//! Permissions are not stored here: the API server identifies the user of a token and decides whether that
+//! user may `get` the path ("Authorization Overview" in the Kubernetes documentation: requests for
+//! non-resource endpoints). The page is read-only, and only `GET` is allowed.
 
 mod access;
 mod bearer_token;

@@ -1,4 +1,4 @@
-//! The page of now, made once for all who ask at the same time.
+//! The current page, rendered once for all concurrent requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,24 +10,24 @@ use windlass_report::ClusterReport;
 
 use crate::gather::gather;
 
-/// How old a page may be that is shown.
-const FRESH: Duration = Duration::from_secs(5);
+/// How old a page may be.
+const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// The page cannot be made.
+/// Why the page cannot be created.
 #[derive(Debug, Error)]
 pub(crate) enum PageError {
-    /// What it shows cannot be read.
-    #[error("cannot read what the page shows")]
+    /// The objects cannot be read.
+    #[error("cannot read the objects for the page")]
     Gather(#[source] RequestError),
-    /// The API server does not say its version.
+    /// The API server does not report its version.
     #[error("cannot read the version of the cluster")]
     Version(#[source] RequestError),
-    /// It cannot be written as HTML.
-    #[error("cannot write the page")]
+    /// The HTML cannot be rendered.
+    #[error("cannot render the page")]
     Write(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The last page that was made.
+/// The latest page.
 pub(crate) struct CachedPage {
     cluster: Cluster,
     last: Mutex<Option<(Instant, Arc<str>)>>,
@@ -36,7 +36,7 @@ pub(crate) struct CachedPage {
 // === impl CachedPage ===
 
 impl CachedPage {
-    /// None yet, of this cluster.
+    /// Creates an empty cache for this cluster.
     pub(crate) fn new(cluster: Cluster) -> Self {
         Self {
             cluster,
@@ -44,25 +44,25 @@ impl CachedPage {
         }
     }
 
-    /// A page that is not older than a few seconds.
+    /// Returns a page that is at most a few seconds old.
     ///
     /// # Errors
     ///
-    /// When one has to be made and cannot be.
+    /// If a new page is needed and cannot be created.
     pub(crate) async fn current(&self) -> Result<Arc<str>, PageError> {
-        // Held while one is made: whoever comes meanwhile is given the same.
+        // Locked while a page is created, so that concurrent requests share it.
         let mut last = self.last.lock().await;
         if let Some((at, page)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < MAX_AGE
         {
             return Ok(page.clone());
         }
-        let page: Arc<str> = self.make().await?.into();
+        let page: Arc<str> = self.render().await?.into();
         *last = Some((Instant::now(), page.clone()));
         Ok(page)
     }
 
-    async fn make(&self) -> Result<String, PageError> {
+    async fn render(&self) -> Result<String, PageError> {
         let subjects = gather(&self.cluster).await.map_err(PageError::Gather)?;
         let version = self.cluster.kube_version().await.map_err(PageError::Version)?;
         let report = ClusterReport::new(&subjects, &format!("Kubernetes {version}"), Timestamp::now());

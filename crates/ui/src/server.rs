@@ -1,4 +1,4 @@
-//! What is answered, and how.
+//! The HTTP endpoints.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::{
     page::CachedPage,
 };
 
-/// What answers.
+/// The state of the handlers.
 struct Ui {
     access: PageAccess,
     page: CachedPage,
 }
 
-/// Nothing is loaded or run, nobody shows the page in one of theirs, and no cache keeps it.
+/// Nothing is loaded or executed, the page cannot be framed, and no cache stores it.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -47,11 +47,12 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// Has browsers ask for a user and a password, which is the token.
+/// Makes browsers prompt for user and password; the password is the token.
 const CHALLENGE: &str =
     r#"Basic realm="Windlass: any user, and a token of the cluster as the password", charset="UTF-8""#;
 
-/// Answers at [`PATH`] with the page of `cluster`, for whom the API server allows it that `client` asks; and at `/livez` and `/readyz`.
+/// Serves the page of `cluster` at [`PATH`] to users whom the API server allows, checked with `client`; also
+/// `/livez` and `/readyz`.
 pub fn router(client: Client, cluster: Cluster) -> Router {
     let ui = Ui {
         access: PageAccess::new(client),
@@ -80,7 +81,7 @@ async fn page(State(ui): State<Arc<Ui>>, headers: HeaderMap) -> Response {
 impl Ui {
     async fn answer(&self, headers: &HeaderMap) -> Response {
         let Some(token) = BearerToken::from_headers(headers) else {
-            return unauthorized("a token of the cluster is needed: kubectl create token ACCOUNT");
+            return unauthorized("a token of the cluster is required: kubectl create token ACCOUNT");
         };
         match self.access.decide(&token).await {
             Ok(AccessDecision::Allowed) => {}
@@ -88,12 +89,13 @@ impl Ui {
                 return unauthorized("the cluster does not know this token: kubectl create token ACCOUNT");
             }
             Ok(AccessDecision::Forbidden(user)) => {
-                let text =
-                    format!("{user} may not get {PATH}: bind the ClusterRole windlass-ui-viewer to it");
+                let text = format!(
+                    "{user} is not allowed to get {PATH}: bind the ClusterRole windlass-ui-viewer to it"
+                );
                 return text_response(StatusCode::FORBIDDEN, text);
             }
             Err(error) => {
-                warn!(error = chain(&error), "Cannot tell who may see the page");
+                warn!(error = chain(&error), "Cannot check who may see the page");
                 return text_response(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
             }
         }
@@ -103,7 +105,7 @@ impl Ui {
                 ([(CONTENT_TYPE, html)], page.to_string()).into_response()
             }
             Err(error) => {
-                warn!(error = chain(&error), "Cannot make the page");
+                warn!(error = chain(&error), "Cannot create the page");
                 text_response(StatusCode::SERVICE_UNAVAILABLE, chain(&error))
             }
         }

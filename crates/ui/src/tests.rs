@@ -1,4 +1,4 @@
-//! Requests to the page, of an API server that is made up.
+//! Requests to the page with a fake API server.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use windlass_cluster::Cluster;
 
 use crate::router;
 
-/// What the API server was asked, each as the last part of its path.
-type Asked = Arc<Mutex<Vec<String>>>;
+/// The requests to the API server, each as the last segment of its path.
+type SentRequests = Arc<Mutex<Vec<String>>>;
 
-/// A page in front of an API server that knows the tokens `admin` and `nobody`, of whom admin may see it.
-fn ui() -> (Router, Asked) {
-    let asked = Asked::default();
-    let noted = asked.clone();
+/// The page with an API server that knows the tokens `admin` and `nobody`; only admin may see it.
+fn ui() -> (Router, SentRequests) {
+    let sent = SentRequests::default();
+    let noted = sent.clone();
     let client = Client::new(
         service_fn(move |request: Request<ClientBody>| {
             let noted = noted.clone();
@@ -37,7 +37,7 @@ fn ui() -> (Router, Asked) {
         "default",
     );
     let cluster = Cluster::new(client.clone(), Duration::from_secs(5));
-    (router(client, cluster), asked)
+    (router(client, cluster), sent)
 }
 
 fn answer(path: &str, last: &str, mut body: Value) -> Response<ClientBody> {
@@ -105,8 +105,8 @@ async fn only_authorized_users_see_the_page() {
     for (token, expected, words) in [
         (None, 401, "kubectl create token"),
         (Some("stranger"), 401, "does not know this token"),
-        (Some("nobody"), 403, "nobody may not get /ui"),
-        (Some("down"), 503, "cannot ask the API server"),
+        (Some("nobody"), 403, "nobody is not allowed to get /ui"),
+        (Some("down"), 503, "cannot check access"),
         (Some("admin"), 200, "<!doctype html>"),
     ] {
         let (head, body) = send(&ui, Method::GET, "/ui", token).await;
@@ -130,16 +130,16 @@ async fn only_authorized_users_see_the_page() {
 
 #[tokio::test]
 async fn concurrent_viewers_share_one_read() {
-    let (ui, asked) = ui();
+    let (ui, sent) = ui();
     for _ in 0..10 {
         send(&ui, Method::GET, "/ui", Some("admin")).await;
         send(&ui, Method::GET, "/ui", Some("stranger")).await;
     }
-    let asked = asked.lock().clone();
-    let count = |name: &str| asked.iter().filter(|asked| *asked == name).count();
-    assert_eq!(count("tokenreviews"), 2, "{asked:?}");
-    assert_eq!(count("subjectaccessreviews"), 1, "{asked:?}");
-    assert_eq!(count("bundledeployments"), 1, "{asked:?}");
+    let sent = sent.lock().clone();
+    let count = |name: &str| sent.iter().filter(|sent| *sent == name).count();
+    assert_eq!(count("tokenreviews"), 2, "{sent:?}");
+    assert_eq!(count("subjectaccessreviews"), 1, "{sent:?}");
+    assert_eq!(count("bundledeployments"), 1, "{sent:?}");
 }
 
 #[tokio::test]

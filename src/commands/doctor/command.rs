@@ -1,4 +1,4 @@
-//! The arguments, and what is printed.
+//! The arguments and the output of `windlass doctor`.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -11,29 +11,30 @@ use windlass_doctor::{Diagnosis, DoctorCheck};
 use super::{examination::Examination, text};
 use crate::{
     commands::{
-        cluster::{ClusterArgs, OperatorArgs, explained},
+        cluster::{ClusterArgs, OperatorArgs, explain_error},
         connect::connect,
     },
     terminal::{Format, print, yaml},
 };
 
-/// Looks at a cluster and says what would go wrong: versions, rights, who reaches and trusts whom, clocks, other controllers,
-/// and what would make a bad night worse. Before an install, before an upgrade, and on call.
-///
-/// Writes nothing: it reads, and asks the API server who may do what. It needs no rights of its own; what may not be read is
-/// named. Exits 1 if there is an error, 0 if there are only warnings.
+const AFTER_HELP: &str =
+    "Checks versions, rights, reachability, trust, clocks and other controllers, before an install, before
+an upgrade, or on call. It needs no rights; what the user may not read is reported. Exits 1 if there
+is an error, 0 if there are only warnings.";
+
+/// Checks a cluster and reports what fails or will fail, without writing anything.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(in crate::commands) struct Args {
-    /// Print every check and what it looks for, and exit.
+    /// Print every check and its purpose, and exit.
     #[arg(long, exclusive = true)]
     checks: bool,
 
-    /// Print the roles and bindings that give what was found missing, and nothing else.
+    /// Print only roles and bindings that grant missing rights.
     #[arg(long, conflicts_with = "output")]
     missing_rights: bool,
 
-    /// Have the API server call the admission webhooks of custom resources: it tries to annotate an object of each kind that they
-    /// name, in a dry run.
+    /// Make the API server call admission webhooks in dry runs.
     #[arg(long)]
     call_webhooks: bool,
 
@@ -48,44 +49,45 @@ pub(in crate::commands) struct Args {
     operator: OperatorArgs,
 }
 
-/// What was found, as programs get it.
+/// The findings, for structured output.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     windlass: &'static str,
     kubernetes: &'a str,
-    /// By the clock of the API server.
+    /// The time of the API server's clock.
     at: Timestamp,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
-    /// Roles and bindings that give what is missing.
+    /// Roles and bindings that grant the missing rights.
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     grants: &'a [Value],
 }
 
-/// How long a request may take, with all its retries: a webhook may keep the API server waiting for 30 s, and nobody waits for many.
+/// Timeout of a request, including all retries: longer than the 30 s for which a webhook may delay the API
+/// server.
 const REQUEST: Duration = Duration::from_secs(15);
 
 // === impl Args ===
 
 impl Args {
-    /// Looks, and prints what was found.
+    /// Checks the cluster, and prints the findings.
     ///
     /// # Errors
     ///
-    /// When the cluster is not reached; what it is not allowed to read is printed.
+    /// When the cluster cannot be reached; objects that the user may not read are findings.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         if self.checks {
             let lines = DoctorCheck::ALL
                 .iter()
-                .map(|check| format!("{} ({}): {}\n", check.name(), check.group(), check.says()));
+                .map(|check| format!("{} ({}): {}\n", check.name(), check.group(), check.description()));
             print!("{}", lines.collect::<String>());
             return Ok(ExitCode::SUCCESS);
         }
         let clock = Arc::new(ApiServerClock::new());
         let client = connect(self.cluster.kubeconfig()).await?;
-        let cluster = Cluster::new(clock.listening(client), REQUEST);
-        // Whoever does not even say its version is not reached.
-        let kubernetes = cluster.kube_version().await.map_err(explained)?;
+        let cluster = Cluster::new(clock.observe_responses(client), REQUEST);
+        // An API server that does not report its version cannot be reached.
+        let kubernetes = cluster.kube_version().await.map_err(explain_error)?;
         let mut examination = Examination::new(&cluster, &clock, &self.operator.operator_namespace);
         examination.examine(&kubernetes, self.call_webhooks).await?;
         let (diagnosis, grants) = examination.into_diagnosis();
@@ -101,7 +103,7 @@ impl Args {
                 grants: &grants,
             };
             print(self.output, &entry, || {
-                text::shown(&diagnosis, &kubernetes, !grants.is_empty())
+                text::format_diagnosis(&diagnosis, &kubernetes, !grants.is_empty())
             })?;
         }
         Ok(match diagnosis.errors {

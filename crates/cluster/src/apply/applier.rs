@@ -15,7 +15,7 @@ use windlass_object::{
 use windlass_trust::injection::last_writer;
 
 use super::{
-    body::{apply_body, owned},
+    body::{apply_body, owned_body},
     difference::body_hash,
     field_owner::FieldOwner,
     memory::Memory,
@@ -121,9 +121,10 @@ impl Applier {
             return Ok(outcome);
         }
         let key = ObjectKey::from_object(desired).ok_or(RequestError::Nameless)?;
-        let body = owned(desired, owner, &Value::Null);
+        let body = owned_body(desired, owner, &Value::Null);
         let create = self.create(&key, &body, owner);
-        self.bounded(&key, &body, &Value::Null, owner, create).await
+        self.write_with_backoff(&key, &body, &Value::Null, owner, create)
+            .await
     }
 
     /// Applies `desired` as [`Applier::ensure`] does if the object exists; `None` if it does not, even if a
@@ -139,8 +140,8 @@ impl Applier {
     ) -> Result<Option<Outcome>, ApplyError> {
         let key = ObjectKey::from_object(desired).ok_or(RequestError::Nameless)?;
         let by = self.answered_by(desired);
-        let body = owned(desired, owner, &Value::Null);
-        let Some(live) = self.live(&key, &body, by.is_some()).await? else {
+        let body = owned_body(desired, owner, &Value::Null);
+        let Some(live) = self.live_object(&key, &body, by.is_some()).await? else {
             return Ok(None);
         };
         let live = self.take_over(&key, live, owner).await?;
@@ -155,7 +156,7 @@ impl Applier {
                 None => self.write(&key, &goal.body, &live, owner).await,
             }
         };
-        self.bounded(&key, &goal.body, &live, owner, write)
+        self.write_with_backoff(&key, &goal.body, &live, owner, write)
             .await
             .map(Some)
     }
@@ -179,9 +180,9 @@ impl Applier {
         owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
         let key = ObjectKey::from_object(body).ok_or(RequestError::Nameless)?;
-        let body = owned(body, owner, &Value::Null);
+        let body = owned_body(body, owner, &Value::Null);
         self.retained.lock().remove(&key);
-        let outcome = match self.live(&key, &body, false).await? {
+        let outcome = match self.live_object(&key, &body, false).await? {
             Some(live) => {
                 let live = self.take_over(&key, live, owner).await?;
                 let write = self.write(&key, &body, &live, owner);
@@ -197,12 +198,13 @@ impl Applier {
                     return Ok(Outcome::Unchanged);
                 } else {
                     self.switch_caller(armed, owner).await?;
-                    self.bounded(&key, &body, &live, owner, write).await?
+                    self.write_with_backoff(&key, &body, &live, owner, write).await?
                 }
             }
             None => {
                 let create = self.create_armed(&key, armed, &body, owner);
-                self.bounded(&key, &body, &Value::Null, owner, create).await?
+                self.write_with_backoff(&key, &body, &Value::Null, owner, create)
+                    .await?
             }
         };
         if outcome == Outcome::Written {
@@ -247,7 +249,7 @@ impl Applier {
         let body = self.dry_run_body(desired, owner).await?;
         let key = ObjectKey::from_object(&body).ok_or(RequestError::Nameless)?;
         Ok(self
-            .writing(&key, owner)
+            .writer(&key, owner)
             .apply_dry_run(&body, names::INSTALL)
             .await?)
     }
@@ -258,9 +260,9 @@ impl Applier {
         let Some(key) = ObjectKey::from_object(desired) else {
             return false;
         };
-        match self.retained_last(&key, desired, owner) {
+        match self.last_retained_goal(&key, desired, owner) {
             Some(goal) => self.holds_retained(&key, &goal, live),
-            None => self.holds(&key, &owned(desired, owner, live), live),
+            None => self.holds(&key, &owned_body(desired, owner, live), live),
         }
     }
 
@@ -271,7 +273,7 @@ impl Applier {
         };
         let is_of = |body: &Value| hash == body_hash(body);
         let is_asked = self.answered_by(desired).is_some();
-        is_of(&owned(desired, owner, live)) || is_asked && is_of(&apply_body(desired, owner))
+        is_of(&owned_body(desired, owner, live)) || is_asked && is_of(&apply_body(desired, owner))
     }
 
     /// Forgets a deleted object.
@@ -294,7 +296,7 @@ impl Applier {
     /// Returns the live object: from the index if that holds it completely, otherwise from the API server. An
     /// incomplete index entry is sufficient while the object has not changed since its last verification,
     /// unless a retention needs the whole object.
-    async fn live(
+    async fn live_object(
         &self,
         key: &ObjectKey,
         body: &Value,
@@ -318,18 +320,18 @@ impl Applier {
 
     /// Returns a cluster for writes with the permissions of the owner's account only. Reads use Windlass's
     /// own permissions: it watches these kinds anyway, and does not disclose their content.
-    pub(super) fn writing(&self, key: &ObjectKey, owner: &FieldOwner) -> Cluster {
+    pub(super) fn writer(&self, key: &ObjectKey, owner: &FieldOwner) -> Cluster {
         self.cluster.impersonating(owner.writes_as(&Kind::from_key(key)))
     }
 
     /// Creates an object as [`Cluster::create_by_apply`] does.
     async fn create(&self, key: &ObjectKey, body: &Value, owner: &FieldOwner) -> Result<Outcome, ApplyError> {
         match self
-            .writing(key, owner)
+            .writer(key, owner)
             .create_by_apply(body, names::INSTALL)
             .await
         {
-            Err(error) if error.is_conflict() => Err(self.appeared(key, owner, error).await),
+            Err(error) if error.is_conflict() => Err(self.conflict_error(key, owner, error).await),
             made => {
                 self.remember(key, body, &made?);
                 info!(object = %key, "Created");
@@ -345,10 +347,10 @@ impl Applier {
         body: &Value,
         owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
-        let mut armed = owned(armed, owner, &Value::Null);
+        let mut armed = owned_body(armed, owner, &Value::Null);
         armed["metadata"]["annotations"][names::APPLIED_HASH] = body_hash(body).into();
-        match self.writing(key, owner).create(&armed, names::INSTALL).await {
-            Err(error) if error.is_conflict() => return Err(self.appeared(key, owner, error).await),
+        match self.writer(key, owner).create(&armed, names::INSTALL).await {
+            Err(error) if error.is_conflict() => return Err(self.conflict_error(key, owner, error).await),
             created => {
                 info!(object = %key, "Created with CA bundle");
                 self.write(key, body, &created?, owner).await
@@ -358,13 +360,13 @@ impl Applier {
 
     /// Returns the error for an object that changed before it could be written; [`ApplyError::Foreign`] if it
     /// now has another owner.
-    pub(super) async fn appeared(
+    pub(super) async fn conflict_error(
         &self,
         key: &ObjectKey,
         owner: &FieldOwner,
         conflict: RequestError,
     ) -> ApplyError {
-        let living = self.living(owner);
+        let living = self.living_deployments(owner);
         match self.cluster.read(key).await {
             Ok(Some(live)) if !owner.may_write(&live, &living) => ApplyError::Foreign {
                 object: key.clone(),
@@ -376,7 +378,7 @@ impl Applier {
     }
 
     /// Returns the existing BundleDeployments, including this one, which a watch may not show yet.
-    fn living(&self, owner: &FieldOwner) -> ExistingDeployments {
+    fn living_deployments(&self, owner: &FieldOwner) -> ExistingDeployments {
         let own = (owner.bundle_deployment.clone(), owner.uid.clone());
         let text = |object: &Value, pointer| Some(object::text(object, pointer)?.to_owned());
         let seen = self.index.objects(&kinds::BUNDLE_DEPLOYMENT);
@@ -388,7 +390,7 @@ impl Applier {
 
     /// Writes an object that differs from `body`, now or later: repairs of an unchanged body are made with
     /// increasing delays.
-    async fn bounded(
+    async fn write_with_backoff(
         &self,
         key: &ObjectKey,
         body: &Value,
@@ -430,7 +432,7 @@ impl Applier {
         live: Arc<Value>,
         owner: &FieldOwner,
     ) -> Result<Arc<Value>, ApplyError> {
-        let living = self.living(owner);
+        let living = self.living_deployments(owner);
         let belongs_to = claims::Owner::from_object(&live, &living);
         if !owner.may_write(&live, &living) {
             return Err(ApplyError::Foreign {
@@ -451,10 +453,7 @@ impl Applier {
             ("/metadata/ownerReferences", references),
         ];
         let patch = guarded(&guards, "/metadata/ownerReferences", &json!([]));
-        let freed = self
-            .writing(key, owner)
-            .patch(key, &patch, names::INSTALL)
-            .await?;
+        let freed = self.writer(key, owner).patch(key, &patch, names::INSTALL).await?;
         info!(object = %key, "Taken over");
         Ok(Arc::new(freed))
     }
@@ -474,12 +473,12 @@ impl Applier {
             changed["metadata"]["uid"] = uid.into();
         }
         match self
-            .writing(key, owner)
+            .writer(key, owner)
             .apply(&changed, names::INSTALL, true)
             .await
         {
             Err(error) if error.is_conflict() || error.is_invalid() => {
-                Err(self.appeared(key, owner, error).await)
+                Err(self.conflict_error(key, owner, error).await)
             }
             made => {
                 self.remember(key, body, &made?);

@@ -20,7 +20,7 @@ use crate::{
 impl Index {
     /// Creates an empty index in which the annotations of these injectors, which Windlass replaces, define
     /// targets, too.
-    pub fn answering(answered: CaInjectors) -> Self {
+    pub fn with_replaced_injectors(answered: CaInjectors) -> Self {
         let kinds = TargetKinds::default().with_replaced_injectors(answered);
         Self {
             target_kinds: watch::Sender::new(Arc::new(kinds)),
@@ -29,7 +29,7 @@ impl Index {
     }
 
     /// Sets the injectors that are running. Reports whether they have changed.
-    pub fn note_at_work(&self, injectors: CaInjectors) -> bool {
+    pub fn set_running_injectors(&self, injectors: CaInjectors) -> bool {
         self.edit_target_kinds(|known| known.with_running_injectors(injectors))
     }
 
@@ -85,7 +85,7 @@ impl Index {
     }
 
     /// Updates the kinds that InjectionTargets add, before the change is published.
-    pub(super) fn learn_target_kinds(&self, watch: &Watch) {
+    pub(super) fn update_target_kinds(&self, watch: &Watch) {
         if watch.kind != kinds::INJECTION_TARGET {
             return;
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kind_is_one_of_targets_as_long_as_an_injection_target_says_so() {
+    async fn an_injection_target_adds_its_kind_while_it_exists() {
         let index = Index::new();
         let watch = Watch::all(kinds::INJECTION_TARGET);
         let gateways = Kind::new("example.com/v1", "Gateway");

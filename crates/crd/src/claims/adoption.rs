@@ -1,4 +1,4 @@
-//! Objects that a BundleDeployment may take over although Windlass did not create them.
+//! Existing objects that a BundleDeployment may take over.
 
 use std::{fmt, str::FromStr};
 
@@ -19,7 +19,7 @@ pub struct Adoption {
     pub name: String,
 }
 
-/// What should be `KIND/NAME` is not.
+/// The text is not `KIND/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("must be KIND/NAME, for example CustomResourceDefinition/widgets.example.com")]
 pub struct ParseAdoptionError;
@@ -27,7 +27,7 @@ pub struct ParseAdoptionError;
 // === impl Adoption ===
 
 impl Adoption {
-    /// Whether it names `object`.
+    /// Reports whether this is the kind and name of `object`.
     pub fn names(&self, object: &Value) -> bool {
         object::text(object, "/kind") == Some(&self.kind)
             && object::text(object, "/metadata/name") == Some(&self.name)

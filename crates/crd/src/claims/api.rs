@@ -1,22 +1,22 @@
-//! An API, by the names of which there is one of each in a cluster.
+//! The identity of an API, which is unique in a cluster.
 
 use serde_json::Value;
 use windlass_object::object;
 
-/// What a CustomResourceDefinition provides: a second one of its name, or of its kind in its group, cannot be served
-/// beside it (`pkg/controller/status/naming_controller.go` of apiextensions-apiserver).
+/// The API of a CustomResourceDefinition. The API server cannot serve a second one with the same name, or
+/// with the same kind and group (`pkg/controller/status/naming_controller.go` of apiextensions-apiserver).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Api {
-    /// The CustomResourceDefinition, `plural.group`.
+    /// The name of the CustomResourceDefinition, `plural.group`.
     pub crd: String,
-    /// The kind; empty where it is not known.
+    /// The kind; empty if unknown.
     pub kind: String,
 }
 
 // === impl Api ===
 
 impl Api {
-    /// The API of a CustomResourceDefinition; `None` where it has no name.
+    /// Returns the API of a CustomResourceDefinition, or `None` if it has no name.
     pub fn from_crd(crd: &Value) -> Option<Self> {
         Some(Self {
             crd: object::text(crd, "/metadata/name")?.to_owned(),
@@ -26,12 +26,12 @@ impl Api {
         })
     }
 
-    /// The group, which the name of a CustomResourceDefinition ends with.
+    /// Returns the group, which is the end of the CustomResourceDefinition's name.
     pub fn group(&self) -> &str {
         self.crd.split_once('.').map_or("", |(_, group)| group)
     }
 
-    /// Whether the cluster cannot serve both, unless they are one.
+    /// Reports whether the cluster cannot serve both, or they are the same.
     pub fn clashes_with(&self, other: &Self) -> bool {
         let same_kind = !self.kind.is_empty() && self.kind == other.kind;
         self.crd == other.crd || (same_kind && self.group() == other.group())

@@ -1,18 +1,18 @@
-//! As what an object was applied, and for whom: the mark that tells an object from its copies.
+//! An annotation with the owner and the identity of an applied object, which distinguishes it from copies.
 
 use std::fmt;
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, names, object};
 
-/// What [`names::APPLIED_AS`] says. Versions are left out: an object is the same in all of them.
+/// The value of [`names::APPLIED_AS`]. The API version is left out because it does not identify an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedAs {
     /// The uid of the BundleDeployment.
     pub uid: String,
     /// The kind with its group, `Deployment.apps`.
     kind: String,
-    /// The namespace; empty where there is none.
+    /// The namespace; empty if there is none.
     namespace: String,
     name: String,
 }
@@ -20,7 +20,7 @@ pub struct AppliedAs {
 // === impl AppliedAs ===
 
 impl AppliedAs {
-    /// The mark of an object that is applied for the BundleDeployment with `uid`.
+    /// Returns the annotation of an object that is applied for the BundleDeployment with `uid`.
     pub fn new(uid: &str, key: &ObjectKey) -> Self {
         Self {
             uid: uid.to_owned(),
@@ -33,7 +33,7 @@ impl AppliedAs {
         }
     }
 
-    /// Reads the mark of an object; one that cannot be read names nothing, and so no object.
+    /// Parses the annotation of an object. A malformed value matches no object.
     pub fn from_object(object: &Value) -> Option<Self> {
         let mark = object::annotation(object, names::APPLIED_AS)?;
         let mut parts = mark.split('/').map(str::to_owned);
@@ -46,7 +46,7 @@ impl AppliedAs {
         })
     }
 
-    /// Whether `object` is what was applied, rather than a copy of it.
+    /// Reports whether `object` is the applied object rather than a copy.
     pub fn names(&self, object: &Value) -> bool {
         ObjectKey::from_object(object).is_some_and(|key| Self::new(&self.uid, &key) == *self)
     }
@@ -60,7 +60,8 @@ impl fmt::Display for AppliedAs {
             namespace,
             name,
         } = self;
-        // No part can hold a slash: kinds, groups and namespaces are DNS names, and other names are parts of paths.
+        // No part contains a slash: kinds, groups and namespaces are DNS names, and other names are path
+        // segments.
         write!(f, "{uid}/{kind}/{namespace}/{name}")
     }
 }

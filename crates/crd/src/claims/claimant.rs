@@ -1,4 +1,4 @@
-//! Whose claim holds.
+//! Determines which BundleDeployment's claim on an API holds.
 
 use std::cmp::Ordering;
 
@@ -7,25 +7,25 @@ use windlass_object::object;
 
 use super::Api;
 
-/// A BundleDeployment with what it claims.
+/// A BundleDeployment and its claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimant {
     /// Name of the BundleDeployment.
     pub name: String,
-    /// When it was created, in RFC 3339 with UTC, whose order is the order of time.
+    /// The creation time in RFC 3339 and UTC, which sorts by time.
     pub created: String,
-    /// `metadata.uid`; it decides between two that were created in one second.
+    /// `metadata.uid`, which breaks ties between equal creation times.
     pub uid: String,
-    /// Whether it has said what it claims since its spec was changed last.
+    /// Whether its status reports the claims of its present spec.
     pub is_observed: bool,
-    /// The APIs that it says it converts.
+    /// The APIs that it reports to convert.
     pub claims: Vec<Api>,
 }
 
 // === impl Claimant ===
 
 impl Claimant {
-    /// What a live BundleDeployment says of itself.
+    /// Reads a live BundleDeployment.
     pub fn from_object(deployment: &Value) -> Self {
         let text = |pointer| object::text(deployment, pointer).unwrap_or_default().to_owned();
         let observed = deployment.pointer("/status/observedGeneration");
@@ -46,29 +46,30 @@ impl Claimant {
         }
     }
 
-    /// Whether it says that it converts `api`, or what cannot be beside it.
+    /// Reports whether it claims `api` or an API that clashes with it.
     pub fn claims(&self, api: &Api) -> bool {
         self.claims.iter().any(|claimed| claimed.clashes_with(api))
     }
 
-    /// The older comes first; of two that are equally old, the one with the smaller uid.
+    /// Orders by age, then by uid.
     fn seniority(&self, other: &Self) -> Ordering {
         (&self.created, &self.uid).cmp(&(&other.created, &other.uid))
     }
 }
 
-/// Whose claim on `api` holds.
+/// Returns the claimant whose claim on `api` holds.
 ///
-/// Who has it keeps it: `owner` is the BundleDeployment that the live CRD belongs to, and its claim holds for as
-/// long as it makes it, also while it is being removed. Otherwise the oldest BundleDeployment's does; of two that are
-/// equally old, that of the one with the smaller uid.
+/// An existing claim has precedence: `owner` is the BundleDeployment that owns the live CRD, and it keeps the
+/// claim until it drops it, even during its removal. Otherwise the oldest BundleDeployment wins; among
+/// equally old ones, that with the smallest uid.
 pub fn holder<'a>(api: &Api, claimants: &'a [Claimant], owner: Option<&str>) -> Option<&'a Claimant> {
     let rivals = || claimants.iter().filter(|claimant| claimant.claims(api));
     let owned = owner.and_then(|owner| rivals().find(|claimant| claimant.name == owner));
     owned.or_else(|| rivals().min_by(|one, other| one.seniority(other)))
 }
 
-/// Somebody older than the BundleDeployment with `uid` who may claim anything yet, since it has not said what it claims.
+/// Returns a BundleDeployment that is older than the one with `uid` and has not reported its claims yet, so
+/// it may claim any API.
 pub fn older_unobserved_claimant<'a>(uid: &str, claimants: &'a [Claimant]) -> Option<&'a Claimant> {
     let own = claimants.iter().find(|claimant| claimant.uid == uid)?;
     claimants

@@ -1,49 +1,49 @@
-//! The marks that other installers leave on what they install.
+//! Labels and annotations by which other installers mark their objects.
 
 use serde_json::Value;
 use windlass_object::object;
 
-/// Labels of OLM v1 (`internal/operator-controller/labels`): the kind and the name of what the object was installed for.
+/// Labels of OLM v1 (`internal/operator-controller/labels`): kind and name of the owner.
 const OLM_OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
 const OLM_OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
 /// Annotations of OLM v0 on CRDs (`pkg/controller/operators/catalog`): `namespace/name` of each
-/// ClusterServiceVersion that came with it.
+/// ClusterServiceVersion with that CRD.
 const OLM_INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 
-/// Labels of OLM v0 on the components of an operator: what follows is `package.namespace`.
+/// Prefix of OLM v0 labels on the components of an operator, followed by `package.namespace`.
 const OLM_COMPONENT: &str = "operators.coreos.com/";
 
-/// Labels of OLM v0 (`pkg/controller/install`): the ClusterServiceVersion that the object was installed for.
+/// Labels of OLM v0 (`pkg/controller/install`): the ClusterServiceVersion that owns the object.
 const OLM_OWNER: &str = "olm.owner";
 const OLM_OWNER_NAMESPACE: &str = "olm.owner.namespace";
 
 /// Label of OLM v0 on everything that it installs.
 const OLM_MANAGED: &str = "olm.managed";
 
-/// Marks of Helm 3 (`pkg/action/validate.go`).
+/// Labels and annotations of Helm 3 (`pkg/action/validate.go`).
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
-/// Mark of Argo CD: `application:group/Kind:namespace/name`.
+/// Annotation of Argo CD: `application:group/Kind:namespace/name`.
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 
-/// Marks of Flux.
+/// Label groups and kinds of Flux.
 const FLUX: [(&str, &str); 2] = [
     ("kustomize.toolkit.fluxcd.io", "Kustomization"),
     ("helm.toolkit.fluxcd.io", "HelmRelease"),
 ];
 
-/// Who has installed an object, in words, where an installer has marked it as its own.
+/// Describes the installer that marked an object as its own.
 pub(super) fn installer(object: &Value) -> Option<String> {
     let marks: [fn(&Value) -> Option<String>; 4] = [olm, helm, controller, git_ops];
     marks.iter().find_map(|mark| mark(object))
 }
 
-/// Whose an object is that no installer has marked as its own: by weaker marks, or by who wrote it.
-pub(super) fn writer(object: &Value) -> String {
-    family(object).unwrap_or_else(|| stranger(object))
+/// Describes the owner of an unmarked object, by weaker marks or by the last writer.
+pub(super) fn owner_or_writer(object: &Value) -> String {
+    installer_kind(object).unwrap_or_else(|| field_manager(object))
 }
 
 fn olm(object: &Value) -> Option<String> {
@@ -72,7 +72,7 @@ fn helm(object: &Value) -> Option<String> {
     })
 }
 
-/// The object that the garbage collector would take this one with.
+/// The owner reference whose deletion would garbage-collect this object.
 fn controller(object: &Value) -> Option<String> {
     let references = object::items(object, "/metadata/ownerReferences");
     let controls = |reference: &&Value| reference.get("controller") == Some(&Value::Bool(true));
@@ -93,16 +93,16 @@ fn git_ops(object: &Value) -> Option<String> {
     })
 }
 
-/// What kind of installer it is, by labels that the bundle itself may have brought along.
-fn family(object: &Value) -> Option<String> {
+/// Returns the kind of installer, by labels that the bundle itself may contain.
+fn installer_kind(object: &Value) -> Option<String> {
     if object::label(object, MANAGED_BY) == Some("Helm") {
         return Some("a Helm release".to_owned());
     }
     (object::label(object, OLM_MANAGED) == Some("true")).then(|| "OLM".to_owned())
 }
 
-/// Who wrote it, where nobody says whose it is.
-fn stranger(object: &Value) -> String {
+/// Returns the field manager of an object without any marks.
+fn field_manager(object: &Value) -> String {
     let managers: Vec<_> = object::items(object, "/metadata/managedFields")
         .iter()
         .filter(|entry| entry.get("subresource").is_none())
@@ -115,7 +115,7 @@ fn stranger(object: &Value) -> String {
     }
 }
 
-/// The labels or annotations whose names begin with `prefix`: what follows, and the value.
+/// Returns the labels or annotations with a prefix: the rest of the name, and the value.
 fn marks<'a>(object: &'a Value, field: &str, prefix: &str) -> Vec<(&'a str, &'a str)> {
     let marks = object["metadata"][field].as_object();
     marks

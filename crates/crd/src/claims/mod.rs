@@ -1,12 +1,12 @@
-//! Claims: one CustomResourceDefinition has one conversion webhook, so at most one BundleDeployment converts it; and one
-//! API has one owner.
+//! Claims. A CustomResourceDefinition has one conversion webhook, so at most one BundleDeployment converts
+//! it, and an API has one owner.
 
 mod adoption;
 mod api;
 mod applied_as;
 mod claimant;
+mod existing_deployments;
 mod installers;
-mod living_deployments;
 mod owner;
 #[cfg(test)]
 mod tests;
@@ -15,5 +15,5 @@ pub use adoption::{Adoption, ParseAdoptionError};
 pub use api::Api;
 pub use applied_as::AppliedAs;
 pub use claimant::{Claimant, holder, older_unobserved_claimant};
-pub use living_deployments::LivingDeployments;
-pub use owner::{Owner, foreign};
+pub use existing_deployments::ExistingDeployments;
+pub use owner::{Owner, foreign_object_message};

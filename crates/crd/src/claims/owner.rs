@@ -1,9 +1,9 @@
-//! Whose an object in the cluster is, by the marks that installers leave on what they install.
+//! The owner of an object, determined from the marks of installers.
 //!
-//! A label is easily copied: `kubectl expose` does it, backups into another namespace, replicators of Secrets. So an object
-//! is a BundleDeployment's only where all agree: the label, our entry in `metadata.managedFields`, and
-//! [`AppliedAs`], which holds the uid of the BundleDeployment and what the object was applied as. Releases before that
-//! annotation left the other two: there they suffice, until the next apply adds it.
+//! Labels are often copied, by `kubectl expose`, backups and Secret replicators. So an object belongs to a
+//! BundleDeployment only if all marks agree: the label, our entry in `metadata.managedFields`, and
+//! [`AppliedAs`] with the uid of the BundleDeployment and the identity of the object. Releases before that
+//! annotation wrote only the other two; these suffice until the next apply adds the annotation.
 
 use std::fmt;
 
@@ -12,38 +12,38 @@ use windlass_object::{ObjectKey, names, object, patch};
 
 use super::{
     applied_as::AppliedAs,
-    installers::{installer, writer},
-    living_deployments::LivingDeployments,
+    existing_deployments::ExistingDeployments,
+    installers::{installer, owner_or_writer},
 };
 
-/// To whom an object belongs.
+/// The owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// To the BundleDeployment of that name, which exists.
+    /// The existing BundleDeployment with that name.
     BundleDeployment(String),
-    /// To nobody any more: it stayed behind when its BundleDeployment went.
+    /// No owner: its BundleDeployment was deleted and released it.
     Released,
-    /// To nobody any more: the BundleDeployment of that name went without removing it.
+    /// No owner: the BundleDeployment with that name was deleted without releasing or deleting it.
     Orphaned(String),
-    /// To whoever applied it: somebody else has replaced it and left the marks out.
+    /// Unknown: another client replaced the object and removed the marks.
     Erased,
-    /// To somebody else, in words.
+    /// Another owner, described for messages.
     Other(String),
 }
 
 // === impl Owner ===
 
 impl Owner {
-    /// Reads the marks of `object`; those of BundleDeployments that exist count before those of others.
-    pub fn from_object(object: &Value, living: &LivingDeployments) -> Self {
+    /// Reads the marks of `object`. Those of existing BundleDeployments have precedence.
+    pub fn from_object(object: &Value, living: &ExistingDeployments) -> Self {
         let mark = AppliedAs::from_object(object);
         let is_copy = mark.as_ref().is_some_and(|mark| !mark.names(object));
         let label = object::label(object, names::BUNDLE_DEPLOYMENT);
-        // The uid outlives a label that was changed.
+        // The uid is still there if a user changed the label.
         let by_uid = mark.as_ref().map(|mark| living.name_by_uid(&mark.uid));
         let owner = by_uid.unwrap_or_else(|| label.filter(|name| living.contains(name)));
         if let Some(name) = label {
-            // What sends traffic to webhooks is created before it is applied.
+            // Webhook configurations and the like are created before they are applied.
             let is_ours = !is_copy && patch::written_by(object, names::INSTALL);
             return match (owner.filter(|_| is_ours), installer(object)) {
                 (Some(owner), _) => Self::BundleDeployment(owner.to_owned()),
@@ -59,20 +59,20 @@ impl Owner {
             return Self::Released;
         }
         if is_copy || !patch::applied_by(object, names::INSTALL) {
-            return Self::Other(writer(object));
+            return Self::Other(owner_or_writer(object));
         }
         owner.map_or(Self::Erased, |owner| Self::BundleDeployment(owner.to_owned()))
     }
 
-    /// Whether `object` was applied for a BundleDeployment, and neither belongs to one nor was let go by one: whoever
-    /// replaced it has left the marks out.
+    /// Reports whether `object` was applied for a BundleDeployment but has lost its marks, because another
+    /// client replaced it.
     pub fn is_erased(object: &Value) -> bool {
         let is_marked = object::label(object, names::BUNDLE_DEPLOYMENT).is_some()
             || object::annotation(object, names::RELEASED_BY).is_some();
         !is_marked && patch::applied_by(object, names::INSTALL)
     }
 
-    /// Whether whoever wants the object may have it without being told to: nobody else does.
+    /// Reports whether a BundleDeployment may take the object without `spec.adopt`.
     pub fn is_unowned(&self) -> bool {
         matches!(self, Self::Released | Self::Orphaned(_) | Self::Erased)
     }
@@ -82,28 +82,28 @@ impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BundleDeployment(name) => write!(f, "the BundleDeployment {name}"),
-            Self::Released | Self::Erased => f.write_str("nobody"),
-            Self::Orphaned(name) => write!(f, "nobody: the BundleDeployment {name} is gone"),
+            Self::Released | Self::Erased => f.write_str("no BundleDeployment"),
+            Self::Orphaned(name) => write!(f, "the deleted BundleDeployment {name}"),
             Self::Other(words) => f.write_str(words),
         }
     }
 }
 
-/// Who wrote an object that has the label of a BundleDeployment, but was not applied for it.
+/// Describes the writer of an object that has the label of a BundleDeployment but was not applied for it.
 fn copied(object: &Value, name: &str) -> String {
     format!(
         "{} (its label {}={name} was copied)",
-        writer(object),
+        owner_or_writer(object),
         names::BUNDLE_DEPLOYMENT
     )
 }
 
-/// Says whose an object is, and how to get it.
-pub fn foreign(object: &ObjectKey, owner: &Owner) -> String {
+/// Returns the error message about an object of another owner.
+pub fn foreign_object_message(object: &ObjectKey, owner: &Owner) -> String {
     let way_out = match owner {
         Owner::BundleDeployment(name) => {
             format!(
-                "an object has only one owner, so delete {name} or leave the object out of one of both bundles"
+                "an object has only one owner, so delete {name} or remove the object from one of the two bundles"
             )
         }
         _ => format!(
@@ -120,12 +120,12 @@ mod tests {
 
     use super::*;
 
-    /// The BundleDeployment `a` with the uid `1`.
-    fn living() -> LivingDeployments {
+    /// The BundleDeployment `a` with uid `1`.
+    fn living() -> ExistingDeployments {
         [("a".to_owned(), "1".to_owned())].into_iter().collect()
     }
 
-    /// A ConfigMap `n/c` with labels, annotations, and an entry of ours for each of `operations`.
+    /// A ConfigMap `n/c` with labels, annotations, and one managedFields entry of Windlass per operation.
     fn config_map(label: &str, mark: &str, operations: &[&str]) -> Value {
         let mut object =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}});
@@ -146,7 +146,7 @@ mod tests {
     fn an_object_is_owned_only_if_all_marks_agree() {
         let owned = || Owner::BundleDeployment("a".to_owned());
         let orphaned = |name: &str| Owner::Orphaned(name.to_owned());
-        let stranger = || Owner::Other("field manager kubectl, not Windlass".to_owned());
+        let field_manager = || Owner::Other("field manager kubectl, not Windlass".to_owned());
         let copied = |name: &str| {
             let words = "field manager kubectl, not Windlass";
             Owner::Other(format!(
@@ -156,30 +156,30 @@ mod tests {
         let (fits, of_another, of_another_place) = ("1/ConfigMap/n/c", "2/ConfigMap/n/c", "1/ConfigMap/m/c");
         for (label, mark, operations, expected) in [
             ("a", fits, &["Apply"][..], owned()),
-            // A crash between the creation and the first apply.
+            // After a crash between creation and first apply.
             ("a", fits, &["Update"], owned()),
-            // The release before.
+            // From the previous release.
             ("a", "", &["Apply"], owned()),
-            // Copies: without our entry, or with it by a backup.
+            // Copies: without our managedFields entry, or with it if a backup made them.
             ("a", fits, &[], copied("a")),
             ("a", "", &[], copied("a")),
             ("a", of_another_place, &["Apply"], copied("a")),
             ("a", of_another_place, &[], copied("a")),
             ("a", "garbage", &["Apply"], copied("a")),
-            // A BundleDeployment that is gone, or was made again.
+            // The BundleDeployment was deleted, or recreated.
             ("b", of_another, &["Apply"], orphaned("b")),
             ("b", "", &["Apply"], orphaned("b")),
             ("b", "", &[], copied("b")),
             ("a", of_another, &["Apply"], orphaned("a")),
-            // Somebody has changed the label.
+            // A user changed the label.
             ("b", fits, &["Apply"], owned()),
-            // The label is lost.
+            // The label was removed.
             ("", fits, &["Apply"], owned()),
             ("", of_another, &["Apply"], Owner::Erased),
             ("", "", &["Apply"], Owner::Erased),
-            ("", of_another_place, &["Apply"], stranger()),
-            ("", fits, &["Update"], stranger()),
-            ("", "", &[], stranger()),
+            ("", of_another_place, &["Apply"], field_manager()),
+            ("", fits, &["Update"], field_manager()),
+            ("", "", &[], field_manager()),
         ] {
             let object = config_map(label, mark, operations);
             assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
             (json!({}), "an unknown owner, not Windlass"),
             (
                 json!({"annotations": {"windlass.dev/released-by": "a"}}),
-                "nobody",
+                "no BundleDeployment",
             ),
         ] {
             let object = json!({ "metadata": metadata });

@@ -1,4 +1,4 @@
-//! Claims under every order of events.
+//! Claims under any order of events.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ const CRDS: [&str; 3] = [
     "widgetes.example.com",
 ];
 
-/// A cluster as far as claims are concerned: every BundleDeployment is there, and each is reconciled now and then.
+/// Simulates all BundleDeployments of a cluster, which are reconciled in any order.
 #[derive(Clone, Debug)]
 struct World {
     claimants: Vec<Claimant>,
-    /// What each one's bundle converts; it says so when it is reconciled first.
+    /// The APIs that each bundle converts, which its first reconciliation reports.
     desired: BTreeMap<String, Vec<Api>>,
-    /// Which CRDs are there, and whose.
+    /// The existing CRDs and their owners.
     crds: BTreeMap<String, String>,
 }
 
 fn api(crd: &str) -> Api {
-    // The first and the last are two names of one kind.
+    // The first and the last have the same kind.
     let kind = if crd.starts_with("widget") {
         "Widget"
     } else {
@@ -52,7 +52,7 @@ impl World {
         self.crds.get(&api.crd).map(String::as_str)
     }
 
-    /// What a reconciliation does: says what is claimed, and installs if every claim holds.
+    /// Reconciles: reports the claims, and installs if every claim holds.
     fn reconcile(&mut self, name: &str) {
         let Some(own) = self.claimants.iter_mut().find(|claimant| claimant.name == name) else {
             return;
@@ -84,7 +84,7 @@ impl World {
         self.crds.retain(|_, owner| owner != name);
     }
 
-    /// Everything has been reconciled often enough for nothing to change any more.
+    /// Reconciles until nothing changes.
     fn settle(&mut self) {
         for _ in 0..=self.claimants.len() {
             for name in self.desired.keys().cloned().collect::<Vec<_>>() {
@@ -104,7 +104,7 @@ fn worlds() -> impl Strategy<Value = World> {
         };
         for (index, (day, crds)) in deployments.into_iter().enumerate() {
             let name = format!("b{index}");
-            // Its own two names of one kind would be refused by a check of the bundle.
+            // The check of a bundle rejects two CRDs of one kind in it.
             let clash = crds.contains(&CRDS[0]) && crds.contains(&CRDS[2]);
             let crds = if clash { &crds[..1] } else { &crds[..] };
             world
@@ -125,7 +125,7 @@ fn worlds() -> impl Strategy<Value = World> {
     })
 }
 
-/// Who is first in line for everything it wants.
+/// Returns the expected owners: those that are oldest for everything they claim.
 fn expected(world: &World) -> BTreeMap<String, String> {
     let age = |name: &str| {
         let claimant = world.claimants.iter().find(|claimant| claimant.name == name);
@@ -226,7 +226,7 @@ proptest! {
                 world.remove(&name);
             } else {
                 world.reconcile(&name);
-                // What somebody has is taken from nobody.
+                // No owner loses a CRD.
                 for (crd, owner) in &before {
                     prop_assert_eq!(world.crds.get(crd), Some(owner));
                 }

@@ -1,10 +1,10 @@
-//! Who converts objects, in one line.
+//! Identifies the converter of a CRD in one line.
 
 use serde_json::Value;
 use windlass_object::object;
 
-/// Who converts objects of a CRD with this `spec.conversion`, whatever CA it trusts: `None`, or the address of the
-/// webhook.
+/// Returns the converter of a CRD with this `spec.conversion`, regardless of its CA bundle: `None`, or the
+/// address of the webhook.
 pub fn converter(conversion: Option<&Value>) -> String {
     let text = |pointer: &str| conversion.and_then(|conversion| object::text(conversion, pointer));
     if text("/strategy") != Some("Webhook") {
@@ -18,7 +18,7 @@ pub fn converter(conversion: Option<&Value>) -> String {
             .unwrap_or_default()
             .to_owned()
     };
-    // Port and path as the API server takes them where nothing is said.
+    // Default port and path of the API server.
     let port = conversion
         .and_then(|conversion| conversion.pointer("/webhook/clientConfig/service/port"))
         .and_then(Value::as_i64)

@@ -1,15 +1,15 @@
-//! How long a storage version has been one without a break.
+//! How long a CRD has had its storage version without interruption.
 
 use serde_json::Value;
 use windlass_object::object;
 
 use crate::storage_version;
 
-/// Generations of one CustomResourceDefinition, without a gap, over which its storage version has stayed the same.
+/// A gapless range of generations of one CustomResourceDefinition with the same storage version.
 ///
-/// Each write that changes `spec` makes the generation one higher (`PrepareForUpdate` of the API server's
-/// `customResourceDefinitionStrategy`): a storage version that two neighbouring generations share has not moved there and
-/// back between them. Between two that are no neighbours it may have.
+/// Each change of `spec` increments the generation (`PrepareForUpdate` of the API server's
+/// `customResourceDefinitionStrategy`). So a storage version that two consecutive generations share did not
+/// change in between. Between other generations it may have changed back and forth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageVersionHistory {
     pub(super) uid: String,
@@ -21,7 +21,7 @@ pub struct StorageVersionHistory {
 // === impl StorageVersionHistory ===
 
 impl StorageVersionHistory {
-    /// What one look at a CRD says; `None` where it has no storage version.
+    /// Returns the history from a single observation of a CRD; `None` without a storage version.
     pub fn from_crd(crd: &Value) -> Option<Self> {
         let generation = generation(crd);
         Some(Self {
@@ -32,7 +32,7 @@ impl StorageVersionHistory {
         })
     }
 
-    /// Goes on with what was seen next, or begins anew with it.
+    /// Extends the history by the next observation, or restarts it.
     pub fn record(&mut self, next: Self) {
         if self.is_continued_by(&next) {
             self.first = self.first.min(next.first);
@@ -42,19 +42,19 @@ impl StorageVersionHistory {
         }
     }
 
-    /// Whether it reaches the generation that `definition` has.
+    /// Reports whether it includes the generation of `crd`.
     pub fn reaches(&self, crd: &Value) -> bool {
         object::text(crd, "/metadata/uid") == Some(&self.uid) && self.last >= generation(crd)
     }
 
-    /// Whether nothing lies between this and `other`.
+    /// Reports whether there is no gap between this and `other`.
     pub(super) fn is_continued_by(&self, other: &Self) -> bool {
         let is_same = self.uid == other.uid && self.version == other.version;
         is_same && other.first <= self.last.saturating_add(1) && self.first <= other.last.saturating_add(1)
     }
 }
 
-/// How often the spec of an object was changed.
+/// Returns the generation of an object.
 pub(super) fn generation(object: &Value) -> i64 {
     object
         .pointer("/metadata/generation")

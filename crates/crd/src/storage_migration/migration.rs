@@ -1,4 +1,4 @@
-//! How far the objects of a CRD are rewritten, and what is next.
+//! Progress of rewriting the objects of a CRD, and the next step.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -48,30 +48,30 @@ pub struct Migration {
     pub next_page: Option<String>,
 }
 
-/// What to do next about one CustomResourceDefinition.
+/// The next step for one CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationStep {
-    /// Nothing: all its objects are stored in its storage version.
+    /// Nothing: all objects are stored in the storage version.
     Nothing,
-    /// Serve one of its versions: its objects cannot be reached.
+    /// Serve a version: the objects cannot be accessed.
     Serve,
-    /// Let this one convert again: another would make something else of its objects.
+    /// Restore this converter: another one would convert the objects differently.
     Convert(String),
-    /// Note this, then wait.
+    /// Record this migration, then wait.
     Begin(Migration),
-    /// Wait so long: an object may still be stored in the version before.
+    /// Wait this long: objects may still be stored in the previous version.
     Wait(SignedDuration),
-    /// Note the resourceVersion at which the cluster is now.
+    /// Record the current resourceVersion of the cluster.
     Mark,
     /// Rewrite the next page; after the last one, reduce `status.storedVersions`.
     Rewrite,
 }
 
-/// What to do next about the CRD `live`, of which `known` is done. `settle` is how long an object may still be
-/// written in the version before: until an API server hears of the change, and has answered the requests of before.
+/// Returns the next step for the CRD `live` with the progress `known`. `settle` is how long objects may still
+/// be written in the previous version: until all API servers observe the change and finish earlier requests.
 ///
-/// `desired` is who has to convert its objects, as [`converter`] says it. `None`: who did so until now.
-pub fn next(
+/// `desired` is the required converter, as [`converter`] identifies it; `None` keeps the present one.
+pub fn next_step(
     live: &Value,
     known: Option<&Migration>,
     desired: Option<&str>,
@@ -94,7 +94,7 @@ pub fn next(
     {
         return MigrationStep::Convert(desired.to_owned());
     }
-    let known = known.filter(|known| known.is_about(live) && known.since.0 <= now);
+    let known = known.filter(|known| known.can_continue(live) && known.since.0 <= now);
     let Some(known) = known else {
         return MigrationStep::Begin(Migration::new(live, storage, now));
     };
@@ -108,7 +108,7 @@ pub fn next(
     MigrationStep::Mark
 }
 
-/// Whether all objects of the CRD `live` are stored in its storage version.
+/// Reports whether all objects of the CRD `live` are stored in its storage version.
 pub fn is_stored_in_one_version(live: &Value) -> bool {
     let storage = storage_version(live);
     stored_versions(live)
@@ -116,13 +116,14 @@ pub fn is_stored_in_one_version(live: &Value) -> bool {
         .all(|stored| Some(stored) == storage)
 }
 
-/// Whether `live` stores as `desired` says, and all its objects are stored so.
-pub fn is_as_desired(desired: &Value, live: &Value) -> bool {
+/// Reports whether `live` has the storage version of `desired` and all objects are stored in it.
+pub fn is_stored_as_desired(desired: &Value, live: &Value) -> bool {
     storage_version(desired) == storage_version(live) && is_stored_in_one_version(live)
 }
 
-/// What makes `live` say that its objects are stored in its storage version only; it fits no later `live`.
-pub fn reduction(live: &Value) -> Value {
+/// Returns the status patch that reduces `storedVersions` to the storage version. It applies only to this
+/// resourceVersion.
+pub fn stored_versions_patch(live: &Value) -> Value {
     json!({
         "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
         "status": {"storedVersions": [storage_version(live)]},
@@ -148,23 +149,23 @@ impl Migration {
         }
     }
 
-    /// Whether it goes on: `live` is the CRD that it was begun for, with the storage version that it has had ever
+    /// Reports whether the migration can continue: `live` is its CRD, and the storage version has not changed
     /// since.
-    pub fn is_about(&self, live: &Value) -> bool {
-        self.is_of(live) && generation(live) == self.generation
+    pub fn can_continue(&self, live: &Value) -> bool {
+        self.has_storage_version_of(live) && generation(live) == self.generation
     }
 
-    /// Whether it may go on, if only it were known what came before `live`.
-    pub fn is_behind(&self, live: &Value) -> bool {
-        self.is_of(live) && generation(live) > self.generation
+    /// Reports whether the migration could continue if the generations before `live` were known.
+    pub fn may_continue(&self, live: &Value) -> bool {
+        self.has_storage_version_of(live) && generation(live) > self.generation
     }
 
-    fn is_of(&self, live: &Value) -> bool {
+    fn has_storage_version_of(&self, live: &Value) -> bool {
         object::text(live, "/metadata/uid") == Some(&self.uid) && storage_version(live) == Some(&self.version)
     }
 
-    /// Takes note of later generations, as far as its storage version is known to have stayed the same up to them.
-    pub fn follow<'a>(&mut self, seen: impl IntoIterator<Item = &'a StorageVersionHistory>) {
+    /// Advances to later generations, as far as the storage version is known to have stayed the same.
+    pub fn record_histories<'a>(&mut self, seen: impl IntoIterator<Item = &'a StorageVersionHistory>) {
         let mut history = StorageVersionHistory {
             uid: self.uid.clone(),
             version: self.version.clone(),
@@ -179,30 +180,30 @@ impl Migration {
         self.generation = history.last;
     }
 
-    /// Takes note of who converts its objects from now on.
-    pub fn go_through(&mut self, live: &Value) {
+    /// Records the present converter.
+    pub fn record_converter(&mut self, live: &Value) {
         self.converter = Some(converter_of(live));
     }
 
-    /// Whether a look at the CRD says that no more objects must be written: they would be stored in another version,
-    /// or become something else. What is older than what is known already says nothing.
+    /// Reports whether an observation of the CRD forbids further writes, which would be stored in another
+    /// version or converted differently. Outdated observations are ignored.
     pub fn is_stopped_by(&self, seen: &Value) -> bool {
         let is_later = generation(seen) > self.generation;
-        let is_same = self.is_of(seen) && self.converter == Some(converter_of(seen));
+        let is_same = self.has_storage_version_of(seen) && self.converter == Some(converter_of(seen));
         is_later && !is_same
     }
 
-    /// Notes that what is written after `resource_version` is written in the new version, and how many objects there are
-    /// at that moment, where the API server says it.
-    pub fn mark(&mut self, resource_version: &str, total: Option<u64>) {
+    /// Records that objects written after `resource_version` are in the new version, and the number of
+    /// objects, if known.
+    pub fn record_mark(&mut self, resource_version: &str, total: Option<u64>) {
         self.resource_version = Some(resource_version.to_owned());
         self.total = total;
     }
 
-    /// Whether an object with this resourceVersion may be stored in an old version.
+    /// Reports whether an object with this resourceVersion may be stored in an old version.
     ///
-    /// Numbers are compared, as the documentation of the API allows ("Comparing resource versions", KEP-5504); where one
-    /// is no number, the object is rewritten, which changes nothing that is stored in the new version.
+    /// Resource versions are compared as numbers, as the API allows ("Comparing resource versions",
+    /// KEP-5504). If one is not a number, the object is rewritten, which is harmless.
     pub fn must_rewrite(&self, resource_version: &str) -> bool {
         let number = |text: &str| text.parse::<u64>().ok();
         let mark = self.resource_version.as_deref().and_then(number);
@@ -212,8 +213,8 @@ impl Migration {
         }
     }
 
-    /// Notes that a page of `objects` is done; after it come `remaining` more, from `next_page` on.
-    pub fn turn_page(&mut self, objects: u64, remaining: Option<u64>, next_page: Option<String>) {
+    /// Records that a page of `objects` is done, after which `remaining` objects follow from `next_page` on.
+    pub fn finish_page(&mut self, objects: u64, remaining: Option<u64>, next_page: Option<String>) {
         self.rewritten += objects;
         let is_last = next_page.is_none();
         let known = remaining.or(is_last.then_some(0));
@@ -221,8 +222,9 @@ impl Migration {
         self.next_page = next_page;
     }
 
-    /// Notes that the API server has forgotten where the next page begins: it is at `next_page`, or at the start.
-    pub fn find_page(&mut self, next_page: Option<String>) {
+    /// Records that the API server expired the continue token: the next page is `next_page`, or the first
+    /// one.
+    pub fn set_next_page(&mut self, next_page: Option<String>) {
         if next_page.is_none() {
             self.rewritten = 0;
         }

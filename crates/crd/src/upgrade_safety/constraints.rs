@@ -1,4 +1,5 @@
-//! The rules about one keyword of a property, as a table. Texts are those of `sigs.k8s.io/crdify`, `pkg/validations/property`.
+//! The rules about single keywords of a property, as a table. Messages equal those of `sigs.k8s.io/crdify`,
+//! `pkg/validations/property`.
 
 use std::{cmp::Ordering, collections::HashSet};
 
@@ -13,11 +14,11 @@ pub(super) struct Constraint {
     pub(super) keyword: &'static str,
     /// The rule.
     pub(super) rule: UpgradeRule,
-    /// What breaks the rule, given two different canonical values.
+    /// Returns the violations for two different canonical values.
     pub(super) compare: fn(KeywordChange<'_>) -> Result<Vec<String>, Mistyped>,
 }
 
-/// The values of a keyword, or of another field, before and after; `None` where it says nothing.
+/// The values of a keyword or another field before and after; `None` if absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeywordChange<'a> {
     pub(super) keyword: &'a str,
@@ -25,14 +26,14 @@ pub(super) struct KeywordChange<'a> {
     pub(super) new: Option<&'a Value>,
 }
 
-/// A value is not of the type that its keyword has; nothing can be said then.
+/// A value does not have the type of its keyword, so the rule does not apply.
 #[derive(Debug)]
 pub(super) struct Mistyped;
 
-/// The longest value that is shown whole, in bytes.
-const SHOWN: usize = 1024;
+/// Size limit of a value in a message, in bytes.
+const MAX_SHOWN_BYTES: usize = 1024;
 
-/// The keywords that have a rule.
+/// The keywords with rules.
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     constraint("type", UpgradeRule::Type, changed_type),
     constraint("required", UpgradeRule::Required, new_required),
@@ -95,7 +96,7 @@ fn changed_default(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
 
 fn narrowed_enum(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     changed_choice(change, |old, new| {
-        said_of(&difference(old, new), "allowed enum values removed : ")
+        list_items(&difference(old, new), "allowed enum values removed : ")
             .into_iter()
             .collect()
     })
@@ -103,13 +104,13 @@ fn narrowed_enum(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
 
 fn changed_one_of(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     changed_choice(change, |old, new| {
-        let removed = said_of(&difference(old, new), "allowed oneOf schemas removed: ");
-        let added = said_of(&difference(new, old), "allowed oneOf schemas added: ");
+        let removed = list_items(&difference(old, new), "allowed oneOf schemas removed: ");
+        let added = list_items(&difference(new, old), "allowed oneOf schemas added: ");
         removed.into_iter().chain(added).collect()
     })
 }
 
-/// What is said of a list of what is allowed: that there is one now, or how it has changed. Without one all is allowed.
+/// Describes how a list of allowed values has changed. Without a list, everything is allowed.
 fn changed_choice(
     change: KeywordChange<'_>,
     compare: impl FnOnce(&[Value], &[Value]) -> Vec<String>,
@@ -134,7 +135,7 @@ fn lowered_maximum(change: KeywordChange<'_>) -> Result<Vec<String>, Mistyped> {
     tightened_bound(change, "maximum", Ordering::Greater, "decreased")
 }
 
-/// What is said of a bound that is new or tighter: compared with the new value, the old one is `looser`.
+/// Describes a new or tighter bound: compared with the new value, the old one is `looser`.
 fn tightened_bound(
     change: KeywordChange<'_>,
     what: &str,
@@ -188,7 +189,7 @@ fn list(value: Option<&Value>) -> Result<&[Value], Mistyped> {
     }
 }
 
-/// By value; doubles that are no integers lose nothing that was in the file.
+/// Compares by value. Non-integer doubles lose nothing that was in the file.
 fn order(one: &Number, other: &Number) -> Ordering {
     match (one.as_i128(), other.as_i128()) {
         (Some(one), Some(other)) => one.cmp(&other),
@@ -204,18 +205,18 @@ fn difference<'a>(from: &'a [Value], without: &[Value]) -> Vec<&'a Value> {
     from.iter().filter(|item| !without.contains(item)).collect()
 }
 
-/// `what` and the items, if there are any.
-fn said_of(items: &[&Value], what: &str) -> Option<String> {
+/// Returns `what` followed by the items, if there are any.
+fn list_items(items: &[&Value], what: &str) -> Option<String> {
     (!items.is_empty()).then(|| format!("{what}{}", listed(items.iter().copied())))
 }
 
 fn listed<'a>(items: impl IntoIterator<Item = &'a Value>) -> String {
     let items: Vec<String> = items.into_iter().map(Value::to_string).collect();
-    shortened(format!("[{}]", items.join(", ")), SHOWN)
+    shortened(format!("[{}]", items.join(", ")), MAX_SHOWN_BYTES)
 }
 
 fn shown(value: &Value) -> String {
-    shortened(value.to_string(), SHOWN)
+    shortened(value.to_string(), MAX_SHOWN_BYTES)
 }
 
 // === impl KeywordChange ===
@@ -225,7 +226,7 @@ impl<'a> KeywordChange<'a> {
         Self { keyword, old, new }
     }
 
-    /// Both values as JSON, for example `"a" -> "b"`. One that is not there is shown as what that means.
+    /// Returns both values as JSON, for example `"a" -> "b"`. An absent one is shown as what absence means.
     pub(super) fn shown(self) -> String {
         let side = |value: Option<&Value>, other: Option<&Value>| match (value, other) {
             (Some(value), _) => shown(value),

@@ -1,4 +1,4 @@
-//! What a change of CustomResourceDefinitions breaks.
+//! Violations of rules by changes of CustomResourceDefinitions.
 
 use std::{fmt, mem};
 
@@ -7,25 +7,25 @@ use windlass_object::text::OneLine;
 
 use super::{Enforcement, Policy, UpgradeRule};
 
-/// One violation of a rule. Prints as `CRD VERSION FIELD RULE: message`, always on one line, with `-` for a version or a
-/// field where it is about neither; what does not refuse the change ends with `(warning)`.
+/// One violation of a rule. Prints as `CRD VERSION FIELD RULE: message` on one line, with `-` if no version
+/// or field applies, and `(warning)` at the end if it does not refuse the change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
     /// Name of the CustomResourceDefinition.
     pub crd: String,
-    /// The version, or `v1beta1->v1` between two versions that are served.
+    /// The version, or `v1beta1->v1` between two served versions.
     pub version: Option<String>,
     /// The field: `^` is the object, `^.spec.ports.items.name` the name of each port.
     pub field: Option<String>,
-    /// The rule that is violated.
+    /// The violated rule.
     pub rule: UpgradeRule,
-    /// What has changed, from what to what.
+    /// What has changed.
     pub message: String,
-    /// What becomes of it; never [`Enforcement::None`].
+    /// How the violation is treated; never [`Enforcement::None`].
     pub enforcement: Enforcement,
 }
 
-/// The findings of one CustomResourceDefinition, as far as they fit.
+/// The findings of one CustomResourceDefinition, up to a limit.
 pub(super) struct Findings<'a> {
     crd: &'a str,
     policy: &'a Policy,
@@ -35,10 +35,10 @@ pub(super) struct Findings<'a> {
     exceeded: bool,
 }
 
-/// How many bytes of findings of one CustomResourceDefinition are kept.
+/// Size limit of the findings of one CustomResourceDefinition, in bytes.
 const BYTES: usize = 4 << 20;
 
-/// How many properties are compared: the largest published CRDs have some 10 000 in each version.
+/// How many properties are compared: the largest published CRDs have about 10 000 per version.
 const PROPERTIES: usize = 1_000_000;
 
 // === impl Finding ===
@@ -84,7 +84,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Adds a finding, unless its rule is not enforced there.
+    /// Adds a finding, unless the policy ignores it.
     pub(super) fn add(
         &mut self,
         version: Option<&str>,
@@ -95,7 +95,7 @@ impl<'a> Findings<'a> {
         self.add_at_most(Enforcement::Strict, version, field, rule, message.into());
     }
 
-    /// Adds a finding that refuses nothing, unless its rule is not enforced there.
+    /// Adds a finding as a warning, unless the policy ignores it.
     pub(super) fn warn(
         &mut self,
         version: Option<&str>,
@@ -137,7 +137,7 @@ impl<'a> Findings<'a> {
         self.found.push(finding);
     }
 
-    /// Counts a comparison of two properties; `false` when it must not be made.
+    /// Counts a comparison of two properties; returns `false` if the limit is reached.
     pub(super) fn may_compare(&mut self) -> bool {
         self.compared += 1;
         if self.compared > PROPERTIES {
@@ -146,7 +146,8 @@ impl<'a> Findings<'a> {
         !self.exceeded
     }
 
-    /// The findings in order. What was not compared is refused, whatever the policy: nobody knows what it holds.
+    /// Returns the findings in order. Parts that were not compared are refused regardless of the policy,
+    /// because their contents are unknown.
     pub(super) fn finish(mut self) -> Vec<Finding> {
         if self.exceeded {
             self.found.push(Finding {

@@ -1,4 +1,4 @@
-//! What becomes of a violation: refused, warned of or ignored.
+//! How violations are treated: refused, reported or ignored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,12 +46,12 @@ pub struct Exception {
     pub enforcement: Enforcement,
 }
 
-/// What becomes of each violation.
+/// How each violation is treated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Violations that no exception names are ignored.
+    /// Ignore violations that no exception names.
     pub lenient: bool,
-    /// What is different from the rule.
+    /// The exceptions.
     pub exceptions: Vec<Exception>,
 }
 
@@ -61,11 +61,11 @@ const FIELDS: [&str; 5] = ["crd", "version", "field", "rule", "enforcement"];
 // === impl Exception ===
 
 impl Exception {
-    /// Reads a list of exceptions in YAML or JSON.
+    /// Parses a list of exceptions in YAML or JSON.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, as problems of `file`.
+    /// All problems of `file`.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Self>, Vec<Problem>> {
         let problem = |path: &JsonPath, message: String| Problem {
             file: file.to_owned(),
@@ -104,7 +104,7 @@ impl Exception {
         }
     }
 
-    /// One exception; else the field that is wrong and what is wrong with it.
+    /// Parses one exception, or returns the invalid field and its problem.
     fn read(value: &Value) -> Result<Self, (Option<&str>, String)> {
         let unknown = value
             .as_object()
@@ -120,7 +120,7 @@ impl Exception {
         }
         let exception: Self =
             serde_path_to_error::deserialize(value).map_err(|error| (None, error.to_string()))?;
-        if !exception.names_something() {
+        if !exception.has_criteria() {
             let message = "must set at least one of crd, version, field and rule";
             return Err((None, message.to_owned()));
         }
@@ -137,23 +137,24 @@ impl Exception {
         Ok(exception)
     }
 
-    /// One that names nothing is about nothing: where everything is to be allowed, that is said in another place.
-    fn names_something(&self) -> bool {
+    /// Reports whether the exception sets a criterion. One without criteria is invalid: ignoring everything
+    /// has its own setting.
+    fn has_criteria(&self) -> bool {
         self.crd.is_some() || self.version.is_some() || self.field.is_some() || self.rule.is_some()
     }
 
-    /// Whether it may be about a violation of `rule` in `crd`, at whatever version and field.
-    fn may_be_about(&self, crd: &str, rule: UpgradeRule) -> bool {
-        self.names_something()
+    /// Reports whether it can match a violation of `rule` in `crd` in any version and field.
+    fn may_match(&self, crd: &str, rule: UpgradeRule) -> bool {
+        self.has_criteria()
             && self.crd.as_deref().is_none_or(|named| named == crd)
             && self.rule.is_none_or(|named| named == rule)
     }
 
-    fn is_about(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: UpgradeRule) -> bool {
+    fn matches(&self, crd: &str, version: Option<&str>, field: Option<&str>, rule: UpgradeRule) -> bool {
         let same = |named: &Option<String>, actual: Option<&str>| {
             named.as_deref().is_none_or(|named| Some(named) == actual)
         };
-        self.names_something()
+        self.has_criteria()
             && same(&self.crd, Some(crd))
             && same(&self.version, version)
             && self.rule.is_none_or(|named| named == rule)
@@ -163,8 +164,8 @@ impl Exception {
                 .is_none_or(|named| field.is_some_and(|field| is_within(field, named)))
     }
 
-    /// What counts more is greater.
-    fn weight(&self) -> (usize, usize, Enforcement) {
+    /// Returns the precedence; the greatest one wins.
+    fn precedence(&self) -> (usize, usize, Enforcement) {
         let named = [
             self.crd.is_some(),
             self.version.is_some(),
@@ -183,7 +184,7 @@ impl Exception {
 // === impl Policy ===
 
 impl Policy {
-    /// Whether nothing is ever reported.
+    /// Reports whether nothing is ever reported.
     pub fn ignores_everything(&self) -> bool {
         self.lenient
             && self
@@ -192,17 +193,17 @@ impl Policy {
                 .all(|exception| exception.enforcement == Enforcement::None)
     }
 
-    /// Whether no violation of `rule` in `crd` is ever reported.
+    /// Reports whether no violation of `rule` in `crd` is ever reported.
     pub fn ignores(&self, crd: &str, rule: UpgradeRule) -> bool {
         self.enforcement(crd, None, None, rule) == Enforcement::None
             && self
                 .exceptions
                 .iter()
-                .filter(|exception| exception.may_be_about(crd, rule))
+                .filter(|exception| exception.may_match(crd, rule))
                 .all(|exception| exception.enforcement == Enforcement::None)
     }
 
-    /// What becomes of a violation of `rule`.
+    /// Returns how a violation of `rule` is treated.
     pub fn enforcement(
         &self,
         crd: &str,
@@ -212,8 +213,8 @@ impl Policy {
     ) -> Enforcement {
         self.exceptions
             .iter()
-            .filter(|exception| exception.is_about(crd, version, field, rule))
-            .max_by_key(|exception| exception.weight())
+            .filter(|exception| exception.matches(crd, version, field, rule))
+            .max_by_key(|exception| exception.precedence())
             .map_or_else(
                 || {
                     if self.lenient {

@@ -1,4 +1,4 @@
-//! Two schemas, property by property.
+//! Compares two schemas property by property.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::{
     schema::{Schema, SchemaPath, canonical},
 };
 
-/// How deep properties may be nested. No API server takes what is nested deeper: JSON of twice that depth.
+/// Depth limit of properties. API servers reject deeper nesting, which is JSON of twice that depth.
 const DEPTH: usize = 128;
 
 /// A comparison of two schemas.
 pub(super) struct Comparison<'a, 'p> {
-    /// What findings name as their version.
+    /// The version in findings.
     pub(super) version: &'a str,
-    /// The version whose schema is the new one.
+    /// The version with the new schema.
     pub(super) new_version: &'a str,
     pub(super) findings: &'a mut Findings<'p>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Comparison<'a, 'p> {
 // === impl Comparison ===
 
 impl Comparison<'_, '_> {
-    /// Compares two schemas and what is below them. What only the new one has is no news to anybody.
+    /// Compares two schemas recursively. Properties that only the new one has are ignored.
     pub(super) fn compare(&mut self, old: &Value, new: &Value) {
         self.compare_at(&SchemaPath::Root, old, new, 0);
     }
@@ -54,7 +54,7 @@ impl Comparison<'_, '_> {
             let path = SchemaPath::Below(path, step);
             match new_schema.children.get(&step) {
                 Some(new) => self.compare_at(&path, old, new, depth + 1),
-                // What was below it is gone with it, and needs no mention.
+                // Fields below a removed field are not reported separately.
                 None => {
                     let message = format!("removed field : {}.{path}", self.new_version);
                     self.report(&path, UpgradeRule::ExistingFieldRemoval, message);
@@ -107,7 +107,7 @@ impl Comparison<'_, '_> {
     }
 }
 
-/// The text of changes that no rule is about.
+/// Describes changes that no rule covers.
 pub(super) fn unhandled<'a>(changes: impl IntoIterator<Item = KeywordChange<'a>>) -> String {
     let changes: Vec<String> = changes
         .into_iter()

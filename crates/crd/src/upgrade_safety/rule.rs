@@ -1,4 +1,4 @@
-//! The rules that a change of a CustomResourceDefinition can break, by name.
+//! The rules for changes of CustomResourceDefinitions, by name.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Enforcement;
 
-/// Declares the rules: variant, name, what becomes of a violation unless an exception says otherwise, explanation.
+/// Declares the rules: variant, name, default enforcement, explanation.
 macro_rules! rules {
     ($($variant:ident = $name:literal, $enforcement:ident: $explanation:literal;)*) => {
         /// Rule for changes to CustomResourceDefinitions, named as in OLM where OLM has it too. `windlass check
@@ -19,20 +19,20 @@ macro_rules! rules {
         }
 
         impl UpgradeRule {
-            /// Every rule, in the order in which they are reported of a field.
+            /// Every rule, in the order in which they are reported for a field.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name, as it is reported and as exceptions name it, for example `storedObjects`.
+            /// Returns the name in reports and exceptions, for example `storedObjects`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What the rule asks for, in one line.
+            /// Returns what the rule requires, in one line.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$variant => $explanation,)* }
             }
 
-            /// What becomes of a violation that no exception is about.
+            /// Returns how a violation is treated without an exception.
             pub fn enforcement(self) -> Enforcement {
                 match self { $(Self::$variant => Enforcement::$enforcement,)* }
             }
@@ -45,7 +45,7 @@ rules! {
     CrdRemoval = "crdRemoval", Strict: "no CustomResourceDefinition is removed";
     Scope = "scope", Strict: "spec.scope does not change";
     StoredVersionRemoval = "storedVersionRemoval", Strict: "no version is removed that objects may be stored in";
-    // The last step of a deprecation, after clients were given time; an install takes the version away only when
+    // The end of a deprecation, after clients had time to migrate; an install removes the version only when
     // nothing is stored in it.
     ServedVersionRemoval = "servedVersionRemoval", Warn: "served versions stay served";
 
@@ -66,12 +66,12 @@ rules! {
     Pattern = "pattern", Strict: "patterns do not change";
     Nullable = "nullable", Strict: "nullable does not change";
     OneOf = "oneOf", Strict: "oneOf schemas do not change";
-    // Nothing becomes invalid, and nothing is lost: fields are owned together or one by one.
+    // Nothing becomes invalid or is lost; only the granularity of field ownership changes.
     MapType = "mapType", Warn: "x-kubernetes-map-type does not change, since server-side apply tracks field ownership by it";
     Description = "description", None: "description, title, example and externalDocs do not change";
-    Unhandled = "unhandled", Strict: "nothing else changes that determines what is valid, kept or served";
+    Unhandled = "unhandled", Strict: "no other change affects which objects are valid, stored or served";
 
-    // The objects that are there, which only an install knows.
+    // Existing objects, which only an install knows.
     StoredObjects = "storedObjects", Strict: "stored objects stay valid and lose no field";
 }
 

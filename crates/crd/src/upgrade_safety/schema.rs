@@ -1,20 +1,20 @@
-//! Schemas of structural CustomResourceDefinitions, taken apart into properties and what is said of each.
+//! Schemas of structural CustomResourceDefinitions, split into properties and their keywords.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 use windlass_object::JsonPath;
 
-/// What a schema says of one property, and the schemas of what is below it.
+/// The keywords of one property, and the schemas below it.
 #[derive(Debug, Default)]
 pub(super) struct Schema<'a> {
     /// The properties below.
     pub(super) children: BTreeMap<Descent<'a>, &'a Value>,
-    /// What else is said, by keyword. What is as good as not said is left out.
+    /// The other keywords. Those with their default meaning are left out.
     pub(super) keywords: BTreeMap<&'a str, &'a Value>,
 }
 
-/// From a property to one below it.
+/// A step from a property to one below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Descent<'a> {
     /// A field of an object.
@@ -25,17 +25,17 @@ pub(super) enum Descent<'a> {
     AdditionalProperties,
 }
 
-/// The way from the root to a property. It is written only where there is something to report.
+/// The path from the root to a property. It is formatted only for reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SchemaPath<'a> {
     /// The object itself.
     Root,
-    /// What is one step below.
+    /// One step below another path.
     Below(&'a Self, Descent<'a>),
 }
 
-/// The keywords of `JSONSchemaProps` (`k8s.io/apiextensions-apiserver`, `apis/apiextensions/v1/types_jsonschema.go`). An
-/// API server drops every other.
+/// The keywords of `JSONSchemaProps` (`k8s.io/apiextensions-apiserver`,
+/// `apis/apiextensions/v1/types_jsonschema.go`). An API server drops all others.
 const KEYWORDS: &[&str] = &[
     "id",
     "$schema",
@@ -76,13 +76,13 @@ const KEYWORDS: &[&str] = &[
     "nullable",
 ];
 
-/// Keywords that only tell people something.
+/// Documentation keywords.
 pub(super) const DOCUMENTATION: &[&str] = &["description", "title", "example", "externalDocs"];
 
 // === impl Schema ===
 
 impl<'a> Schema<'a> {
-    /// Takes a schema apart; `None` where it is neither an object nor `true`, which allows anything.
+    /// Splits a schema; `None` if it is neither an object nor `true`, which allows anything.
     pub(super) fn parse(value: &'a Value) -> Option<Self> {
         let mut schema = Self::default();
         let fields = match value {
@@ -104,7 +104,7 @@ impl<'a> Schema<'a> {
                 ("additionalProperties", Value::Object(_) | Value::Bool(true)) => {
                     schema.children.insert(Descent::AdditionalProperties, value);
                 }
-                (keyword, value) if is_known(keyword) && !says_nothing(keyword, value) => {
+                (keyword, value) if is_known(keyword) && !has_default_meaning(keyword, value) => {
                     schema.keywords.insert(keyword, value);
                 }
                 _ => {}
@@ -114,13 +114,15 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// Whether an API server keeps the keyword; extensions of releases to come count as known.
+/// Reports whether an API server keeps the keyword; `x-kubernetes-` extensions of future releases count as
+/// known.
 fn is_known(keyword: &str) -> bool {
     KEYWORDS.contains(&keyword) || keyword.starts_with("x-kubernetes-")
 }
 
-/// Whether `value` means what the keyword's absence means. An API server does not keep such values apart.
-fn says_nothing(keyword: &str, value: &Value) -> bool {
+/// Reports whether `value` means the same as the absence of the keyword. An API server does not distinguish
+/// these.
+fn has_default_meaning(keyword: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         _ if keyword == "default" => false,
@@ -158,8 +160,8 @@ impl fmt::Display for SchemaPath<'_> {
     }
 }
 
-/// The value of a keyword without what makes no difference: documentation, the order of fields and of sets, and whether
-/// a number is written `1` or `1.0`.
+/// Removes differences without effect from the value of a keyword: documentation, the order of fields and
+/// sets, and `1.0` instead of `1`.
 pub(super) fn canonical(keyword: &str, value: &Value) -> Value {
     match (keyword, value) {
         ("properties" | "patternProperties" | "definitions", Value::Object(schemas)) => {
@@ -167,47 +169,48 @@ pub(super) fn canonical(keyword: &str, value: &Value) -> Value {
         }
         ("items" | "additionalProperties" | "additionalItems" | "not", _) => canonical_schema(value),
         ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => set(schemas, canonical_schema),
-        ("required" | "enum" | "x-kubernetes-list-map-keys", Value::Array(items)) => set(items, plain),
+        ("required" | "enum" | "x-kubernetes-list-map-keys", Value::Array(items)) => set(items, normalized),
         ("x-kubernetes-validations", Value::Array(rules)) => set(rules, |rule| match rule {
-            // Texts decide over nothing.
+            // Messages have no effect on validity.
             Value::Object(fields) => sorted(fields, |name, value| {
-                (!matches!(name, "message" | "messageExpression")).then(|| plain(value))
+                (!matches!(name, "message" | "messageExpression")).then(|| normalized(value))
             }),
-            rule => plain(rule),
+            rule => normalized(rule),
         }),
-        _ => plain(value),
+        _ => normalized(value),
     }
 }
 
-/// [`canonical`] of a whole schema.
+/// Applies [`canonical`] to a whole schema.
 pub(super) fn canonical_schema(schema: &Value) -> Value {
     let Value::Object(fields) = schema else {
-        return plain(schema);
+        return normalized(schema);
     };
     sorted(fields, |keyword, value| {
-        let counts = is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !says_nothing(keyword, value);
+        let counts =
+            is_known(keyword) && !DOCUMENTATION.contains(&keyword) && !has_default_meaning(keyword, value);
         counts.then(|| canonical(keyword, value))
     })
 }
 
-fn plain(value: &Value) -> Value {
+fn normalized(value: &Value) -> Value {
     match value {
-        Value::Object(fields) => sorted(fields, |_, value| Some(plain(value))),
-        Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Number(number) => whole(number).map_or_else(|| value.clone(), Value::from),
+        Value::Object(fields) => sorted(fields, |_, value| Some(normalized(value))),
+        Value::Array(items) => items.iter().map(normalized).collect(),
+        Value::Number(number) => integer_value(number).map_or_else(|| value.clone(), Value::from),
         _ => value.clone(),
     }
 }
 
-/// A number without a fraction that is written with one.
-fn whole(number: &serde_json::Number) -> Option<i64> {
-    /// Up to here every integer is a double.
+/// Returns the integer value of a number with a zero fraction.
+fn integer_value(number: &serde_json::Number) -> Option<i64> {
+    /// Up to this limit every integer is exact as a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let value = number.as_f64().filter(|_| number.is_f64())?;
     if value.fract() != 0.0 || value.abs() > EXACT {
         return None;
     }
-    // Written without its fraction it is an integer.
+    // Without its fraction it is an integer.
     format!("{value:.0}").parse().ok()
 }
 

@@ -1,4 +1,4 @@
-//! The versions of two CRDs: those of one name, and those that are served side by side.
+//! Compares the versions of two CRDs: those with the same name, and those that are served together.
 
 use std::{
     cmp::Reverse,
@@ -16,19 +16,19 @@ use super::{
 };
 use crate::{is_converting, is_served};
 
-/// What a version has beside its schema, and whether it matters that it is new.
+/// Properties of a version other than its schema, and whether adding one matters.
 const FACILITIES: [(&str, &str, bool); 3] = [
-    // With it, writes of the object leave the status alone, and the other way round.
+    // With it, writes of the object ignore the status and vice versa.
     ("subresources.status", "/subresources/status", true),
     ("subresources.scale", "/subresources/scale", false),
     ("selectableFields", "/selectableFields", false),
 ];
 
-/// Where a name like `v1beta2` stands (`k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`): a stable
-/// version after a beta after an alpha, then by number; other names before all of them, the last of the alphabet first.
+/// The rank of a version name (`k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`): stable
+/// after beta after alpha, then by number; other names before all of these, in reverse alphabetical order.
 type Rank<'a> = (u8, u64, u64, Reverse<&'a str>);
 
-/// Compares the versions of one name, if they are `concerned`, as they are in `old`.
+/// Compares versions with the same name if the one in `old` is `concerned`.
 pub(super) fn compare_same(
     old: &Value,
     new: &Value,
@@ -56,8 +56,8 @@ pub(super) fn compare_same(
     }
 }
 
-/// Findings between versions that `new` serves side by side without conversion: what is written in one is read in the
-/// other as it is. Those that `old` has already do not count: nothing gets worse.
+/// Returns findings between versions that `new` serves together without conversion: objects are read in one
+/// version as they were written in the other. Differences that `old` already has are ignored.
 pub(super) fn compare_served(name: &str, old: &Value, new: &Value, policy: &Policy) -> Vec<Finding> {
     let known: BTreeSet<Finding> = served_pairs(name, old, policy).into_iter().collect();
     let mut found = served_pairs(name, new, policy);
@@ -88,7 +88,7 @@ fn served_pairs(name: &str, crd: &Value, policy: &Policy) -> Vec<Finding> {
     findings.finish()
 }
 
-/// The versions by name; of two with one name the first.
+/// Returns the versions by name; the first one if a name is repeated.
 pub(super) fn versions(crd: &Value) -> BTreeMap<&str, &Value> {
     let mut versions = BTreeMap::new();
     for version in crate::versions(crd) {
@@ -99,9 +99,9 @@ pub(super) fn versions(crd: &Value) -> BTreeMap<&str, &Value> {
     versions
 }
 
-/// The schema of a version.
+/// Returns the schema of a version.
 pub(super) fn schema(version: &Value) -> &Value {
-    // One without a schema says as much as an empty one.
+    // A missing schema is equivalent to an empty one.
     static NOTHING: Value = Value::Bool(true);
     version
         .pointer("/schema/openAPIV3Schema")
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn versions_are_ordered_by_kubernetes_priority() {
-        // The example of the Kubernetes documentation on versions of CustomResourceDefinitions, last to first.
+        // The example of the Kubernetes documentation on CustomResourceDefinition versions, in reverse order.
         let expected = [
             "foo10",
             "foo1",

@@ -13,19 +13,19 @@ use windlass_trust::rotation::{
 };
 
 use super::{
+    clock_condition::{self, CLOCK_SYNCHRONIZED},
     desired::DesiredCertificate,
     error::ServingCertificateError,
-    obstacle::{READY, SERVED, TRUSTED, Unobservable},
+    obstacle::{ObservationObstacle, READY, SERVED, TRUSTED},
     reconciler::CertificateReconciler,
-    synchronized::{self, CLOCK_SYNCHRONIZED},
 };
 use crate::{
     install::status::{ConditionUpdate, Conditions},
-    reporting::merge_patch,
+    announced::merge_patch,
 };
 
 /// Maximum length of each list of targets in a status.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 // === impl Reconciler ===
 
@@ -76,13 +76,13 @@ impl CertificateReconciler {
     pub(super) async fn report_obstacle(
         &self,
         desired: &DesiredCertificate,
-        obstacle: &Unobservable,
+        obstacle: &ObservationObstacle,
     ) -> Result<(), ServingCertificateError> {
         let mut status = ServingCertificateStatus {
             observed_generation: desired.generation(),
             ..desired.status.clone()
         };
-        let verdicts = obstacle.verdicts(&status.conditions);
+        let verdicts = obstacle.conditions(&status.conditions);
         let is_known = verdicts.iter().any(|(condition_type, _)| {
             let known = status.conditions.find(condition_type);
             known.is_some_and(|known| known.reason == obstacle.reason)
@@ -148,7 +148,7 @@ impl CertificateReconciler {
     }
 
     fn record_clock(&self, conditions: &mut Vec<Condition>, desired: &DesiredCertificate) {
-        if let Some(verdict) = synchronized::assess(self.context.clock.ahead(), conditions) {
+        if let Some(verdict) = clock_condition::assess(self.context.clock.ahead(), conditions) {
             self.record(conditions, CLOCK_SYNCHRONIZED, verdict, desired);
         }
     }
@@ -272,8 +272,8 @@ fn targets(plan: &RotationPlan) -> TargetsStatus {
     TargetsStatus {
         total: count(plan.targets.total),
         current: count(plan.targets.current),
-        failing: failing.take(MOST_LISTED).collect(),
-        contested: contested.take(MOST_LISTED).collect(),
+        failing: failing.take(MAX_LISTED).collect(),
+        contested: contested.take(MAX_LISTED).collect(),
     }
 }
 
@@ -285,7 +285,7 @@ fn rotated(observation: &Observation, plan: &RotationPlan) -> Option<String> {
     let is_replaced = !authorities.replace.contains(&leaf.fingerprint)
         && !authorities.replace.contains(&current.fingerprint)
         && !authorities.distrusted.contains(&current.key_id);
-    (is_replaced && plan.is_carried_out)
+    (is_replaced && plan.is_complete)
         .then(|| authorities.request.clone())
         .flatten()
 }

@@ -1,5 +1,5 @@
-//! What both Secrets of a ServingCertificate said when they were read last, for repairs: those are many at once where
-//! somebody overwrites all targets, and keep nobody waiting for the API server.
+//! Both Secrets of a ServingCertificate as last read. Repairs use this cache instead of the API server, since
+//! a client that overwrites all targets causes many repairs at a time.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,26 @@ use windlass_trust::{
     rotation::{CaState, PublishedSecret, TrustSet, Versioned},
 };
 
-/// What both Secrets said, without any key.
+/// Contents of both Secrets, without keys.
 #[derive(Clone)]
 pub(super) struct Secrets {
-    /// The CA Secret.
     pub(super) authorities: Option<Versioned<CaState>>,
-    /// The serving Secret.
     pub(super) serving: Option<Versioned<PublishedSecret>>,
-    /// Whether targets may ask for `ca.crt` of the serving Secret by its name.
+    /// Whether targets may request `ca.crt` of the serving Secret by its name.
     pub(super) allow_direct_injection: bool,
-    /// The certificates of the CAs.
+    /// Certificates of the CAs.
     pub(super) certificates: CertificateStore,
 }
 
-/// The Secrets of each ServingCertificate, as they were read last.
+/// Cache of the Secrets of each ServingCertificate.
 #[derive(Default)]
 pub(super) struct KnownSecrets(Mutex<HashMap<ObjectKey, Secrets>>);
 
 // === impl Secrets ===
 
 impl Secrets {
-    /// What a repair needs of what was read.
-    pub(super) fn of(
+    /// Keeps the parts that a repair needs.
+    pub(super) fn from_read(
         authority: Option<&CaSecret>,
         serving: Option<&ServingSecret>,
         certificates: &CertificateStore,
@@ -51,12 +49,12 @@ impl Secrets {
                 content: secret.content.clone(),
             }),
             allow_direct_injection: serving.is_some_and(|secret| secret.allows_direct_injection),
-            certificates: certificates.only(&authorities),
+            certificates: certificates.subset(&authorities),
         }
     }
 
-    /// Whether the watch has seen both Secrets at the same versions.
-    fn are_as_seen(&self, index: &Index, authority: &ObjectKey, serving: &ObjectKey) -> bool {
+    /// Reports whether the watch has both Secrets at the same versions.
+    fn match_watch(&self, index: &Index, authority: &ObjectKey, serving: &ObjectKey) -> bool {
         let is_seen = |key: &ObjectKey, known: Option<&str>| {
             let seen = index.find(key);
             let version = seen
@@ -74,12 +72,11 @@ impl Secrets {
 // === impl KnownSecrets ===
 
 impl KnownSecrets {
-    /// Keeps what was read.
-    pub(super) fn keep(&self, certificate: &ObjectKey, secrets: Secrets) {
+    pub(super) fn insert(&self, certificate: &ObjectKey, secrets: Secrets) {
         self.0.lock().insert(certificate.clone(), secrets);
     }
 
-    /// What was read, if the watch has seen nothing else since.
+    /// Returns the cached Secrets, if the watch has not seen other versions.
     pub(super) fn find(
         &self,
         certificate: &ObjectKey,
@@ -88,10 +85,10 @@ impl KnownSecrets {
         serving: &ObjectKey,
     ) -> Option<Secrets> {
         let known = self.0.lock().get(certificate).cloned()?;
-        known.are_as_seen(index, authority, serving).then_some(known)
+        known.match_watch(index, authority, serving).then_some(known)
     }
 
-    /// What was read is not so any more, or is about to be replaced.
+    /// Invalidates the cached Secrets.
     pub(super) fn forget(&self, certificate: &ObjectKey) {
         self.0.lock().remove(certificate);
     }

@@ -1,4 +1,4 @@
-//! Clusters as pages show them.
+//! Example clusters for pages.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -10,18 +10,18 @@ use windlass_trust::{
     trust_bundle::TrustBundle,
 };
 
-/// A name that would be markup where it is not escaped.
+/// A name that is markup unless it is escaped.
 pub(crate) const HOSTILE: &str = "<script>alert(1)</script>\"'&";
 
-/// Each state that is shown, by its name.
+/// Names of the example states.
 pub(crate) const STATES: [&str; 4] = ["empty", "quiet", "rotating", "failing"];
 
-/// The moment that pages are about.
+/// The time of all pages.
 pub(crate) fn now() -> Timestamp {
     sample::authority(1).certificate().not_after() - SignedDuration::from_hours(24 * 200)
 }
 
-/// The page of a cluster in `state`.
+/// Returns the report on a cluster in `state`.
 pub(crate) fn report(state: &str) -> ClusterReport {
     let subjects = match state {
         "empty" => Subjects::default(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{migration::*, *};
 
-/// How long an API server may take to hear of a change.
+/// How long an API server may take to observe a change.
 const SETTLE: SignedDuration = SignedDuration::from_secs(10);
 
 fn at(second: i64) -> Timestamp {
@@ -29,7 +29,7 @@ fn moved() -> Value {
 }
 
 fn begun(live: &Value, second: i64) -> Migration {
-    match next(live, None, None, at(second), SETTLE) {
+    match next_step(live, None, None, at(second), SETTLE) {
         MigrationStep::Begin(migration) => migration,
         other => panic!("{other:?}"),
     }
@@ -51,8 +51,12 @@ fn only_the_crd_determines_whether_a_migration_is_needed() {
             MigrationStep::Serve,
         ),
     ] {
-        assert_eq!(next(&live, None, None, at(0), SETTLE), expected, "{live}");
-        assert_eq!(next(&live, Some(&known), None, at(0), SETTLE), expected, "{live}");
+        assert_eq!(next_step(&live, None, None, at(0), SETTLE), expected, "{live}");
+        assert_eq!(
+            next_step(&live, Some(&known), None, at(0), SETTLE),
+            expected,
+            "{live}"
+        );
     }
 }
 
@@ -69,11 +73,14 @@ fn it_settles_then_marks_then_rewrites() {
         (107, MigrationStep::Wait(SignedDuration::from_secs(3))),
         (110, MigrationStep::Mark),
     ] {
-        assert_eq!(next(&live, Some(&migration), None, at(second), SETTLE), expected);
+        assert_eq!(
+            next_step(&live, Some(&migration), None, at(second), SETTLE),
+            expected
+        );
     }
-    migration.mark("120", None);
+    migration.record_mark("120", None);
     assert_eq!(
-        next(&live, Some(&migration), None, at(110), SETTLE),
+        next_step(&live, Some(&migration), None, at(110), SETTLE),
         MigrationStep::Rewrite
     );
 }
@@ -88,7 +95,7 @@ fn with(live: &Value, pointer: &str, value: Value) -> Value {
 fn a_possible_storage_version_change_or_clock_jump_restarts_the_migration() {
     let live = moved();
     let mut migration = begun(&live, 100);
-    migration.mark("120", None);
+    migration.record_mark("120", None);
     let back = crd(&[("v1", true, true), ("v2", true, false)], &["v1", "v2"]);
     for other in [
         with(&live, "/metadata/generation", json!(6)),
@@ -96,17 +103,17 @@ fn a_possible_storage_version_change_or_clock_jump_restarts_the_migration() {
         back,
     ] {
         let mut migration = migration.clone();
-        migration.follow(&StorageVersionHistory::from_crd(&other));
-        let next = next(&other, Some(&migration), None, at(200), SETTLE);
+        migration.record_histories(&StorageVersionHistory::from_crd(&other));
+        let next = next_step(&other, Some(&migration), None, at(200), SETTLE);
         assert!(matches!(next, MigrationStep::Begin(_)), "{next:?}");
     }
     assert!(matches!(
-        next(&live, Some(&migration), None, at(99), SETTLE),
+        next_step(&live, Some(&migration), None, at(99), SETTLE),
         MigrationStep::Begin(_)
     ));
     let status = with(&live, "/metadata/resourceVersion", json!("91"));
     assert_eq!(
-        next(&status, Some(&migration), None, at(200), SETTLE),
+        next_step(&status, Some(&migration), None, at(200), SETTLE),
         MigrationStep::Rewrite
     );
 }
@@ -116,21 +123,21 @@ fn crd_changes_that_keep_the_storage_version_do_not_restart_the_migration() {
     let live = moved();
     let at_generation = |generation: i64| with(&live, "/metadata/generation", json!(generation));
     let mut migration = begun(&live, 100);
-    migration.mark("120", None);
+    migration.record_mark("120", None);
     for (seen, last) in [(vec![], 5), (vec![6, 7, 8], 9), (vec![9, 10], 10)] {
         let live = at_generation(last);
-        let next_of = |migration: &Migration| next(&live, Some(migration), None, at(200), SETTLE);
+        let next_of = |migration: &Migration| next_step(&live, Some(migration), None, at(200), SETTLE);
         assert!(
             matches!(next_of(&migration), MigrationStep::Begin(_)),
             "not followed"
         );
-        assert!(migration.is_behind(&live));
+        assert!(migration.may_continue(&live));
         let seen = seen.iter().map(|generation| at_generation(*generation));
         let histories: Vec<_> = seen
             .chain([live.clone()])
             .filter_map(|seen| StorageVersionHistory::from_crd(&seen))
             .collect();
-        migration.follow(&histories);
+        migration.record_histories(&histories);
         assert_eq!(next_of(&migration), MigrationStep::Rewrite);
         assert_eq!(migration.generation, last);
     }
@@ -146,11 +153,11 @@ fn no_rewrite_while_another_converter_is_active() {
     };
     let live = converting("https://ours", "A", 4);
     let mut migration = begun(&live, 100);
-    migration.mark("120", None);
+    migration.record_mark("120", None);
     let next_of = |live: &Value, desired: Option<&str>, migration: &Migration| {
         let mut migration = migration.clone();
-        migration.follow(&StorageVersionHistory::from_crd(live));
-        next(live, Some(&migration), desired, at(200), SETTLE)
+        migration.record_histories(&StorageVersionHistory::from_crd(live));
+        next_step(live, Some(&migration), desired, at(200), SETTLE)
     };
     let other_trust = converting("https://ours", "B", 5);
     assert_eq!(next_of(&other_trust, None, &migration), MigrationStep::Rewrite);
@@ -161,12 +168,15 @@ fn no_rewrite_while_another_converter_is_active() {
     for other in [converting("https://theirs", "A", 5), none] {
         assert_eq!(next_of(&other, None, &migration), ours);
         assert_eq!(next_of(&other, Some("https://ours"), &migration), ours);
-        assert_eq!(next(&other, None, Some("https://ours"), at(200), SETTLE), ours);
+        assert_eq!(
+            next_step(&other, None, Some("https://ours"), at(200), SETTLE),
+            ours
+        );
         assert!(migration.is_stopped_by(&other));
         let before = with(&other, "/metadata/generation", json!(3));
-        assert!(!migration.is_stopped_by(&before), "a watch that lags");
+        assert!(!migration.is_stopped_by(&before), "an outdated observation");
     }
-    // Where the bundle itself has another one, or the status is of an operator that did not note it.
+    // The bundle has another converter, or an older operator wrote the status without one.
     let theirs = converting("https://theirs", "A", 5);
     assert_eq!(
         next_of(&theirs, Some("https://theirs"), &migration),
@@ -174,7 +184,7 @@ fn no_rewrite_while_another_converter_is_active() {
     );
     migration.converter = None;
     assert_eq!(next_of(&theirs, None, &migration), MigrationStep::Rewrite);
-    migration.go_through(&theirs);
+    migration.record_converter(&theirs);
     assert_eq!(migration.converter.as_deref(), Some("https://theirs"));
     assert_eq!(
         next_of(&live, None, &migration),
@@ -204,7 +214,7 @@ fn the_status_of_an_older_operator_is_read() {
 fn objects_written_after_the_mark_are_not_rewritten() {
     let mut migration = begun(&moved(), 0);
     assert!(migration.must_rewrite("7"));
-    migration.mark("99", None);
+    migration.record_mark("99", None);
     for (written, expected) in [
         ("98", true),
         ("99", true),
@@ -215,35 +225,35 @@ fn objects_written_after_the_mark_are_not_rewritten() {
     ] {
         assert_eq!(migration.must_rewrite(written), expected, "{written}");
     }
-    migration.mark("opaque", None);
+    migration.record_mark("opaque", None);
     assert!(migration.must_rewrite("100"));
 }
 
 #[test]
 fn pages_are_counted() {
     let mut migration = begun(&moved(), 0);
-    migration.turn_page(200, Some(50), Some("a".to_owned()));
+    migration.finish_page(200, Some(50), Some("a".to_owned()));
     assert_eq!(
         migration.to_string(),
         "200 of 250 objects of widgets.example.com are stored as v2"
     );
-    migration.turn_page(200, None, Some("b".to_owned()));
+    migration.finish_page(200, None, Some("b".to_owned()));
     assert_eq!((migration.rewritten, migration.total), (400, Some(250)));
-    migration.find_page(Some("c".to_owned()));
+    migration.set_next_page(Some("c".to_owned()));
     assert_eq!(
         (migration.rewritten, migration.next_page.as_deref()),
         (400, Some("c"))
     );
-    migration.turn_page(3, None, None);
+    migration.finish_page(3, None, None);
     assert_eq!((migration.rewritten, migration.total), (403, Some(403)));
-    migration.find_page(None);
+    migration.set_next_page(None);
     assert_eq!((migration.rewritten, migration.next_page), (0, None));
 }
 
 #[test]
 fn the_patch_applies_to_one_crd_state_only() {
     assert_eq!(
-        reduction(&moved()),
+        stored_versions_patch(&moved()),
         json!({"metadata": {"resourceVersion": "90"}, "status": {"storedVersions": ["v2"]}})
     );
 }

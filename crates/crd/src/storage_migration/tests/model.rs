@@ -1,4 +1,4 @@
-//! Whatever happens, no object is stored in a version that may go.
+//! In any sequence of events, no object is stored in a version that may be removed.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -33,9 +33,9 @@ proptest! {
     fn no_object_is_ever_stored_in_a_version_that_is_not_declared(events in events()) {
         let mut world = World::new(SETTLE);
         for event in events {
-            world.happen(event);
-            prop_assert!(world.undeclared().is_empty(), "after {event:?}: {world:?}");
-            prop_assert!(!world.spoiled, "after {event:?}: {world:?}");
+            world.apply(event);
+            prop_assert!(world.undeclared_objects().is_empty(), "after {event:?}: {world:?}");
+            prop_assert!(!world.used_wrong_converter, "after {event:?}: {world:?}");
         }
     }
 
@@ -43,13 +43,13 @@ proptest! {
     fn without_disturbance_it_ends_with_one_stored_version(events in events()) {
         let mut world = World::new(SETTLE);
         for event in events {
-            world.happen(event);
+            world.apply(event);
         }
-        world.happen(Event::Convert { ours: true });
+        world.apply(Event::Convert { ours: true });
         for _ in 0..80 {
-            world.happen(Event::Step { writes: usize::MAX, reports: true });
-            world.happen(Event::Watch { changes: usize::MAX });
-            world.happen(Event::Pass { seconds: 1 });
+            world.apply(Event::Step { writes: usize::MAX, reports: true });
+            world.apply(Event::Watch { changes: usize::MAX });
+            world.apply(Event::Pass { seconds: 1 });
         }
         prop_assert_eq!(&world.stored, &[world.storage]);
         prop_assert_eq!(&world.status, &None);
@@ -59,24 +59,24 @@ proptest! {
     #[test]
     fn ca_rotations_never_restart_the_migration(rotations in prop::collection::vec((0..4_usize, any::<bool>()), 0..60)) {
         let mut world = World::new(SETTLE);
-        world.happen(Event::Move { version: 1 });
+        world.apply(Event::Move { version: 1 });
         let mut known: Option<Migration> = None;
         let quiet = std::iter::repeat_n((0, false), 40);
         for (rotations, restarts) in rotations.into_iter().chain(quiet) {
-            // Who is down rotates nothing: one that is started has missed one change at the most.
+            // A stopped operator does not rotate, so a restarted one has missed at most one change.
             let missed = if restarts { rotations.min(1) } else { rotations };
             for _ in 0..missed {
-                world.happen(Event::Trust);
+                world.apply(Event::Trust);
             }
             if restarts {
-                world.happen(Event::Restart);
+                world.apply(Event::Restart);
             }
-            // It looks again when the watch has shown what it has missed.
+            // The operator reconciles again once the watch has caught up.
             for _ in 0..2 {
-                world.happen(Event::Step { writes: usize::MAX, reports: true });
-                world.happen(Event::Watch { changes: usize::MAX });
+                world.apply(Event::Step { writes: usize::MAX, reports: true });
+                world.apply(Event::Watch { changes: usize::MAX });
             }
-            world.happen(Event::Pass { seconds: 1 });
+            world.apply(Event::Pass { seconds: 1 });
             if let (Some(before), Some(after)) = (&known, &world.status) {
                 prop_assert_eq!(before.since.0, after.since.0);
                 prop_assert!(before.rewritten <= after.rewritten, "{before} became {after}");
@@ -89,12 +89,12 @@ proptest! {
     #[test]
     fn one_write_per_process_is_enough_progress(lost in prop::collection::vec(any::<bool>(), 0..20)) {
         let mut world = World::new(SETTLE);
-        world.happen(Event::Move { version: 1 });
+        world.apply(Event::Move { version: 1 });
         let lives = lost.into_iter().chain(std::iter::repeat_n(false, 60));
         for lost in lives {
-            // A life ends with its first write, if that is an object's; or else with its report.
-            world.happen(Event::Step { writes: 1, reports: !lost });
-            world.happen(Event::Pass { seconds: 1 });
+            // The process ends after its first write: that of an object, or else its status report.
+            world.apply(Event::Step { writes: 1, reports: !lost });
+            world.apply(Event::Pass { seconds: 1 });
         }
         prop_assert_eq!(&world.stored, &["v2"]);
     }
@@ -103,65 +103,66 @@ proptest! {
 #[test]
 fn without_the_settle_wait_an_object_would_be_lost() {
     let mut world = World::new(SignedDuration::ZERO);
-    world.happen(Event::Move { version: 1 });
+    world.apply(Event::Move { version: 1 });
     for _ in 0..2 {
-        world.happen(Event::Step {
+        world.apply(Event::Step {
             writes: 9,
             reports: true,
         });
     }
-    world.happen(Event::Create {
+    world.apply(Event::Create {
         object: 1,
         lagging: true,
     });
     for _ in 0..9 {
-        world.happen(Event::Step {
+        world.apply(Event::Step {
             writes: 9,
             reports: true,
         });
     }
     assert!(
-        !world.undeclared().is_empty(),
-        "the model does not find it: {world:?}"
+        !world.undeclared_objects().is_empty(),
+        "the model does not detect it: {world:?}"
     );
 }
 
 #[test]
 fn without_the_generation_check_an_object_would_be_lost() {
     let mut world = World::new(SETTLE);
-    world.happen(Event::Move { version: 1 });
+    world.apply(Event::Move { version: 1 });
     for _ in 0..3 {
-        world.happen(Event::Step {
+        world.apply(Event::Step {
             writes: 9,
             reports: true,
         });
-        world.happen(Event::Pass { seconds: 10 });
+        world.apply(Event::Pass { seconds: 10 });
     }
-    // Its first object is done; now that one is written in the version before, while that is stored again.
-    world.happen(Event::Move { version: 0 });
-    world.happen(Event::Write {
+    // The first object is rewritten; now it is written in the previous version, while that is the storage
+    // version again.
+    world.apply(Event::Move { version: 0 });
+    world.apply(Event::Write {
         object: 0,
         lagging: false,
     });
-    world.happen(Event::Pass { seconds: 10 });
-    world.happen(Event::Move { version: 1 });
-    world.happen(Event::Restart);
+    world.apply(Event::Pass { seconds: 10 });
+    world.apply(Event::Move { version: 1 });
+    world.apply(Event::Restart);
     let mut blind = world.clone();
     if let Some(migration) = &mut blind.status {
         migration.generation = blind.generation;
     }
     for world in [&mut world, &mut blind] {
         for _ in 0..20 {
-            world.happen(Event::Step {
+            world.apply(Event::Step {
                 writes: 9,
                 reports: true,
             });
-            world.happen(Event::Pass { seconds: 1 });
+            world.apply(Event::Pass { seconds: 1 });
         }
     }
-    assert!(world.undeclared().is_empty());
+    assert!(world.undeclared_objects().is_empty());
     assert!(
-        !blind.undeclared().is_empty(),
-        "the model does not find it: {blind:?}"
+        !blind.undeclared_objects().is_empty(),
+        "the model does not detect it: {blind:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What can happen to a CRD and its objects while they are rewritten.
+//! Simulates what can happen to a CRD and its objects during a migration.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use windlass_object::object;
 
 use super::*;
 
-/// A cluster with one CRD, its objects, and API servers of which one may not have heard of the last change.
+/// A cluster with one CRD, its objects, and API servers, one of which may not have observed the last change.
 #[derive(Clone, Debug)]
 pub(super) struct World {
     /// The versions of the CRD.
@@ -17,29 +17,29 @@ pub(super) struct World {
     pub(super) stored: Vec<&'static str>,
     pub(super) generation: i64,
     resource_version: u64,
-    /// In the order in which they are listed, each with the version that it is stored in, and its resourceVersion.
+    /// Objects in list order, with the version in which each is stored and its resourceVersion.
     pub(super) objects: BTreeMap<usize, (&'static str, u64)>,
     now: i64,
-    /// The storage version before, and when it was one.
+    /// The previous storage version, and when it was replaced.
     before: (&'static str, i64),
     pub(super) status: Option<Migration>,
     settle: SignedDuration,
-    /// The CA that the conversion trusts.
+    /// The CA bundle of the conversion.
     trust: u64,
-    /// Who converts.
+    /// The converter.
     converter: &'static str,
-    /// What the operator's watch has shown, and what it has still to show.
+    /// What the operator's watch has delivered, and what is pending.
     shown: Option<StorageVersionHistory>,
     unseen: VecDeque<StorageVersionHistory>,
-    /// An object was rewritten through the wrong conversion.
-    pub(super) spoiled: bool,
+    /// Whether an object was rewritten through the wrong converter.
+    pub(super) used_wrong_converter: bool,
 }
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    /// The operator goes a step on; how many of its writes are carried out before it crashes, and whether the status is
-    /// written.
+    /// The operator makes progress and crashes after this many writes; `reports` says whether it still wrote
+    /// the status.
     Step {
         writes: usize,
         reports: bool,
@@ -57,30 +57,30 @@ pub(super) enum Event {
     Delete {
         object: usize,
     },
-    /// The storage version moves.
+    /// The storage version changes.
     Move {
         version: usize,
     },
-    /// The conversion gets another CA.
+    /// The conversion gets another CA bundle.
     Trust,
-    /// Another converts, or the one that should.
+    /// Another webhook becomes the converter, or the right one again.
     Convert {
         ours: bool,
     },
-    /// The watch shows so many changes of the CRD.
+    /// The watch delivers this many changes of the CRD.
     Watch {
         changes: usize,
     },
-    /// The watch begins anew, and shows the CRD as it is.
+    /// The watch restarts and delivers the present CRD.
     Relist,
-    /// The operator is started again.
+    /// The operator restarts.
     Restart,
     Pass {
         seconds: i64,
     },
-    /// Unstored versions are taken out of the CRD.
+    /// Unstored versions are removed from the CRD.
     Drop,
-    /// The API server forgets where the next page begins.
+    /// The continue token expires.
     Expire {
         entirely: bool,
     },
@@ -91,7 +91,7 @@ const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 /// How many objects a page has.
 const PAGE: usize = 2;
 
-/// Who should convert.
+/// The desired converter.
 const OURS: &str = "https://ours";
 
 // === impl World ===
@@ -113,7 +113,7 @@ impl World {
             converter: OURS,
             shown: None,
             unseen: VecDeque::new(),
-            spoiled: false,
+            used_wrong_converter: false,
         }
     }
 
@@ -140,49 +140,49 @@ impl World {
         self.resource_version
     }
 
-    /// The version that an API server stores.
-    fn stores(&self, lagging: bool) -> &'static str {
+    /// Returns the version in which an API server stores objects.
+    fn stored_version(&self, lagging: bool) -> &'static str {
         let (before, until) = self.before;
         let lags = lagging && self.now < until + SETTLE.as_secs();
         if lags { before } else { self.storage }
     }
 
-    pub(super) fn happen(&mut self, event: Event) {
+    pub(super) fn apply(&mut self, event: Event) {
         match event {
             Event::Step { writes, reports } => self.step(writes, reports),
             Event::Write { object, lagging } => {
-                let version = self.stores(lagging);
+                let version = self.stored_version(lagging);
                 let written = self.tick();
                 if let Some(object) = self.objects.get_mut(&object) {
                     *object = (version, written);
                 }
             }
             Event::Create { object, lagging } => {
-                let created = (self.stores(lagging), self.tick());
+                let created = (self.stored_version(lagging), self.tick());
                 self.objects.entry(object).or_insert(created);
             }
             Event::Delete { object } => drop(self.objects.remove(&object)),
             Event::Move { version } => self.move_storage(VERSIONS[version]),
             Event::Trust => {
                 self.trust += 1;
-                self.note_change();
+                self.record_change();
             }
             Event::Convert { ours } => {
                 let converter = if ours { OURS } else { "https://theirs" };
                 if self.converter != converter {
                     self.converter = converter;
-                    self.note_change();
+                    self.record_change();
                 }
             }
             Event::Watch { changes } => {
                 for seen in self.unseen.drain(..changes.min(self.unseen.len())) {
-                    see(&mut self.shown, seen);
+                    observe(&mut self.shown, seen);
                 }
             }
             Event::Relist => {
                 self.unseen.clear();
                 if let Some(seen) = StorageVersionHistory::from_crd(&self.live()) {
-                    see(&mut self.shown, seen);
+                    observe(&mut self.shown, seen);
                 }
             }
             Event::Restart => self.restart(),
@@ -191,19 +191,19 @@ impl World {
                 let (stored, count) = (self.stored.clone(), self.versions.len());
                 self.versions.retain(|version| stored.contains(version));
                 if self.versions.len() != count {
-                    self.note_change();
+                    self.record_change();
                 }
             }
             Event::Expire { entirely } => {
                 if let Some(migration) = &mut self.status {
                     let next_page = migration.next_page.clone().filter(|_| !entirely);
-                    migration.find_page(next_page);
+                    migration.set_next_page(next_page);
                 }
             }
         }
     }
 
-    /// As the API server does it: no two moves within the time that API servers may lag.
+    /// As in the API server: at most one change within the time that API servers may lag.
     fn move_storage(&mut self, version: &'static str) {
         let (_, last) = self.before;
         let may_move = self.versions.contains(&version) && self.now >= last + SETTLE.as_secs();
@@ -212,44 +212,44 @@ impl World {
         }
         self.before = (self.storage, self.now);
         self.storage = version;
-        self.note_change();
+        self.record_change();
         self.tick();
         if !self.stored.contains(&version) {
             self.stored.push(version);
         }
     }
 
-    fn note_change(&mut self) {
+    fn record_change(&mut self) {
         self.generation += 1;
         self.unseen.extend(StorageVersionHistory::from_crd(&self.live()));
     }
 
-    /// Everything is forgotten but the status; the watch shows what there is.
+    /// Loses everything but the status; the watch delivers the present state.
     fn restart(&mut self) {
         self.unseen.clear();
         self.shown = StorageVersionHistory::from_crd(&self.live());
     }
 
-    /// What the operator does in one reconciliation.
+    /// Reconciles once.
     fn step(&mut self, writes: usize, reports: bool) {
         let live = self.live();
         let mut status = self.status.clone();
         if let Some(known) = &mut status {
-            known.follow(self.shown.iter().chain(&StorageVersionHistory::from_crd(&live)));
+            known.record_histories(self.shown.iter().chain(&StorageVersionHistory::from_crd(&live)));
         }
-        let is_behind = status.as_ref().is_some_and(|known| known.is_behind(&live));
-        let lags = is_behind && !self.shown.as_ref().is_some_and(|shown| shown.reaches(&live));
+        let may_continue = status.as_ref().is_some_and(|known| known.may_continue(&live));
+        let lags = may_continue && !self.shown.as_ref().is_some_and(|shown| shown.reaches(&live));
         let now = at(self.now);
         let mut survives = true;
         match (
-            next(&live, status.as_ref(), Some(OURS), now, self.settle),
+            next_step(&live, status.as_ref(), Some(OURS), now, self.settle),
             &mut status,
         ) {
             (MigrationStep::Nothing, _) => status = None,
             (MigrationStep::Begin(_), Some(_)) if lags => {}
             (MigrationStep::Begin(migration), _) => status = Some(migration),
             (MigrationStep::Mark, Some(migration)) => {
-                migration.mark(&self.resource_version.to_string(), None);
+                migration.record_mark(&self.resource_version.to_string(), None);
             }
             (MigrationStep::Rewrite, Some(migration)) => {
                 survives = self.turn_page(migration, writes);
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// Rewrites a page; `false` when it crashed.
+    /// Rewrites a page; returns `false` if the operator crashed.
     fn turn_page(&mut self, migration: &mut Migration, mut writes: usize) -> bool {
         let next_page = migration.next_page.as_deref();
         let start: usize = next_page.map_or(0, |page| page.parse().unwrap());
@@ -279,19 +279,19 @@ impl World {
             }
             writes -= 1;
             if version != self.storage {
-                self.spoiled |= self.converter != OURS;
+                self.used_wrong_converter |= self.converter != OURS;
                 let rewritten = (self.storage, self.tick());
                 self.objects.insert(*object, rewritten);
             }
         }
         let next_page = rest.first().map(usize::to_string);
         let is_last = next_page.is_none();
-        migration.turn_page(listed.len() as u64, Some(rest.len() as u64), next_page);
+        migration.finish_page(listed.len() as u64, Some(rest.len() as u64), next_page);
         if is_last && writes == 0 {
             return false;
         }
-        if is_last && migration.is_about(&self.live()) {
-            let reduced = reduction(&self.live());
+        if is_last && migration.can_continue(&self.live()) {
+            let reduced = stored_versions_patch(&self.live());
             let kept = object::items(&reduced, "/status/storedVersions").to_vec();
             self.stored.retain(|version| kept.contains(&json!(version)));
             self.tick();
@@ -299,8 +299,8 @@ impl World {
         true
     }
 
-    /// Objects that are stored in a version that the CRD does not name.
-    pub(super) fn undeclared(&self) -> Vec<&(&'static str, u64)> {
+    /// Returns objects that are stored in a version that the CRD does not have.
+    pub(super) fn undeclared_objects(&self) -> Vec<&(&'static str, u64)> {
         let declared = |version| self.stored.contains(version) && self.versions.contains(version);
         self.objects
             .values()
@@ -309,7 +309,7 @@ impl World {
     }
 }
 
-fn see(shown: &mut Option<StorageVersionHistory>, seen: StorageVersionHistory) {
+fn observe(shown: &mut Option<StorageVersionHistory>, seen: StorageVersionHistory) {
     match shown {
         Some(shown) => shown.record(seen),
         None => *shown = Some(seen),

@@ -1,9 +1,9 @@
-//! What is said of CRDs as a whole and of their versions, what exceptions make of it, and what is no CRD.
+//! Findings about CRDs as a whole and their versions, effects of exceptions, and malformed CRDs.
 
 use super::*;
 use crate::upgrade_safety::{Enforcement, Exception, UpgradeRule, compare_all};
 
-/// A CRD of the given versions; those with a `+` are served.
+/// Returns a CRD with these versions; those with a `+` are served.
 fn with_versions(scope: &str, versions: &[(&str, &str)], stored: &[&str]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
@@ -112,13 +112,13 @@ fn unconverted_served_versions_are_compared_from_old_to_new() {
         "widgets.example.com v1beta1->v1 ^.b existingFieldRemoval: removed field : v1.^.b",
     ];
     assert_eq!(compared(&one, &both), expected);
-    // What was so before does not get worse.
+    // An existing difference does not get worse.
     assert_eq!(compared(&both, &both), [""; 0]);
-    // A webhook translates.
+    // A webhook converts.
     let unconverted = both.clone();
     both["spec"]["conversion"] = json!({"strategy": "Webhook"});
     assert_eq!(compared(&one, &both), [""; 0]);
-    // Where it goes, nobody does.
+    // The converter is removed.
     assert_eq!(compared(&both, &unconverted), expected);
 }
 
@@ -155,7 +155,7 @@ fn exceptions_decide_by_version_and_field() {
         [(Type, Warn)]
     );
     assert_eq!(enforcements("[{field: ^, version: v1, enforcement: None}]"), []);
-    // One that names nothing is about nothing.
+    // An exception without criteria matches nothing.
     let of_nothing = Policy {
         lenient: false,
         exceptions: vec![Exception {

@@ -1,8 +1,9 @@
-//! What is said of the change of one property.
+//! Findings about a change of one property.
 
 use super::*;
 
-/// What is said of the change of one property from `old` to `new`, both in YAML: the place below it, rule and message.
+/// Returns the findings for a change of one property from `old` to `new`, both in YAML: path below it, rule
+/// and message.
 fn of_property(old: &str, new: &str) -> String {
     let schema = |property: &str| crd(&format!("{{type: object, properties: {{x: {property}}}}}"));
     let lines = compared(&schema(old), &schema(new));
@@ -16,14 +17,15 @@ fn of_property(old: &str, new: &str) -> String {
     lines.join("\n")
 }
 
-/// Compares each old with its new property, and what is said with what is expected.
+/// Compares each old with its new property, and the findings with the expected ones.
 fn expect(cases: &[(&str, &str, &str)]) {
     for (old, new, expected) in cases {
         assert_eq!(of_property(old, new), *expected, "{old} to {new}");
     }
 }
 
-/// Compares each old with its new property: no rule is about what has changed, which is said like this.
+/// Expects that no rule covers the change from each old to its new property, and that this is reported with
+/// `change`.
 fn expect_unhandled(cases: &[(&str, &str, &str)]) {
     for (old, new, change) in cases {
         let expected = format!("unhandled: unhandled changes found ({change})");
@@ -31,7 +33,7 @@ fn expect_unhandled(cases: &[(&str, &str, &str)]) {
     }
 }
 
-/// Compares each old with its new property, of which nothing is to be said.
+/// Expects no finding for the change from each old to its new property.
 fn expect_nothing(cases: &[(&str, &str)]) {
     for (old, new) in cases {
         assert_eq!(of_property(old, new), "", "{old} to {new}");

@@ -1,4 +1,4 @@
-//! Each rule, the scopes, and what no input may do.
+//! Tests of each rule and scope, and of robustness against any input.
 
 mod crds;
 mod keywords;
@@ -13,7 +13,7 @@ use super::{
     comparison::{Crds, compare},
 };
 
-/// A CRD with one version `v1`, whose schema is `schema` in YAML.
+/// Returns a CRD with one version `v1`, whose schema is `schema` in YAML.
 fn crd(schema: &str) -> Value {
     let schema = document(schema);
     json!({
@@ -36,7 +36,7 @@ fn strict() -> Policy {
     Policy::default()
 }
 
-/// The findings as they are printed.
+/// Returns the findings as printed.
 fn lines(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()
 }

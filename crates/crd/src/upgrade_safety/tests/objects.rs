@@ -1,4 +1,4 @@
-//! What becomes of stored objects, and which of them are tried.
+//! Trials of stored objects, and the choice of objects to try.
 
 use proptest::prelude::*;
 
@@ -9,13 +9,13 @@ use crate::upgrade_safety::{
 
 const CRD: &str = "widgets.example.com";
 
-/// A widget of the namespace `shop`, with the fields of `spec` in YAML.
+/// Returns a widget in the namespace `shop` with the fields of `spec` in YAML.
 fn widget(name: &str, spec: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "shop"},
         "spec": document(spec)})
 }
 
-/// A CRD whose schema has `spec`, with these properties in YAML.
+/// Returns a CRD whose schema has `spec` with these properties in YAML.
 fn with_spec(properties: &str) -> Value {
     crd(&format!(
         "{{type: object, properties: {{spec: {{type: object, properties: {{{properties}}}}}}}}}"
@@ -28,7 +28,7 @@ fn tried(old: &Value, new: &Value, objects: &[Value], extent: Extent, policy: &P
     trial.finish(extent).findings(CRD, policy)
 }
 
-/// What the change does to all of `objects`, without the names of CRD, version and rule.
+/// Returns the harm to all of `objects`, without the names of CRD, version and rule.
 fn harm(old: &Value, new: &Value, objects: &[Value]) -> Vec<String> {
     let findings = tried(old, new, objects, Extent::All, &strict());
     let words = findings.iter().map(|finding| {
@@ -95,7 +95,7 @@ fn a_broken_object_is_named_with_its_field() {
                 "^.spec.ports.items.name: 1 of 1 objects would become invalid: shop/a (spec.ports[1].name: Required value)",
             ],
         ),
-        // A default fills in what is required.
+        // A default provides the required field.
         (
             format!("{ports}}}}}}}").as_str(),
             "ports: {type: array, items: {type: object, required: [name], properties: {name: {type: string, default: x}}}}",
@@ -275,7 +275,7 @@ fn only_served_versions_with_a_changed_schema_are_tried() {
     assert_eq!(
         versions_to_try(&old, &hidden),
         ["v1"],
-        "it is stored all the same"
+        "it is stored nevertheless"
     );
     let mut keeps = old.clone();
     keeps["spec"]["preserveUnknownFields"] = true.into();
@@ -308,7 +308,7 @@ fn a_rollback_tries_only_readable_objects() {
     );
 }
 
-/// Values that fit schemas of [`schemas`] more or less.
+/// Generates values that roughly match schemas of [`schemas`].
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         any::<bool>().prop_map(Value::from),
@@ -325,7 +325,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Schemas of objects, lists and leaves, with constraints.
+/// Generates schemas of objects, lists and leaves, with constraints.
 fn schemas() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         (0..9_i64).prop_map(|most| json!({"type": "integer", "maximum": most})),
@@ -354,7 +354,7 @@ fn of_schema(schema: &Value) -> Value {
     crd
 }
 
-/// A schema without what limits values: it keeps every field that it has kept before.
+/// Removes the constraints from a schema, which keeps every field.
 fn loosened(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => fields

@@ -1,4 +1,4 @@
-//! What holds for any schemas.
+//! Properties of any schemas.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::upgrade_safety::{Enforcement, Exception, UpgradeRule};
 
-/// Any JSON, mostly of the words that schemas are made of.
+/// Generates any JSON, mostly with the words of schemas.
 fn garbage() -> impl Strategy<Value = Value> {
     let keyword = prop::sample::select(vec![
         "type",
@@ -53,7 +53,7 @@ fn garbage() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema that an API server might take.
+/// Generates a schema that an API server might accept.
 fn schema() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec!["a", "b", "c", "items", "description"]);
     let leaf = prop_oneof![
@@ -85,7 +85,7 @@ fn with_schema(schema: &Value) -> Value {
     crd
 }
 
-/// Visits every schema in `schema`, itself included.
+/// Visits every schema in `schema`, including itself.
 fn visit(schema: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
     let Some(fields) = schema.as_object_mut() else {
         return;
@@ -104,7 +104,7 @@ fn visit(schema: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
     }
 }
 
-/// Makes the `choice`th of the ways to loosen a schema.
+/// Applies one of the ways to loosen a schema.
 fn loosen(fields: &mut Map<String, Value>, choice: u8) {
     let by = |fields: &mut Map<String, Value>, keyword: &str, by: i64| {
         if let Some(value) = fields.get(keyword).and_then(Value::as_i64) {
@@ -137,7 +137,7 @@ fn loosen(fields: &mut Map<String, Value>, choice: u8) {
     }
 }
 
-/// The paths of all properties, as findings name them, with pointers to the maps that hold them.
+/// Returns the paths of all properties, as in findings, with pointers to the maps that contain them.
 fn properties(schema: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String, String)>) {
     for (name, property) in schema
         .get("properties")
@@ -162,7 +162,7 @@ fn properties(schema: &Value, path: &str, pointer: &str, found: &mut Vec<(String
     }
 }
 
-/// The same with the fields of every object the other way round.
+/// Reverses the field order of every object.
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -210,7 +210,7 @@ proptest! {
         prop_assert_eq!(findings[0].rule, UpgradeRule::ExistingFieldRemoval);
         prop_assert_eq!(findings[0].field.as_ref(), Some(path));
         prop_assert_eq!(findings[0].enforcement, Enforcement::Strict);
-        // What is reported can be allowed by naming it as it is reported.
+        // Each finding can be allowed by its own name.
         let policy = Policy {
             lenient: false,
             exceptions: vec![Exception {

@@ -1,7 +1,7 @@
 //! Reading the objects that are tried.
 
 use windlass_cluster::{Cluster, Kind, RequestError, page::PAGE_SIZE};
-use windlass_crd::upgrade_safety::{Extent, Trial, Tried};
+use windlass_crd::upgrade_safety::{Extent, Trial, TrialResult};
 
 use crate::bundle_deployment::halt::BundleDeploymentError;
 
@@ -13,7 +13,7 @@ pub(super) async fn try_objects(
     cluster: &Cluster,
     kind: &Kind,
     mut trial: Trial,
-) -> Result<Tried, BundleDeploymentError> {
+) -> Result<TrialResult, BundleDeploymentError> {
     let mut from = None;
     loop {
         let page = match cluster.objects(kind, None, PAGE_SIZE, from.as_deref()).await {

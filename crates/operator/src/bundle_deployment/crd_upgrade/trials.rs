@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_cluster::{Kind, apply::FieldOwner, lease::NotLeading, telemetry::chain};
-use windlass_crd::upgrade_safety::{Finding, Policy, Tried, UpgradeRule};
+use windlass_crd::upgrade_safety::{Finding, Policy, TrialResult, UpgradeRule};
 
 use super::pages::try_objects;
 use crate::{
@@ -44,7 +44,7 @@ impl BundleReconciler {
                 Ok(tried) => findings.extend(tried.iter().flat_map(|tried| tried.findings(crd, policy))),
                 Err(error) => {
                     let message = format!(
-                        "cannot read objects of {crd} to try them against its new schema: {error}; to skip this, add {crd} and the rule {} to spec.crdUpgradeExceptions",
+                        "cannot read objects of {crd} to validate them against its new schema: {error}; to skip this, add {crd} and the rule {} to spec.crdUpgradeExceptions",
                         UpgradeRule::StoredObjects
                     );
                     let standing =
@@ -94,7 +94,7 @@ impl BundleReconciler {
         Ok(latest)
     }
 
-    async fn try_versions(&self, change: &Arc<CrdChange>) -> Result<Vec<Tried>, BundleDeploymentError> {
+    async fn try_versions(&self, change: &Arc<CrdChange>) -> Result<Vec<TrialResult>, BundleDeploymentError> {
         let begun = change.clone();
         // Large schemas take a while.
         let trials = tokio::task::spawn_blocking(move || begun.trials()).await?;

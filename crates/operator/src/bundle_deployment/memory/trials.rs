@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_cluster::apply::body_hash;
-use windlass_crd::upgrade_safety::{Trial, Tried, versions_to_try};
+use windlass_crd::upgrade_safety::{Trial, TrialResult, versions_to_try};
 use windlass_object::object;
 
 /// A CRD that is to become another.
@@ -46,7 +46,7 @@ pub(in crate::bundle_deployment) struct TrialSubject {
 }
 
 /// What was found out about each version, or why the objects cannot be read.
-pub(in crate::bundle_deployment) type TrialOutcome = Result<Arc<[Tried]>, String>;
+pub(in crate::bundle_deployment) type TrialOutcome = Result<Arc<[TrialResult]>, String>;
 
 // === impl Trials ===
 

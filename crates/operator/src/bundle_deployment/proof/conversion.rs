@@ -77,7 +77,7 @@ impl BundleReconciler {
         };
         let exceptions = self.conversion_exceptions(name);
         let subject = subject(crd, conversion, &exceptions);
-        let doubtful = format!("{subject} with an invented object");
+        let doubtful = format!("{subject} with a generated object");
         let lacks = |endpoint: &&Endpoint, subject: &String| {
             !self.proofs.holds(name, &server.fact(endpoint, subject.clone()))
         };
@@ -88,7 +88,7 @@ impl BundleReconciler {
             return Ok(Vec::new());
         }
         let sample = self.sample(plan, crd, conversion).await?;
-        if sample.is_invented {
+        if sample.is_generated {
             fresh.retain(|endpoint| lacks(endpoint, &doubtful));
         }
         let interview = Interview {
@@ -114,8 +114,8 @@ impl BundleReconciler {
                     self.proofs.add(name, server.fact(endpoint, subject.clone()));
                     self.proofs.settle(name, &conversion.crd);
                 }
-                Err(flaw) if interview.sample.is_invented && flaw.is_refusal() => {
-                    info!(crd = conversion.crd, problem = %flaw, "An invented object does not convert: a real one will tell");
+                Err(flaw) if interview.sample.is_generated && flaw.is_refusal() => {
+                    info!(crd = conversion.crd, problem = %flaw, "The webhook does not convert a generated object; waiting for a real one");
                     self.proofs.add(name, server.fact(endpoint, doubtful.clone()));
                     self.proofs.doubt(name, &conversion.crd);
                 }
@@ -166,7 +166,7 @@ impl BundleReconciler {
             }
             None => Vec::new(),
         };
-        let news = round_trip::news(found, &known, interview.crd, &interview.exceptions);
+        let news = round_trip::new_losses(found, &known, interview.crd, &interview.exceptions);
         if news.is_empty() {
             return Ok(there);
         }
@@ -253,12 +253,12 @@ impl BundleReconciler {
             .as_deref()
             .and_then(|live| Some(Kind::from_crd(live, reachable_version(live)?)));
         let stored = match kind {
-            Some(kind) => self.context.cluster.any(&kind).await?,
+            Some(kind) => self.context.cluster.find_any(&kind).await?,
             None => None,
         };
         let of_object = |object| Sample {
             object,
-            is_invented: false,
+            is_generated: false,
         };
         Ok(stored.map_or_else(|| sample_object(crd, &plan.examples), of_object))
     }
@@ -283,7 +283,7 @@ impl<'a> Interview<'a> {
 
     /// Whether that is no object of the cluster's.
     fn is_sample(&self, key: &ObjectKey) -> bool {
-        self.sample.is_invented || key.name == windlass_crd::SAMPLE_NAME
+        self.sample.is_generated || key.name == windlass_crd::SAMPLE_NAME
     }
 }
 

@@ -10,8 +10,8 @@ use windlass_crd::{
     grant::ObjectWork,
     reachable_version,
     storage_migration::{
-        Migration, MigrationStep, StorageVersionHistory, converter, is_as_desired, is_stored_in_one_version,
-        next, reduction,
+        Migration, MigrationStep, StorageVersionHistory, converter, is_stored_as_desired, is_stored_in_one_version,
+        next_step, stored_versions_patch,
     },
 };
 use windlass_object::{ObjectKey, names};
@@ -51,7 +51,7 @@ impl BundleReconciler {
                 continue;
             };
             let seen = self.context.index.find(&key);
-            if seen.is_some_and(|seen| is_as_desired(desired, &seen)) {
+            if seen.is_some_and(|seen| is_stored_as_desired(desired, &seen)) {
                 report.forget_migration(&key.name);
                 continue;
             }
@@ -109,12 +109,12 @@ impl BundleReconciler {
         let live = &live;
         let mut known = self.known_migration(owner, &key.name).await?;
         if let Some(known) = &mut known {
-            known.follow(seen.iter().chain(&StorageVersionHistory::from_crd(live)));
+            known.record_histories(seen.iter().chain(&StorageVersionHistory::from_crd(live)));
             report.set_migration(known.clone());
         }
         let now = self.context.clock.now();
         let settle = SignedDuration::try_from(self.timing.stored).unwrap_or(SignedDuration::MAX);
-        let next = next(live, known.as_ref(), converter, now, settle);
+        let next = next_step(live, known.as_ref(), converter, now, settle);
         match next {
             MigrationStep::Nothing => {
                 report.forget_migration(&key.name);
@@ -128,7 +128,7 @@ impl BundleReconciler {
             (MigrationStep::Convert(converter), _) => Err(conversion_changed(&key.name, &converter)),
             // What lies between is on its way.
             (MigrationStep::Begin(_), Some(known))
-                if known.is_behind(live) && !seen.is_some_and(|seen| seen.reaches(live)) =>
+                if known.may_continue(live) && !seen.is_some_and(|seen| seen.reaches(live)) =>
             {
                 Err(rewriting(&known, LAG))
             }
@@ -159,7 +159,7 @@ impl BundleReconciler {
     ) -> Result<Halt, Halt> {
         let page = self.context.cluster.page(&objects(live), 1, None).await;
         let page = page.map_err(|error| paused(&migration, error))?;
-        migration.mark(&page.resource_version, page.count());
+        migration.record_mark(&page.resource_version, page.count());
         let halt = rewriting(&migration, Duration::ZERO);
         report.set_migration(migration);
         Ok(halt)
@@ -183,7 +183,7 @@ impl BundleReconciler {
         mut migration: Migration,
         report: &mut InstallReport,
     ) -> Result<Halt, Halt> {
-        migration.go_through(live);
+        migration.record_converter(live);
         report.set_migration(migration.clone());
         match self.turn_page(key, &objects(live), &mut migration).await? {
             Turned::Stopped => {}
@@ -208,14 +208,14 @@ impl BundleReconciler {
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(false);
         };
-        migration.follow(seen.iter().chain(&StorageVersionHistory::from_crd(&live)));
-        if !migration.is_about(&live) {
+        migration.record_histories(seen.iter().chain(&StorageVersionHistory::from_crd(&live)));
+        if !migration.can_continue(&live) {
             return Ok(false);
         }
         let reduced = self
             .context
             .cluster
-            .patch_status_guarded(key, &reduction(&live), names::STORAGE)
+            .patch_status_guarded(key, &stored_versions_patch(&live), names::STORAGE)
             .await;
         match reduced {
             Ok(_) => {

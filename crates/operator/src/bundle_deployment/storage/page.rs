@@ -54,7 +54,7 @@ impl BundleReconciler {
                 let Some(next_page) = error.expired_page() else {
                     return Err(paused(migration, error));
                 };
-                migration.find_page(next_page.map(str::to_owned));
+                migration.set_next_page(next_page.map(str::to_owned));
                 return Ok(Turned::Next);
             }
         };
@@ -77,7 +77,7 @@ impl BundleReconciler {
         }
         let count = u64::try_from(page.objects.len()).unwrap_or(u64::MAX);
         let is_last = page.next.is_none();
-        migration.turn_page(count, page.remaining, page.next);
+        migration.finish_page(count, page.remaining, page.next);
         Ok(if is_last { Turned::Last } else { Turned::Next })
     }
 

@@ -2,7 +2,7 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 use windlass_crd::{
-    claims::{self, Adoption, Api, Claimant, LivingDeployments, Owner, foreign},
+    claims::{self, Adoption, Api, Claimant, ExistingDeployments, Owner, foreign_object_message},
     upgrade_safety::{Enforcement, Finding, UpgradeRule},
 };
 use windlass_object::{ObjectKey, names, object, text::Listing};
@@ -54,7 +54,7 @@ pub enum Refusal {
     },
     /// Another BundleDeployment has installed the API.
     #[error(
-        "{object} belongs to the BundleDeployment {owner}: an API has one owner, so {claimant} takes over when {owner} is deleted or drops it"
+        "{object} belongs to the BundleDeployment {owner}: an API has one owner, so {claimant} takes over when {owner} is deleted or no longer contains it"
     )]
     ApiOwned {
         object: ObjectKey,
@@ -74,11 +74,11 @@ pub enum Refusal {
         owner: Owner,
     },
     /// An object of that name is there and Windlass did not create it.
-    #[error("{}", foreign(object, owner))]
+    #[error("{}", foreign_object_message(object, owner))]
     Foreign { object: ObjectKey, owner: Owner },
     /// Calls of others would go to pods whose certificates they do not trust.
     #[error(
-        "webhooks call {deployment} through {service}, which would lead to its new pods, too, whose certificate the callers do not trust: to adopt it without a failed request, use windlass install --adopt-from; to adopt it at once, set spec.upgrade.allowInterruption: true"
+        "webhooks call {deployment} through {service}, which would also select its new pods, whose certificate the callers do not trust: to adopt it without failed requests, use windlass install --adopt-from; to adopt it immediately, set spec.upgrade.allowInterruption: true"
     )]
     AdoptionInterrupts {
         deployment: ObjectKey,
@@ -96,7 +96,7 @@ pub enum Refusal {
     UnsafeCrdUpgrade { findings: Vec<Finding> },
     /// Pods of two revisions cannot run beside each other.
     #[error(
-        "the upgrade would interrupt the webhooks of {}, because {}: from the end of an old pod until a new one is ready, requests fail that need {}; to allow this, set spec.upgrade.allowInterruption: true",
+        "the upgrade would interrupt the webhooks of {}, because {}: from the stop of an old pod until a new one is ready, requests would fail that need {}; to allow this, set spec.upgrade.allowInterruption: true",
         .0.deployment,
         .0.cause,
         .0.needing
@@ -229,7 +229,7 @@ fn conversion_claimed(scene: &PreflightObservation<'_>, api: &Api) -> Option<Ref
 }
 
 /// The API server takes a second CRD of a kind, but never serves it.
-fn kind_taken(scene: &PreflightObservation<'_>, api: &Api, living: &LivingDeployments) -> Option<Refusal> {
+fn kind_taken(scene: &PreflightObservation<'_>, api: &Api, living: &ExistingDeployments) -> Option<Refusal> {
     let mut others = scene
         .crds
         .iter()

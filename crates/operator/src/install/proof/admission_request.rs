@@ -98,7 +98,7 @@ impl RequestTarget {
         let (object, provenance) = match crd {
             Some(crd) => {
                 let sample = sample_of_version(crd, &self.version, examples);
-                let provenance = if sample.is_invented {
+                let provenance = if sample.is_generated {
                     Provenance::Invented
                 } else {
                     Provenance::Example

@@ -1,10 +1,10 @@
-//! From where something is in an object to the field of its schema, by which exceptions name it.
+//! Maps a path in an object to the field of its schema, which exceptions refer to.
 
 use serde_json::Value;
 use windlass_object::JsonPath;
 
-/// The field of `schema` in which the value at `path` of `object` is, as findings name fields: `spec.ports[0].name` is in
-/// `^.spec.ports.items.name`. What the schema does not know is in the last field above it that it knows.
+/// Returns the schema field of the value at `path` of `object`, in the notation of findings:
+/// `spec.ports[0].name` is in `^.spec.ports.items.name`. An unknown field maps to its closest known parent.
 pub(super) fn field_of(schema: &Value, object: &Value, path: &str) -> String {
     let mut field = JsonPath::root();
     let (mut schema, mut value, mut rest) = (schema, object, path);
@@ -30,15 +30,15 @@ pub(super) fn field_of(schema: &Value, object: &Value, path: &str) -> String {
     format!("^{field}")
 }
 
-/// The item of the list `value` with whose index `path` begins, and the rest of the path.
+/// Returns the item of the list `value` whose index starts `path`, and the rest of the path.
 fn first_item<'a, 'b>(value: &'a Value, path: &'b str) -> Option<(&'a Value, &'b str)> {
     let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
     let item = value.as_array()?.get(index.parse::<usize>().ok()?)?;
     Some((item, rest))
 }
 
-/// The name of the field with which `path` begins, and the rest of the path. Names may contain dots: so it is the longest
-/// one that the object or its schema has, else what comes before the next dot or bracket.
+/// Returns the field name that starts `path`, and the rest of the path. Names may contain dots, so it is the
+/// longest name that the object or schema has, or else the text before the next dot or bracket.
 fn first_field<'a>(schema: &Value, value: &Value, path: &'a str) -> (&'a str, &'a str) {
     let known = [value.as_object(), schema["properties"].as_object()];
     let names = known.into_iter().flatten().flat_map(serde_json::Map::keys);

@@ -1,4 +1,4 @@
-//! What is said of a CRD as a whole.
+//! Compares CRDs apart from their schemas.
 
 use serde_json::Value;
 use windlass_object::object;
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{is_served, is_storage, stored_versions};
 
-/// Fields beside the versions that decide over what is kept, and under which names.
+/// Fields other than versions that affect which objects are stored and their names.
 const FIELDS: [(&str, &str); 4] = [
     ("spec.group", "/spec/group"),
     ("spec.names.kind", "/spec/names/kind"),
@@ -16,13 +16,13 @@ const FIELDS: [(&str, &str); 4] = [
     ("spec.preserveUnknownFields", "/spec/preserveUnknownFields"),
 ];
 
-/// Compares two CRDs but for their schemas.
+/// Compares two CRDs apart from their schemas.
 pub(super) fn compare(old: &Value, new: &Value, findings: &mut Findings<'_>) {
     compare_scopes(old, new, findings);
     compare_stored_versions(old, new, findings);
     compare_served_versions(old, new, findings);
     for (what, pointer) in FIELDS {
-        // Absent, null and false mean the same.
+        // Absent, null and false are equivalent.
         let value = |crd| {
             let value: Option<&Value> = Value::pointer(crd, pointer);
             value.filter(|value| !matches!(value, Value::Null | Value::Bool(false)))
@@ -59,7 +59,7 @@ fn compare_stored_versions(old: &Value, new: &Value, findings: &mut Findings<'_>
     }
 }
 
-/// `status.storedVersions`; in a file, which has no status, what is stored is at least of the storage version.
+/// Returns `status.storedVersions`; for a file without a status, the storage version.
 fn versions_in_store(crd: &Value) -> Vec<&str> {
     let stored = stored_versions(crd);
     if !stored.is_empty() {
