@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_is_asked_about_is_whoever_asks_or_an_account_with_its_groups() {
+    async fn reviews_are_for_the_sender_or_an_account_with_its_groups() {
         let service = service_fn(|request: Request<Body>| async move {
             let is_about_others = request.uri().path().ends_with("/subjectaccessreviews");
             let body = request.into_body().collect_bytes().await?;

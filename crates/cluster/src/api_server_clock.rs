@@ -28,12 +28,12 @@ use crate::{clock::Clock, lease::Moment};
 /// response.
 #[derive(Debug, Default)]
 pub struct ApiServerClock {
-    heard: Mutex<Option<Heard>>,
+    heard: Mutex<Option<Observations>>,
 }
 
 /// Recent observations: those of the current span of time and of the previous one.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct Observations {
     now: Span,
     before: Option<Span>,
 }
@@ -69,7 +69,7 @@ impl ApiServerClock {
     }
 
     /// Returns a client that sends through `client` and sets this clock by the responses.
-    pub fn listening(self: &Arc<Self>, client: Client) -> Client {
+    pub fn observe_responses(self: &Arc<Self>, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let clock = self.clone();
         let listening = service_fn(move |request: Request<Body>| {
@@ -81,7 +81,7 @@ impl ApiServerClock {
                 if answer.status().is_success()
                     && let Some(date) = date(answer.headers())
                 {
-                    clock.hear(date, sent, Moment::now());
+                    clock.record_response(date, sent, Moment::now());
                 }
                 Ok::<_, BoxError>(answer)
             }
@@ -90,7 +90,7 @@ impl ApiServerClock {
     }
 
     /// Records a response of an API server that was sent at `date`.
-    fn hear(&self, date: Timestamp, sent: Moment, received: Moment) {
+    fn record_response(&self, date: Timestamp, sent: Moment, received: Moment) {
         if received.since_boot.saturating_sub(sent.since_boot) > SLOW {
             return;
         }
@@ -102,8 +102,8 @@ impl ApiServerClock {
         };
         let mut heard = self.heard.lock();
         *heard = Some(match *heard {
-            Some(known) if known.now.is_of_the_same_clocks(&said) => known.with(said),
-            _ => Heard {
+            Some(known) if known.now.has_same_clocks(&said) => known.with(said),
+            _ => Observations {
                 now: said,
                 before: None,
             },
@@ -139,9 +139,9 @@ impl Clock for ApiServerClock {
     }
 }
 
-// === impl Heard ===
+// === impl Observations ===
 
-impl Heard {
+impl Observations {
     fn with(self, said: Span) -> Self {
         if said.began.saturating_sub(self.now.began) > SPAN {
             return Self {
@@ -169,7 +169,7 @@ impl Heard {
 impl Span {
     /// Reports whether the clocks of this machine have kept their difference. When a paused virtual machine
     /// resumes, its steady clock has not advanced, and earlier observations are useless.
-    fn is_of_the_same_clocks(&self, later: &Self) -> bool {
+    fn has_same_clocks(&self, later: &Self) -> bool {
         self.calendar.duration_until(later.calendar).abs() <= DRIFT
     }
 }
@@ -201,11 +201,11 @@ mod tests {
 
     /// Simulates a response at `moment` from an API server whose clock is off by `off` seconds.
     fn answered(clock: &ApiServerClock, moment: Moment, off: i64) {
-        clock.hear(moment.wall + SignedDuration::from_secs(off), moment, moment);
+        clock.record_response(moment.wall + SignedDuration::from_secs(off), moment, moment);
     }
 
     #[test]
-    fn the_machines_own_clock_counts_until_an_api_server_is_heard() {
+    fn the_machines_clock_counts_until_an_api_server_responds() {
         let clock = ApiServerClock::new();
         assert_eq!(
             (clock.now_at(start()), clock.ahead_at(start())),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_of_several_api_servers_counts_while_it_is_heard() {
+    fn the_slowest_recent_api_server_counts() {
         let clock = ApiServerClock::new();
         let off = |moment: Moment| moment.wall.duration_until(clock.now_at(moment)).as_secs();
         for seconds in [3, -90, 5] {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_was_heard_is_forgotten_because_nobody_answers() {
+    fn observations_stay_while_there_are_no_responses() {
         let clock = ApiServerClock::new();
         answered(&clock, start(), -2400);
         let later = start().after(MINUTE * 600);
@@ -246,18 +246,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_took_long_says_nothing() {
+    fn slow_responses_are_ignored() {
         let clock = ApiServerClock::new();
         let received = start().after(SLOW * 2);
-        clock.hear(start().wall, start(), received);
+        clock.record_response(start().wall, start(), received);
         assert_eq!(clock.now_at(received), received.wall);
         let received = start().after(SLOW);
-        clock.hear(start().wall, start(), received);
+        clock.record_response(start().wall, start(), received);
         assert_eq!(clock.now_at(received), start().wall, "as old as possible");
     }
 
     #[test]
-    fn a_machine_that_was_paused_as_a_whole_asks_anew() {
+    fn observations_before_a_pause_of_the_machine_are_dropped() {
         let clock = ApiServerClock::new();
         answered(&clock, start(), 0);
         let resumed = Moment {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_api_server_answers_sets_the_clock_and_what_others_answer_does_not() {
+    async fn only_responses_of_an_api_server_set_the_clock() {
         let server = service_fn(|request: Request<Body>| async move {
             let (status, date) = match request.uri().path() {
                 "/api" => (200, Some("Sun, 22 Nov 2026 08:00:00 GMT")),
@@ -283,7 +283,7 @@ mod tests {
             Ok::<_, BoxError>(answer.body(Body::empty())?)
         });
         let clock = Arc::new(ApiServerClock::new());
-        let client = clock.listening(Client::new(server, "default"));
+        let client = clock.observe_responses(Client::new(server, "default"));
         let ask = async |path| {
             let request = Request::get(path).body(Body::empty()).unwrap();
             client.send(request).await.unwrap();

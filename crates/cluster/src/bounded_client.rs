@@ -19,7 +19,7 @@ pub(crate) fn bounded_client(client: Client, limit: Duration) -> Client {
     let asking = service_fn(move |request: Request<Body>| {
         let client = client.clone();
         let answer = async move {
-            let request = most_recent(request)?;
+            let request = request_most_recent(request)?;
             let is_watch = is_watch(&request);
             let answer = client.send(request).await?;
             if is_watch {
@@ -43,7 +43,7 @@ pub(crate) fn bounded_client(client: Client, limit: Duration) -> Client {
 
 /// Requests the most recent state. kube's watcher streams a list from any version: the cache of an API server
 /// may then be arbitrarily old, and a cache that cannot convert the objects of a kind reports none.
-fn most_recent(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
+fn request_most_recent(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     let query = uri.query().unwrap_or_default();
     if query

@@ -36,11 +36,11 @@ impl Clock for SystemClock {
 
 /// Waits until the calendar jumps relative to the steady clock, which timers use: it was set, or the machine
 /// was suspended, which stops the steady clock.
-pub async fn jump(clock: &dyn Clock) {
-    jump_between(clock, COMPARED).await;
+pub async fn wait_for_jump(clock: &dyn Clock) {
+    wait_for_jump_between(clock, COMPARED).await;
 }
 
-async fn jump_between(clock: &dyn Clock, looks: Duration) {
+async fn wait_for_jump_between(clock: &dyn Clock, looks: Duration) {
     loop {
         let (calendar, steady) = (clock.now(), Instant::now());
         tokio::time::sleep(looks).await;
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_jump_by_a_day_either_way_is_noticed_and_nothing_else() {
+    async fn only_jumps_of_the_calendar_are_detected() {
         let calendar = Calendar {
             started: Instant::now(),
             set_forward: Mutex::default(),
         };
         let looks = Duration::from_millis(2);
         for hours in [24, -24] {
-            let jumped = jump_between(&calendar, looks);
+            let jumped = wait_for_jump_between(&calendar, looks);
             tokio::pin!(jumped);
             assert!(tokio::time::timeout(looks * 20, &mut jumped).await.is_err());
             *calendar.set_forward.lock() += SignedDuration::from_hours(hours);

@@ -147,13 +147,13 @@ mod tests {
         Config::new(format!("http://{address}/below").parse().unwrap())
     }
 
-    async fn ask(client: &Client) {
+    async fn send_request(client: &Client) {
         let request = Request::get("/version").body(Vec::new()).unwrap();
         client.request::<serde_json::Value>(request).await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_connection_is_given_up_when_the_other_side_is_silent() {
+    async fn a_silent_connection_times_out() {
         let (address, ..) = api_server().await;
         let uri: Uri = format!("https://{address}").parse().unwrap();
         let connection = connector().call(uri).await.unwrap();
@@ -164,19 +164,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_was_idle_for_long_is_not_used_again() {
+    async fn an_idle_connection_is_not_reused() {
         let (address, connections, _) = api_server().await;
         let client = client(config(address)).unwrap();
         tokio::time::pause();
         for (pause, expected) in [(Duration::ZERO, 1), (IDLE / 2, 1), (IDLE * 2, 2)] {
             tokio::time::advance(pause).await;
-            ask(&client).await;
+            send_request(&client).await;
             assert_eq!(connections.load(Ordering::SeqCst), expected, "after {pause:?}");
         }
     }
 
     #[tokio::test]
-    async fn requests_carry_what_the_configuration_says() {
+    async fn requests_have_the_configured_headers() {
         let (address, _, asked) = api_server().await;
         let mut config = config(address);
         config.auth_info.token = Some("token".to_owned().into());
@@ -186,7 +186,7 @@ mod tests {
             .push((http::header::USER_AGENT, "windlass".parse().unwrap()));
         config.default_namespace = "here".to_owned();
         let client = client(config).unwrap();
-        ask(&client).await;
+        send_request(&client).await;
         assert_eq!(client.default_namespace(), "here");
         let asked = asked.lock();
         assert_eq!(asked[0].uri.path(), "/below/version");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_is_treated_as_kube_does() {
+    async fn proxies_are_left_to_kube() {
         let (address, ..) = api_server().await;
         let proxied = || {
             let mut config = config(address);

@@ -15,16 +15,18 @@ use crate::{
 const KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::API_SERVICE];
 
 /// Reports whether objects of a kind define kinds.
-pub(crate) fn are_of(kind: &Kind) -> bool {
+pub(crate) fn is_definition_kind(kind: &Kind) -> bool {
     let own = kind.clone().in_cluster(InCluster::Local);
     KINDS.contains(&own)
 }
 
 /// Waits for a change of an object that defines `kind`.
-pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
+pub(crate) async fn wait_for_change(changes: &mut broadcast::Receiver<Change>, kind: &Kind) {
     loop {
         match changes.recv().await {
-            Ok(change) if change.key.cluster != kind.cluster || !are_of(&Kind::from_key(&change.key)) => {}
+            Ok(change)
+                if change.key.cluster != kind.cluster
+                    || !is_definition_kind(&Kind::from_key(&change.key)) => {}
             Ok(change) => {
                 let definition = change.after.or(change.before);
                 if definition.is_some_and(|definition| defines(&definition.read(), kind)) {
@@ -39,7 +41,7 @@ pub(crate) async fn changed(changes: &mut broadcast::Receiver<Change>, kind: &Ki
 
 /// Reports whether the listed APIServices show that the version of `kind` is not served, which saves a
 /// discovery request. API servers without APIServices for their built-in versions may serve anything.
-pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
+pub(crate) fn is_version_unserved(index: &Index, kind: &Kind) -> bool {
     let definitions = kinds::API_SERVICE.in_cluster(kind.cluster);
     if !index.is_complete(&Watch::all(definitions.clone())) {
         return false;
@@ -51,7 +53,7 @@ pub(crate) fn lack(index: &Index, kind: &Kind) -> bool {
 
 /// Reports whether a newer version of `kind` is served, which is watched instead, so that every object is
 /// seen once. Waits until that is known.
-pub(crate) async fn are_superseded(index: &Index, kind: &Kind) -> bool {
+pub(crate) async fn is_superseded(index: &Index, kind: &Kind) -> bool {
     let Some(newer) = kind.newer() else {
         return false;
     };
@@ -71,13 +73,13 @@ pub(crate) async fn are_superseded(index: &Index, kind: &Kind) -> bool {
 }
 
 /// Waits until a newer version of `kind` is served.
-pub(crate) async fn superseded(index: &Index, kind: &Kind) {
+pub(crate) async fn wait_until_superseded(index: &Index, kind: &Kind) {
     if kind.newer().is_none() {
         return std::future::pending().await;
     }
     let mut changes = index.subscribe();
-    while !are_superseded(index, kind).await {
-        changed(&mut changes, kind).await;
+    while !is_superseded(index, kind).await {
+        wait_for_change(&mut changes, kind).await;
     }
 }
 
@@ -103,15 +105,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_asked_about_a_version_that_no_api_service_serves() {
+    fn versions_without_an_api_service_need_no_discovery() {
         let index = Index::new();
         let watch = Watch::all(kinds::API_SERVICE);
         let hooks = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
-        assert!(!lack(&index, &hooks), "APIServices are not listed");
+        assert!(!is_version_unserved(&index, &hooks), "APIServices are not listed");
         index.begin_relist(&watch);
         index.finish_relist(&watch);
         assert!(
-            !lack(&index, &hooks),
+            !is_version_unserved(&index, &hooks),
             "an API server without an aggregator has none"
         );
         let serve = |group: Option<&str>, version: &str| {
@@ -125,22 +127,28 @@ mod tests {
             );
         };
         serve(Some("runtime.cluster.x-k8s.io"), "v1alpha1");
-        assert!(!lack(&index, &hooks), "it has none for its built-in versions");
+        assert!(
+            !is_version_unserved(&index, &hooks),
+            "it has none for its built-in versions"
+        );
         serve(None, "v1");
-        assert!(lack(&index, &hooks));
-        assert!(!lack(&index, &kinds::SECRET), "the core group has no name");
+        assert!(is_version_unserved(&index, &hooks));
+        assert!(
+            !is_version_unserved(&index, &kinds::SECRET),
+            "the core group has no name"
+        );
         serve(Some("runtime.cluster.x-k8s.io"), "v1beta2");
-        assert!(!lack(&index, &hooks));
+        assert!(!is_version_unserved(&index, &hooks));
     }
 
     #[tokio::test]
-    async fn a_version_gives_way_to_a_newer_one() {
+    async fn a_newer_version_supersedes_an_older_one() {
         let index = Index::new();
         let watch = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
         let older = Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig");
-        assert!(!are_superseded(&index, &kinds::EXTENSION_CONFIG).await);
+        assert!(!is_superseded(&index, &kinds::EXTENSION_CONFIG).await);
         assert!(
-            are_superseded(&index, &older).now_or_never().is_none(),
+            is_superseded(&index, &older).now_or_never().is_none(),
             "it is unknown"
         );
         index.begin_relist(&watch);
@@ -156,18 +164,18 @@ mod tests {
             });
             index.apply(&watch, crd);
         };
-        assert!(!are_superseded(&index, &older).await);
+        assert!(!is_superseded(&index, &older).await);
         serve(false);
-        assert!(!are_superseded(&index, &older).await);
-        let mut waiting = pin!(superseded(&index, &older));
+        assert!(!is_superseded(&index, &older).await);
+        let mut waiting = pin!(wait_until_superseded(&index, &older));
         assert!(waiting.as_mut().now_or_never().is_none());
         serve(true);
         waiting.await;
-        assert!(are_superseded(&index, &older).await);
+        assert!(is_superseded(&index, &older).await);
     }
 
     #[test]
-    fn a_kind_is_defined_by_its_definition_or_by_whoever_serves_its_version() {
+    fn a_kind_is_defined_by_its_crd_or_api_service() {
         let kind = Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig");
         let crd = |group: &str, name: &str| json!({"kind": "CustomResourceDefinition", "spec": {"group": group, "names": {"kind": name}}});
         let service = |version: &str| json!({"kind": "APIService", "spec": {"group": "runtime.cluster.x-k8s.io", "version": version}});

@@ -19,7 +19,7 @@ impl Cluster {
     ///
     /// When the request fails or is rejected.
     pub async fn kube_version(&self) -> Result<String, RequestError> {
-        let answer = self.ask("/version", &"the version of Kubernetes").await?;
+        let answer = self.get_json("/version", &"the version of Kubernetes").await?;
         Ok(object::text(&answer, "/gitVersion")
             .unwrap_or_default()
             .to_owned())
@@ -38,7 +38,7 @@ impl Cluster {
             "/api"
         };
         let path = format!("{root}/{}", kind.api_version);
-        match self.ask(&path, kind).await {
+        match self.get_json(&path, kind).await {
             Ok(list) => Ok(object::items(&list, "/resources").iter().any(|resource| {
                 let plural = object::text(resource, "/name").unwrap_or_default();
                 object::text(resource, "/kind") == Some(&kind.kind) && !plural.contains('/')
@@ -61,7 +61,7 @@ impl Cluster {
         }
     }
 
-    async fn ask(&self, path: &str, what: &dyn RequestSubject) -> Result<Value, RequestError> {
+    async fn get_json(&self, path: &str, what: &dyn RequestSubject) -> Result<Value, RequestError> {
         let request = Request::get(path)
             .body(Vec::new())
             .map_err(kube::core::request::Error::BuildRequest);

@@ -108,7 +108,7 @@ mod tests {
     use crate::{kind::kinds, watch::Watch};
 
     #[test]
-    fn only_ready_endpoints_of_the_asked_port_count() {
+    fn only_ready_endpoints_of_the_port_are_returned() {
         let index = Index::new();
         index.apply(
             &Watch::all(kinds::ENDPOINT_SLICE),

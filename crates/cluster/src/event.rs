@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_where_describe_looks_for_it() {
+    fn events_are_found_by_kubectl_describe() {
         let about = |namespace| event(&subject(namespace, "a"), "pod", Timestamp::UNIX_EPOCH);
         let namespaced = about(Some("n"));
         assert_eq!(namespaced["metadata"]["namespace"], "n");
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_event_fits_however_long_that_of_its_object_is() {
+    fn event_names_fit_for_long_object_names() {
         let event = event(&subject(Some("n"), &"a".repeat(253)), "pod", Timestamp::MAX);
         assert_eq!(object::text(&event, "/metadata/name").map(str::len), Some(253));
     }
 
     proptest! {
         #[test]
-        fn a_note_never_exceeds_what_the_api_server_takes(note in "\\PC{0,600}") {
+        fn notes_never_exceed_the_limit_of_the_api_server(note in "\\PC{0,600}") {
             prop_assert!(shorten(&note, LONGEST_NOTE).len() <= LONGEST_NOTE);
         }
     }

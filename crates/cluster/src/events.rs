@@ -80,18 +80,18 @@ impl Events {
 
     /// Publishes a normal event.
     pub fn note(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.say(EventSubject::new("Normal", about, None, action, reason, note));
+        self.enqueue(EventSubject::new("Normal", about, None, action, reason, note));
     }
 
     /// Publishes a warning.
     pub fn warn(&self, about: &Value, action: &str, reason: &str, note: &str) {
-        self.say(EventSubject::new("Warning", about, None, action, reason, note));
+        self.enqueue(EventSubject::new("Warning", about, None, action, reason, note));
     }
 
     /// Publishes a warning about a related object; warnings about different related objects are counted
     /// separately.
     pub fn warn_related(&self, about: &Value, related: &ObjectKey, action: &str, reason: &str, note: &str) {
-        self.say(EventSubject::new(
+        self.enqueue(EventSubject::new(
             "Warning",
             about,
             Some(related),
@@ -106,7 +106,7 @@ impl Events {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    fn say(&self, subject: Option<EventSubject>) {
+    fn enqueue(&self, subject: Option<EventSubject>) {
         let Some(subject) = subject else { return };
         if let Err(error) = self.said.try_send((subject, Timestamp::now())) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_an_event_and_too_many_are_counted() {
+    async fn events_are_queued_and_overflow_is_counted() {
         let (cluster, _) = server(Duration::from_secs(20));
         let (events, publisher) = Events::new(cluster, None);
         let running = tokio::spawn(publisher.run(CancellationToken::new()));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_said_again_is_counted_and_what_was_said_last_is_published_at_the_end() {
+    async fn repeated_events_are_counted_and_the_queue_is_flushed_at_shutdown() {
         let (cluster, written) = server(Duration::from_millis(100));
         let (events, publisher) = Events::new(cluster, Some("pod".to_owned()));
         let stop = CancellationToken::new();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_that_takes_no_events_delays_the_end_only_for_a_while() {
+    async fn flushing_events_at_shutdown_has_a_timeout() {
         let (cluster, _) = server(Duration::from_secs(3600));
         let (events, publisher) = Events::new(cluster, None);
         let stop = CancellationToken::new();

@@ -14,14 +14,14 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::read`]; [`RequestError::Nobody`] if the response has no user name. The next call
+    /// As [`Cluster::read`]; [`RequestError::NoUserName`] if the response has no user name. The next call
     /// requests it again.
     pub async fn user(&self) -> Result<&str, RequestError> {
-        let user = self.user.get_or_try_init(|| self.ask_for_user()).await?;
+        let user = self.user.get_or_try_init(|| self.request_user()).await?;
         Ok(user)
     }
 
-    async fn ask_for_user(&self) -> Result<String, RequestError> {
+    async fn request_user(&self) -> Result<String, RequestError> {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
             .header(CONTENT_TYPE, "application/json")
@@ -29,7 +29,7 @@ impl Cluster {
             .map_err(kube::core::request::Error::BuildRequest);
         let answer = self.send("create", &"SelfSubjectReview", request).await?;
         let user = object::text(&answer, "/status/userInfo/username");
-        user.map(str::to_owned).ok_or(RequestError::Nobody)
+        user.map(str::to_owned).ok_or(RequestError::NoUserName)
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_api_server_is_asked_until_it_says_who_this_is_and_never_again() {
+    async fn the_user_name_is_requested_until_it_is_known() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let answering = service_fn(move |_: Request<Body>| {
@@ -62,7 +62,7 @@ mod tests {
         });
         let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
         let error = cluster.user().await.unwrap_err();
-        assert!(matches!(error, RequestError::Nobody), "{error}");
+        assert!(matches!(error, RequestError::NoUserName), "{error}");
         assert_eq!(cluster.user().await.unwrap(), "somebody");
         assert_eq!(cluster.clone().user().await.unwrap(), "somebody");
         assert_eq!(asked.load(Ordering::Relaxed), 2);

@@ -123,7 +123,7 @@ impl Cluster {
     }
 
     /// Adds the impersonation header to a request.
-    pub(super) fn signed(
+    pub(super) fn with_impersonation(
         &self,
         subject: &dyn RequestSubject,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
@@ -134,7 +134,7 @@ impl Cluster {
             .as_ref()
             .filter(|_| subject.cluster() == InCluster::Local)
         {
-            let user = HeaderValue::try_from(account.user()).map_err(unsendable)?;
+            let user = HeaderValue::try_from(account.user()).map_err(invalid_header_error)?;
             request.headers_mut().insert(IMPERSONATE_USER, user);
         }
         Ok(request)
@@ -142,7 +142,7 @@ impl Cluster {
 }
 
 /// Reports a name that is invalid in a header: the request must not be sent without impersonation.
-fn unsendable(error: InvalidHeaderValue) -> kube::Error {
+fn invalid_header_error(error: InvalidHeaderValue) -> kube::Error {
     kube::Error::Service(error.into())
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_request_of_a_deputy_says_for_whom_it_is_and_no_other_does() {
+    async fn only_impersonating_requests_have_the_header() {
         let (cluster, sent) = cluster();
         let deputy = cluster.impersonating(Some(&ServiceAccount::new("n", "tenant")));
         let key = kinds::SECRET.object(Some("n"), "a");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_for_an_account_that_no_header_can_name() {
+    async fn invalid_account_names_are_not_sent() {
         let (cluster, sent) = cluster();
         let key = kinds::SECRET.object(Some("n"), "a");
         cluster.read(&key).await.unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn held_rules_are_all_rules_and_say_whether_there_may_be_more() {
+    async fn granted_rules_contain_all_rules_and_completeness() {
         let (cluster, sent) = cluster();
         let deputy = cluster.impersonating(Some(&ServiceAccount::new("n", "tenant")));
         let held = deputy.granted_rules(None).await.unwrap();

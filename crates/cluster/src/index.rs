@@ -75,7 +75,7 @@ impl Index {
 
     /// Returns all objects of a kind, deduplicated and sorted by key.
     pub fn objects(&self, kind: &Kind) -> Vec<Arc<Value>> {
-        read(self.collect(kind, |shelf| Box::new(shelf.objects().iter()), of))
+        parse_all(self.collect(kind, |shelf| Box::new(shelf.objects().iter()), entry))
     }
 
     /// Returns all entries of a kind, without parsing them, which would take much memory.
@@ -87,7 +87,7 @@ impl Index {
     /// Returns the objects of a kind in a namespace, or the cluster-scoped ones.
     pub fn objects_within(&self, kind: &Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {
         let first = kind.object(namespace, "");
-        read(self.collect(kind, |shelf| shelf.within(&first), of))
+        parse_all(self.collect(kind, |shelf| shelf.within(&first), entry))
     }
 
     /// Returns the objects of a kind for which `selects` returns true, deduplicated.
@@ -103,7 +103,7 @@ impl Index {
     /// Returns the EndpointSlices of a Service.
     pub fn endpoint_slices(&self, namespace: &str, service: &str) -> Vec<Arc<Value>> {
         let relation = Relation::Endpoints(namespace.to_owned(), service.to_owned());
-        read(self.collect(&kinds::ENDPOINT_SLICE, |shelf| shelf.related(&relation), of))
+        parse_all(self.collect(&kinds::ENDPOINT_SLICE, |shelf| shelf.related(&relation), entry))
     }
 
     /// Searches the stores of a kind, and returns results deduplicated and sorted by key.
@@ -225,7 +225,7 @@ impl Index {
     }
 
     /// Marks the state of a watch as outdated until it is listed again.
-    pub(crate) fn doubt(&self, watch: &Watch) {
+    pub(crate) fn mark_outdated(&self, watch: &Watch) {
         self.edit(watch, |shelf| shelf.is_complete = false);
         self.progress.send_replace(());
     }
@@ -254,7 +254,7 @@ impl Index {
     /// Removes a watch that has ended, with the objects that only it had.
     pub fn close(&self, watch: &Watch) {
         let shelf = self.shelves.write().remove(watch).unwrap_or_default();
-        self.learn_target_kinds(watch);
+        self.update_target_kinds(watch);
         for change in difference(shelf.objects(), &SeenObjects::new()) {
             self.publish(change);
         }
@@ -269,7 +269,7 @@ impl Index {
 
     fn edit<T>(&self, watch: &Watch, edit: impl FnOnce(&mut WatchStore) -> T) -> T {
         let edited = edit(self.shelves.write().entry(watch.clone()).or_default());
-        self.learn_target_kinds(watch);
+        self.update_target_kinds(watch);
         edited
     }
 
@@ -285,11 +285,11 @@ impl Default for Index {
     }
 }
 
-fn read(objects: Vec<IndexedObject>) -> Vec<Arc<Value>> {
+fn parse_all(objects: Vec<IndexedObject>) -> Vec<Arc<Value>> {
     objects.into_iter().map(|object| object.read()).collect()
 }
 
-fn of(_: &ObjectKey, object: &IndexedObject) -> IndexedObject {
+fn entry(_: &ObjectKey, object: &IndexedObject) -> IndexedObject {
     object.clone()
 }
 
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relist_tells_what_came_changed_and_went() {
+    fn a_relist_reports_added_changed_and_deleted_objects() {
         let index = Index::new();
         let watch = Watch::all(kinds::SECRET);
         for (name, data) in [("gone", "1"), ("changed", "1"), ("same", "1")] {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_stays_known_while_one_of_two_watches_sees_it() {
+    fn an_object_stays_while_one_of_two_watches_has_it() {
         let index = Index::new();
         let by_label = Watch::all(kinds::SECRET).selected(Selector::Label("a".into()));
         let by_name = Watch::all(kinds::SECRET).selected(Selector::Name("s".into()));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_was_not_served_is_told_when_it_is_listed() {
+    fn a_newly_served_kind_is_announced() {
         let (index, watch) = (Index::new(), Watch::all(kinds::SECRET));
         let mut arrivals = index.arrivals();
         index.begin_relist(&watch);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_hears_of_each_watch_that_is_complete_or_ends() {
+    fn completed_and_ended_watches_are_announced() {
         let (index, watch) = (Index::new(), Watch::all(kinds::SECRET));
         let mut progress = index.progress();
         index.begin_relist(&watch);

@@ -43,7 +43,7 @@ impl IndexedObject {
         let (group, _) = object::group_and_version(object::text(object, "/apiVersion").unwrap_or_default());
         let form = match group == names::GROUP {
             true => Form::Parsed(Arc::new(object.clone())),
-            false => Form::of(text(object)),
+            false => Form::from_text(text(object)),
         };
         Self {
             form,
@@ -101,7 +101,7 @@ impl From<Value> for IndexedObject {
 // === impl Form ===
 
 impl Form {
-    fn of(text: String) -> Self {
+    fn from_text(text: String) -> Self {
         if text.len() >= SHORT {
             let compressed = compress_prepend_size(text.as_bytes());
             if compressed.len() < text.len() / 4 * 3 {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_are_held_parsed() {
+    fn objects_of_windlass_are_stored_parsed() {
         for (api_version, is_parsed) in [(names::API_VERSION, true), ("v1", false), ("apps/v1", false)] {
             let object = IndexedObject::from(json!({"apiVersion": api_version}));
             assert_eq!(matches!(object.form, Form::Parsed(_)), is_parsed, "{api_version}");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_same_again_and_again_takes_little_room() {
+    fn repetitive_objects_are_compressed() {
         let bundle = (0..2000_u64)
             .map(|number| (number * 7919 % 9973).to_string())
             .collect::<String>();
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_object_is_read_as_it_was(object in any_value()) {
+        fn objects_are_read_back_unchanged(object in any_value()) {
             prop_assert_eq!(&*IndexedObject::from(object.clone()).read(), &object);
             let long = json!({"apiVersion": "v1", "twice": [object, object], "long": "a".repeat(SHORT)});
             let held = IndexedObject::from(long.clone());

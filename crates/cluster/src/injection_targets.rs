@@ -57,7 +57,7 @@ const READ: [Kind; 10] = [
 
 /// Returns the kinds that InjectionTargets add.
 pub(crate) fn added_kinds(all: &[Arc<Value>]) -> Vec<TargetKind> {
-    let added = all.iter().filter_map(|target| added(target, all).ok());
+    let added = all.iter().filter_map(|target| added_kind(target, all).ok());
     added.collect()
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn added_kinds(all: &[Arc<Value>]) -> Vec<TargetKind> {
 /// # Errors
 ///
 /// When it adds none.
-pub fn added(target: &Value, all: &[Arc<Value>]) -> Result<TargetKind, InvalidInjectionTarget> {
+pub fn added_kind(target: &Value, all: &[Arc<Value>]) -> Result<TargetKind, InvalidInjectionTarget> {
     let kind = read(target)?;
     let name = |target: &Value| object::text(target, "/metadata/name").map(str::to_owned);
     let own_name = name(target);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_added_once() {
+    fn every_kind_is_added_once() {
         let gateway = |name| injection_target(name, "example.com", "Gateway", &["/spec/caBundle"]);
         let other = injection_target("c", "other.example.com", "Gateway", &["/spec/caBundle"]);
         let all = [gateway("a"), gateway("b"), other];
@@ -149,27 +149,27 @@ mod tests {
         let versions: Vec<_> = kinds.iter().map(TargetKind::api_version).collect();
         assert_eq!(versions, ["example.com/v1", "other.example.com/v1"]);
         assert_eq!(
-            added(&all[1], &all),
+            added_kind(&all[1], &all),
             Err(InvalidInjectionTarget::Taken("a".to_owned()))
         );
-        assert!(added(&all[1], &all[1..]).is_ok(), "the first is deleted");
+        assert!(added_kind(&all[1], &all[1..]).is_ok(), "the first is deleted");
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_all_at_once() {
+    fn all_invalid_paths_are_reported() {
         let paths = injection_target("a", "example.com", "Gateway", &["/spec/a", "spec", "/status/a"]);
         assert_eq!(
-            added(&paths, &[]).unwrap_err().to_string(),
+            added_kind(&paths, &[]).unwrap_err().to_string(),
             "spec.paths[1].path: \"spec\" must be field names, each after a /, for example /spec/caBundle or \
              /webhooks/*/clientConfig/caBundle; spec.paths[2].path: \"/status/a\" must not be in apiVersion, kind, metadata or \
              status"
         );
-        let error = added(&json!({"spec": {"kind": 7}}), &[]).unwrap_err();
+        let error = added_kind(&json!({"spec": {"kind": 7}}), &[]).unwrap_err();
         assert!(error.to_string().starts_with("spec: "), "{error}");
     }
 
     #[test]
-    fn a_kind_that_windlass_knows_is_not_added() {
+    fn built_in_kinds_are_not_added() {
         for (group, kind) in [
             ("apiextensions.k8s.io", "CustomResourceDefinition"),
             ("", "ConfigMap"),
@@ -179,7 +179,7 @@ mod tests {
         ] {
             let target = injection_target("a", group, kind, &["/spec/a"]);
             assert_eq!(
-                added(&target, &[]),
+                added_kind(&target, &[]),
                 Err(InvalidInjectionTarget::Reserved(kind.to_owned()))
             );
         }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn keys_are_of_the_kind_that_was_asked_for() {
+    async fn generated_keys_have_the_requested_algorithm() {
         let asks_for_ecdsa = PrivateKeySpec::default();
         let ecdsa = generate(&asks_for_ecdsa).await.unwrap();
         assert_eq!(ecdsa.algorithm(), &rcgen::PKCS_ECDSA_P256_SHA256);

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_targets_that_are_read_by_name_are_read_in_the_version_of_the_table() {
+    fn named_target_kinds_have_the_version_of_the_table() {
         let targets: Vec<_> = KINDS.iter().map(Kind::from).collect();
         for named in [
             kinds::CUSTOM_RESOURCE_DEFINITION,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_version_is_one_of_the_table() {
+    fn older_versions_are_in_the_table() {
         let older = Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig");
         assert_eq!(older.newer().map(Kind::from), Some(kinds::EXTENSION_CONFIG));
         assert_eq!(kinds::EXTENSION_CONFIG.newer(), None);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_defines_its_kind_in_each_version() {
+    fn kinds_of_a_crd_exist_in_each_version() {
         let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}}});
         for version in ["v1", "v2alpha1"] {
             let kind = Kind::from_crd(&crd, version);

@@ -106,7 +106,7 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::read`].
-    pub async fn any(&self, kind: &Kind) -> Result<Option<Value>, RequestError> {
+    pub async fn find_any(&self, kind: &Kind) -> Result<Option<Value>, RequestError> {
         let page = self.objects(kind, None, 1, None).await?;
         Ok(page.objects.into_iter().next())
     }
@@ -124,7 +124,7 @@ impl Cluster {
         limit: u32,
         next: Option<&str>,
     ) -> Result<Page<Value>, RequestError> {
-        self.list_page(kind, namespace, &params(limit, next)).await
+        self.list_page(kind, namespace, &list_params(limit, next)).await
     }
 
     async fn list_page(
@@ -143,12 +143,12 @@ impl Cluster {
             self.forget(kind);
             listed = send().await;
         }
-        Ok(Page::from_list(listed?, |item| Some(complete(item, kind))))
+        Ok(Page::from_list(listed?, |item| Some(with_kind(item, kind))))
     }
 }
 
 /// Returns the parameters for a page of up to `limit` objects from the continue token `next`.
-pub(super) fn params(limit: u32, next: Option<&str>) -> ListParams {
+pub(super) fn list_params(limit: u32, next: Option<&str>) -> ListParams {
     let params = ListParams::default().limit(limit);
     match next {
         Some(next) => params.continue_token(next),
@@ -157,7 +157,7 @@ pub(super) fn params(limit: u32, next: Option<&str>) -> ListParams {
 }
 
 /// Adds apiVersion and kind, which the API server omits in lists.
-fn complete(mut item: Value, kind: &Kind) -> Value {
+fn with_kind(mut item: Value, kind: &Kind) -> Value {
     item["apiVersion"] = Value::from(kind.api_version.as_ref());
     item["kind"] = Value::from(kind.kind.as_ref());
     item
@@ -177,7 +177,7 @@ mod tests {
     use crate::kind::kinds;
 
     #[test]
-    fn a_page_says_what_is_on_it_and_what_comes() {
+    fn a_page_has_its_objects_and_the_number_of_remaining_ones() {
         let list = json!({
             "metadata": {"resourceVersion": "70", "continue": "token", "remainingItemCount": 3},
             "items": [{"metadata": {"name": "a"}}, {"metadata": {}}, {"metadata": {"name": "b"}}],
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_comes_in_pages_that_fit_into_memory() {
+    async fn lists_are_read_in_pages() {
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let log = asked.clone();
         let service = service_fn(move |request: Request<Body>| {
@@ -221,9 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn an_item_says_what_it_is() {
+    fn items_get_their_api_version_and_kind() {
         let kind = Kind::new("example.com/v2", "Widget");
-        let item = complete(json!({"metadata": {"name": "a"}}), &kind);
+        let item = with_kind(json!({"metadata": {"name": "a"}}), &kind);
         assert_eq!(
             item,
             json!({"metadata": {"name": "a"}, "apiVersion": "example.com/v2", "kind": "Widget"})

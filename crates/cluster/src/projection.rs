@@ -77,17 +77,17 @@ pub(crate) fn is_indivisible(kind: &Kind) -> bool {
 pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targets: &TargetKinds) {
     let (group, _) = kind.group_version();
     if let Some(target) = targets.added().iter().find(|target| target.is(group, &kind.kind)) {
-        keep_places(object, target);
+        keep_ca_bundles(object, target);
         return;
     }
     let Some(fields) = object.as_object_mut() else {
         return;
     };
     if *kind == kinds::ENDPOINT_SLICE {
-        cut_slice(fields);
+        reduce_slice(fields);
     } else if *kind == kinds::SERVICE {
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str()));
-        keep(fields.get_mut("spec"), &SERVICE);
+        keep_fields(fields.get_mut("spec"), &SERVICE);
     } else if *kind == kinds::SECRET {
         let is_served =
             ObjectKey::from_object(&Value::Object(fields.clone())).is_some_and(|key| key == *served);
@@ -97,12 +97,12 @@ pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targe
             &[CA_CERTIFICATES, PREVIOUS_CAS]
         };
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "type", "data"].contains(&name.as_str()));
-        keep(fields.get_mut("data"), keys);
+        keep_fields(fields.get_mut("data"), keys);
     } else if *kind == kinds::LEASE {
         fields.retain(|name, _| ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str()));
     } else if *kind == kinds::CONFIG_MAP {
         fields.remove("binaryData");
-        keep(fields.get_mut("data"), &[CA_CERTIFICATES, CONFIG_MAP_KEY]);
+        keep_fields(fields.get_mut("data"), &[CA_CERTIFICATES, CONFIG_MAP_KEY]);
         // A value too long for a trust bundle is treated as empty.
         for value in fields
             .get_mut("data")
@@ -128,7 +128,7 @@ pub(crate) fn project(object: &mut Value, kind: &Kind, served: &ObjectKey, targe
 }
 
 /// Reduces a target to its CA bundle fields, and the fields that identify their servers.
-fn keep_places(object: &mut Value, target: &TargetKind) {
+fn keep_ca_bundles(object: &mut Value, target: &TargetKind) {
     let mut paths: Vec<Vec<&str>> = ["apiVersion", "kind", "metadata"].map(|field| vec![field]).into();
     for place in &target.places {
         let mut item = Vec::new();
@@ -140,14 +140,14 @@ fn keep_places(object: &mut Value, target: &TargetKind) {
         let fields = [&*place.field, "service", "url", "insecureSkipTLSVerify"];
         paths.extend(fields.map(|field| [&*holder, &[field]].concat()));
     }
-    *object = kept(
+    *object = fields_at(
         object.take(),
         &paths.iter().map(Vec::as_slice).collect::<Vec<_>>(),
     );
 }
 
 /// Returns the values at these paths with their parents. [`ITEMS`] is each item of a list.
-fn kept(value: Value, paths: &[&[&str]]) -> Value {
+fn fields_at(value: Value, paths: &[&[&str]]) -> Value {
     let behind = |name: &str| -> Vec<&[&str]> {
         let paths = paths.iter().filter_map(|path| path.split_first());
         paths
@@ -159,47 +159,47 @@ fn kept(value: Value, paths: &[&[&str]]) -> Value {
         Value::Object(fields) => {
             let fields = fields.into_iter().filter_map(|(name, value)| {
                 let behind = behind(&name);
-                (!behind.is_empty()).then(|| (name, kept(value, &behind)))
+                (!behind.is_empty()).then(|| (name, fields_at(value, &behind)))
             });
             fields.collect()
         }
         Value::Array(items) => {
             let behind = behind(ITEMS);
-            items.into_iter().map(|item| kept(item, &behind)).collect()
+            items.into_iter().map(|item| fields_at(item, &behind)).collect()
         }
         value => value,
     }
 }
 
-fn cut_slice(fields: &mut Map<String, Value>) {
+fn reduce_slice(fields: &mut Map<String, Value>) {
     fields.retain(|name, _| SLICE.contains(&name.as_str()));
     if let Some(metadata) = fields.get_mut("metadata") {
-        keep(
+        keep_fields(
             Some(&mut *metadata),
             &["name", "namespace", "uid", "resourceVersion", "labels"],
         );
         if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
-            labels.retain(|name, _| name == SERVICE_NAME || is_ours(name));
+            labels.retain(|name, _| name == SERVICE_NAME || is_windlass_name(name));
         }
     }
     if let Some(Value::Array(endpoints)) = fields.get_mut("endpoints") {
         for endpoint in endpoints {
-            keep(Some(&mut *endpoint), &ENDPOINT);
-            keep(endpoint.get_mut("targetRef"), &["kind", "name", "uid"]);
+            keep_fields(Some(&mut *endpoint), &ENDPOINT);
+            keep_fields(endpoint.get_mut("targetRef"), &["kind", "name", "uid"]);
         }
     }
 }
 
 /// Reduces an object to its name and Windlass's marks.
-pub(crate) fn bare(mut object: Value) -> Value {
+pub(crate) fn name_and_marks(mut object: Value) -> Value {
     let mut metadata = object["metadata"].take();
-    keep(Some(&mut metadata), &IDENTITY);
+    keep_fields(Some(&mut metadata), &IDENTITY);
     for marks in ["labels", "annotations"] {
         if let Some(Value::Object(marks)) = metadata.get_mut(marks) {
             let mut left = MARKS;
             marks.retain(|name, value| {
                 let is_short = value.as_str().is_none_or(|text| text.len() <= LONGEST_MARK);
-                let is_kept = is_ours(name) && is_short && left > 0;
+                let is_kept = is_windlass_name(name) && is_short && left > 0;
                 left -= usize::from(is_kept);
                 is_kept
             });
@@ -214,14 +214,14 @@ pub(crate) fn bare(mut object: Value) -> Value {
 }
 
 /// Keeps only the fields `names` of an object.
-fn keep(object: Option<&mut Value>, names: &[&str]) {
+fn keep_fields(object: Option<&mut Value>, names: &[&str]) {
     if let Some(Value::Object(fields)) = object {
         fields.retain(|name, _| names.contains(&name.as_str()));
     }
 }
 
 /// Reports whether a label or an annotation is Windlass's.
-pub(crate) fn is_ours(name: &str) -> bool {
+pub(crate) fn is_windlass_name(name: &str) -> bool {
     name.split_once('/')
         .is_some_and(|(prefix, _)| prefix == names::GROUP)
 }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_slice_is_kept_where_its_endpoints_are_and_how() {
+    fn endpoint_slices_keep_addresses_and_readiness() {
         let slice = left(
             json!({
                 "metadata": {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_service_is_kept_whom_it_leads_to() {
+    fn services_keep_their_selector_and_ports() {
         let service = left(
             json!({
                 "metadata": {"namespace": "n", "name": "s"}, "status": {"loadBalancer": {}},
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn of_secrets_only_the_one_that_is_served_keeps_its_key() {
+    fn only_the_served_secret_keeps_its_private_key() {
         let secret = |namespace: &str, name: &str| {
             let secret = left(
                 json!({
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_config_map_only_ca_certificates_are_kept() {
+    fn config_maps_keep_only_ca_certificates() {
         let config_map = left(
             json!({
                 "immutable": true, "binaryData": {"part": "H4sI"},
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ca_bundles_is_indivisible() {
+    fn kinds_with_ca_bundles_are_indivisible() {
         let hooks = kinds::MUTATING_WEBHOOK_CONFIGURATION;
         for kind in [hooks, kinds::BUNDLE_DEPLOYMENT, kinds::API_SERVICE] {
             assert!(is_indivisible(&kind), "{kind}");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_added_kind_is_kept_where_its_ca_bundles_are() {
+    fn added_kinds_keep_their_ca_bundle_fields() {
         let place = |path| CaBundlePlace::at(path, Encoding::Base64).unwrap();
         let gateways = TargetKind {
             group: "example.com".into(),

@@ -70,7 +70,7 @@ pub enum RequestError {
     },
     /// The response has no user name.
     #[error("cannot determine the operator's own user name (SelfSubjectReview)")]
-    Nobody,
+    NoUserName,
     /// The name or namespace is invalid: in a path it would refer to another object.
     #[error("{object}: names cannot be . or .. or contain any of / % ? #")]
     Unaddressable {

@@ -230,7 +230,7 @@ impl Cluster {
         }
         // Boxed, to save stack space in callers that wait for several requests.
         let answer = Box::pin(async {
-            let request = self.signed(key, request)?;
+            let request = self.with_impersonation(key, request)?;
             let answer: Answer = client.request(request).await?;
             Ok(answer.metadata.resource_version)
         });
@@ -403,7 +403,7 @@ impl Cluster {
         let client = self.client_for(operation, subject)?;
         // Boxed, as above.
         let answer = Box::pin(async {
-            let request = self.signed(subject, request)?;
+            let request = self.with_impersonation(subject, request)?;
             send_with_retry(&client, request).await
         });
         self.within_limit(operation, subject, answer).await

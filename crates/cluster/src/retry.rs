@@ -46,7 +46,7 @@ mod tests {
 
     /// Sends a request to an API server with these response times. Returns the number of requests, and the
     /// seconds until the response.
-    async fn ask_with(method: Method, delays: &'static [u64]) -> (usize, Option<u64>) {
+    async fn send_with_delays(method: Method, delays: &'static [u64]) -> (usize, Option<u64>) {
         let asked = Arc::<Mutex<usize>>::default();
         let count = asked.clone();
         let service = service_fn(move |_: Request<Body>| {
@@ -69,15 +69,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_answered_is_asked_once_more_unless_it_writes() {
-        assert_eq!(ask_with(Method::GET, &[100, 1]).await, (2, Some(6)));
-        assert_eq!(ask_with(Method::GET, &[1]).await, (1, Some(1)));
-        assert_eq!(ask_with(Method::GET, &[100, 100]).await, (2, None));
-        assert_eq!(ask_with(Method::PATCH, &[100]).await, (1, None));
+    async fn reads_without_a_response_are_sent_again() {
+        assert_eq!(send_with_delays(Method::GET, &[100, 1]).await, (2, Some(6)));
+        assert_eq!(send_with_delays(Method::GET, &[1]).await, (1, Some(1)));
+        assert_eq!(send_with_delays(Method::GET, &[100, 100]).await, (2, None));
+        assert_eq!(send_with_delays(Method::PATCH, &[100]).await, (1, None));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_merely_slow_is_waited_for() {
-        assert_eq!(ask_with(Method::GET, &[20, 20]).await, (2, Some(20)));
+    async fn slow_responses_are_awaited() {
+        assert_eq!(send_with_delays(Method::GET, &[20, 20]).await, (2, Some(20)));
     }
 }

@@ -100,7 +100,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(2);
 
     #[test]
-    fn a_lane_is_by_how_long_a_key_took() {
+    fn the_duration_of_a_key_selects_its_lane() {
         let mut lanes = Lanes::new(1, Some(LONG));
         let now = Instant::now();
         for (took, lane) in [(Duration::ZERO, Lane::Quick), (LONG, Lane::Slow)] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_takes_long_makes_room_but_not_for_ever_more() {
+    fn slow_keys_free_their_worker_up_to_a_limit() {
         let mut lanes = Lanes::new(1, Some(LONG));
         let now = Instant::now();
         for number in 0..2 {

@@ -7,7 +7,7 @@ use windlass_object::{ObjectKey, object};
 
 use crate::{
     kind::Kind,
-    page::{Page, params},
+    page::{Page, list_params},
     requests::{Cluster, RequestError},
 };
 
@@ -61,7 +61,7 @@ impl Cluster {
         next: Option<&str>,
     ) -> Result<Page<Reference>, RequestError> {
         let requests = self.requests(kind, None).await?;
-        let request = requests.list_metadata(&params(limit, next));
+        let request = requests.list_metadata(&list_params(limit, next));
         let list = self.send("list", kind, request).await?;
         Ok(Page::from_list(list, |item| Reference::from_item(&item, kind)))
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_referred_to_by_its_name_and_resource_version() {
+    fn items_are_read_as_references() {
         let kind = Kind::new("example.com/v2", "Widget");
         for (metadata, expected) in [
             (
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_gone_only_where_the_api_server_names_it() {
+    fn an_object_is_missing_only_if_the_404_names_it() {
         let refused = |details: Value| {
             let status = json!({"code": 404, "reason": "NotFound", "message": "", "details": details});
             RequestError::Refused {

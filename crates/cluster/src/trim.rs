@@ -10,7 +10,7 @@ use windlass_trust::injection::{TargetKinds, relevant_fields};
 use crate::{
     apply::replicas::{is_scaled, trimmed_fields},
     kind::{Kind, kinds},
-    projection::{bare, is_indivisible, is_ours, project},
+    projection::{is_indivisible, is_windlass_name, name_and_marks, project},
 };
 
 /// Kinds of which some applied fields are always dropped.
@@ -61,7 +61,7 @@ pub(crate) fn trim(
     object.as_object()?;
     object["apiVersion"] = Value::from(kind.api_version.as_ref());
     object["kind"] = Value::from(kind.kind.as_ref());
-    slim_managed_fields(&mut object, kind, targets);
+    trim_managed_fields(&mut object, kind, targets);
     let is_labelled = object::label(&object, names::BUNDLE_DEPLOYMENT).is_some();
     let is_applied = is_labelled && object::annotation(&object, names::APPLIED_HASH).is_some();
     if is_applied && !TRIMMED_KINDS.contains(kind) && size(&object) <= LARGEST_WHOLE {
@@ -70,9 +70,9 @@ pub(crate) fn trim(
     shorten_annotations(&mut object);
     project(&mut object, kind, served, targets);
     let is_indivisible = is_indivisible(kind);
-    let is_bare = !is_indivisible && size(&object) > largest(&object, kind);
+    let is_bare = !is_indivisible && size(&object) > max_size(&object, kind);
     if is_bare {
-        object = bare(object);
+        object = name_and_marks(object);
     }
     if is_labelled || !is_indivisible {
         object[CUT] = if is_bare { BARE.into() } else { true.into() };
@@ -81,7 +81,7 @@ pub(crate) fn trim(
 }
 
 /// Returns the maximum trimmed size of an object.
-fn largest(object: &Value, kind: &Kind) -> usize {
+fn max_size(object: &Value, kind: &Kind) -> usize {
     let is_labelled = || object::label(object, names::SERVING_CERTIFICATE).is_some();
     match *kind == kinds::SECRET && is_labelled() {
         true => LARGEST_LABELLED,
@@ -91,14 +91,14 @@ fn largest(object: &Value, kind: &Kind) -> usize {
 
 /// Trims the field sets of managed fields to what injections read, and the replicas of Deployments. The
 /// entries themselves stay, so that patches can refer to them by index.
-fn slim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
+fn trim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
     let entries = object::items(object, "/metadata/managedFields").iter();
     let kept: Vec<_> = entries
         .map(|entry| {
             let scaled = || trimmed_fields(entry.get("fieldsV1")?).filter(|_| is_scaled(kind));
             relevant_fields(object, entry, targets)
                 .or_else(scaled)
-                .or_else(|| discovered(kind, entry))
+                .or_else(|| handler_fields(kind, entry))
         })
         .collect();
     let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
@@ -116,7 +116,7 @@ fn slim_managed_fields(object: &mut Value, kind: &Kind, targets: &TargetKinds) {
 }
 
 /// Returns the part of a field set that shows who writes the handlers of an ExtensionConfig.
-fn discovered(kind: &Kind, entry: &Value) -> Option<Value> {
+fn handler_fields(kind: &Kind, entry: &Value) -> Option<Value> {
     let handlers = entry.pointer("/fieldsV1/f:status/f:handlers");
     let is_config = kind.kind == kinds::EXTENSION_CONFIG.kind;
     (is_config && handlers.is_some()).then(|| json!({ "f:status": { "f:handlers": {} } }))
@@ -127,7 +127,7 @@ fn shorten_annotations(object: &mut Value) {
     if let Some(annotations) = annotations(object) {
         annotations.retain(|name, value| {
             let is_long = value.as_str().is_some_and(|text| text.len() > LONGEST_ANNOTATION);
-            name != LAST_APPLIED && (!is_long || is_ours(name))
+            name != LAST_APPLIED && (!is_long || is_windlass_name(name))
         });
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_kept_without_its_schemas_and_field_sets() {
+    fn crds_are_trimmed_of_schemas_and_field_sets() {
         let trimmed = kept(
             json!({
                 "metadata": {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn who_scales_a_deployment_is_kept() {
+    fn the_owner_of_replicas_is_kept() {
         let object = json!({"metadata": {"name": "a", "managedFields": [
             {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
             {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}},
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_the_handlers_of_an_extension_config_is_kept() {
+    fn the_owner_of_handlers_is_kept() {
         let object = json!({"metadata": {"name": "a", "managedFields": [
             {"manager": "manager", "operation": "Update", "subresource": "status",
                 "fieldsV1": {"f:status": {"f:handlers": {"k:{\"name\":\"a\"}": {}}, "f:conditions": {}}}},
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_install_applied_stays_as_it_is_while_it_is_not_large() {
+    fn applied_objects_stay_complete_unless_large() {
         let applied = |kind: &Kind, text: usize| {
             json!({
                 "apiVersion": kind.api_version, "kind": kind.kind,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn long_annotations_of_others_are_not_kept_and_ours_are() {
+    fn only_long_annotations_of_windlass_are_kept() {
         let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
         let long = "x".repeat(LONGEST_ANNOTATION + 1);
         let seen = kept(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_tenant_writes_little_of_it_is_kept() {
+    fn objects_of_tenants_are_trimmed_to_a_limit() {
         let many = |prefix: &str| -> Map<String, Value> {
             (0..10_000)
                 .map(|index| (format!("{prefix}/{index}"), Value::from("x".repeat(60))))
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_secrets_that_only_look_like_ours_little_is_kept() {
+    fn secrets_with_our_label_have_a_lower_limit() {
         let secret = |label: &str, bundle: usize| {
             let secret = json!({
                 "metadata": {"namespace": "n", "name": "s", "labels": {label: "a"}},
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn of_config_maps_those_are_kept_that_ask_or_carry_what_was_injected() {
+    fn config_maps_that_are_targets_are_kept() {
         let watch = Watch::all(kinds::CONFIG_MAP).selected(Selector::Targets);
         let config_map = |annotations: Value, manager: &str| {
             json!({

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_everything_needs_is_essential() {
+    fn only_kinds_that_all_controllers_need_are_essential() {
         let essential = |kind: Kind| Watch::all(kind).is_essential();
         for kind in [
             kinds::BUNDLE_DEPLOYMENT,

@@ -56,13 +56,15 @@ pub(crate) async fn run_watch(
         .filter(|_| watch.kind.cluster == InCluster::Remote);
     let Some(mut remote) = remote.cloned() else {
         let client = cluster.client().clone();
-        return follow_through(client, cluster, index, watch, served, note).await;
+        return run_with_client(client, cluster, index, watch, served, note).await;
     };
     loop {
         let connected = remote.latest();
         let following = async {
             match connected {
-                Some(Ok(client)) => return follow_through(client, cluster, index, watch, served, note).await,
+                Some(Ok(client)) => {
+                    return run_with_client(client, cluster, index, watch, served, note).await;
+                }
                 Some(Err(problem)) => note(Some(problem.to_string())),
                 None => {}
             }
@@ -73,11 +75,11 @@ pub(crate) async fn run_watch(
             () = remote.reconnected() => {}
         }
         // Another client may connect to another cluster.
-        index.doubt(watch);
+        index.mark_outdated(watch);
     }
 }
 
-async fn follow_through(
+async fn run_with_client(
     client: Client,
     cluster: &Cluster,
     index: &Index,
@@ -92,8 +94,8 @@ async fn follow_through(
     loop {
         // Subscribes before discovery, so that no later CRD is missed.
         let mut changes = index.subscribe();
-        let is_lacking =
-            definitions::lack(index, &watch.kind) || definitions::are_superseded(index, &watch.kind).await;
+        let is_lacking = definitions::is_version_unserved(index, &watch.kind)
+            || definitions::is_superseded(index, &watch.kind).await;
         let served_kind = match is_lacking {
             true => Err(RequestError::UnknownKind {
                 kind: watch.kind.clone(),
@@ -113,8 +115,8 @@ async fn follow_through(
                 let (targets, (group, _)) = (index.target_kinds(), watch.kind.group_version());
                 let target = targets.find(group, &watch.kind.kind);
                 let was_listed = tokio::select! {
-                    was_listed = follow_served(index, watch, api, served, note) => was_listed,
-                    () = definitions::superseded(index, &watch.kind) => true,
+                    was_listed = watch_served(index, watch, api, served, note) => was_listed,
+                    () = definitions::wait_until_superseded(index, &watch.kind) => true,
                     // Other fields of each object are relevant now.
                     () = index.target_changed(&watch.kind, target) => true,
                 };
@@ -139,7 +141,7 @@ async fn follow_through(
                     }
                 }
                 index.mark_absent(watch);
-                if definitions::are_of(&watch.kind) {
+                if definitions::is_definition_kind(&watch.kind) {
                     FIRST_RECHECK
                 } else {
                     LAST_RECHECK
@@ -154,7 +156,7 @@ async fn follow_through(
         pause = pause.min(longest);
         tokio::select! {
             // A defined kind is served shortly after.
-            () = definitions::changed(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
+            () = definitions::wait_for_change(&mut changes, &watch.kind) => pause = FIRST_RECHECK,
             () = tokio::time::sleep(pause) => pause *= 2,
         }
     }
@@ -162,7 +164,7 @@ async fn follow_through(
 
 /// Watches a kind until the API server no longer serves it or, in the remote cluster, no longer responds.
 /// Reports whether it was ever listed, and can be listed again immediately.
-async fn follow_served(
+async fn watch_served(
     index: &Index,
     watch: &Watch,
     api: Api<WatchedObject>,
@@ -231,7 +233,7 @@ async fn follow_served(
                 note(Some(chain(&error)));
                 // There is no other sign that the remote cluster is unreachable.
                 if watch.kind.cluster == InCluster::Remote {
-                    index.doubt(watch);
+                    index.mark_outdated(watch);
                     return false;
                 }
             }
@@ -290,15 +292,15 @@ mod tests {
 
     /// Watches Secrets for `time` on an API server with paginated lists, which answers lists and watches by
     /// `answer`: a function of the path and the number of earlier requests for it.
-    async fn follow_for(
+    async fn run_for(
         time: Duration,
         answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
     ) -> (Arc<Index>, Vec<(Duration, String)>) {
-        follow_as(time, false, answer).await
+        run_as(time, false, answer).await
     }
 
     /// Watches Secrets on an API server that may stream lists.
-    async fn follow_as(
+    async fn run_as(
         time: Duration,
         streams: bool,
         answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
@@ -387,8 +389,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_falls_silent_is_begun_again_from_where_it_was() {
-        let (_, asked) = follow_for(Duration::from_secs(100), |uri, _| match is_watch_of(uri) {
+    async fn a_silent_watch_is_resumed() {
+        let (_, asked) = run_for(Duration::from_secs(100), |uri, _| match is_watch_of(uri) {
             true => Answer::Events(vec![json!({"type": "MODIFIED", "object": secret("8")})]),
             false => list(),
         })
@@ -406,11 +408,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_is_streamed_where_the_api_server_has_that() {
+    async fn lists_are_streamed_if_supported() {
         let done = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
             "resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"},
         }});
-        let (index, asked) = follow_as(Duration::from_secs(60), true, move |uri, _| match streamed(uri) {
+        let (index, asked) = run_as(Duration::from_secs(60), true, move |uri, _| match streamed(uri) {
             true => Answer::Events(vec![
                 json!({"type": "ADDED", "object": secret("6")}),
                 json!({"type": "BOOKMARK", "object": done}),
@@ -429,8 +431,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_that_never_says_that_it_is_complete_is_followed_by_a_list() {
-        let (index, asked) = follow_as(Duration::from_secs(60), true, |uri, _| {
+    async fn an_incomplete_stream_is_replaced_by_a_list() {
+        let (index, asked) = run_as(Duration::from_secs(60), true, |uri, _| {
             if streamed(uri) {
                 return Answer::Whole(200, json!({"type": "ADDED", "object": secret("6")}));
             }
@@ -443,9 +445,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_does_not_come_is_asked_for_again() {
+    async fn a_list_without_a_response_is_retried() {
         for first in [|| Answer::Never, || Answer::Head] {
-            let (index, asked) = follow_for(Duration::from_secs(60), move |uri, before| {
+            let (index, asked) = run_for(Duration::from_secs(60), move |uri, before| {
                 match (is_watch_of(uri), before) {
                     (false, 0) => first(),
                     (false, _) => list(),
@@ -459,8 +461,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_does_not_start_is_started_again() {
-        let (_, asked) = follow_for(Duration::from_secs(60), |uri, before| {
+    async fn a_watch_that_does_not_start_is_retried() {
+        let (_, asked) = run_for(Duration::from_secs(60), |uri, before| {
             match (is_watch_of(uri), before) {
                 (false, _) => list(),
                 (true, 0) => Answer::Never,
@@ -473,8 +475,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kind_that_is_served_and_cannot_be_listed_is_asked_for_with_pauses() {
-        let (_, asked) = follow_for(Duration::from_secs(60), |_, _| not_found()).await;
+    async fn failing_lists_are_retried_with_backoff() {
+        let (_, asked) = run_for(Duration::from_secs(60), |_, _| not_found()).await;
         assert!((4..=10).contains(&asked.len()), "{asked:?}");
     }
 }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_found_by_their_service_as_they_come_change_and_go() {
+    fn slices_are_found_by_their_service() {
         let mut shelf = WatchStore::default();
         for (name, service) in [("1", "a"), ("2", "a"), ("3", "b")] {
             let (key, slice) = slice(name, service);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_found_by_what_they_ask_for() {
+    fn targets_are_found_by_their_trust_bundle() {
         let mut shelf = WatchStore::default();
         for (name, annotation, of) in [
             ("1", INJECT_CA_FROM, "n/a"),

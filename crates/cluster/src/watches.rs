@@ -81,12 +81,12 @@ impl Watches {
     }
 
     /// Runs `watch` forever.
-    pub fn want(&self, watch: Watch) {
+    pub fn start(&self, watch: Watch) {
         self.begin(watch, std::collections::HashSet::clear, HashSet::new());
     }
 
     /// Sets the watches that the component `by` wants. Watches that no component wants are stopped.
-    pub fn want_only(&self, by: &'static str, desired: HashSet<Watch>) {
+    pub fn set_wanted(&self, by: &'static str, desired: HashSet<Watch>) {
         {
             let mut running = self.shared.running.lock();
             running.retain(|watch, state| {
@@ -132,7 +132,7 @@ impl Watches {
     /// complete list; watches of other kinds may time out, since their conversion webhook may be down for
     /// days.
     pub fn are_complete(&self) -> bool {
-        self.awaited(patience).is_none()
+        self.remaining_wait(list_timeout).is_none()
     }
 
     /// Reports whether a watch of one of these kinds is still listing: there was no error yet.
@@ -147,25 +147,25 @@ impl Watches {
     }
 
     /// Waits until [`Watches::are_complete`].
-    pub async fn completed(&self) {
-        self.completed_as(patience).await;
+    pub async fn wait_until_complete(&self) {
+        self.wait_for_lists(list_timeout).await;
     }
 
-    /// Waits as [`Watches::completed`] does, but only briefly for these kinds.
+    /// Waits as [`Watches::wait_until_complete`] does, but only briefly for these kinds.
     pub async fn wait_until_complete_except(&self, kinds: impl Fn(&Kind) -> bool) {
-        self.completed_as(|watch| {
+        self.wait_for_lists(|watch| {
             if kinds(&watch.kind) {
                 Some(BRIEFLY)
             } else {
-                patience(watch)
+                list_timeout(watch)
             }
         })
         .await;
     }
 
-    async fn completed_as(&self, patience: impl Fn(&Watch) -> Option<Duration>) {
+    async fn wait_for_lists(&self, patience: impl Fn(&Watch) -> Option<Duration>) {
         let mut progress = self.shared.index.progress();
-        while let Some(left) = self.awaited(&patience) {
+        while let Some(left) = self.remaining_wait(&patience) {
             tokio::select! {
                 // The sender is owned by the index of this struct.
                 _ = progress.changed() => {}
@@ -216,7 +216,7 @@ impl Watches {
 
     /// Returns how long to wait before checking again: [`Duration::MAX`] until a notification. `None`: the
     /// wait is over. `patience` returns how long to wait for the first list of a watch; `None`: forever.
-    fn awaited(&self, patience: impl Fn(&Watch) -> Option<Duration>) -> Option<Duration> {
+    fn remaining_wait(&self, patience: impl Fn(&Watch) -> Option<Duration>) -> Option<Duration> {
         let running = self.shared.running.lock();
         running
             .iter()
@@ -231,7 +231,7 @@ impl Watches {
 }
 
 /// Returns how long all controllers wait for the first list of a watch; `None`: forever.
-fn patience(watch: &Watch) -> Option<Duration> {
+fn list_timeout(watch: &Watch) -> Option<Duration> {
     match watch.kind.cluster {
         InCluster::Local => (!watch.is_essential()).then_some(PATIENCE),
         // Controllers do not wait for the remote cluster.
@@ -244,7 +244,7 @@ fn patience(watch: &Watch) -> Option<Duration> {
 impl Shared {
     /// Forgets the objects of an ended watch, unless it is wanted again: then another task fills its store,
     /// and replaces outdated objects.
-    fn ended(&self, watch: &Watch) {
+    fn forget_ended(&self, watch: &Watch) {
         let running = self.running.lock();
         if !running.contains_key(watch) {
             self.index.close(watch);
@@ -284,7 +284,7 @@ impl Supervisor {
                             () = stop.cancelled() => {}
                             () = run_watch(&shared.cluster, &shared.index, &watch, &shared.served, &note) => {}
                         }
-                        shared.ended(&watch);
+                        shared.forget_ended(&watch);
                     }.instrument(span));
                 }
                 Some(ended) = tasks.join_next() => ended?,
@@ -303,27 +303,31 @@ mod tests {
     use crate::watch::Selector;
 
     fn watches() -> (Watches, Arc<Index>) {
-        let nobody = service_fn(|_: http::Request<Body>| async {
-            Err::<http::Response<Body>, BoxError>("nobody answers".into())
+        let unavailable = service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, BoxError>("no response".into())
         });
-        let cluster = Cluster::new(Client::new(nobody, "default"), Duration::from_secs(1));
+        let cluster = Cluster::new(Client::new(unavailable, "default"), Duration::from_secs(1));
         let index = Arc::new(Index::new());
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
         (Watches::new(cluster, index.clone(), served).0, index)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kind_of_others_that_cannot_be_listed_is_waited_for_in_vain_only_for_a_while() {
+    async fn a_kind_that_cannot_be_listed_times_out() {
         let (watches, index) = watches();
         let strange = Watch::all(Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"));
-        watches.want(strange.clone());
-        watches.want(Watch::all(kinds::SERVICE));
+        watches.start(strange.clone());
+        watches.start(Watch::all(kinds::SERVICE));
         assert!(!watches.are_complete());
         index.finish_relist(&Watch::all(kinds::SERVICE));
         assert!(!watches.are_complete(), "the other one has its timeout, too");
-        assert!(watches.awaited(patience).is_some_and(|left| left <= PATIENCE));
+        assert!(
+            watches
+                .remaining_wait(list_timeout)
+                .is_some_and(|left| left <= PATIENCE)
+        );
         let begun = Instant::now();
-        watches.completed().await;
+        watches.wait_until_complete().await;
         assert!(begun.elapsed() >= PATIENCE, "{:?}", begun.elapsed());
         assert!(watches.are_complete());
         assert_eq!(watches.unlisted(), BTreeSet::from([strange.kind.clone()]));
@@ -332,18 +336,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_can_do_without_a_kind_waits_for_it_only_briefly() {
+    async fn optional_kinds_delay_only_briefly() {
         let (watches, index) = watches();
         let crds = Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION);
         let dispensable = |kind: &Kind| *kind == crds.kind;
-        watches.want(crds.clone());
-        watches.want(Watch::all(kinds::SECRET));
+        watches.start(crds.clone());
+        watches.start(Watch::all(kinds::SECRET));
         let soon = |waiting| tokio::time::timeout(PATIENCE / 2, waiting);
         assert!(
             soon(watches.wait_until_complete_except(dispensable))
                 .await
                 .is_err(),
-            "Secrets are waited for"
+            "Secrets are not listed yet"
         );
         index.finish_relist(&Watch::all(kinds::SECRET));
         soon(watches.wait_until_complete_except(dispensable))
@@ -362,48 +366,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_that_is_desired_again_keeps_what_it_has_seen_since() {
+    async fn a_restarted_watch_keeps_its_objects() {
         let (watches, index) = watches();
         let watch = Watch::all(kinds::NAMESPACE);
-        let want_only =
-            |desired: &[&Watch]| watches.want_only("a", desired.iter().copied().cloned().collect());
-        want_only(&[&watch]);
-        want_only(&[]);
-        want_only(&[&watch]);
+        let set_wanted =
+            |desired: &[&Watch]| watches.set_wanted("a", desired.iter().copied().cloned().collect());
+        set_wanted(&[&watch]);
+        set_wanted(&[]);
+        set_wanted(&[&watch]);
         index.finish_relist(&watch);
-        watches.shared.ended(&watch);
+        watches.shared.forget_ended(&watch);
         assert!(
             index.is_complete(&watch),
             "the first task ends after the second has begun"
         );
-        want_only(&[]);
-        watches.shared.ended(&watch);
+        set_wanted(&[]);
+        watches.shared.forget_ended(&watch);
         assert!(!index.is_complete(&watch));
     }
 
     #[tokio::test]
-    async fn a_watch_runs_as_long_as_anybody_desires_it() {
+    async fn a_watch_runs_while_a_component_wants_it() {
         let (watches, _) = watches();
         let [one, both, always] = ["one", "both", "always"]
             .map(|name| Watch::all(kinds::CONFIG_MAP).selected(Selector::Name(name.to_owned())));
-        let want_only =
-            |by, desired: &[&Watch]| watches.want_only(by, desired.iter().copied().cloned().collect());
+        let set_wanted =
+            |by, desired: &[&Watch]| watches.set_wanted(by, desired.iter().copied().cloned().collect());
         let run = |watch: &Watch| watches.shared.running.lock().contains_key(watch);
-        want_only("a", &[&one, &both, &always]);
-        want_only("b", &[&both]);
-        watches.want(always.clone());
-        want_only("b", &[&both]);
+        set_wanted("a", &[&one, &both, &always]);
+        set_wanted("b", &[&both]);
+        watches.start(always.clone());
+        set_wanted("b", &[&both]);
         assert!(run(&one), "b did not start it");
-        want_only("a", &[]);
+        set_wanted("a", &[]);
         assert!(!run(&one) && run(&both) && run(&always));
-        want_only("b", &[&always]);
+        set_wanted("b", &[&always]);
         assert!(!run(&both));
-        want_only("b", &[]);
+        set_wanted("b", &[]);
         assert!(run(&always));
     }
 
     #[tokio::test]
-    async fn a_watch_that_has_not_listed_says_why() {
+    async fn an_unlisted_watch_reports_its_error() {
         let forbidding = service_fn(|request: http::Request<Body>| async move {
             let (code, body) = match request.uri().path() {
                 "/apis/example.com/v1" => (
@@ -422,7 +426,7 @@ mod tests {
         let served = kinds::SECRET.object(Some("n"), "windlass-cert");
         let (watches, supervisor) = Watches::new(cluster, Arc::new(Index::new()), served);
         let watch = Watch::all(Kind::new("example.com/v1", "Odd"));
-        watches.want(watch.clone());
+        watches.start(watch.clone());
         let only = || watches.unlisted_watches().pop().unwrap();
         assert_eq!(only().to_string(), "example.com/v1, Kind=Odd: no answer yet");
         let running = tokio::spawn(supervisor.run(CancellationToken::new()));
@@ -441,13 +445,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nothing_can_be_done_without_is_waited_for_until_it_is_there() {
+    async fn essential_kinds_never_time_out() {
         let (watches, index) = watches();
-        watches.want(Watch::all(kinds::SECRET));
-        assert_eq!(watches.awaited(patience), Some(Duration::MAX));
+        watches.start(Watch::all(kinds::SECRET));
+        assert_eq!(watches.remaining_wait(list_timeout), Some(Duration::MAX));
         let waiting = tokio::spawn({
             let watches = watches.clone();
-            async move { watches.completed().await }
+            async move { watches.wait_until_complete().await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
@@ -459,19 +463,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn targets_of_kinds_that_are_not_known_or_not_listed_yet_are_unlisted() {
+    async fn target_kinds_are_unlisted_until_all_are_known_and_listed() {
         let (watches, index) = watches();
         let unlisted = || -> Vec<_> {
             let kinds = watches.unlisted_targets().into_iter();
             kinds.map(|kind| kind.kind.into_owned()).collect()
         };
-        watches.want(Watch::all(kinds::SERVICE));
-        watches.want(Watch::all(kinds::CONFIG_MAP).selected(Selector::Label("records".to_owned())));
+        watches.start(Watch::all(kinds::SERVICE));
+        watches.start(Watch::all(kinds::CONFIG_MAP).selected(Selector::Label("records".to_owned())));
         assert_eq!(unlisted(), [""; 0], "none of them is a target");
         let hooks = Watch::all(kinds::VALIDATING_WEBHOOK_CONFIGURATION);
         let added = Watch::all(kinds::INJECTION_TARGET);
-        watches.want(hooks.clone());
-        watches.want(added.clone());
+        watches.start(hooks.clone());
+        watches.start(added.clone());
         assert_eq!(unlisted(), ["ValidatingWebhookConfiguration", "InjectionTarget"]);
         index.finish_relist(&hooks);
         let gateways = json!({
@@ -487,11 +491,11 @@ mod tests {
         index.finish_relist(&watch);
         assert_eq!(unlisted(), [""; 0]);
         let remote = Watch::for_remote_targets().next().unwrap();
-        watches.want(remote.clone());
+        watches.start(remote.clone());
         assert_eq!(unlisted(), ["CustomResourceDefinition"], "in the remote cluster");
         index.finish_relist(&remote);
         assert_eq!(unlisted(), [""; 0]);
-        index.doubt(&remote);
+        index.mark_outdated(&remote);
         assert_eq!(unlisted(), ["CustomResourceDefinition"]);
     }
 }

@@ -253,7 +253,7 @@ where
             }
             Some(ended) = tasks.join_next() => {
                 let (key, result, took) = ended?;
-                let requeue = judge(settings, &metrics, &mut failures, &key, &result, took);
+                let requeue = record_outcome(settings, &metrics, &mut failures, &key, &result, took);
                 let lane = lanes.end(&key, Instant::now());
                 if let Some(delay) = requeue {
                     queue.add_after(key.clone(), delay);
@@ -267,7 +267,7 @@ where
 }
 
 /// Counts and logs the outcome of a reconciliation. Returns the delay until the next one.
-fn judge<K: QueueKey, E: std::error::Error + 'static>(
+fn record_outcome<K: QueueKey, E: std::error::Error + 'static>(
     settings: Settings,
     metrics: &Metrics,
     failures: &mut HashMap<K, u32>,
@@ -288,12 +288,12 @@ fn judge<K: QueueKey, E: std::error::Error + 'static>(
         }
         Err(error) if NotLeading::is_cause_of(error) => {
             debug!(controller, object = %key, "Not the leader; skipped");
-            Some(pause(settings, 0))
+            Some(backoff(settings, 0))
         }
         Err(error) => {
             metrics.reconciled(controller, false, took);
             let count = failures.entry(key.clone()).or_default();
-            let delay = pause(settings, *count);
+            let delay = backoff(settings, *count);
             *count = count.saturating_add(1);
             warn!(controller, object = %key, error = %chain(error), retry = ?delay, "Cannot reconcile");
             Some(delay)
@@ -303,7 +303,7 @@ fn judge<K: QueueKey, E: std::error::Error + 'static>(
 
 /// Returns a delay that doubles with each failure, up to a limit, with a jitter of a quarter so that keys are
 /// spread.
-fn pause(settings: Settings, failures: u32) -> Duration {
+fn backoff(settings: Settings, failures: u32) -> Duration {
     let doubled = settings.first_retry.saturating_mul(1 << failures.min(20));
     doubled
         .min(settings.last_retry)
@@ -326,17 +326,17 @@ mod tests {
     };
 
     #[test]
-    fn pauses_grow_to_their_limit() {
+    fn backoff_grows_to_its_limit() {
         for failures in 0..200 {
-            let pause = pause(SETTINGS, failures);
+            let pause = backoff(SETTINGS, failures);
             assert!(pause <= Duration::from_secs(10), "{pause:?}");
             assert!(pause >= Duration::from_micros(7500), "{pause:?}");
         }
-        assert!(pause(SETTINGS, 30) >= Duration::from_millis(7500));
+        assert!(backoff(SETTINGS, 30) >= Duration::from_millis(7500));
     }
 
     #[tokio::test]
-    async fn a_key_is_never_worked_on_twice_at_a_time_and_no_change_is_lost() {
+    async fn a_key_runs_once_at_a_time_and_no_change_is_lost() {
         let queue = Arc::new(Queue::new());
         queue.add("a".to_owned());
         queue.add("a".to_owned());
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_in_the_order_in_which_they_are_due() {
+    fn keys_are_taken_when_due() {
         let queue = Queue::new();
         let mut state = queue.state.lock();
         let new = &[Lane::New];
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn keys_that_take_long_leave_workers_to_others() {
+    async fn slow_keys_do_not_block_other_keys() {
         let settings = SETTINGS.with_slow_after(Duration::from_secs(2));
         let (queue, looks) = (Arc::new(Queue::new()), Arc::new(AtomicUsize::new(0)));
         queue.add("quick".to_owned());
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_are_tried_again_until_they_succeed() {
+    async fn failures_are_retried_until_success() {
         let metrics = Arc::new(Metrics::new());
         let outcome = |tried| (tried < 3).then(|| std::io::Error::other("not yet"));
         assert_eq!(tries(&metrics, outcome).await, 4);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_was_held_back_is_no_failure() {
+    async fn suppressed_writes_are_not_failures() {
         let metrics = Arc::new(Metrics::new());
         let outcome = |tried| {
             (tried < 2).then(|| RequestError::NotLeading {

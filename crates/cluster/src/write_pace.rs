@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_with_few_seats_always_has_work_and_no_crowd() {
+    async fn few_seats_lead_to_a_low_limit() {
         let work = Duration::from_millis(10);
         let (limit, took) = write(2000, 2, work).await;
         assert!((8..=24).contains(&limit), "{limit}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_with_many_seats_gets_many_writes() {
+    async fn many_seats_lead_to_a_high_limit() {
         let work = Duration::from_millis(10);
         let (limit, took) = write(5000, 1000, work).await;
         assert_eq!(limit, WritePace::MOST);
@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_refuses_for_now_gets_fewer() {
+    async fn rejected_writes_lower_the_limit() {
         let (limit, _) = write(200, 1000, REFUSED).await;
         assert_eq!(limit, FEWEST);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn where_nobody_waits_nothing_is_learnt() {
+    async fn writes_below_the_limit_do_not_change_it() {
         let pace = WritePace::new();
         for _ in 0..100 {
             pace.turn().await.write(tokio::time::sleep(REFUSED / 2)).await;

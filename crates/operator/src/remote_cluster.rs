@@ -1,4 +1,4 @@
-//! The connection to the remote cluster. Its kubeconfig is in a Secret, and changes with it.
+//! Connection to the remote cluster. It follows changes of the kubeconfig in its Secret.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -18,17 +18,17 @@ use windlass_object::{ObjectKey, object};
 
 use crate::context::Context;
 
-/// Why nobody is connected to the remote cluster.
+/// Why there is no connection to the remote cluster.
 #[derive(Debug, Error)]
 enum ConnectError {
-    /// There is no Secret.
+    /// The Secret does not exist.
     #[error("{0}: not found")]
     Missing(ObjectKey),
-    /// The Secret has no kubeconfig that could be used.
+    /// The Secret has no usable kubeconfig.
     #[error("{0}: {1}")]
     Kubeconfig(ObjectKey, InvalidKubeconfig),
-    /// Its parts do not fit together. The cause may show some of them.
-    #[error("{0}: no client can be made of this kubeconfig: do its key and certificates belong together?")]
+    /// No client can be created. The error is omitted because it may contain secrets.
+    #[error("{0}: cannot create a client from this kubeconfig: check that its key and certificate match")]
     Client(ObjectKey),
 }
 
@@ -37,16 +37,16 @@ struct Connector {
     context: Arc<Context>,
     secret: ObjectKey,
     connection: RemoteConnection,
-    /// The digest of what was in the Secret when it was read last.
+    /// Digest of the Secret's data as last read.
     read: Option<[u8; 32]>,
-    /// What is wrong, until an event has said it.
-    unsaid: Option<String>,
+    /// A problem that still has to be published as an event.
+    unpublished: Option<String>,
 }
 
-/// How soon the Secret is read again where the API server did not answer.
+/// Time until the Secret is read again after an error.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Keeps the connection as the Secret says, until `shutdown`.
+/// Updates the connection according to the Secret, until `shutdown`.
 pub(crate) async fn run(
     context: Arc<Context>,
     secret: ObjectKey,
@@ -58,35 +58,35 @@ pub(crate) async fn run(
         secret,
         connection,
         read: None,
-        unsaid: None,
+        unpublished: None,
     };
-    shutdown.run_until_cancelled(connector.keep()).await;
+    shutdown.run_until_cancelled(connector.follow_secret()).await;
     Ok(())
 }
 
 // === impl Connector ===
 
 impl Connector {
-    async fn keep(&mut self) {
+    async fn follow_secret(&mut self) {
         let watch = Watch::all(windlass_cluster::kinds::SECRET)
             .within(self.secret.namespace.as_deref().unwrap_or_default())
             .selected(Selector::Name(self.secret.name.clone()));
         let context = self.context.clone();
         let (mut changes, mut progress) = (context.index.subscribe(), context.index.progress());
-        context.watches.want(watch.clone());
+        context.watches.start(watch.clone());
         loop {
             let is_listed = context.index.is_complete(&watch);
-            let looked = match is_listed {
-                true => self.look().await,
+            let connected = match is_listed {
+                true => self.reconnect_if_changed().await,
                 false => Ok(()),
             };
             let retry = async {
-                match &looked {
+                match &connected {
                     Ok(()) => std::future::pending().await,
                     Err(_) => tokio::time::sleep(RETRY).await,
                 }
             };
-            if let Err(error) = &looked {
+            if let Err(error) = &connected {
                 warn!(
                     error = chain(error),
                     "Cannot read the kubeconfig of the remote cluster"
@@ -102,18 +102,18 @@ impl Connector {
                     },
                     _ = progress.changed(), if !is_listed => break,
                     () = &mut retry => break,
-                    // Events are the leader's.
-                    _ = context.leadership.acquired(), if self.unsaid.is_some() => self.say(),
+                    // Only the leader publishes events.
+                    _ = context.leadership.acquired(), if self.unpublished.is_some() => self.publish_problem(),
                 }
             }
         }
     }
 
-    /// Connects, if the Secret is not as it was.
-    async fn look(&mut self) -> Result<(), RequestError> {
+    /// Reconnects if the Secret has changed.
+    async fn reconnect_if_changed(&mut self) -> Result<(), RequestError> {
         let mut secret = self.context.cluster.read(&self.secret).await?;
         let mut digest = Sha256::new();
-        // Neither hashing nor a `Value` can fail.
+        // Neither hashing nor serializing a `Value` can fail.
         let _ = serde_json::to_writer(&mut digest, &secret.as_ref().map(|secret| &secret["data"]));
         let seen = Some(digest.finalize().into());
         if self.read == seen {
@@ -128,13 +128,13 @@ impl Connector {
             Ok(client) => {
                 self.connection.connect(&client);
                 info!(secret = %self.secret, "Connecting to the remote cluster");
-                self.unsaid = None;
+                self.unpublished = None;
             }
             Err(error) => {
                 let problem = error.to_string();
                 warn!(error = problem, "No connection to the remote cluster");
                 self.connection.disconnect(&problem);
-                self.unsaid = Some(problem);
+                self.unpublished = Some(problem);
             }
         }
         Ok(())
@@ -147,8 +147,8 @@ impl Connector {
         client(operator_config(config)).map_err(|_| ConnectError::Client(key()))
     }
 
-    fn say(&mut self) {
-        let Some(problem) = self.unsaid.take() else {
+    fn publish_problem(&mut self) {
+        let Some(problem) = self.unpublished.take() else {
             return;
         };
         let about = json!({

@@ -7,7 +7,7 @@ use windlass_object::{ObjectKey, json, names};
 use super::{difference::body_hash, field_owner::FieldOwner, replicas::leave_to_owner};
 
 /// Metadata that only the API server sets.
-const ONLY_OF_THE_API_SERVER: [&str; 8] = [
+const SERVER_METADATA: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -26,11 +26,11 @@ const MARKS: [(&str, &[&str]); 2] = [
 
 /// Returns `desired` with the marks of its owner and its hash, and without the fields that others control in
 /// `live`.
-pub(super) fn owned(desired: &Value, owner: &FieldOwner, live: &Value) -> Value {
+pub(super) fn owned_body(desired: &Value, owner: &FieldOwner, live: &Value) -> Value {
     let mut body = desired.clone();
     leave_to_owner(&mut body, live);
     let mark = ObjectKey::from_object(desired).map(|key| AppliedAs::new(&owner.uid, &key));
-    drop_what_only_the_api_server_says(&mut body);
+    drop_server_fields(&mut body);
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["labels", "annotations"] {
             if !metadata.get(field).is_some_and(Value::is_object) {
@@ -48,8 +48,8 @@ pub(super) fn owned(desired: &Value, owner: &FieldOwner, live: &Value) -> Value 
 }
 
 /// Prepares `answer` to replace `body`: with the same marks, and without fields that cannot be applied.
-pub(super) fn marked_like(body: &Value, mut answer: Value) -> Value {
-    drop_what_only_the_api_server_says(&mut answer);
+pub(super) fn with_marks_of(body: &Value, mut answer: Value) -> Value {
+    drop_server_fields(&mut answer);
     for (field, marks) in MARKS {
         let marked = json::fields(&mut answer, &["metadata", field]);
         for mark in marks {
@@ -63,12 +63,12 @@ pub(super) fn marked_like(body: &Value, mut answer: Value) -> Value {
 }
 
 /// Bundles, and objects from the API server, contain these fields.
-fn drop_what_only_the_api_server_says(object: &mut Value) {
+fn drop_server_fields(object: &mut Value) {
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
     }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ONLY_OF_THE_API_SERVER {
+        for field in SERVER_METADATA {
             metadata.remove(field);
         }
     }
@@ -76,7 +76,7 @@ fn drop_what_only_the_api_server_says(object: &mut Value) {
 
 /// Returns the body to apply for `desired` if the object does not exist.
 pub fn apply_body(desired: &Value, owner: &FieldOwner) -> Value {
-    owned(desired, owner, &Value::Null)
+    owned_body(desired, owner, &Value::Null)
 }
 
 #[cfg(test)]
@@ -93,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_the_same_for_the_same_body() {
+    fn equal_bodies_have_equal_hashes() {
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "creationTimestamp": null}, "status": {}
         });
-        let body = owned(&desired, &owner(), &Value::Null);
-        assert_eq!(owned(&body, &owner(), &Value::Null), body);
+        let body = owned_body(&desired, &owner(), &Value::Null);
+        assert_eq!(owned_body(&body, &owner(), &Value::Null), body);
         assert_eq!(
             object::annotation(&body, names::APPLIED_AS),
             Some("1/ConfigMap//c")

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn live_may_say_more_but_not_less_or_else() {
+    fn live_objects_may_have_additional_values_only() {
         let body = json!({"spec": {"replicas": 2, "list": [{"name": "a"}], "nothing": null, "empty": {}}});
         for (live, expected) in [
             (
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_selector_of_a_service_is_the_same_and_those_of_others_may_say_more() {
+    fn service_selectors_must_be_equal() {
         let service = json!({"spec": {"selector": {"a": "b"}}});
         let policy = json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}});
         assert!(covers(&service, &service, None));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_made_of_a_body_counts_as_the_body() {
+    fn normalized_values_count_as_the_body() {
         let body = json!({"cpu": "1000m", "stringData": {"a": "b"}, "replicas": 1});
         let made = json!({"cpu": "1", "replicas": 1});
         assert!(!covers(&body, &made, None));
@@ -141,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_made_covers_whatever_made_it(body in json(), made in json()) {
+        fn a_response_covers_its_body(body in json(), made in json()) {
             prop_assert!(covers(&body, &made, Some(&made)));
         }
 

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owned_of_which_one_mark_is_missing_or_of_another() {
+    fn objects_with_missing_or_foreign_marks_are_not_owned() {
         assert!(field_owner().owns(&live(|_| {})));
         let changes: [fn(&mut Value); 8] = [
             |metadata| metadata["labels"] = json!({}),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_release_before_applied_is_owned_where_installs_put_it() {
+    fn objects_of_the_previous_release_are_owned_in_their_namespaces() {
         let before = |kind: &str, namespace: Option<&str>| {
             let mut before = live(|metadata| {
                 metadata["annotations"] = json!({});
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canary_is_owned_by_the_reference_to_its_bundle_deployment() {
+    fn a_canary_is_owned_through_its_owner_reference() {
         let canary = |uid: &str, manager: &str| {
             live(|metadata| {
                 metadata["annotations"] = json!({});

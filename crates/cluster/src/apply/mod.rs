@@ -22,4 +22,4 @@ pub use body::apply_body;
 pub use difference::{body_hash, covers};
 pub use field_owner::FieldOwner;
 pub use repairs::RepairContest;
-pub use retention::{Retaining, Retention};
+pub use retention::{Retention, RetentionFuture};

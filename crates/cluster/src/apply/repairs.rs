@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_now_and_then_is_answered_at_once_for_ever() {
+    fn occasional_writes_are_reverted_immediately() {
         let repairs = Repairs::default();
         let pause = FORGOTTEN;
         let times = fight(&repairs, pause, Duration::from_hours(24));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_answers_each_repair_is_answered_slower_and_slower() {
+    fn constant_writes_are_reverted_with_backoff() {
         let repairs = Repairs::default();
         let times = fight(&repairs, Duration::from_millis(5), Duration::from_hours(10));
         let (burst, rest) = times.split_at(BURST as usize);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_hang_on_is_put_back_within_seconds_for_ever() {
+    fn objects_that_calls_need_are_repaired_within_seconds() {
         let service = kinds::SERVICE.object(Some("n"), "s");
         for (object, change) in [(object(), Interference::Deletion), (service, EDITED)] {
             let repairs = Repairs::default();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_spoken_of_when_the_repairs_have_doubled() {
+    fn a_contest_is_reported_when_its_repairs_have_doubled() {
         let repairs = Repairs::default();
         let start = Instant::now();
         let mut news = Vec::new();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_heals() {
+    fn repairs_are_forgotten_after_a_quiet_time() {
         let repairs = Repairs::default();
         fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
         let later = Instant::now() + Duration::from_hours(2);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_waited_for_that_is_due() {
+    fn due_repairs_are_immediate() {
         let repairs = Repairs::default();
         fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
         let now = Instant::now() + Duration::from_secs(62);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_that_fails_is_none() {
+    fn failed_repairs_do_not_count() {
         let repairs = Repairs::default();
         for _ in 0..=2 * BURST {
             assert!(repairs.may_repair(&object(), "a", EDITED, Instant::now()));

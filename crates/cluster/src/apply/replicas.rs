@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_left_to_whoever_scales() {
+    fn replicas_are_left_to_their_scaler() {
         let replicas = || json!({"f:spec": {"f:replicas": {}}});
         let status = json!({"f:status": {"f:replicas": {}}});
         for (entries, expected) in [
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_index_keeps_tells_it_too() {
+    fn trimmed_field_sets_show_the_owner_of_replicas() {
         let fields = json!({"f:metadata": {}, "f:spec": {"f:replicas": {}, "f:paused": {}}});
         let kept = trimmed_fields(&fields).unwrap();
         assert_eq!(kept, json!({"f:spec": {"f:replicas": {}}}));

@@ -72,14 +72,14 @@ impl Applier {
     }
 
     /// Returns the last goal of an object, if it was for the same `desired`.
-    pub(super) fn retained_last(
+    pub(super) fn last_retained_goal(
         &self,
         key: &ObjectKey,
         desired: &Value,
         owner: &FieldOwner,
     ) -> Option<Arc<RetainedGoal>> {
         let known = self.retained.lock().get(key).cloned();
-        known.filter(|goal| goal.is_of(&apply_body(desired, owner)))
+        known.filter(|goal| goal.is_for(&apply_body(desired, owner)))
     }
 
     pub(super) fn holds_retained(&self, key: &ObjectKey, goal: &RetainedGoal, live: &Value) -> bool {
@@ -97,7 +97,7 @@ impl Applier {
         }
         // An unchanged generation does not show which values to retain.
         remembered.verified = None;
-        covers(&goal.expected, &goal.hidden(live), remembered.made.as_ref())
+        covers(&goal.expected, &goal.masked(live), remembered.made.as_ref())
     }
 
     /// Writes an object with retained values. Reads it first, since only the API server has its managed
@@ -122,10 +122,10 @@ impl Applier {
                 return self.write(key, &goal.body, &live, owner).await;
             };
             let sent = guarded_body(retained, &live);
-            match self.writing(key, owner).apply(&sent, names::INSTALL, true).await {
+            match self.writer(key, owner).apply(&sent, names::INSTALL, true).await {
                 Err(error) if error.is_conflict() && is_guarded(&sent) && tries > 0 => {}
                 Err(error) if error.is_conflict() || error.is_invalid() => {
-                    return Err(self.appeared(key, owner, error).await);
+                    return Err(self.conflict_error(key, owner, error).await);
                 }
                 made => {
                     let made = made?;
@@ -166,7 +166,7 @@ impl Applier {
             Ok(ApplyGoal {
                 retained: Some(goal), ..
             }) => {
-                let hidden = goal.hidden(made);
+                let hidden = goal.masked(made);
                 let plain = covers(&goal.expected, &hidden, None);
                 let memory = Memory {
                     hash: body_hash(&goal.expected),

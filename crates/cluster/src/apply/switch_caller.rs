@@ -13,7 +13,7 @@ use windlass_trust::injection::TargetKind;
 use super::{
     applier::{Applier, ApplyError, Outcome},
     field_owner::FieldOwner,
-    webhooks::pointed_elsewhere,
+    webhooks::switch_webhooks,
 };
 use crate::{
     kind::{Kind, kinds},
@@ -57,8 +57,8 @@ impl Applier {
             test("/spec/conversion", &old),
             put("/spec/conversion", conversion.clone()),
         ];
-        operations.extend(ca_source(crd, body));
-        operations.extend(served(crd, body));
+        operations.extend(switch_ca_source(crd, body));
+        operations.extend(switch_served(crd, body));
         let live = self
             .cluster
             .patch(&key, &Patch(operations), names::CONVERSION)
@@ -83,7 +83,7 @@ impl Applier {
         let Some(live) = self.cluster.read(&key).await? else {
             return Ok(());
         };
-        let source = ca_source(&live, armed);
+        let source = switch_ca_source(&live, armed);
         // Conversions are switched separately.
         let is_definition = Kind::from_key(&key) == kinds::CUSTOM_RESOURCE_DEFINITION;
         if is_definition || source.is_empty() || object::is_terminating(&live) {
@@ -91,12 +91,12 @@ impl Applier {
         }
         let mut operations = vec![test("/metadata/uid", &live["metadata"]["uid"])];
         if armed.get("webhooks").is_some() {
-            operations.extend(pointed_elsewhere(&live, armed));
+            operations.extend(switch_webhooks(&live, armed));
         } else {
-            operations.extend(called(armed));
+            operations.extend(switch_server(armed));
         }
         operations.extend(source);
-        self.writing(&key, owner)
+        self.writer(&key, owner)
             .patch(&key, &Patch(operations), names::INSTALL)
             .await?;
         info!(object = %key, "Switched to another Service");
@@ -105,7 +105,7 @@ impl Applier {
 }
 
 /// Returns the operations that set the server of `armed` in an object with a single server.
-fn called(armed: &Value) -> Vec<json_patch::PatchOperation> {
+fn switch_server(armed: &Value) -> Vec<json_patch::PatchOperation> {
     let holders = TargetKind::from_object(armed).map(|kind| kind.holders(armed));
     let paths = holders.into_iter().flatten().flat_map(|holder| {
         let path = |field: &str| format!("{}/{field}", holder.pointer);
@@ -117,7 +117,7 @@ fn called(armed: &Value) -> Vec<json_patch::PatchOperation> {
 }
 
 /// Returns the operations that make a target request the trust bundle of `body`; none if it does already.
-fn ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
+fn switch_ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
     let source = |object| object::annotation(object, names::INJECT_CA_FROM);
     let Some(desired) = source(body).filter(|desired| source(live) != Some(*desired)) else {
         return Vec::new();
@@ -130,7 +130,7 @@ fn ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
 }
 
 /// Returns the operations that serve the versions of a live CRD as in `body`.
-fn served(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
+fn switch_served(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
     let versions = object::items(live, "/spec/versions").iter().enumerate();
     versions
         .filter_map(|(index, version)| {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_served_as_the_body_says_and_others_stay() {
+    fn served_versions_follow_the_body() {
         let crd = |versions: Value| json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"versions": versions}});
         let live = crd(json!([
             {"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": false},
@@ -163,7 +163,7 @@ mod tests {
             {"name": "v0", "served": false}, {"name": "v1", "served": true}, {"name": "v2", "served": true},
         ]));
         let mut patched = live.clone();
-        json_patch::patch(&mut patched, &served(&live, &body)).unwrap();
+        json_patch::patch(&mut patched, &switch_served(&live, &body)).unwrap();
         let served: Vec<_> = patched["spec"]["versions"]
             .as_array()
             .unwrap()
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn who_calls_one_server_gets_another_one_with_its_ca_bundle() {
+    fn a_switched_caller_gets_the_new_ca_bundle() {
         let client = |service: &str, bundle: &str| json!({"service": {"namespace": "n", "name": service}, "caBundle": bundle});
         for (api_version, kind, spec) in [
             (
@@ -190,13 +190,13 @@ mod tests {
             live["spec"]["others"] = "stays".into();
             let mut expected = config(client("b", "Qg=="));
             expected["spec"]["others"] = "stays".into();
-            json_patch::patch(&mut live, &called(&config(client("b", "Qg==")))).unwrap();
+            json_patch::patch(&mut live, &switch_server(&config(client("b", "Qg==")))).unwrap();
             assert_eq!(live, expected);
         }
     }
 
     #[test]
-    fn another_trust_bundle_is_asked_for_and_other_annotations_stay() {
+    fn switching_the_trust_bundle_keeps_other_annotations() {
         let object = |annotations: Value| json!({"metadata": {"annotations": annotations}});
         let body = object(json!({names::INJECT_CA_FROM: "n/b"}));
         for (annotations, expected) in [
@@ -207,11 +207,11 @@ mod tests {
             (json!({"a": "b"}), json!({"a": "b", names::INJECT_CA_FROM: "n/b"})),
         ] {
             let mut live = object(annotations);
-            let patch = ca_source(&live, &body);
+            let patch = switch_ca_source(&live, &body);
             json_patch::patch(&mut live, &patch).unwrap();
             assert_eq!(live["metadata"]["annotations"], expected);
-            assert!(ca_source(&live, &body).is_empty());
+            assert!(switch_ca_source(&live, &body).is_empty());
         }
-        assert!(ca_source(&json!({"metadata": {}}), &json!({})).is_empty());
+        assert!(switch_ca_source(&json!({"metadata": {}}), &json!({})).is_empty());
     }
 }

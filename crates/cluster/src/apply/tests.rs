@@ -89,7 +89,7 @@ fn made(body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_is_created_by_one_write_that_can_adopt_nothing() {
+async fn creating_an_object_never_adopts_another() {
     let (applier, requests) = applier(vec![(404, status(404)), (201, made(&desired()))]);
     let outcome = applier.ensure(&desired(), &field_owner()).await.unwrap();
     assert_eq!(outcome, Outcome::Written);
@@ -102,7 +102,7 @@ async fn an_object_is_created_by_one_write_that_can_adopt_nothing() {
 }
 
 #[tokio::test]
-async fn what_appears_at_the_same_moment_is_foreign() {
+async fn a_concurrently_created_object_is_foreign() {
     let mut theirs = desired();
     theirs["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update"}]);
     let (applier, _) = applier(vec![(404, status(404)), (409, status(409)), (200, theirs)]);
@@ -112,7 +112,7 @@ async fn what_appears_at_the_same_moment_is_foreign() {
 }
 
 #[tokio::test]
-async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
+async fn a_lost_label_is_restored_and_a_copy_is_not_touched() {
     let erased = made(&desired());
     let (applier_of_erased, requests) = applier(vec![(200, erased), (200, made(&desired()))]);
     let outcome = applier_of_erased
@@ -135,7 +135,7 @@ async fn a_lost_label_is_put_back_and_a_copy_is_not_touched() {
 }
 
 #[tokio::test]
-async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
+async fn a_service_with_another_selector_is_repaired_at_any_size() {
     for (length, asks) in [(10, vec!["PATCH"]), (100_000, vec!["GET", "PATCH"])] {
         let desired = json!({
             "apiVersion": "v1", "kind": "Service",
@@ -164,7 +164,7 @@ async fn a_service_that_leads_elsewhere_is_put_back_however_large_it_is() {
 }
 
 #[tokio::test]
-async fn what_a_late_watch_shows_still_is_not_created_where_only_existing_objects_are_wanted() {
+async fn ensure_existing_does_not_create_objects_that_a_late_watch_shows() {
     let desired = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(100_000)}},
@@ -178,7 +178,7 @@ async fn what_a_late_watch_shows_still_is_not_created_where_only_existing_object
 }
 
 #[tokio::test]
-async fn repairs_end_in_a_contest_that_names_the_other_writer() {
+async fn a_contest_names_the_other_writer() {
     let mut answers = vec![(404, status(404)), (201, made(&desired()))];
     for _ in 0..30 {
         let mut theirs = made(&desired());
@@ -206,7 +206,7 @@ async fn repairs_end_in_a_contest_that_names_the_other_writer() {
 }
 
 #[tokio::test]
-async fn an_entry_that_moves_is_released_where_it_is_then() {
+async fn a_moving_entry_is_released_at_its_new_index() {
     let ours = json!({"manager": names::INSTALL, "operation": "Update"});
     let theirs = json!({"manager": "kube-aggregator", "operation": "Update", "subresource": "status"});
     let with = |entries: Value| {
@@ -259,7 +259,7 @@ async fn an_entry_that_moves_is_released_where_it_is_then() {
 }
 
 #[tokio::test]
-async fn what_an_account_installs_is_read_as_windlass_and_written_as_that_account() {
+async fn reads_use_windlass_and_writes_use_the_account() {
     let asked = Arc::<Mutex<Vec<(String, Option<String>)>>>::default();
     let log = asked.clone();
     let answering = service_fn(move |request: Request<Body>| {

@@ -19,20 +19,20 @@ struct Ownership<'a> {
 /// that we alone own; everything else stays.
 ///
 /// Each changed webhook is tested by its name: the patch fails if indices have moved.
-pub(super) fn pointed_elsewhere(live: &Value, armed: &Value) -> Vec<PatchOperation> {
+pub(super) fn switch_webhooks(live: &Value, armed: &Value) -> Vec<PatchOperation> {
     let webhooks = object::items(live, "/webhooks");
     let desired = object::items(armed, "/webhooks");
     if webhooks.is_empty() {
         return vec![put("/webhooks", desired.into())];
     }
-    let ownership = Ownership::of(live);
+    let ownership = Ownership::from_object(live);
     let (mut tests, mut changes, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for (index, webhook) in webhooks.iter().enumerate() {
         let path = format!("/webhooks/{index}");
         // Old API servers accepted duplicate names.
         let is_first = named(&webhooks[..index], webhook).is_none();
         match named(desired, webhook) {
-            Some(desired) if is_first => changes.extend(changed(&path, webhook, desired, &ownership)),
+            Some(desired) if is_first => changes.extend(webhook_changes(&path, webhook, desired, &ownership)),
             None if !ownership.has_webhook(webhook) => continue,
             _ => removed.push(remove(&path)),
         }
@@ -50,7 +50,12 @@ pub(super) fn pointed_elsewhere(live: &Value, armed: &Value) -> Vec<PatchOperati
 }
 
 /// Returns the operations that set the fields of `desired` in a webhook.
-fn changed(path: &str, live: &Value, desired: &Value, ownership: &Ownership<'_>) -> Vec<PatchOperation> {
+fn webhook_changes(
+    path: &str,
+    live: &Value,
+    desired: &Value,
+    ownership: &Ownership<'_>,
+) -> Vec<PatchOperation> {
     let puts = desired
         .as_object()
         .into_iter()
@@ -74,7 +79,7 @@ fn named<'a>(webhooks: &'a [Value], webhook: &Value) -> Option<&'a Value> {
 // === impl Ownership ===
 
 impl<'a> Ownership<'a> {
-    fn of(live: &'a Value) -> Self {
+    fn from_object(live: &'a Value) -> Self {
         let entries = object::items(live, "/metadata/managedFields").iter();
         let (ours, others) =
             entries.partition(|entry| object::text(entry, "/manager") == Some(names::INSTALL));
@@ -136,7 +141,7 @@ mod tests {
     fn pointed(live: &Value, desired: Vec<Value>) -> Value {
         let mut patched = live.clone();
         let armed = json!({ "webhooks": desired });
-        let patch = json_patch::Patch(pointed_elsewhere(live, &armed));
+        let patch = json_patch::Patch(switch_webhooks(live, &armed));
         json_patch::patch(&mut patched, &patch).unwrap();
         patched["webhooks"].take()
     }
@@ -144,7 +149,7 @@ mod tests {
     const OURS: &[&str] = &["name", "clientConfig", "rules"];
 
     #[test]
-    fn a_webhook_calls_another_service_and_keeps_what_others_have_added() {
+    fn a_switched_webhook_keeps_fields_of_others() {
         let added = json!({
             "namespaceSelector": {"matchLabels": {"a": "b"}}, "objectSelector": {"matchLabels": {"c": "d"}},
             "matchConditions": [{"name": "m", "expression": "true"}], "timeoutSeconds": 10,
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_alone_is_as_the_new_bundle_says() {
+    fn our_own_fields_follow_the_new_bundle() {
         let old = json!({
             "namespaceSelector": {"matchLabels": {"a": "b"}}, "objectSelector": {"matchLabels": {"c": "d"}},
             "timeoutSeconds": 3,
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_are_told_by_their_names() {
+    fn webhooks_are_identified_by_name() {
         let plain = |name: &str, service: &str| webhook(name, service, &json!({}));
         let ours = |names: &[&'static str]| -> Vec<_> {
             names.iter().map(|name| (names::INSTALL, *name, OURS)).collect()
@@ -260,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_has_moved_is_refused() {
+    fn a_moved_index_fails_the_patch() {
         let before = live(
             vec![webhook("a", "old", &json!({})), webhook("b", "old", &json!({}))],
             &[(names::INSTALL, "a", OURS), (names::INSTALL, "b", OURS)],
         );
         for desired in ["a", "c"] {
             let armed = json!({"webhooks": [webhook(desired, "new", &json!({}))]});
-            let patch = json_patch::Patch(pointed_elsewhere(&before, &armed));
+            let patch = json_patch::Patch(switch_webhooks(&before, &armed));
             let mut moved = before.clone();
             moved["webhooks"].as_array_mut().unwrap().swap(0, 1);
             assert!(json_patch::patch(&mut moved, &patch).is_err(), "{desired}");

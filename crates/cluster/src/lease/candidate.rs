@@ -75,11 +75,16 @@ impl Candidate {
     /// The holder's timestamps are ignored: its calendar may be wrong, or ours. What counts is how long we
     /// have observed the Lease unchanged, on the steady clock. That starts after the renewal, so an expiry is
     /// detected late, but never early.
-    pub fn consider(&mut self, found: Option<&LeaderElectionRecord>, now: Moment) -> Decision {
+    pub fn decide(&mut self, found: Option<&LeaderElectionRecord>, now: Moment) -> Decision {
         let duration = self.timing.lease_duration;
         let Some(found) = found else {
             self.seen = None;
-            return Decision::Take(LeaderElectionRecord::taken(None, &self.identity, duration, now));
+            return Decision::Take(LeaderElectionRecord::acquired(
+                None,
+                &self.identity,
+                duration,
+                now,
+            ));
         };
         let since = match &self.seen {
             Some((seen, since)) if seen == found => *since,
@@ -95,7 +100,7 @@ impl Candidate {
             .since_boot
             .saturating_add(found.duration.unwrap_or(duration));
         if found.holder.is_empty() || until <= now.since_boot {
-            return Decision::Take(LeaderElectionRecord::taken(
+            return Decision::Take(LeaderElectionRecord::acquired(
                 Some(found),
                 &self.identity,
                 duration,
@@ -109,7 +114,7 @@ impl Candidate {
     }
 
     /// Records that the API server has confirmed our write of `record`, which was sent at `sent`.
-    pub fn won(&mut self, record: LeaderElectionRecord, sent: Moment) -> &LeaderTerm {
+    pub fn record_write(&mut self, record: LeaderElectionRecord, sent: Moment) -> &LeaderTerm {
         self.seen = Some((record, sent));
         self.claim.insert(LeaderTerm {
             holder: self.identity.clone(),

@@ -120,7 +120,7 @@ impl Elector {
             if self.candidate.has_expired(now) {
                 return Err(self.expired(last));
             }
-            let attempt = timeout(self.patience(now), self.attempt());
+            let attempt = timeout(self.attempt_timeout(now), self.attempt());
             // Shutdown waits for a running attempt: an unconfirmed write would delay other candidates.
             let pause = match attempt.await.unwrap_or(Err(AttemptError::Slow)) {
                 Ok(Attempt::Leads) => {
@@ -163,7 +163,7 @@ impl Elector {
             None => self.cluster.read(&self.lease).await?,
         };
         let said = found.as_ref().map(LeaderElectionRecord::from_lease).transpose()?;
-        match self.candidate.consider(said.as_ref(), Moment::now()) {
+        match self.candidate.decide(said.as_ref(), Moment::now()) {
             Decision::Wait { holder, remaining } => Ok(Attempt::Waits { holder, remaining }),
             Decision::Take(record) | Decision::Renew(record) => {
                 let sent = Moment::now();
@@ -171,7 +171,7 @@ impl Elector {
                     return Ok(Attempt::Expired);
                 }
                 self.written = Some(self.write(found, &record).await?);
-                let claim = self.candidate.won(record, sent).clone();
+                let claim = self.candidate.record_write(record, sent).clone();
                 self.claims.send_replace(Some(claim));
                 Ok(Attempt::Leads)
             }
@@ -209,7 +209,7 @@ impl Elector {
         }
         let patience = self.candidate.timing().renew_deadline / 2;
         for _ in 0..LAST_TRIES {
-            match timeout(patience, self.vacate()).await {
+            match timeout(patience, self.write_release()).await {
                 Ok(Ok(())) => return,
                 Ok(Err(AttemptError::Request(error))) if error.is_conflict() => {}
                 Ok(Err(error)) => {
@@ -224,7 +224,7 @@ impl Elector {
         }
     }
 
-    async fn vacate(&mut self) -> Result<(), AttemptError> {
+    async fn write_release(&mut self) -> Result<(), AttemptError> {
         let found = match self.written.take() {
             Some(written) => Some(written),
             None => self.cluster.read(&self.lease).await?,
@@ -232,7 +232,7 @@ impl Elector {
         let Some(lease) = found else { return Ok(()) };
         let record = LeaderElectionRecord::from_lease(&lease)?;
         if record.holder == self.candidate.identity() {
-            self.write(Some(lease), &record.vacated(Moment::now())).await?;
+            self.write(Some(lease), &record.released(Moment::now())).await?;
             info!(lease = %self.lease, "Released the Lease");
         }
         Ok(())
@@ -248,7 +248,7 @@ impl Elector {
     }
 
     /// Returns the timeout of an attempt, which leaves time for another one.
-    fn patience(&self, now: Moment) -> Duration {
+    fn attempt_timeout(&self, now: Moment) -> Duration {
         let patience = self.candidate.timing().renew_deadline / 2;
         patience.min(self.remaining(now))
     }

@@ -62,7 +62,7 @@ impl LeaderElectionRecord {
     }
 
     /// Returns the record after `holder` acquires a Lease with the record `before`.
-    pub(super) fn taken(before: Option<&Self>, holder: &str, duration: Duration, now: Moment) -> Self {
+    pub(super) fn acquired(before: Option<&Self>, holder: &str, duration: Duration, now: Moment) -> Self {
         let now = microseconds(now.wall);
         Self {
             holder: holder.to_owned(),
@@ -84,7 +84,7 @@ impl LeaderElectionRecord {
 
     /// Returns the record after its holder releases the Lease. As in client-go, the timestamps are set to
     /// now, and the duration to one second.
-    pub(super) fn vacated(&self, now: Moment) -> Self {
+    pub(super) fn released(&self, now: Moment) -> Self {
         let now = microseconds(now.wall);
         Self {
             holder: String::new(),

@@ -26,6 +26,8 @@ impl Prober {
         review: &Value,
         patience: Duration,
     ) -> Result<Value, ProbeError> {
-        self.patient(patience).post(address, webhook, trust, review).await
+        self.with_timeout(patience)
+            .post(address, webhook, trust, review)
+            .await
     }
 }

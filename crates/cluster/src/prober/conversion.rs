@@ -28,7 +28,7 @@ impl Prober {
     ) -> Result<Vec<Value>, ProbeError> {
         let answer = self.post(address, webhook, trust, &review.request()).await?;
         review
-            .converted(&answer)
+            .parse_response(&answer)
             .map_err(|problem| ProbeError::Conversion { address, problem })
     }
 }

@@ -147,7 +147,7 @@ impl Presented {
     /// # Errors
     ///
     /// [`ProbeError::NotTrusted`] if it is not.
-    pub fn trusted(self, address: SocketAddr) -> Result<(), ProbeError> {
+    pub fn check_trusted(self, address: SocketAddr) -> Result<(), ProbeError> {
         match self.rejection {
             None => Ok(()),
             Some(rejection) => Err(ProbeError::NotTrusted { address, rejection }),
@@ -208,7 +208,7 @@ impl Prober {
     }
 
     /// Returns a prober with another timeout.
-    pub(super) fn patient(&self, timeout: Duration) -> Self {
+    pub(super) fn with_timeout(&self, timeout: Duration) -> Self {
         Self {
             timeout,
             clock: self.clock.clone(),

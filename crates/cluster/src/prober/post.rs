@@ -86,7 +86,7 @@ impl Prober {
         body: &Value,
         patience: Duration,
     ) -> Result<Bytes, ProbeError> {
-        let patient = self.patient(patience);
+        let patient = self.with_timeout(patience);
         let exchanged = exchange(&patient, address, hook, trust, body, &DISCOVERY);
         spanned(post_span(address, hook), patient.within(address, exchanged)).await
     }
@@ -114,7 +114,7 @@ async fn exchange(
         source,
     };
     let (tls, presented) = prober.connect(address, &webhook.server_name, trust).await?;
-    presented.trusted(address)?;
+    presented.check_trusted(address)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(tls)).await.map_err(failed)?;
     let problem = |problem: String| ProbeError::Answer { address, problem };
     let request = Request::post(&webhook.path)
@@ -142,7 +142,7 @@ async fn exchange(
                 address,
                 path: webhook.path.clone(),
                 status: status.as_u16(),
-                words: words(&bytes),
+                words: excerpt(&bytes),
             });
         }
         Ok(bytes)
@@ -160,7 +160,7 @@ fn is_read_by_client_go(status: StatusCode) -> bool {
 }
 
 /// Returns the beginning of an untrusted text, on one line.
-fn words(bytes: &[u8]) -> String {
+fn excerpt(bytes: &[u8]) -> String {
     let line = tidied(&String::from_utf8_lossy(bytes));
     line.chars().take(LONGEST_WORDS).collect()
 }
@@ -170,14 +170,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_page_becomes_a_line() {
-        assert_eq!(words(b"404 page\n\tnot found\x1b[0m\n"), "404 page not found[0m");
-        assert_eq!(words(&[b'x'; 5000]).len(), LONGEST_WORDS);
-        assert_eq!(words(&[0xff]), "\u{fffd}");
+    fn error_pages_are_reduced_to_one_line() {
+        assert_eq!(
+            excerpt(b"404 page\n\tnot found\x1b[0m\n"),
+            "404 page not found[0m"
+        );
+        assert_eq!(excerpt(&[b'x'; 5000]).len(), LONGEST_WORDS);
+        assert_eq!(excerpt(&[0xff]), "\u{fffd}");
     }
 
     #[test]
-    fn only_what_client_go_takes_is_an_answer() {
+    fn only_statuses_that_client_go_accepts_are_accepted() {
         for (status, expected) in [(200, true), (206, true), (207, false), (302, false), (404, false)] {
             assert_eq!(
                 is_read_by_client_go(StatusCode::from_u16(status).unwrap()),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_goes_where_the_object_is() {
+    async fn requests_are_sent_to_the_cluster_of_the_object() {
         let ((own, asked_here), (remote, asked_there)) = (api_server(), api_server());
         let mut connection = RemoteConnection::default();
         let cluster = Cluster::new(own, Duration::from_secs(1))
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_lead_writes_nothing_there() {
+    async fn writes_to_the_remote_cluster_require_leadership() {
         let (remote, asked) = api_server();
         let mut connection = RemoteConnection::default();
         let never = Leadership::elected("this".to_owned(), watch::channel(None).1);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_connection_is_told_once() {
+    async fn a_new_connection_is_announced_once() {
         let mut connection = RemoteConnection::default();
         let mut remote = connection.fenced(Leadership::always());
         assert!(remote.latest().is_none() && remote.problem().is_none());

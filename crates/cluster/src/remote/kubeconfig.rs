@@ -122,7 +122,7 @@ fn configure(kubeconfig: &Kubeconfig) -> Result<Config, Fault> {
     let index = index.ok_or_else(|| missing(&format!("{field}.cluster")))?;
     let cluster_field = format!("clusters[{index}].cluster");
     let cluster = kubeconfig.clusters[index].cluster.as_ref();
-    let mut config = of_cluster(cluster.ok_or_else(|| missing(&cluster_field))?)
+    let mut config = server_config(cluster.ok_or_else(|| missing(&cluster_field))?)
         .map_err(|(field, fault)| (format!("{cluster_field}.{field}"), fault))?;
 
     let Some(user) = context.user.as_ref().filter(|user| !user.is_empty()) else {
@@ -133,13 +133,13 @@ fn configure(kubeconfig: &Kubeconfig) -> Result<Config, Fault> {
     let index = index.ok_or_else(|| missing(&format!("{field}.user")))?;
     let user_field = format!("users[{index}].user");
     let user = kubeconfig.auth_infos[index].auth_info.as_ref();
-    config.auth_info = of_user(user.ok_or_else(|| missing(&user_field))?)
+    config.auth_info = inline_credentials(user.ok_or_else(|| missing(&user_field))?)
         .map_err(|(field, fault)| (format!("{user_field}.{field}"), fault))?;
     Ok(config)
 }
 
 /// Returns the configuration without credentials.
-fn of_cluster(cluster: &Cluster) -> Result<Config, Fault> {
+fn server_config(cluster: &Cluster) -> Result<Config, Fault> {
     let fault = |field: &str, fault| Err((field.to_owned(), fault));
     if is_set(cluster.certificate_authority.as_ref()) {
         return fault(
@@ -178,7 +178,7 @@ fn of_cluster(cluster: &Cluster) -> Result<Config, Fault> {
 }
 
 /// Returns the inline credentials of a user.
-fn of_user(user: &AuthInfo) -> Result<AuthInfo, Fault> {
+fn inline_credentials(user: &AuthInfo) -> Result<AuthInfo, Fault> {
     let fault = |field: &str, fault| Err((field.to_owned(), fault));
     if user.exec.is_some() {
         return fault("exec", FieldFault::Program);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_karmada_writes_leads_to_its_api_server() {
+    async fn kubeconfigs_of_karmada_are_read() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         for key in KEYS {
             let config = read_kubeconfig(&secret(key, &kubeconfig().to_string())).unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn which_kubeconfig_is_meant_is_clear() {
+    fn exactly_one_valid_kubeconfig_is_required() {
         let mut both = secret("kubeconfig", "{}");
         both["data"]["karmada.config"] = both["data"]["kubeconfig"].clone();
         for (secret, expected) in [
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_all_memory_is_no_kubeconfig() {
+    fn yaml_bombs_are_rejected() {
         let laughs: String = (1..30)
             .map(|level| {
                 format!(
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_runs_no_program_and_reads_no_file() {
+    fn kubeconfigs_cannot_run_programs_or_read_files() {
         let hidden = "hidden-value";
         for (pointer, value, expected) in [
             (
@@ -459,7 +459,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_in_a_secret_nobody_panics(key in prop::sample::select(&KEYS[..]), text in ".{0,200}", field in 0_usize..12, value in ".{0,20}") {
+        fn reading_a_secret_never_panics(key in prop::sample::select(&KEYS[..]), text in ".{0,200}", field in 0_usize..12, value in ".{0,20}") {
             let _ = read_kubeconfig(&secret(key, &text));
             let _ = read_kubeconfig(&json!({"data": {key: text}}));
             let mut kubeconfig = kubeconfig();

@@ -26,7 +26,7 @@ fn remote() -> Kind {
 }
 
 #[test]
-fn objects_of_one_name_in_two_clusters_are_two() {
+fn objects_of_two_clusters_are_distinct() {
     let index = Index::new();
     let watches = [kinds::API_SERVICE, remote()].map(Watch::all);
     let mut changes = index.subscribe();
@@ -59,7 +59,7 @@ fn objects_of_one_name_in_two_clusters_are_two() {
 }
 
 #[test]
-fn kinds_that_were_added_are_of_the_own_cluster() {
+fn added_kinds_belong_to_the_local_cluster() {
     let index = Index::new();
     let gateways = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "InjectionTarget", "metadata": {"name": "gateways"},
@@ -115,7 +115,7 @@ fn failure(reason: &str, code: u16) -> Value {
 }
 
 /// Watches APIServices of the remote cluster for some time.
-async fn follow_for(time: Duration, index: &Index, cluster: &Cluster, notes: &Mutex<Vec<Option<String>>>) {
+async fn run_for(time: Duration, index: &Index, cluster: &Cluster, notes: &Mutex<Vec<Option<String>>>) {
     let served: ObjectKey = kinds::SECRET.object(Some("n"), "windlass-cert");
     let note = |problem| notes.lock().push(problem);
     let _ = tokio::time::timeout(
@@ -126,7 +126,7 @@ async fn follow_for(time: Duration, index: &Index, cluster: &Cluster, notes: &Mu
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_watched_now_is_not_known_and_lists_are_asked_for_with_pauses() {
+async fn objects_are_unknown_without_a_watch_and_lists_are_retried_with_backoff() {
     let (client, lists) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
     let mut connection = RemoteConnection::default();
     let own = Client::new(
@@ -137,16 +137,16 @@ async fn what_is_not_watched_now_is_not_known_and_lists_are_asked_for_with_pause
     let cluster = cluster.with_remote(Some(connection.fenced(Leadership::always())));
     let (index, notes, watch) = (Index::new(), Mutex::default(), Watch::all(remote()));
 
-    follow_for(Duration::from_secs(10), &index, &cluster, &notes).await;
+    run_for(Duration::from_secs(10), &index, &cluster, &notes).await;
     assert!(notes.lock().is_empty(), "no attempt to connect: {notes:?}");
     connection.disconnect("Secret n/s: not found");
-    follow_for(Duration::from_secs(10), &index, &cluster, &notes).await;
+    run_for(Duration::from_secs(10), &index, &cluster, &notes).await;
     assert_eq!(notes.lock().pop(), Some(Some("Secret n/s: not found".to_owned())));
     assert!(!index.is_complete(&watch));
 
     connection.connect(&client);
     let begun = Instant::now();
-    follow_for(Duration::from_secs(120), &index, &cluster, &notes).await;
+    run_for(Duration::from_secs(120), &index, &cluster, &notes).await;
     assert!(!index.is_complete(&watch), "its watch fails");
     let key = remote().object(None, "a");
     assert!(
@@ -158,7 +158,7 @@ async fn what_is_not_watched_now_is_not_known_and_lists_are_asked_for_with_pause
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_client_is_asked_anew() {
+async fn a_new_client_lists_again() {
     let (first, asked_first) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
     let (second, asked_second) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
     let mut connection = RemoteConnection::default();
@@ -173,7 +173,7 @@ async fn another_client_is_asked_anew() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         (before, asked_first.lock().len(), asked_second.lock().len())
     };
-    let following = follow_for(Duration::from_secs(60), &index, &cluster, &notes);
+    let following = run_for(Duration::from_secs(60), &index, &cluster, &notes);
     let ((before, after, second), ()) = tokio::join!(changing, following);
     assert!(
         before > 0 && after == before && second > 0,

@@ -6,7 +6,7 @@ use super::*;
 use crate::kind::kinds;
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_is_asked_of_nobody() {
+async fn names_that_change_the_path_are_not_sent() {
     let asked = Arc::<Mutex<Vec<String>>>::default();
     let log = asked.clone();
     let service = service_fn(move |request: Request<Body>| {

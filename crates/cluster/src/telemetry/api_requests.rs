@@ -28,7 +28,7 @@ const UNANSWERED: &str = "<error>";
 
 impl ApiRequests {
     /// Returns a client that sends through `client`, and counts each attempt.
-    pub fn counting(&self, client: Client) -> Client {
+    pub fn count_requests(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let requests = self.clone();
         let counting = service_fn(move |request: Request<Body>| {
@@ -81,7 +81,7 @@ mod tests {
     use crate::telemetry::Metrics;
 
     #[tokio::test]
-    async fn each_try_is_counted_by_method_and_code() {
+    async fn every_attempt_is_counted_by_method_and_code() {
         let server = service_fn(|request: Request<Body>| async move {
             match *request.method() {
                 Method::GET => Ok(Response::new(Body::empty())),
@@ -94,7 +94,7 @@ mod tests {
             }
         });
         let requests = ApiRequests::default();
-        let client = requests.counting(Client::new(server, "default"));
+        let client = requests.count_requests(Client::new(server, "default"));
         for method in ["GET", "GET", "PUT", "PATCH", "TRACE"] {
             let request = Request::builder()
                 .method(method)

@@ -156,7 +156,7 @@ impl Metrics {
 
     /// Records a discovery of an ExtensionConfig's server, in the metric that `runtime_hooks` defines.
     pub fn discovered(&self, extension_config: &str, succeeded: bool) {
-        let labels = Discovery::of(extension_config, succeeded);
+        let labels = Discovery::new(extension_config, succeeded);
         self.discoveries.get_or_create(&labels).inc();
     }
 
@@ -164,13 +164,13 @@ impl Metrics {
     pub fn forget_discoveries(&self, extension_config: &str) {
         for succeeded in [true, false] {
             self.discoveries
-                .remove(&Discovery::of(extension_config, succeeded));
+                .remove(&Discovery::new(extension_config, succeeded));
         }
     }
 
     /// Records a call of a ResourceInterpreterWebhookConfiguration's webhook.
     pub fn interpreted(&self, configuration: &str, succeeded: bool) {
-        let labels = InterpreterCall::of(configuration, succeeded);
+        let labels = InterpreterCall::new(configuration, succeeded);
         self.interpretations.get_or_create(&labels).inc();
     }
 
@@ -178,7 +178,7 @@ impl Metrics {
     pub fn forget_interpreter(&self, configuration: &str) {
         for succeeded in [true, false] {
             self.interpretations
-                .remove(&InterpreterCall::of(configuration, succeeded));
+                .remove(&InterpreterCall::new(configuration, succeeded));
         }
     }
 
@@ -222,7 +222,7 @@ impl Default for Metrics {
 // === impl InterpreterCall ===
 
 impl InterpreterCall {
-    fn of(configuration: &str, succeeded: bool) -> Self {
+    fn new(configuration: &str, succeeded: bool) -> Self {
         Self {
             configuration: configuration.to_owned(),
             outcome: outcome(succeeded),
@@ -233,7 +233,7 @@ impl InterpreterCall {
 // === impl Discovery ===
 
 impl Discovery {
-    fn of(extension_config: &str, succeeded: bool) -> Self {
+    fn new(extension_config: &str, succeeded: bool) -> Self {
         Self {
             extension_config: extension_config.to_owned(),
             result: if succeeded { "Success" } else { "Failure" },
@@ -282,7 +282,7 @@ mod tests {
     use crate::kind::kinds;
 
     #[test]
-    fn what_was_counted_is_in_the_text() {
+    fn the_text_contains_all_metrics() {
         let metrics = Metrics::new();
         metrics.reconciled("bundle-deployment", false, Duration::from_millis(3));
         metrics.probed("handshake", true);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_discoveries_of_what_is_gone() {
+    fn series_of_deleted_extension_configs_are_removed() {
         let metrics = Metrics::new();
         for name in ["first", "second"] {
             metrics.discovered(name, true);

@@ -12,7 +12,7 @@ use crate::{
         status::Milestone,
         traffic::Traffic,
     },
-    leaving::stored_kind,
+    removal_obstacles::stored_kind,
 };
 
 /// How a message lists objects.
@@ -51,7 +51,7 @@ impl BundleReconciler {
     /// What is left of a CRD that is being deleted, and what holds it.
     async fn rest(&self, crd: &Value) -> Result<String, Halt> {
         let name = object::text(crd, "/metadata/name").unwrap_or_default();
-        let held = match self.context.cluster.any(&stored_kind(crd)).await {
+        let held = match self.context.cluster.find_any(&stored_kind(crd)).await {
             Ok(Some(object)) => object,
             // The API server says what it cannot do.
             Ok(None) | Err(RequestError::UnknownKind { .. }) => Value::Null,

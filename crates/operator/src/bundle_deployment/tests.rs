@@ -42,7 +42,7 @@ use crate::{
         status::InstallOutcome,
         traffic::Traffic,
     },
-    reporting::Announced,
+    announced::Announced,
 };
 
 /// An API server with one BundleDeployment.
@@ -139,7 +139,7 @@ impl Server {
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
         let cluster = Cluster::new(Client::new(service, "default"), timeout);
-        let context = Context::of_leader(cluster, self.index.clone(), Arc::new(SystemClock));
+        let context = Context::for_leader(cluster, self.index.clone(), Arc::new(SystemClock));
         let queue = Arc::new(Queue::new());
         let timing = Delays::default();
         let images = ImagePuller::new(&context, queue, RegistryOptions::default(), timing.tags);
@@ -400,7 +400,7 @@ async fn what_cannot_be_listed_is_not_taken_for_gone_after_an_upgrade() {
     let ledger = Arc::new(Ledger::new(vec![record]));
     reconciler.ledgers.keep("a", BTreeMap::new(), ledger);
     let watch = Watch::all(kind.clone());
-    reconciler.context.watches.want(watch.clone());
+    reconciler.context.watches.start(watch.clone());
     let plan = plan([]);
     let traffic = Traffic {
         services: vec![],

@@ -25,7 +25,7 @@ use super::{
     report::{NOTICES, WARNINGS},
 };
 use crate::{
-    context::Context, injection::REPAIRED, install::status::Milestone, interpretation::INTERPRETATION_KINDS,
+    context::Context, injection::RECONCILE_DELAY, install::status::Milestone, interpretation::INTERPRETATION_KINDS,
     policies::POLICY_KINDS,
 };
 
@@ -65,25 +65,25 @@ const RECORDS: [&str; 2] = [names::BUNDLE_SOURCE, names::REVISION_OF];
 /// Starts the watches that are always needed.
 pub(super) fn watch_everything(context: &Context) {
     for kind in WHOLE_KINDS.iter() {
-        context.watches.want(Watch::all(kind.clone()));
+        context.watches.start(Watch::all(kind.clone()));
     }
     for kind in OWNED_KINDS.iter().filter(|kind| !WHOLE_KINDS.contains(kind)) {
-        context.watches.want(owned(kind.clone()));
+        context.watches.start(owned(kind.clone()));
     }
     for kind in INTERPRETATION_KINDS {
-        context.watches.want(Watch::all(kind));
+        context.watches.start(Watch::all(kind));
     }
     for kind in POLICY_KINDS {
-        context.watches.want(Watch::all(kind));
+        context.watches.start(Watch::all(kind));
     }
     for label in RECORDS {
         let records = Watch::all(kinds::CONFIG_MAP).within(&context.namespace);
         context
             .watches
-            .want(records.selected(Selector::Label(label.to_owned())));
+            .start(records.selected(Selector::Label(label.to_owned())));
     }
     let secrets = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
-    context.watches.want(Watch::all(kinds::SECRET).selected(secrets));
+    context.watches.start(Watch::all(kinds::SECRET).selected(secrets));
 }
 
 /// Puts every BundleDeployment into the queue that a change concerns, for ever, and shows the change to `histories`.
@@ -178,13 +178,13 @@ fn watch_sources(context: &Context) {
         });
     context
         .watches
-        .want_only("bundle-deployment", namespaces.chain(config_maps).collect());
+        .set_wanted("bundle-deployment", namespaces.chain(config_maps).collect());
 }
 
 /// Watches all Namespaces while policies may be for objects in those with some labels.
 fn watch_namespaces(context: &Context, has_overrides: bool) {
     let all = has_overrides.then(|| Watch::all(kinds::NAMESPACE));
-    context.watches.want_only("overrides", all.into_iter().collect());
+    context.watches.set_wanted("overrides", all.into_iter().collect());
 }
 
 fn add_all(index: &Index, queue: &Queue<String>) {
@@ -204,7 +204,7 @@ fn add_all(index: &Index, queue: &Queue<String>) {
 /// How long a change can wait.
 fn pause(change: &Change, index: &Index) -> Duration {
     match change.both_versions() {
-        Some((before, after)) if differs_in_trust_only(&before, &after, &index.target_kinds()) => REPAIRED,
+        Some((before, after)) if differs_in_trust_only(&before, &after, &index.target_kinds()) => RECONCILE_DELAY,
         _ => Duration::ZERO,
     }
 }
@@ -458,7 +458,7 @@ mod tests {
         };
         let armed = || Some(crd("", "b"));
         for (after, expected) in [
-            (Some(crd("QQ==", "b")), REPAIRED),
+            (Some(crd("QQ==", "b")), RECONCILE_DELAY),
             (Some(crd("QQ==", "c")), Duration::ZERO),
             (None, Duration::ZERO),
         ] {

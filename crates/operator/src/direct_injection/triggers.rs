@@ -1,4 +1,4 @@
-//! Which targets and sources a change concerns, and which sources are watched.
+//! Which targets and sources a change affects, and which sources are watched.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,76 +17,76 @@ use windlass_trust::{
 };
 
 use super::{
-    observed_source::{named_secret, watches_of},
+    observed_source::{named_secret, source_watches},
     requests::InjectionRequests,
 };
 use crate::{ca_injectors, context::Context, injection, standby::StandbyRepairs};
 
-/// What follows from a change.
+/// What a change affects.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Affected {
     target: Option<ObjectKey>,
     sources: BTreeSet<ObjectKey>,
-    /// The sources for which a target begins or ceases to ask.
-    asked_anew: BTreeSet<ObjectKey>,
+    /// Sources that a target newly requests or no longer requests.
+    changed_requests: BTreeSet<ObjectKey>,
 }
 
-/// What is to be looked at.
+/// Queues of the controllers.
 pub(super) struct Queues {
     /// Targets.
     pub(super) targets: Arc<Queue<ObjectKey>>,
     /// Sources.
     pub(super) sources: Arc<Queue<ObjectKey>>,
-    /// Targets, for a process that stands by.
+    /// Targets, for a standby process.
     pub(super) standby: StandbyRepairs<ObjectKey>,
 }
 
-/// Starts the watches that are always needed.
+/// Starts the watches that are always required.
 pub(super) fn watch_everything(context: &Context) {
-    ca_injectors::watch_everything(context);
+    ca_injectors::start_watches(context);
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
     for watch in whole
         .map(Watch::all)
         .into_iter()
         .chain(injection::watches(&context.cluster))
     {
-        context.watches.want(watch);
+        context.watches.start(watch);
     }
-    context.watches.want(records(context));
+    context.watches.start(record_watch(context));
 }
 
-/// Puts every target and every source into the queues that a change concerns, for ever, and watches exactly the sources that are
-/// asked for.
+/// Forever adds the targets and sources that a change affects to the queues, and watches exactly the
+/// requested sources.
 pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc<Mutex<InjectionRequests>>) {
     let mut changes = context.index.subscribe();
-    look_at_all(&context, &requests, &queues);
+    enqueue_all(&context, &requests, &queues);
     let mut kinds = context.index.target_kinds_changes();
     let mut lists = context.index.progress();
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
-            // The index lives as long as this, so neither can have been dropped.
+            // The index lives as long as this function, so the sender cannot have been dropped.
             _ = lists.changed() => {
-                // That an object is not there is told by no change.
+                // A completed list shows that an object is missing, which no change reports.
                 let requests = requests.lock();
                 let missing = requests.all_sources().filter(|source| is_missing(source, &context.index));
                 missing.cloned().for_each(|source| queues.sources.add(source));
                 continue;
             }
             _ = kinds.changed() => {
-                look_at_all(&context, &requests, &queues);
+                enqueue_all(&context, &requests, &queues);
                 continue;
             }
         };
         match change {
             Ok(change) => {
                 let affected = affected(&mut requests.lock(), &change, &context.index);
-                let names_anew =
-                    Kind::from_key(&change.key) == kinds::CERTIFICATE && change.differs_in(&["/spec/secretName"]);
-                if !affected.asked_anew.is_empty() || names_anew {
+                let names_anew = Kind::from_key(&change.key) == kinds::CERTIFICATE
+                    && change.differs_in(&["/spec/secretName"]);
+                if !affected.changed_requests.is_empty() || names_anew {
                     watch_sources(&context, &requests.lock());
                 }
-                for source in affected.sources.into_iter().chain(affected.asked_anew) {
+                for source in affected.sources.into_iter().chain(affected.changed_requests) {
                     queues.sources.add(source);
                 }
                 if let Some(target) = affected.target {
@@ -96,7 +96,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
             }
             Err(RecvError::Lagged(_)) => {
                 let before: Vec<_> = requests.lock().all_targets().cloned().collect();
-                look_at_all(&context, &requests, &queues);
+                enqueue_all(&context, &requests, &queues);
                 before.into_iter().for_each(|target| queues.targets.add(target));
             }
             Err(RecvError::Closed) => return,
@@ -104,10 +104,10 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
     }
 }
 
-fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &Queues) {
+fn enqueue_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &Queues) {
     let index = &context.index;
-    let all = InjectionRequests::of_all(index, &context.namespace, |key, target| {
-        if is_of_interest(target, index) {
+    let all = InjectionRequests::from_index(index, &context.namespace, |key, target| {
+        if needs_attention(target, index) {
             queues.targets.add(key.clone());
         }
     });
@@ -115,7 +115,7 @@ fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &
     all.all_targets()
         .cloned()
         .for_each(|target| queues.targets.add(target));
-    // What is noted of sources that nobody asks for is to go.
+    // Records of sources that no target requests must be deleted.
     let noted = index.objects_within(&kinds::SECRET, Some(&context.namespace));
     let noted = noted.iter().filter_map(|secret| SourceRecord::source(secret));
     all.all_sources()
@@ -125,8 +125,8 @@ fn look_at_all(context: &Context, requests: &Mutex<InjectionRequests>, queues: &
     *requests.lock() = all;
 }
 
-/// Whether there is something to do or to say for a target that asks for no source.
-fn is_of_interest(target: &Value, index: &Index) -> bool {
+/// Reports whether a target that requests no source needs a withdrawal or a warning.
+fn needs_attention(target: &Value, index: &Index) -> bool {
     let kinds = index.target_kinds();
     has_injected_bundle(target, &kinds) || CaRequests::from_object(target, &kinds).is_err()
 }
@@ -138,9 +138,9 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
         let noted = change.versions().find_map(|record| SourceRecord::source(&record));
         let sources = noted
             .into_iter()
-            .chain(requests.is_asked(key).then(|| key.clone()))
-            .chain(certificates_of(index, key));
-        return Affected::of(sources.collect());
+            .chain(requests.is_requested(key).then(|| key.clone()))
+            .chain(certificates_naming(index, key));
+        return Affected::from_sources(sources.collect());
     }
     if kind == kinds::SERVING_CERTIFICATE {
         // Its status is written at each step of a rotation.
@@ -151,29 +151,29 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
             let name = object::text(&certificate, "/spec/secretName")?.to_owned();
             Some(kinds::SECRET.object(key.namespace.as_deref(), &name))
         });
-        return Affected::of(secrets.filter(|secret| requests.is_asked(secret)).collect());
+        return Affected::from_sources(secrets.filter(|secret| requests.is_requested(secret)).collect());
     }
     let mut affected = Affected::default();
-    if requests.is_asked(key) {
+    if requests.is_requested(key) {
         affected.sources.insert(key.clone());
     }
-    let asked = requests.asks(key);
+    let asked = requests.has_requests(key);
     let is_target = index.is_target(&kind);
     if !is_target && !asked {
         return affected;
     }
-    // One whose kind is none of targets any more asks for nothing.
+    // A target whose kind is no longer watched requests nothing.
     let target = change
         .after
         .as_ref()
         .filter(|_| is_target)
         .map(ChangedObject::read);
-    let asked_anew = requests.note(key, target.as_deref(), &index.target_kinds());
+    let changed_requests = requests.update(key, target.as_deref(), &index.target_kinds());
     let is_concerned =
-        asked || requests.asks(key) || target.is_some_and(|target| is_of_interest(&target, index));
+        asked || requests.has_requests(key) || target.is_some_and(|target| needs_attention(&target, index));
     Affected {
         target: is_concerned.then(|| key.clone()),
-        asked_anew,
+        changed_requests,
         ..affected
     }
 }
@@ -181,26 +181,26 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
 fn watch_sources(context: &Context, requests: &InjectionRequests) {
     let wanted = requests
         .all_sources()
-        .flat_map(|source| watches_of(source, &context.index));
-    context.watches.want_only("ca-source", wanted.collect());
+        .flat_map(|source| source_watches(source, &context.index));
+    context.watches.set_wanted("ca-source", wanted.collect());
 }
 
-/// Whether an object of a source is not there, or not seen yet.
+/// Reports whether an object of a source is missing or not listed yet.
 fn is_missing(source: &ObjectKey, index: &Index) -> bool {
     let secret = named_secret(source, || index.find(source));
     let mut objects = std::iter::once(source).chain(&secret);
     objects.any(|object| index.find_indexed(object).is_none())
 }
 
-/// The Certificates that are asked for and name a Secret.
-fn certificates_of(index: &Index, secret: &ObjectKey) -> impl Iterator<Item = ObjectKey> + use<> {
+/// Returns the requested Certificates that name a Secret.
+fn certificates_naming(index: &Index, secret: &ObjectKey) -> impl Iterator<Item = ObjectKey> + use<> {
     let mut all = index.indexed(&kinds::CERTIFICATE);
     all.retain(|key, object| named_secret(key, || Some(object.read())).as_ref() == Some(secret));
     all.into_keys()
 }
 
-/// The Secrets in which is noted what sources give.
-fn records(context: &Context) -> Watch {
+/// Returns the watch for records of sources.
+fn record_watch(context: &Context) -> Watch {
     Watch::all(kinds::SECRET)
         .within(&context.namespace)
         .selected(Selector::Label(names::CA_SOURCE.to_owned()))
@@ -209,7 +209,7 @@ fn records(context: &Context) -> Watch {
 // === impl Affected ===
 
 impl Affected {
-    fn of(sources: BTreeSet<ObjectKey>) -> Self {
+    fn from_sources(sources: BTreeSet<ObjectKey>) -> Self {
         Self {
             sources,
             ..Self::default()
@@ -244,21 +244,21 @@ mod tests {
     }
 
     #[test]
-    fn a_change_concerns_its_own_targets_only() {
-        let mut requests = InjectionRequests::none("windlass-system");
+    fn a_change_affects_only_its_own_targets() {
+        let mut requests = InjectionRequests::new("windlass-system");
         let index = Index::new();
         let mut see = |change: &Change| affected(&mut requests, change, &index);
         for (name, secret) in [("a", "one"), ("b", "one"), ("c", "two")] {
             let created = see(&change(None, Some(target(name, Some(&format!("n/{secret}"))))));
             assert_eq!(names_of(&created.target), [name]);
-            assert_eq!(names_of(&created.asked_anew), [secret]);
+            assert_eq!(names_of(&created.changed_requests), [secret]);
         }
         let written = see(&change(
             Some(target("a", Some("n/one"))),
             Some(target("a", Some("n/one"))),
         ));
         assert_eq!(names_of(&written.target), ["a"]);
-        assert_eq!(names_of(&written.asked_anew), [""; 0]);
+        assert_eq!(names_of(&written.changed_requests), [""; 0]);
         let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "n", "name": name}});
         assert_eq!(
             names_of(&see(&change(None, Some(secret("one")))).sources),
@@ -276,10 +276,14 @@ mod tests {
         assert_eq!(see(&change(None, Some(target("d", None)))), Affected::default());
         let gone = see(&change(Some(target("c", Some("n/two"))), None));
         assert_eq!(
-            (names_of(&gone.target), names_of(&gone.asked_anew)),
+            (names_of(&gone.target), names_of(&gone.changed_requests)),
             (vec!["c"], vec!["two"])
         );
         let invalid = see(&change(None, Some(target("e", Some("two")))));
-        assert_eq!(names_of(&invalid.target), ["e"], "it is told");
+        assert_eq!(
+            names_of(&invalid.target),
+            ["e"],
+            "an invalid target is queued to report its problem"
+        );
     }
 }

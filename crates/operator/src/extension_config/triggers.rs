@@ -1,4 +1,4 @@
-//! Which ExtensionConfigs a change concerns.
+//! Which ExtensionConfigs a change affects.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use windlass_cluster::{Change, Index, Kind, endpoints::SERVICE_NAME, kinds, watc
 use windlass_object::{InCluster, ObjectKey, object};
 use windlass_trust::injection::KINDS;
 
-use super::{discover::service_of, elsewhere::manager_leases};
+use super::{discover::called_service, other_manager::manager_leases};
 use crate::context::Context;
 
 const EXTENSION_CONFIG: Kind = kinds::EXTENSION_CONFIG;
 
-/// ExtensionConfigs, in each version that may be watched.
+/// Kind ExtensionConfig in each version that may be watched.
 fn extension_configs() -> impl Iterator<Item = Kind> {
     let target = KINDS
         .iter()
@@ -21,7 +21,8 @@ fn extension_configs() -> impl Iterator<Item = Kind> {
     target.into_iter().flat_map(Kind::versions_of)
 }
 
-/// Whether it is that of the own cluster: in another, its manager is there, too.
+/// Reports whether this is an ExtensionConfig in the local cluster. In another cluster, the manager of that
+/// cluster is responsible.
 fn is_extension_config(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();
     kind.cluster == InCluster::Local
@@ -29,21 +30,21 @@ fn is_extension_config(kind: &Kind) -> bool {
         && group == EXTENSION_CONFIG.group_version().0
 }
 
-/// Starts the watches that are always needed.
+/// Starts the watches that are always required.
 pub(super) fn watch_everything(context: &Context) {
     for kind in extension_configs().chain([kinds::SERVICE, kinds::ENDPOINT_SLICE]) {
-        context.watches.want(Watch::all(kind));
+        context.watches.start(Watch::all(kind));
     }
 }
 
-/// Puts every ExtensionConfig into the queue that a change concerns, for ever. Whether Cluster API's manager runs is looked at while
-/// there are any.
+/// Forever adds the ExtensionConfigs that a change affects to the queue. Watches for Cluster API's manager as
+/// long as there are ExtensionConfigs.
 pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     let look_at_all = || {
         let all = all(&context.index);
         if !all.is_empty() {
-            manager_leases().for_each(|watch| context.watches.want(watch));
+            manager_leases().for_each(|watch| context.watches.start(watch));
         }
         all.into_iter().for_each(|config| queue.add(config));
     };
@@ -53,7 +54,7 @@ pub(super) async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>)
             Ok(change) => {
                 let kind = Kind::from_key(&change.key);
                 if is_extension_config(&kind) {
-                    manager_leases().for_each(|watch| context.watches.want(watch));
+                    manager_leases().for_each(|watch| context.watches.start(watch));
                 }
                 affected(&context.index, &change)
                     .into_iter()
@@ -77,7 +78,7 @@ fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
         return vec![key.clone()];
     }
     if kind == kinds::LEASE {
-        // It is renewed all the time.
+        // A Lease changes at every renewal.
         return match change.differs_in(&["/spec/holderIdentity", "/metadata/uid"]) {
             true => all(index),
             false => Vec::new(),
@@ -94,7 +95,7 @@ fn affected(index: &Index, change: &Change) -> Vec<ObjectKey> {
         return Vec::new();
     };
     let called = kinds::SERVICE.object(key.namespace.as_deref(), &service);
-    let calls = |config: &Value| service_of(config).as_ref() == Some(&called);
+    let calls = |config: &Value| called_service(config).as_ref() == Some(&called);
     let calling = extension_configs().flat_map(|kind| index.select(&kind, calls));
     calling.map(|(key, _)| key).collect()
 }

@@ -1,4 +1,4 @@
-//! The controller.
+//! Controller of the policies for ExtensionConfigs.
 
 use std::sync::Arc;
 
@@ -13,30 +13,30 @@ use windlass_cluster::{
 use windlass_object::ObjectKey;
 
 use super::{
-    binding::{BINDINGS, definition},
+    binding::{BINDINGS, definition_key},
     reconcile::PolicySwitch,
 };
-use crate::{context::Context, controller, reporting::Announced};
+use crate::{context::Context, controller, announced::Announced};
 
-/// How the worker of this controller works.
+/// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("extension-config-policies", 1);
 
 /// Runs the controller until `shutdown`.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub(crate) fn run(
     context: Arc<Context>,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that this body is compiled once here instead of in every program that runs it.
     Box::pin(async move {
         context
             .watches
-            .want(Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION));
+            .start(Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION));
         for policy in &BINDINGS {
-            context.watches.want(policy.watch());
+            context.watches.start(policy.watch());
         }
         let queue = Arc::new(Queue::new());
         let router = enqueue(context.clone(), queue.clone());
@@ -60,16 +60,16 @@ pub(crate) fn run(
     })
 }
 
-/// Puts every binding into the queue that a change concerns, for ever.
+/// Forever adds the bindings that a change affects to the queue.
 async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     let look_at_all = || BINDINGS.iter().for_each(|policy| queue.add(policy.key()));
     look_at_all();
     loop {
         match changes.recv().await {
-            Ok(change) if change.key == definition() => look_at_all(),
+            Ok(change) if change.key == definition_key() => look_at_all(),
             Ok(change) => {
-                let concerned = BINDINGS.iter().filter(|policy| policy.is_concerned(&change));
+                let concerned = BINDINGS.iter().filter(|policy| policy.is_affected_by(&change));
                 concerned.for_each(|policy| queue.add(policy.key()));
             }
             Err(RecvError::Lagged(_)) => look_at_all(),

@@ -1,4 +1,4 @@
-//! The controller.
+//! Controller of InjectionTargets.
 
 use std::sync::Arc;
 
@@ -15,38 +15,38 @@ use windlass_cluster::{
 use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::TargetKind;
 
-use super::status::{self, Listed};
-use crate::{context::Context, controller, injection::REPAIRED, reporting::merge_patch};
+use super::status::{self, WatchState};
+use crate::{context::Context, controller, injection::RECONCILE_DELAY, announced::merge_patch};
 
-/// Why a reconciliation has to be tried again.
+/// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]
 enum ReportInjectionTargetError {
     /// A request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// It cannot be read, or its status not be written, as JSON.
+    /// The InjectionTarget or its status cannot be converted from or to JSON.
     #[error("cannot encode the status of an InjectionTarget")]
     Encode(#[from] serde_json::Error),
 }
 
-/// How the worker of this controller works.
+/// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("injection-target", 2);
 
-/// Whose watches those of added kinds are.
+/// Owner name of the watches for added kinds.
 const WATCHER: &str = "injection-target";
 
 /// Runs the controller until `shutdown`.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub(crate) fn run(
     context: Arc<Context>,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that this body is compiled once here instead of in every program that runs it.
     Box::pin(async move {
-        context.watches.want(Watch::all(kinds::INJECTION_TARGET));
+        context.watches.start(Watch::all(kinds::INJECTION_TARGET));
         let queue = Arc::new(Queue::new());
         let router = enqueue(context.clone(), queue.clone());
         let begin = |_| |target: ObjectKey| reconcile(context.clone(), target);
@@ -63,31 +63,31 @@ pub(crate) fn run(
     })
 }
 
-/// Watches the kinds that are added, and puts every InjectionTarget into the queue that a change concerns, for ever.
+/// Forever watches the added kinds, and adds the InjectionTargets that a change affects to the queue.
 async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
     let mut changes = context.index.subscribe();
     let mut lists = context.index.progress();
-    let look_at_all = || {
-        watch_added(&context);
+    let enqueue_all = || {
+        watch_added_kinds(&context);
         for (key, _) in context.index.indexed(&kinds::INJECTION_TARGET) {
             queue.add(key);
         }
     };
-    look_at_all();
+    enqueue_all();
     loop {
         let change = tokio::select! {
             change = changes.recv() => change,
-            // The index lives as long as this, so it cannot have been dropped.
+            // The index lives as long as this function, so the sender cannot have been dropped.
             _ = lists.changed() => {
-                look_at_all();
+                enqueue_all();
                 continue;
             }
         };
         match change {
-            // What one adds, another may add when that has gone.
+            // If an InjectionTarget is deleted, another one for the same kind may become valid.
             Ok(change) if Kind::from_key(&change.key) == kinds::INJECTION_TARGET => {
-                if asks_for_something_else(&change) {
-                    look_at_all();
+                if has_changed_outside_status(&change) {
+                    enqueue_all();
                 }
             }
             Ok(change) => {
@@ -96,25 +96,25 @@ async fn enqueue(context: Arc<Context>, queue: Arc<Queue<ObjectKey>>) {
                 let kinds = context.index.target_kinds();
                 if kinds.added().iter().any(|added| added.is(group, &kind.kind)) {
                     for (key, _) in context.index.indexed(&kinds::INJECTION_TARGET) {
-                        queue.add_after(key, REPAIRED);
+                        queue.add_after(key, RECONCILE_DELAY);
                     }
                 }
             }
-            Err(RecvError::Lagged(_)) => look_at_all(),
+            Err(RecvError::Lagged(_)) => enqueue_all(),
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Whether more of an InjectionTarget changed than its status.
-fn asks_for_something_else(change: &Change) -> bool {
+/// Reports whether an InjectionTarget changed outside its status.
+fn has_changed_outside_status(change: &Change) -> bool {
     change.differs_in(&["/spec", "/metadata/uid"])
 }
 
-fn watch_added(context: &Context) {
+fn watch_added_kinds(context: &Context) {
     let kinds = context.index.target_kinds();
     let watches = kinds.added().iter().flat_map(Watch::for_target);
-    context.watches.want_only(WATCHER, watches.collect());
+    context.watches.set_wanted(WATCHER, watches.collect());
 }
 
 async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, ReportInjectionTargetError> {
@@ -122,11 +122,11 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Repo
         return Ok(Action::AwaitChange);
     };
     let all = context.index.objects(&kinds::INJECTION_TARGET);
-    let added = injection_targets::added(&object, &all);
-    let listed = added.as_ref().ok().map(|kind| look(&context, kind));
+    let added = injection_targets::added_kind(&object, &all);
+    let listed = added.as_ref().ok().map(|kind| watch_state(&context, kind));
     let target: InjectionTarget = match serde_json::from_value((*object).clone()) {
         Ok(target) => target,
-        // The API server keeps to the schema, and an older one may have let more through.
+        // The API server validates the schema, but an older schema may have allowed more.
         Err(error) => {
             context
                 .events
@@ -135,39 +135,39 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Repo
         }
     };
     let known = target.status.clone().unwrap_or_default();
-    let next = status::next(&target, &added, listed, &context.namespace, context.clock.now());
+    let next = status::next_status(&target, &added, listed, &context.namespace, context.clock.now());
     if next == known {
         return Ok(Action::AwaitChange);
     }
     let patch = merge_patch(&known, &next)?;
     match context.cluster.patch_status(&key, &patch, names::STATUS).await {
         Ok(_) => Ok(Action::AwaitChange),
-        // It was deleted meanwhile.
+        // It was deleted in the meantime.
         Err(error) if error.is_not_found() => Ok(Action::AwaitChange),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What is seen of the objects of a kind that was added.
-fn look(context: &Context, kind: &TargetKind) -> Listed {
+/// Returns the state of the watch for an added kind.
+fn watch_state(context: &Context, kind: &TargetKind) -> WatchState {
     let watch = Watch::for_target(kind).next();
     let Some(watch) = watch else {
-        return Listed::Pending;
+        return WatchState::Pending;
     };
     if context.index.is_absent(&watch) {
-        return Listed::NotServed;
+        return WatchState::NotServed;
     }
     if context.index.is_complete(&watch) {
         let objects = context.index.indexed(&watch.kind);
         let asking = objects
             .values()
             .filter(|target| target.ca_sources().next().is_some());
-        return Listed::Seen(asking.count());
+        return WatchState::Listed(asking.count());
     }
     let unlisted = context.watches.unlisted_watches();
     let unlisted = unlisted.into_iter().find(|unlisted| unlisted.watch == watch);
     match unlisted.and_then(|unlisted| unlisted.problem) {
-        Some(problem) => Listed::Refused(problem),
-        None => Listed::Pending,
+        Some(problem) => WatchState::Refused(problem),
+        None => WatchState::Pending,
     }
 }

@@ -1,4 +1,4 @@
-//! What the status of an InjectionTarget says: whether its kind is watched, and which rights that takes.
+//! Status of an InjectionTarget: whether its kind is watched, and which rights are required for that.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -11,38 +11,38 @@ use crate::{
     install::status::{ConditionUpdate, Conditions},
 };
 
-/// What is seen of the objects of a kind.
+/// State of the watch for a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Listed {
-    /// They have been asked for.
+pub(super) enum WatchState {
+    /// The first list has not completed.
     Pending,
-    /// The API server does not let us, or does not answer.
+    /// The list failed, for example because rights are missing.
     Refused(String),
     /// The cluster does not serve the kind.
     NotServed,
-    /// All of them, of which so many ask for a CA bundle.
-    Seen(usize),
+    /// Objects are watched. This many of them request a CA bundle.
+    Listed(usize),
 }
 
-/// The account of a process that runs all controllers.
+/// ServiceAccount of a process that runs all controllers.
 const ACCOUNT: &str = "windlass";
 
-/// The status of `target`, from what it `added` and what was seen of that.
-pub(super) fn next(
+/// Computes the status of `target`, from the kind that it `added` and the state of its watch.
+pub(super) fn next_status(
     target: &InjectionTarget,
     added: &Result<TargetKind, InvalidInjectionTarget>,
-    listed: Option<Listed>,
+    listed: Option<WatchState>,
     own_namespace: &str,
     now: Timestamp,
 ) -> InjectionTargetStatus {
     let name = target.metadata.name.as_deref().unwrap_or_default();
     let generation = target.metadata.generation;
     let known = target.status.clone().unwrap_or_default();
-    let listed = listed.unwrap_or(Listed::Pending);
+    let listed = listed.unwrap_or(WatchState::Pending);
     let mut next = InjectionTargetStatus {
         observed_generation: generation,
         targets: match listed {
-            Listed::Seen(count) => Some(i64::try_from(count).unwrap_or(i64::MAX)),
+            WatchState::Listed(count) => Some(i64::try_from(count).unwrap_or(i64::MAX)),
             _ => None,
         },
         rights: added.as_ref().ok().map(|kind| rights(kind, name, own_namespace)),
@@ -56,9 +56,9 @@ pub(super) fn next(
         Ok(kind) => (
             ConditionUpdate::holds(
                 "Accepted",
-                format!("objects of {} may ask for CA bundles", kind.kind),
+                format!("objects of {} may request CA bundles", kind.kind),
             ),
-            ready(kind, name, &listed),
+            ready_condition(kind, name, &listed),
         ),
     };
     for (condition_type, verdict) in [("Accepted", accepted), ("Ready", ready)] {
@@ -75,7 +75,7 @@ fn reason(invalid: &InvalidInjectionTarget) -> &'static str {
     }
 }
 
-fn ready(kind: &TargetKind, name: &str, listed: &Listed) -> ConditionUpdate {
+fn ready_condition(kind: &TargetKind, name: &str, listed: &WatchState) -> ConditionUpdate {
     let TargetKind {
         group,
         version,
@@ -83,25 +83,27 @@ fn ready(kind: &TargetKind, name: &str, listed: &Listed) -> ConditionUpdate {
         ..
     } = kind;
     match listed {
-        Listed::Pending => ConditionUpdate::unknown("Listing", format!("waiting for a list of {plural}")),
-        Listed::NotServed => ConditionUpdate::fails(
+        WatchState::Pending => {
+            ConditionUpdate::unknown("Listing", format!("waiting for the first list of {plural}"))
+        }
+        WatchState::NotServed => ConditionUpdate::fails(
             "NotServed",
             format!(
                 "waiting for the cluster to serve {plural} of {group}/{version}: create its CustomResourceDefinition"
             ),
         ),
-        Listed::Refused(problem) => ConditionUpdate::fails(
+        WatchState::Refused(problem) => ConditionUpdate::fails(
             "Unlisted",
             format!(
                 "{problem}. If rights are missing: kubectl get injectiontarget {name} -o jsonpath='{{.status.rights}}' | \
                  kubectl apply -f -"
             ),
         ),
-        Listed::Seen(_) => ConditionUpdate::holds("Watched", format!("{plural} are watched")),
+        WatchState::Listed(_) => ConditionUpdate::holds("Watched", format!("{plural} are watched")),
     }
 }
 
-/// YAML of a role with what injecting into a kind takes, and of its binding.
+/// Returns a role, as YAML, with the rights for injecting into a kind, and its binding.
 fn rights(kind: &TargetKind, name: &str, own_namespace: &str) -> String {
     let role = format!("windlass-injection-target-{name}");
     let metadata = json!({"name": role});
@@ -120,7 +122,7 @@ fn rights(kind: &TargetKind, name: &str, own_namespace: &str) -> String {
             "subjects": subjects,
         }),
     ];
-    // What is made of text alone is written without fail.
+    // Serializing plain text cannot fail.
     let documents = documents.map(|document| serde_saphyr::to_string(&document).unwrap_or_default());
     documents.join("---\n")
 }
@@ -141,22 +143,27 @@ mod tests {
         serde_json::from_value(target).unwrap()
     }
 
-    fn said(listed: Option<Listed>) -> InjectionTargetStatus {
+    fn status_for(listed: Option<WatchState>) -> InjectionTargetStatus {
         let target = target();
         let object = serde_json::to_value(&target).unwrap();
-        let added = windlass_cluster::injection_targets::added(&object, &[]);
-        next(&target, &added, listed, "windlass-system", Timestamp::UNIX_EPOCH)
+        let added = windlass_cluster::injection_targets::added_kind(&object, &[]);
+        next_status(&target, &added, listed, "windlass-system", Timestamp::UNIX_EPOCH)
     }
 
     #[test]
-    fn what_is_seen_of_a_kind_is_said() {
+    fn the_status_reports_the_state_of_the_watch() {
         for (listed, status, reason, targets) in [
-            (Listed::Pending, "Unknown", "Listing", None),
-            (Listed::NotServed, "False", "NotServed", None),
-            (Listed::Refused("forbidden".to_owned()), "False", "Unlisted", None),
-            (Listed::Seen(3), "True", "Watched", Some(3)),
+            (WatchState::Pending, "Unknown", "Listing", None),
+            (WatchState::NotServed, "False", "NotServed", None),
+            (
+                WatchState::Refused("forbidden".to_owned()),
+                "False",
+                "Unlisted",
+                None,
+            ),
+            (WatchState::Listed(3), "True", "Watched", Some(3)),
         ] {
-            let said = said(Some(listed));
+            let said = status_for(Some(listed));
             let ready = said.conditions.find("Ready").unwrap();
             assert_eq!(
                 (&*ready.status, &*ready.reason, said.targets),
@@ -169,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_rights_are_a_role_and_its_binding() {
-        let rights = said(None).rights.unwrap();
+        let rights = status_for(None).rights.unwrap();
         let documents: Vec<Value> = rights
             .split("---\n")
             .map(|document| serde_saphyr::from_str(document).unwrap())

@@ -31,7 +31,7 @@ use super::{
     rotation_traces::RotationTraces,
     secrets::{KnownSecrets, Secrets},
 };
-use crate::{context::Context, injection::InjectionOutcome, reporting::Announced};
+use crate::{context::Context, injection::InjectionOutcome, announced::Announced};
 
 /// An API server whose only ServingCertificate is deleted when its Secret is published.
 struct Server {
@@ -189,8 +189,8 @@ impl Server {
         let service = service_fn(move |request| server.clone().answer(request));
         let timeout = Duration::from_secs(10);
         let clock = Arc::new(ApiServerClock::new());
-        let cluster = Cluster::new(clock.listening(Client::new(service, "default")), timeout);
-        let context = Context::of_leader(cluster, self.index.clone(), clock);
+        let cluster = Cluster::new(clock.observe_responses(Client::new(service, "default")), timeout);
+        let context = Context::for_leader(cluster, self.index.clone(), clock);
         Arc::new(CertificateReconciler {
             context: Arc::new(context),
             timing: Timing::default(),

@@ -20,7 +20,7 @@ use super::repair::Repair;
 use crate::{
     ca_injectors,
     context::Context,
-    injection::{self, REPAIRED},
+    injection::{self, RECONCILE_DELAY},
     standby::StandbyRepairs,
 };
 
@@ -29,17 +29,17 @@ const ENDPOINTS_SETTLE: Duration = Duration::from_millis(500);
 
 /// Starts the required watches.
 pub(super) fn watch_everything(context: &Context) {
-    ca_injectors::watch_everything(context);
+    ca_injectors::start_watches(context);
     let whole = [kinds::SERVING_CERTIFICATE, kinds::SERVICE, kinds::ENDPOINT_SLICE];
     for watch in whole
         .map(Watch::all)
         .into_iter()
         .chain(injection::watches(&context.cluster))
     {
-        context.watches.want(watch);
+        context.watches.start(watch);
     }
     let ours = Selector::Label(names::SERVING_CERTIFICATE.to_owned());
-    context.watches.want(Watch::all(kinds::SECRET).selected(ours));
+    context.watches.start(Watch::all(kinds::SECRET).selected(ours));
 }
 
 /// Forever adds the ServingCertificates that a change affects to the queue. A changed target is also added to
@@ -52,7 +52,7 @@ pub(super) async fn enqueue(
 ) {
     let mut changes = context.index.subscribe();
     add_all(&context.index, &queue);
-    let mut jump = Box::pin(clock::jump(&*context.clock));
+    let mut jump = Box::pin(clock::wait_for_jump(&*context.clock));
     let mut lists = context.index.progress();
     let mut kinds = context.index.target_kinds_changes();
     let mut unlisted = context.watches.unlisted_targets();
@@ -63,7 +63,7 @@ pub(super) async fn enqueue(
             () = &mut jump => {
                 info!("The clock jumped or the machine was suspended; reconciling everything");
                 add_all(&context.index, &queue);
-                jump.set(clock::jump(&*context.clock));
+                jump.set(clock::wait_for_jump(&*context.clock));
                 continue;
             }
             // The index lives as long as this function, so the sender cannot have been dropped.
@@ -91,7 +91,7 @@ pub(super) async fn enqueue(
                         };
                         standby.add(&repair, &change);
                         repairs.add(repair);
-                        queue.add_after(certificate, REPAIRED);
+                        queue.add_after(certificate, RECONCILE_DELAY);
                     } else {
                         // Endpoints change in bursts. Coalesce them, so that their writer cannot trigger a
                         // reconciliation per change.
@@ -120,7 +120,7 @@ pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
         .index
         .objects_within(&kinds::SECRET, Some(&context.namespace));
     for secret in secrets {
-        if let Some(certificate) = owner_of_cas(&secret, &context.namespace) {
+        if let Some(certificate) = ca_secret_owner(&secret, &context.namespace) {
             queue.add(certificate);
         }
     }
@@ -128,7 +128,7 @@ pub(super) fn add_orphans(context: &Context, queue: &Queue<ObjectKey>) {
 
 /// Returns the ServingCertificate that owns a Secret with CAs. Ignores other namespaces than the operator's
 /// own, where other users may write such labels.
-fn owner_of_cas(secret: &Value, own_namespace: &str) -> Option<ObjectKey> {
+fn ca_secret_owner(secret: &Value, own_namespace: &str) -> Option<ObjectKey> {
     if object::text(secret, "/metadata/namespace") != Some(own_namespace) {
         return None;
     }
@@ -151,12 +151,12 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
     if kind == kinds::SERVING_CERTIFICATE {
         // Ignore status changes: Windlass writes them, and alternating observations would cause an endless
         // loop.
-        return HashSet::from_iter(asks_for_something_else(change).then(|| key.clone()));
+        return HashSet::from_iter(has_changed_outside_status(change).then(|| key.clone()));
     }
     if kind == kinds::SECRET {
         let owners = change
             .versions()
-            .filter_map(|secret| owner_of_cas(&secret, own_namespace));
+            .filter_map(|secret| ca_secret_owner(&secret, own_namespace));
         let labels: Vec<_> = change
             .versions()
             .filter_map(|secret| object::label(&secret, names::SERVING_CERTIFICATE).map(str::to_owned))
@@ -169,13 +169,13 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
         return owners.chain(serving).collect();
     }
     if kind == kinds::SERVICE {
-        return serving_for(index, key.namespace.as_deref(), &key.name);
+        return certificates_for_service(index, key.namespace.as_deref(), &key.name);
     }
     if kind == kinds::ENDPOINT_SLICE {
         return change
             .versions()
             .filter_map(|slice| object::label(&slice, endpoints::SERVICE_NAME).map(str::to_owned))
-            .flat_map(|service| serving_for(index, key.namespace.as_deref(), &service))
+            .flat_map(|service| certificates_for_service(index, key.namespace.as_deref(), &service))
             .collect();
     }
     let asked: HashSet<_> = change.ca_sources().collect();
@@ -193,14 +193,14 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
         let asked: HashSet<_> = asked
             .filter(|certificate| index.find(certificate).is_some())
             .collect();
-        let is_concerned = !asked.is_empty() && is_of_interest(change);
+        let is_concerned = !asked.is_empty() && has_relevant_change(change);
         return if is_concerned { asked } else { HashSet::new() };
     }
     HashSet::new()
 }
 
 /// Reports whether a ServingCertificate changed outside its status.
-fn asks_for_something_else(change: &Change) -> bool {
+fn has_changed_outside_status(change: &Change) -> bool {
     change.differs_in(&[
         "/spec",
         "/metadata/annotations",
@@ -211,7 +211,7 @@ fn asks_for_something_else(change: &Change) -> bool {
 }
 
 /// Reports whether a target changed outside its status.
-fn is_of_interest(change: &Change) -> bool {
+fn has_relevant_change(change: &Change) -> bool {
     change.differs_in(&[
         "/spec",
         "/webhooks",
@@ -221,7 +221,7 @@ fn is_of_interest(change: &Change) -> bool {
     ])
 }
 
-fn serving_for(index: &Index, namespace: Option<&str>, service: &str) -> HashSet<ObjectKey> {
+fn certificates_for_service(index: &Index, namespace: Option<&str>, service: &str) -> HashSet<ObjectKey> {
     let dns_name = format!("{service}.{}.svc", namespace.unwrap_or_default());
     certificates(index, namespace, |certificate| {
         let names = object::items(certificate, "/spec/dnsNames");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_concerns_the_certificates_that_read_the_object() {
+    fn a_change_affects_the_certificates_that_use_the_object() {
         let object = |kind: Kind, namespace: Option<&str>, name: &str, metadata: Value| {
             let mut object = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata});
             object["metadata"]["name"] = name.into();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificates_own_status_brings_nobody_back() {
+    fn a_status_change_does_not_queue_the_certificate() {
         let object = |metadata: Value, spec: &str, status: &str| {
             json!({
                 "apiVersion": names::API_VERSION, "kind": "ServingCertificate", "metadata": metadata,
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_targets_status_is_of_no_interest() {
+    fn a_status_change_of_a_target_is_ignored() {
         let target = |status: &str, bundle: &str| {
             let target = json!({"spec": {"caBundle": bundle}, "status": status, "metadata": {}});
             Some(ChangedObject::from(target))
@@ -377,8 +377,8 @@ mod tests {
             before,
             after,
         };
-        assert!(!is_of_interest(&change(target("1", "a"), target("2", "a"))));
-        assert!(is_of_interest(&change(target("1", "a"), target("1", "b"))));
-        assert!(is_of_interest(&change(None, target("1", "b"))));
+        assert!(!has_relevant_change(&change(target("1", "a"), target("2", "a"))));
+        assert!(has_relevant_change(&change(target("1", "a"), target("1", "b"))));
+        assert!(has_relevant_change(&change(None, target("1", "b"))));
     }
 }

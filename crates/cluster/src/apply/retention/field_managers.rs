@@ -85,18 +85,18 @@ impl<'a> FieldManagers<'a> {
     }
 
     /// Reports whether we own the value or a part of it, or this is unknown.
-    pub(super) fn are_we(&self) -> bool {
+    pub(super) fn include_us(&self) -> bool {
         self.untold || self.ours.is_some()
     }
 
     /// Reports whether another manager owns the value or a part of it.
-    pub(super) fn are_others(&self) -> bool {
+    pub(super) fn include_others(&self) -> bool {
         !self.others.is_empty()
     }
 
     /// Reports whether the value stays if we no longer apply it.
-    pub(super) fn keep_without_us(&self) -> bool {
-        !self.untold && (self.ours.is_none() || self.are_others())
+    pub(super) fn stay_without_us(&self) -> bool {
+        !self.untold && (self.ours.is_none() || self.include_others())
     }
 
     /// Returns the granularity of `value`, which these managers own.
@@ -119,7 +119,7 @@ impl<'a> FieldManagers<'a> {
     /// Reports whether an object with fields is owned as one value.
     pub(super) fn is_atomic(&self, value: &Value) -> bool {
         let has_fields = value.as_object().is_some_and(|fields| !fields.is_empty());
-        let is_owned = self.ours.is_some() || self.are_others();
+        let is_owned = self.ours.is_some() || self.include_others();
         has_fields && is_owned && self.children().next().is_none()
     }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_told_by_number_and_protocol_which_is_tcp_by_default() {
+    fn ports_are_identified_by_number_and_protocol() {
         let ours = json!({"f:ports": {
             "k:{\"port\":53,\"protocol\":\"UDP\"}": {"f:port": {}},
             "k:{\"port\":53,\"protocol\":\"TCP\"}": {"f:name": {}},
@@ -190,12 +190,12 @@ mod tests {
             (json!({"port": 81}), "nodePort", false),
         ] {
             let owners = ports.item(port.as_object().unwrap(), &keys);
-            assert_eq!(owners.field(field).are_we(), expected, "{port}");
+            assert_eq!(owners.field(field).include_us(), expected, "{port}");
         }
     }
 
     #[test]
-    fn what_is_one_value_is_told_by_who_owns_it() {
+    fn the_owners_show_which_values_are_atomic() {
         let ours = json!({"f:selector": {}, "f:template": {"f:spec": {}}, "f:args": {}});
         let theirs = json!({"f:finalizers": {".": {}, "v:\"a\"": {}}});
         let live = live(&ours, &theirs);
@@ -214,24 +214,24 @@ mod tests {
             owners.field("finalizers").granularity(&json!(["a"])),
             Granularity::Set
         );
-        assert!(owners.field("finalizers").element(&json!("a")).are_others());
-        assert!(!owners.field("finalizers").element(&json!("b")).are_others());
+        assert!(owners.field("finalizers").element(&json!("a")).include_others());
+        assert!(!owners.field("finalizers").element(&json!("b")).include_others());
     }
 
     #[test]
-    fn what_we_applied_in_another_version_may_be_anything() {
+    fn entries_of_another_version_have_unknown_fields() {
         let mut live = live(&json!({}), &json!({"f:a": {}}));
-        assert!(FieldManagers::from_object(&live).field("a").keep_without_us());
+        assert!(FieldManagers::from_object(&live).field("a").stay_without_us());
         live["apiVersion"] = "apps/v2".into();
         let owners = FieldManagers::from_object(&live);
-        assert!(owners.are_we() && !owners.field("a").keep_without_us());
+        assert!(owners.include_us() && !owners.field("a").stay_without_us());
     }
 
     #[test]
-    fn our_updates_are_no_applies() {
+    fn updates_by_the_install_manager_are_not_ours() {
         let mut live = live(&json!({"f:a": {}}), &json!({}));
         live["metadata"]["managedFields"][0]["operation"] = "Update".into();
-        assert!(!FieldManagers::from_object(&live).field("a").are_we());
-        assert!(FieldManagers::from_object(&live).field("a").are_others());
+        assert!(!FieldManagers::from_object(&live).field("a").include_us());
+        assert!(FieldManagers::from_object(&live).field("a").include_others());
     }
 }

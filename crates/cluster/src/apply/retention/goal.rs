@@ -7,10 +7,10 @@ use windlass_object::{ObjectKey, names, object};
 
 use super::{
     kept_values::{AnswerError, KeptValues},
-    sent_body::{SentBody, what_is_sent},
+    sent_body::{SentBody, body_to_send},
 };
 use crate::apply::{
-    body::{marked_like, owned},
+    body::{owned_body, with_marks_of},
     difference::body_hash,
     field_owner::FieldOwner,
     replicas::{are_left_to_owner, are_ours, leave_to_owner},
@@ -45,7 +45,7 @@ impl ApplyGoal {
     /// Creates a goal without retention.
     pub(in crate::apply) fn plain(desired: &Value, owner: &FieldOwner, live: &Value) -> Self {
         Self {
-            body: owned(desired, owner, live),
+            body: owned_body(desired, owner, live),
             retained: None,
         }
     }
@@ -67,7 +67,7 @@ impl ApplyGoal {
             let answered = answered.map_or_else(|| "one without a name".to_owned(), |key| key.to_string());
             return Err(AnswerError::AnotherObject(answered));
         }
-        let mut answer = marked_like(&body, answer);
+        let mut answer = with_marks_of(&body, answer);
         let is_left = are_left_to_owner(&body, live);
         if is_left
             && let (Some(answered), Some(kept)) = (answer.pointer_mut(REPLICAS), live.pointer(REPLICAS))
@@ -80,7 +80,7 @@ impl ApplyGoal {
         let found = KeptValues::find(&body, &answer, live)?;
         let retained = RetainedGoal {
             hash: body_hash(&body),
-            hash_without_replicas: body_hash(&owned(desired, owner, live)),
+            hash_without_replicas: body_hash(&owned_body(desired, owner, live)),
             answer,
             kept: found.kept,
             expected: found.expected.unwrap_or_default(),
@@ -97,7 +97,7 @@ impl ApplyGoal {
 
 impl RetainedGoal {
     /// Reports whether the goal is for this body.
-    pub(in crate::apply) fn is_of(&self, body: &Value) -> bool {
+    pub(in crate::apply) fn is_for(&self, body: &Value) -> bool {
         self.hash == body_hash(body)
     }
 
@@ -111,13 +111,13 @@ impl RetainedGoal {
     }
 
     /// Returns `live` with every retained value replaced by the expected one.
-    pub(in crate::apply) fn hidden(&self, live: &Value) -> Value {
-        self.kept.hidden(&self.expected, live)
+    pub(in crate::apply) fn masked(&self, live: &Value) -> Value {
+        self.kept.masked(&self.expected, live)
     }
 
     /// Returns the body to apply to `live`, the complete object that the goal was computed for.
     pub(in crate::apply) fn sent(&self, live: &Value) -> SentBody {
-        let mut sent = what_is_sent(&self.body, &self.answer, live);
+        let mut sent = body_to_send(&self.body, &self.answer, live);
         if are_left_to_owner(&self.body, live) {
             // Replicas of another manager are left out even if they equal the desired ones.
             leave_to_owner(&mut sent.body, live);

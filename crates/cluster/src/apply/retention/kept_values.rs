@@ -74,7 +74,7 @@ impl KeptValues {
     }
 
     /// Returns `observed` with every retained value replaced by the expected one.
-    pub(super) fn hidden(&self, expected: &Value, observed: &Value) -> Value {
+    pub(super) fn masked(&self, expected: &Value, observed: &Value) -> Value {
         let hidden = self.hide(Some(expected), Some(observed));
         hidden.unwrap_or_default()
     }
@@ -257,7 +257,7 @@ mod tests {
     use crate::apply::covers;
 
     #[test]
-    fn kept_values_are_hidden_and_others_are_not() {
+    fn only_kept_values_are_masked() {
         let desired = json!({"replicas": 1, "image": "a", "list": [{"name": "main", "image": "a"}]});
         let observed = json!({"replicas": 5, "image": "a", "more": 1, "list": [
             {"name": "proxy", "image": "p"}, {"name": "main", "image": "a", "env": ["x"]},
@@ -268,7 +268,7 @@ mod tests {
         let found = KeptValues::find(&desired, &answer, &observed).unwrap();
         let expected = found.expected.unwrap();
         assert_eq!(expected, desired);
-        let hidden = |observed: &Value| found.kept.hidden(&expected, observed);
+        let hidden = |observed: &Value| found.kept.masked(&expected, observed);
         assert!(covers(&expected, &hidden(&observed), None));
         for (pointer, value, is_kept) in [
             ("/replicas", json!(6), true),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_desired_nor_observed_is_expected() {
+    fn added_values_are_expected() {
         let found = KeptValues::find(
             &json!({"a": 1, "b": [1]}),
             &json!({"a": 2, "b": [1, 2]}),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_may_be_left_out_only_where_it_is_not_observed() {
+    fn observed_fields_must_not_be_left_out() {
         let desired = json!({"a": 1, "b": {"c": 1, "d": null}, "l": [{"name": "x", "v": 1}, {"name": "y"}]});
         let answer = json!({"b": {}, "l": [{"name": "x"}]});
         let observed = json!({"l": [{"name": "x"}, {"name": "y"}]});
@@ -328,17 +328,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_all_is_kept_nothing_is_missing(desired in json(), observed in json()) {
+        fn keeping_everything_leaves_no_difference(desired in json(), observed in json()) {
             let found = KeptValues::find(&desired, &observed, &observed).unwrap();
             let expected = found.expected.unwrap_or_default();
-            let hidden = found.kept.hidden(&expected, &observed);
+            let hidden = found.kept.masked(&expected, &observed);
             prop_assert!(covers(&expected, &hidden, None), "{} {}", expected, hidden);
         }
 
         #[test]
-        fn where_nothing_is_kept_all_is_compared(desired in json(), observed in json()) {
+        fn keeping_nothing_masks_nothing(desired in json(), observed in json()) {
             let found = KeptValues::find(&desired, &desired, &observed).unwrap();
-            prop_assert_eq!(found.kept.hidden(&desired, &observed), observed);
+            prop_assert_eq!(found.kept.masked(&desired, &observed), observed);
             prop_assert_eq!(found.expected, Some(desired));
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! 1. **No write without a change.** The hash in an object's annotation ([`names::APPLIED_HASH`]) is that of the
 //!    desired object without retained values, so a change of a retained value does not cause a write. For the comparison with the desired object
-//!    each retained value of the observed object is replaced by the desired one (`KeptValues::hidden`): changes of other
+//!    each retained value of the observed object is replaced by the desired one (`KeptValues::masked`): changes of other
 //!    fields are still found and reverted. The remembered response of the API server is treated the same way, so it does not
 //!    hide a value once it is no longer retained.
 //! 2. **No conflict over a retained value.** Server-side apply records who owns a field. If we send a value, we own or co-own it:
@@ -56,7 +56,7 @@ use tower::BoxError;
 pub(super) use self::goal::{ApplyGoal, RetainedGoal};
 
 /// The result of a [`Retention`]: the desired object with the values to retain.
-pub type Retaining<'a> = BoxFuture<'a, Result<Option<Value>, BoxError>>;
+pub type RetentionFuture<'a> = BoxFuture<'a, Result<Option<Value>, BoxError>>;
 
 /// Computes the values of other clients that an apply must keep.
 pub trait Retention: Send + Sync {
@@ -76,5 +76,5 @@ pub trait Retention: Send + Sync {
     /// # Errors
     ///
     /// Why the values to retain are unknown: nothing is written then.
-    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> Retaining<'a>;
+    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> RetentionFuture<'a>;
 }

@@ -36,20 +36,20 @@ struct Part {
 /// Computes the body to apply for `answer`, which is `desired` with the values to retain from `live`. It
 /// contains all desired values that no other manager controls, and those retained values that would be
 /// removed otherwise.
-pub(super) fn what_is_sent(desired: &Value, answer: &Value, live: &Value) -> SentBody {
+pub(super) fn body_to_send(desired: &Value, answer: &Value, live: &Value) -> SentBody {
     let values = Values {
         desired: Some(desired),
         answer: Some(answer),
         live: Some(live),
     };
-    let part = part(values, &FieldManagers::from_object(live), &mut Vec::new());
+    let part = sent_part(values, &FieldManagers::from_object(live), &mut Vec::new());
     SentBody {
         body: part.value.unwrap_or_default(),
         guarded: part.guarded,
     }
 }
 
-fn part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<&'a str>) -> Part {
+fn sent_part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<&'a str>) -> Part {
     if same(values.desired, values.answer) {
         return Part {
             value: values.desired.cloned(),
@@ -75,7 +75,7 @@ fn part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<&'a s
         return whole(values, answer, owners);
     };
     // We give up all our fields in it, and the other fields have no owner: they would be removed with it.
-    if part.value.is_none() && part.unowned && owners.are_we() && !owners.are_others() {
+    if part.value.is_none() && part.unowned && owners.include_us() && !owners.include_others() {
         return Part {
             value: Some(answer.clone()),
             guarded: true,
@@ -91,7 +91,7 @@ fn is_shared(desired: Option<&Value>, live: Option<&Value>, owners: &FieldManage
     let (Some(desired), Some(live)) = (desired, live) else {
         return false;
     };
-    if !owners.are_others() {
+    if !owners.include_others() {
         return false;
     }
     match (desired, live) {
@@ -114,16 +114,16 @@ fn has_fields(path: &[&str]) -> bool {
 
 fn whole(values: Values<'_>, answer: &Value, owners: &FieldManagers<'_>) -> Part {
     let is_kept = values.answer == values.live;
-    let is_unowned = !owners.are_we() && !owners.are_others();
+    let is_unowned = !owners.include_us() && !owners.include_others();
     // A value without owner may have parts that others can own: the desired parts would be lost.
     let holds_desired = is_unowned
         && values
             .desired
             .is_some_and(|desired| desired.is_object() || desired.is_array());
-    if is_kept && owners.keep_without_us() && !holds_desired {
+    if is_kept && owners.stay_without_us() && !holds_desired {
         return Part {
             value: None,
-            guarded: owners.are_we(),
+            guarded: owners.include_us(),
             unowned: is_unowned,
         };
     }
@@ -153,7 +153,7 @@ fn object_part<'a>(
             live: of(values.live),
         };
         path.push(name);
-        let field = part(values, &owners.field(name), path);
+        let field = sent_part(values, &owners.field(name), path);
         path.pop();
         sent.extend(whole.take(field).map(|value| (name.clone(), value)));
     }
@@ -177,7 +177,7 @@ fn items_part<'a>(
             answer: Some(item.0),
             live: of(values.live).map(|(value, _)| value),
         };
-        let part = part(item_values, &owners.item(item.1, keys), path);
+        let part = sent_part(item_values, &owners.item(item.1, keys), path);
         let Some(mut value) = whole.take(part) else {
             continue;
         };
@@ -210,7 +210,7 @@ fn set_part(values: Values<'_>, owners: &FieldManagers<'_>) -> Part {
             answer: Some(item),
             live: of(values.live),
         };
-        sent.extend(whole.take(part(values, &owners.element(item), &mut vec![""])));
+        sent.extend(whole.take(sent_part(values, &owners.element(item), &mut vec![""])));
     }
     whole.value = (!sent.is_empty()).then(|| sent.into());
     whole
@@ -273,13 +273,13 @@ mod tests {
     /// Returns the sent spec, and whether it is guarded.
     fn sent(desired: &Value, answer: &Value, live: &Value) -> (Value, bool) {
         let object = |spec: &Value| json!({"apiVersion": "v1", "metadata": {"name": "a"}, "spec": spec});
-        let mut sent = what_is_sent(&object(desired), &object(answer), live);
+        let mut sent = body_to_send(&object(desired), &object(answer), live);
         assert_eq!(sent.body["metadata"], json!({"name": "a"}));
         (sent.body["spec"].take(), sent.guarded)
     }
 
     #[test]
-    fn a_kept_value_is_left_out_where_it_stays_and_sent_where_it_would_go() {
+    fn a_kept_value_is_sent_only_if_it_would_be_removed() {
         let replicas = json!({"f:replicas": {}});
         let none = json!({});
         for (case, ours, others, expected) in [
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_own_in_another_version_is_sent_whosever_it_is() {
+    fn values_with_an_entry_of_another_version_are_sent() {
         let mut live = live(
             &json!({"replicas": 5}),
             &json!({"f:old": {}}),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_owns_is_sent_where_it_would_go_with_what_we_give_up() {
+    fn values_without_owner_are_sent_if_they_would_be_removed() {
         let spec = json!({"o": {"a": 1, "b": 2, "deep": {"c": 3}}, "x": 1});
         let kept = json!({"o": {"b": 2, "deep": {"c": 3}}, "x": 1});
         let ours = json!({"f:o": {"f:a": {}}, "f:x": {}});
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_value_is_kept_or_sent_as_a_whole() {
+    fn atomic_values_are_kept_or_sent_as_a_whole() {
         let both = json!({"selector": {"a": "b", "c": "d"}, "args": ["x", "y"]});
         let desired = json!({"selector": {"a": "b"}, "args": ["x"]});
         let fields = json!({"f:selector": {}, "f:args": {}});
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_lists_are_told_by_their_keys() {
+    fn list_items_are_identified_by_their_keys() {
         let port = "k:{\"port\":80,\"protocol\":\"TCP\"}";
         let node_port = |owned: bool| match owned {
             true => json!({"f:ports": {port: {".": {}, "f:port": {}, "f:nodePort": {}}}}),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_and_is_desired_is_guarded_and_only_that() {
+    fn only_desired_values_of_others_are_guarded() {
         let ours = json!({"f:a": {}, "f:o": {"f:x": {}}});
         let seen = live(
             &json!({"a": 1, "o": {"x": 1, "y": 1}}),

@@ -21,12 +21,12 @@ fn held(holder: &str, seconds: Option<u64>) -> LeaderElectionRecord {
 /// Returns the decision about a Lease that was first observed at 0 and is unchanged after `milliseconds`.
 fn decided(found: &LeaderElectionRecord, milliseconds: u64) -> Decision {
     let mut candidate = Candidate::new("me".into(), TIMING);
-    candidate.consider(Some(found), at(0));
-    candidate.consider(Some(found), at(milliseconds))
+    candidate.decide(Some(found), at(0));
+    candidate.decide(Some(found), at(milliseconds))
 }
 
 #[test]
-fn a_lease_is_taken_when_nobody_holds_it_or_its_holder_is_silent_for_as_long_as_it_said() {
+fn a_lease_is_acquired_without_a_holder_or_after_its_duration() {
     for (found, milliseconds, taken) in [
         (held("", Some(15)), 0, true),
         (held("other", Some(15)), 0, false),
@@ -60,14 +60,14 @@ fn a_lease_is_taken_when_nobody_holds_it_or_its_holder_is_silent_for_as_long_as_
 #[test]
 fn a_missing_lease_is_created_without_a_transition() {
     let mut candidate = Candidate::new("me".into(), TIMING);
-    let Decision::Take(record) = candidate.consider(None, at(7)) else {
+    let Decision::Take(record) = candidate.decide(None, at(7)) else {
         panic!("there is no holder");
     };
     assert_eq!((record.transitions, record.acquired), (0, Some(at(7).wall)));
 }
 
 #[test]
-fn a_renewal_keeps_when_the_lease_was_acquired_and_how_often_it_changed_hands() {
+fn a_renewal_keeps_acquire_time_and_transitions() {
     let Decision::Renew(record) = decided(&held("me", Some(15)), 3_000) else {
         panic!("it is ours");
     };
@@ -77,12 +77,12 @@ fn a_renewal_keeps_when_the_lease_was_acquired_and_how_often_it_changed_hands() 
 }
 
 #[test]
-fn every_renewal_that_is_seen_begins_the_wait_anew() {
+fn every_observed_renewal_restarts_the_wait() {
     let mut candidate = Candidate::new("me".into(), TIMING);
     let mut found = held("other", Some(15));
     for second in 0..100 {
         found.renewed = Some(at(second * 14_000).wall);
-        let decision = candidate.consider(Some(&found), at(second * 14_000));
+        let decision = candidate.decide(Some(&found), at(second * 14_000));
         assert!(
             matches!(decision, Decision::Wait { .. }),
             "{second}: {decision:?}"
@@ -91,23 +91,23 @@ fn every_renewal_that_is_seen_begins_the_wait_anew() {
 }
 
 #[test]
-fn a_calendar_that_is_wrong_makes_nobody_take_a_lease() {
+fn a_wrong_calendar_does_not_expire_a_lease() {
     let mut candidate = Candidate::new("me".into(), TIMING);
     let mut found = held("other", Some(15));
     found.renewed = Some(at(0).wall - SignedDuration::from_hours(24));
-    candidate.consider(Some(&found), at(0));
+    candidate.decide(Some(&found), at(0));
     let jumped = Moment {
         wall: at(0).wall + SignedDuration::from_hours(48),
         ..at(1_000)
     };
-    let decision = candidate.consider(Some(&found), jumped);
+    let decision = candidate.decide(Some(&found), jumped);
     assert!(matches!(decision, Decision::Wait { .. }), "{decision:?}");
 }
 
 #[test]
-fn a_claim_ends_on_the_clock_on_which_it_ends_first() {
+fn a_claim_ends_on_the_faster_clock() {
     let mut candidate = Candidate::new("me".into(), TIMING);
-    let claim = candidate.won(held("me", Some(15)), at(1_000)).clone();
+    let claim = candidate.record_write(held("me", Some(15)), at(1_000)).clone();
     let day = SignedDuration::from_hours(24);
     let moment = |milliseconds: u64, jump: SignedDuration| Moment {
         wall: at(milliseconds).wall + jump,
@@ -128,7 +128,7 @@ fn a_claim_ends_on_the_clock_on_which_it_ends_first() {
 }
 
 #[test]
-fn a_lease_is_read_as_it_was_written_and_keeps_what_others_added() {
+fn a_lease_is_read_back_and_keeps_other_fields() {
     let mut lease = json!({
         "metadata": {"name": "windlass", "resourceVersion": "7", "labels": {"theirs": "1"}},
         "spec": {"holderIdentity": "other", "preferredHolder": "theirs"},
@@ -145,7 +145,7 @@ fn a_lease_is_read_as_it_was_written_and_keeps_what_others_added() {
 }
 
 #[test]
-fn a_lease_that_says_nothing_is_held_by_nobody_and_nonsense_is_an_error() {
+fn an_empty_lease_has_no_holder_and_an_invalid_one_is_an_error() {
     for lease in [
         json!({}),
         json!({"spec": {}}),

@@ -82,13 +82,13 @@ impl Server {
             .map(|_| ())
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn requests(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 #[tokio::test]
-async fn writes_pass_only_while_the_claim_is_current_and_reads_always() {
+async fn only_writes_require_a_current_claim() {
     let server = Server::new(|_| StatusCode::OK);
     let key = kinds::CONFIG_MAP.object(Some("n"), "c");
     let error = server.write().await.unwrap_err();
@@ -97,14 +97,14 @@ async fn writes_pass_only_while_the_claim_is_current_and_reads_always() {
     server.lead(Duration::ZERO);
     assert!(NotLeading::is_cause_of(&server.write().await.unwrap_err()));
     assert!(server.cluster.read(&key).await.unwrap().is_some());
-    assert_eq!(server.asked(), ["GET"]);
+    assert_eq!(server.requests(), ["GET"]);
     server.lead(Duration::from_secs(60));
     server.write().await.unwrap();
-    assert_eq!(server.asked(), ["GET", "PATCH"]);
+    assert_eq!(server.requests(), ["GET", "PATCH"]);
 }
 
 #[tokio::test]
-async fn a_write_that_is_tried_again_asks_again() {
+async fn every_attempt_of_a_write_checks_leadership() {
     let server = Server::new(|claims| {
         claims.send_replace(None);
         StatusCode::TOO_MANY_REQUESTS
@@ -112,11 +112,11 @@ async fn a_write_that_is_tried_again_asks_again() {
     server.lead(Duration::from_secs(60));
     let error = server.write().await.unwrap_err();
     assert!(NotLeading::is_cause_of(&error), "{error}");
-    assert_eq!(server.asked(), ["PATCH"]);
+    assert_eq!(server.requests(), ["PATCH"]);
 }
 
 #[tokio::test]
-async fn a_busy_api_server_is_asked_again() {
+async fn overloaded_responses_are_retried() {
     let first = std::sync::atomic::AtomicBool::new(true);
     let server = Server::new(move |_| {
         if first.swap(false, std::sync::atomic::Ordering::SeqCst) {
@@ -127,11 +127,11 @@ async fn a_busy_api_server_is_asked_again() {
     });
     server.lead(Duration::from_secs(60));
     server.write().await.unwrap();
-    assert_eq!(server.asked(), ["PATCH", "PATCH"]);
+    assert_eq!(server.requests(), ["PATCH", "PATCH"]);
 }
 
 #[tokio::test]
-async fn events_are_held_back_too() {
+async fn events_require_leadership_too() {
     let server = Server::new(|_| StatusCode::OK);
     let (events, publisher) = Events::new(server.cluster.clone(), None);
     let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
@@ -139,17 +139,17 @@ async fn events_are_held_back_too() {
     let stop = CancellationToken::new();
     stop.cancel();
     publisher.run(stop).await;
-    assert_eq!(server.asked(), Vec::<String>::new());
+    assert_eq!(server.requests(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn without_an_election_everything_passes() {
+async fn without_an_election_all_writes_pass() {
     assert_eq!(Leadership::always().check(), Ok(()));
     Leadership::always().acquired().await;
 }
 
 #[tokio::test]
-async fn time_counts_from_leadership_and_not_from_standing_by() {
+async fn elapsed_time_starts_with_leadership() {
     let (claims, receiver) = watch::channel(None);
     let standby = Leadership::elected("me".into(), receiver);
     let leads = tokio::spawn(async move { standby.acquired().await });

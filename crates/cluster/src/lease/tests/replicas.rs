@@ -112,7 +112,7 @@ impl World {
             Event::Decide(index) => {
                 let (now, version, lease) = (self.clock(index), self.version, self.lease.clone());
                 let replica = &mut self.replicas[index];
-                let decision = replica.candidate.consider(lease.as_ref(), now);
+                let decision = replica.candidate.decide(lease.as_ref(), now);
                 match decision {
                     Decision::Wait { .. } if replica.claim.is_some() => self.replace(index),
                     Decision::Wait { .. } => {}
@@ -138,7 +138,7 @@ impl World {
             Event::Hear(index) => {
                 let replica = &mut self.replicas[index];
                 if let Some((record, sent)) = replica.answer.take() {
-                    replica.claim = Some(replica.candidate.won(record, sent).clone());
+                    replica.claim = Some(replica.candidate.record_write(record, sent).clone());
                 }
             }
             Event::Lose(index) => self.replicas[index].answer = None,
@@ -152,7 +152,7 @@ impl World {
                 if let Some(lease) = self.lease.clone()
                     && lease.holder == self.replicas[index].candidate.identity()
                 {
-                    self.write(&lease.vacated(now), version);
+                    self.write(&lease.released(now), version);
                 }
                 self.replace(index);
             }
@@ -194,7 +194,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn two_never_lead_at_once(
+    fn two_replicas_never_lead_at_the_same_time(
         clocks in prop::collection::vec((90..=110u64, 0..1_000_000u64), REPLICAS),
         events in prop::collection::vec(event(), 1..200),
     ) {
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn somebody_leads_soon_whatever_was_before(
+    fn a_replica_becomes_leader_soon_after_any_events(
         clocks in prop::collection::vec((90..=110u64, 0..1_000_000u64), REPLICAS),
         events in prop::collection::vec(event(), 0..100),
     ) {
@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn the_simulation_sees_two_leaders_where_a_claim_counts_from_the_answer() {
+fn claims_that_start_at_the_response_allow_two_leaders() {
     let mut world = World::new(&[(100, 0), (100, 0), (100, 0)]);
     for event in [
         Event::Decide(0),
@@ -242,7 +242,7 @@ fn the_simulation_sees_two_leaders_where_a_claim_counts_from_the_answer() {
     // Lease.
     let late = world.clock(0);
     let (record, _) = world.replicas[0].answer.take().unwrap();
-    world.replicas[0].claim = Some(world.replicas[0].candidate.won(record, late).clone());
+    world.replicas[0].claim = Some(world.replicas[0].candidate.record_write(record, late).clone());
     world.happen(&Event::Arrive(1));
     world.happen(&Event::Hear(1));
     assert_eq!(world.leaders(), ["0", "1"]);

@@ -124,7 +124,7 @@ impl State {
 }
 
 #[tokio::test]
-async fn one_leads_and_the_next_one_does_as_soon_as_it_has_vacated_the_lease() {
+async fn the_next_replica_leads_when_the_lease_is_released() {
     let server = Server::default();
     let one = server.replica("one");
     one.leadership.acquired().await;
@@ -148,7 +148,7 @@ async fn one_leads_and_the_next_one_does_as_soon_as_it_has_vacated_the_lease() {
 }
 
 #[tokio::test]
-async fn a_leader_that_was_killed_is_followed_once_its_lease_has_ended() {
+async fn a_killed_leader_is_replaced_after_its_lease() {
     let server = Server::default();
     let one = server.replica("one");
     one.leadership.acquired().await;
@@ -161,7 +161,7 @@ async fn a_leader_that_was_killed_is_followed_once_its_lease_has_ended() {
 }
 
 #[tokio::test]
-async fn a_leader_that_cannot_renew_ends() {
+async fn a_leader_that_cannot_renew_exits() {
     let server = Server::default();
     let one = server.replica("one");
     one.leadership.acquired().await;
@@ -172,7 +172,7 @@ async fn a_leader_that_cannot_renew_ends() {
 }
 
 #[tokio::test]
-async fn a_leader_whose_lease_was_taken_ends_and_leaves_it_alone() {
+async fn a_leader_that_lost_its_lease_exits_without_writing_it() {
     let server = Server::default();
     let one = server.replica("one");
     one.leadership.acquired().await;
@@ -189,7 +189,7 @@ async fn a_leader_whose_lease_was_taken_ends_and_leaves_it_alone() {
 }
 
 #[tokio::test]
-async fn one_that_never_led_vacates_nothing() {
+async fn a_standby_replica_does_not_release_the_lease() {
     let server = Server::default();
     let one = server.replica("one");
     one.leadership.acquired().await;

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_is_named_by_a_url_without_credentials() {
+    fn collector_urls_have_no_credentials() {
         for (text, traces) in [
             ("http://collector:4318", Some("http://collector:4318/v1/traces")),
             ("http://collector:4318/", Some("http://collector:4318/v1/traces")),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     /// Name, parent, start and end.
-    fn told(trace: &PhaseTrace, spans: &[EndedSpan]) -> Vec<(String, &'static str, i64, i64)> {
+    fn summary(trace: &PhaseTrace, spans: &[EndedSpan]) -> Vec<(String, &'static str, i64, i64)> {
         let key = trace.key();
         let parents = [
             (Some(key.root()), "root"),
@@ -247,12 +247,12 @@ mod tests {
         assert_eq!(trace.enter(FIRST, at(12)), []);
         assert_eq!(trace.enter(FIRST, at(13)), []);
         let ended = trace.enter(SECOND, at(15));
-        assert_eq!(told(&trace, &ended), [("first".into(), "root", 10, 15)]);
+        assert_eq!(summary(&trace, &ended), [("first".into(), "root", 10, 15)]);
         // The next reconciliation passes through the first phase again.
         assert_eq!(trace.enter(FIRST, at(16)), []);
         let ended = trace.end(None, at(20));
         assert_eq!(
-            told(&trace, &ended),
+            summary(&trace, &ended),
             [
                 ("second".into(), "root", 15, 20),
                 ("install".into(), "nothing", 10, 20)
@@ -261,26 +261,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_is_a_span_below_its_phase() {
+    fn a_wait_is_a_span_below_its_phase() {
         let mut trace = trace();
         assert_eq!(trace.wait("RollingOut", "0 of 2", at(11)), None);
         trace.enter(FIRST, at(11));
         assert_eq!(trace.wait("RollingOut", "0 of 2", at(12)), None);
         assert_eq!(trace.wait("RollingOut", "1 of 2", at(13)), None);
         let ended: Vec<_> = trace.wait("NotServed", "10.0.0.1", at(14)).into_iter().collect();
-        assert_eq!(told(&trace, &ended), [("wait".into(), "first", 12, 14)]);
+        assert_eq!(summary(&trace, &ended), [("wait".into(), "first", 12, 14)]);
         let said = ended[0].attributes.iter().map(|said| said.value.to_string());
         assert_eq!(said.collect::<Vec<_>>(), ["RollingOut", "1 of 2"]);
         let ended = trace.enter(SECOND, at(15));
         assert_eq!(
-            told(&trace, &ended),
+            summary(&trace, &ended),
             [("wait".into(), "first", 14, 15), ("first".into(), "root", 10, 15)]
         );
     }
 
     /// The next process has no state of the previous one, and derives the same parents.
     #[test]
-    fn a_process_goes_on_where_another_one_has_ended() {
+    fn a_process_resumes_the_trace_of_the_previous_one() {
         let mut before = trace();
         before.enter(FIRST, at(11));
         let parent = before.admit();
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(after.admit(), parent);
         let ended = after.enter(SECOND, at(15));
         assert_eq!(Some(ended[0].id), parent);
-        assert_eq!(told(&after, &ended), [("first".into(), "root", 10, 15)]);
+        assert_eq!(summary(&after, &ended), [("first".into(), "root", 10, 15)]);
         let mut resumed = trace().resumed(SECOND, at(13));
         assert_eq!(resumed.enter(FIRST, at(16)), []);
         let ended = resumed.end(None, at(20));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stuck_is_told_of_no_more_than_so_often() {
+    fn the_number_of_spans_per_phase_is_limited() {
         let mut trace = trace();
         assert_eq!(trace.admit(), None);
         trace.enter(FIRST, at(11));

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_says_what_it_is_about() {
+    fn paths_are_parsed_into_resource_and_namespace() {
         for (path, resource, namespace) in [
             ("/api/v1/namespaces/a/secrets/b", "secrets", Some("a")),
             ("/apis/apps/v1/namespaces/a/deployments", "deployments", Some("a")),

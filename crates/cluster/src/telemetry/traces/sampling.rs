@@ -31,7 +31,7 @@ mod tests {
     use crate::telemetry::traces::TraceKey;
 
     #[test]
-    fn the_environment_says_how_many_traces_there_are() {
+    fn the_environment_selects_the_sampler() {
         for (name, argument, told) in [
             (None, None, Some(100)),
             (Some(""), Some(""), Some(100)),
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn some_traces_are_told_where_some_are_asked_for() {
+    fn a_ratio_samples_some_traces() {
         let sampler = sampler(Some("traceidratio"), Some("0.5")).unwrap();
         let traces = (0..1000).map(|number| TraceKey::new("rotation", "uid", number).trace());
         let told = traces.filter(|trace| is_sampled(&sampler, *trace)).count();

@@ -101,19 +101,19 @@ impl TraceScope {
     /// Starts a phase at a given time.
     pub fn enter_at(&self, phase: TracePhase, at: Timestamp) {
         let ended = self.trace.lock().enter(phase, at);
-        self.sink.tell(ended);
+        self.sink.record(ended);
     }
 
     /// Starts to wait.
     pub fn wait(&self, reason: &str, message: &str) {
         let ended = self.trace.lock().wait(reason, message, self.sink.now());
-        self.sink.tell(ended);
+        self.sink.record(ended);
     }
 
     /// Ends the trace, with an error if there is a `problem`.
     pub fn end(&self, problem: Option<&str>) {
         let ended = self.trace.lock().end(problem, self.sink.now());
-        self.sink.tell(ended);
+        self.sink.record(ended);
     }
 }
 
@@ -178,6 +178,6 @@ impl Drop for OpenSpan {
     fn drop(&mut self) {
         let mut span = self.span.clone();
         span.end = self.scope.sink.now();
-        self.scope.sink.tell([span]);
+        self.scope.sink.record([span]);
     }
 }

@@ -79,9 +79,9 @@ impl Traces {
     /// Returns a client that sends through `client`, records a span for each request of a traced task, and
     /// adds the `traceparent` header.
     #[must_use]
-    pub fn telling(&self, client: Client) -> Client {
+    pub fn trace_requests(&self, client: Client) -> Client {
         match self.0 {
-            Some(_) => traced_requests::telling(client),
+            Some(_) => traced_requests::traced_client(client),
             None => client,
         }
     }
@@ -108,7 +108,7 @@ impl SpanSink {
         self.clock.now()
     }
 
-    pub(super) fn tell(&self, spans: impl IntoIterator<Item = EndedSpan>) {
+    pub(super) fn record(&self, spans: impl IntoIterator<Item = EndedSpan>) {
         for span in spans {
             self.queue.add(span);
         }

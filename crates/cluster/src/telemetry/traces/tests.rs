@@ -68,7 +68,7 @@ fn counted(traces: &Traces) -> String {
     counts.collect::<Vec<_>>().join("\n")
 }
 
-fn said(span: &SpanData, name: &str) -> Option<String> {
+fn attribute(span: &SpanData, name: &str) -> Option<String> {
     let attribute = span.attributes.iter().find(|said| said.key.as_str() == name)?;
     Some(attribute.value.to_string())
 }
@@ -104,11 +104,11 @@ async fn send(client: &Client, method: &str, path: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_task_asks_is_told_below_what_it_works_on() {
+async fn requests_of_a_task_are_spans_of_its_trace() {
     let kept = Kept::default();
     let traces = traces(kept.clone(), Sampler::AlwaysOn);
     let (client, asked) = api_server();
-    let client = traces.telling(client);
+    let client = traces.trace_requests(client);
     let scope = traces.scope(trace).unwrap();
     scope.enter(PHASE);
     let secret = "/api/v1/namespaces/a/secrets/b?fieldManager=c";
@@ -169,7 +169,7 @@ async fn what_a_task_asks_is_told_below_what_it_works_on() {
         ("http.response.status_code", "404"),
         ("k8s.namespace.name", "a"),
     ] {
-        assert_eq!(said(get, name).as_deref(), Some(value), "{name}");
+        assert_eq!(attribute(get, name).as_deref(), Some(value), "{name}");
     }
     // A missing object is a valid response.
     assert_eq!(get.status, Status::Unset);
@@ -187,7 +187,7 @@ async fn what_a_task_asks_is_told_below_what_it_works_on() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_without_a_collector_or_of_what_is_not_sampled() {
+async fn without_collector_or_sampling_there_are_no_spans() {
     let nowhere = Traces::default();
     assert!(!nowhere.are_on());
     assert!(nowhere.scope(|| unreachable!()).is_none());
@@ -198,7 +198,7 @@ async fn nothing_is_told_without_a_collector_or_of_what_is_not_sampled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_tells_never_waits_and_what_is_too_much_is_counted() {
+async fn adding_spans_never_blocks_and_overflow_is_counted() {
     let traces = traces(Stuck, Sampler::AlwaysOn);
     for number in 0..3000 {
         let scope = traces.scope(|| {
@@ -239,7 +239,7 @@ async fn collector(status: StatusCode, answer: usize) -> (SocketAddr, Arc<Mutex<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_may_say_what_it_likes() {
+async fn any_response_of_a_collector_is_handled() {
     for (status, answer, outcome) in [
         (StatusCode::OK, 0, "exported"),
         // The spans were accepted; the rest of the response is not understood.
@@ -263,7 +263,7 @@ async fn a_collector_may_say_what_it_likes() {
 }
 
 #[tokio::test]
-async fn a_collector_is_trusted_by_certificates_alone() {
+async fn a_ca_bundle_needs_certificates() {
     let options = |ca: &[u8]| TraceOptions {
         collector: "https://collector".parse().unwrap(),
         ca: Some(ca.to_owned()),

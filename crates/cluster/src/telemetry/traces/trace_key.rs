@@ -71,7 +71,7 @@ mod tests {
 
     /// Compatible with earlier releases: a rotation may start under one and end under the next.
     #[test]
-    fn what_is_stored_leads_to_the_same_ids_in_every_process() {
+    fn every_process_derives_the_same_ids() {
         for (subject, number, trace, root, phase) in [
             (
                 "rotation",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_has_the_same_ids() {
+    fn ids_are_unique() {
         let keys = [
             TraceKey::new("rotation", UID, 1),
             TraceKey::new("rotation", UID, 11),

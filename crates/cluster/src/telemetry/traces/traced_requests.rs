@@ -12,13 +12,13 @@ use super::{requested_resource::RequestedResource, scope::OpenSpan};
 const TRACEPARENT: &str = "traceparent";
 
 /// Returns a client that sends through `client`. Requests outside a trace are unchanged.
-pub(super) fn telling(client: Client) -> Client {
+pub(super) fn traced_client(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let telling = service_fn(move |request: Request<Body>| {
         let client = client.clone();
         async move {
             match begin(&request) {
-                Some(span) => tell(client, request, span).await,
+                Some(span) => record_response(client, request, span).await,
                 None => client.send(request).await.map_err(BoxError::from),
             }
         }
@@ -40,7 +40,7 @@ fn begin(request: &Request<Body>) -> Option<OpenSpan> {
     Some(span)
 }
 
-async fn tell(
+async fn record_response(
     client: Client,
     mut request: Request<Body>,
     mut span: OpenSpan,

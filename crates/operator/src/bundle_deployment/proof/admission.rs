@@ -73,7 +73,7 @@ impl BundleReconciler {
             return Ok(Vec::new());
         }
         let Some(request) = self.admission_request(plan, webhook).await? else {
-            debug!(webhook = webhook.name, "No object is known that its rules match");
+            debug!(webhook = webhook.name, "No known object matches the rules of the webhook");
             return Ok(Vec::new());
         };
         let asked = fresh.iter().map(|endpoint| async {
@@ -86,7 +86,7 @@ impl BundleReconciler {
             match answered {
                 Ok(()) => self.proofs.add(name, server.fact(endpoint, subject.clone())),
                 Err(problem) => problems.push(format!(
-                    "admission webhook {} on {}: {}; asked to {} {}",
+                    "admission webhook {} on {}: {}; the test request was to {} {}",
                     webhook.name,
                     webhook.path,
                     shortened(problem, LONGEST_PROBLEM),
@@ -120,7 +120,7 @@ impl BundleReconciler {
     }
 
     /// What to ask a webhook: about an object that is stored, else about an example of the bundle's author, else about an
-    /// invented one. `None` where no object is known that its rules match.
+    /// invented one. `None` where no known object matches its rules.
     async fn admission_request(
         &self,
         plan: &Plan,
@@ -153,7 +153,7 @@ impl BundleReconciler {
         match self
             .context
             .cluster
-            .any(&Kind::from_crd(&crd, &target.version))
+            .find_any(&Kind::from_crd(&crd, &target.version))
             .await
         {
             // One that cannot be read, since its conversion fails, cannot be asked about.
@@ -174,7 +174,7 @@ fn described(request: &AdmissionRequest) -> String {
         Provenance::Stored => ObjectKey::from_object(object).map_or_else(String::new, |key| key.to_string()),
         Provenance::Example => format!("the {} of the bundle's alm-examples", target.kind),
         Provenance::Invented => format!(
-            "an invented {} of {}: one in the bundle's alm-examples is asked about instead",
+            "a generated {} of {} (an object in the bundle's alm-examples would be used instead)",
             target.kind,
             target.api_version()
         ),

@@ -123,7 +123,7 @@ impl BundleReconciler {
                 .prober
                 .handshake(endpoint.address, &server_name, &server.anchors)
                 .await;
-            let proven = seen.and_then(|presented| presented.trusted(endpoint.address));
+            let proven = seen.and_then(|presented| presented.check_trusted(endpoint.address));
             self.context.metrics.probed("handshake", proven.is_ok());
             match proven {
                 Ok(()) => self.proofs.add(name, fact),

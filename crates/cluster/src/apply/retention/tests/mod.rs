@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tower::BoxError;
 
 use self::api_server::ApiServer;
-use super::{Retaining, Retention};
+use super::{Retention, RetentionFuture};
 use crate::{
     Index,
     apply::{Applier, Outcome, tests::field_owner},
@@ -31,7 +31,7 @@ impl Retention for Rules {
         self.rule.lock().map(|_| "rule r".to_owned())
     }
 
-    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> Retaining<'a> {
+    fn retain<'a>(&'a self, desired: &'a Value, observed: &'a Value) -> RetentionFuture<'a> {
         *self.asked.lock() += 1;
         let rule = *self.rule.lock();
         Box::pin(async move { rule.map_or(Ok(None), |rule| rule(desired, observed)) })

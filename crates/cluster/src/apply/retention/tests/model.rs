@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn kept_fields_stay_and_desired_ones_come_each_by_one_write(events in prop::collection::vec(event(), 1..12)) {
+    fn kept_fields_stay_and_each_upgrade_is_one_write(events in prop::collection::vec(event(), 1..12)) {
         Builder::new_current_thread().enable_all().build().unwrap().block_on(check(events))?;
     }
 }

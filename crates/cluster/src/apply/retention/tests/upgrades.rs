@@ -40,7 +40,7 @@ fn names(object: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn replicas_that_an_autoscaler_writes_never_go_back_and_each_upgrade_is_one_write() {
+async fn autoscaled_replicas_stay_and_each_upgrade_is_one_write() {
     for kind in ["Deployment", "StatefulSet"] {
         let mut install = Install::new(keep_replicas);
         assert_eq!(install.ensure(&workload(kind, "v0")).await, WRITTEN_ONCE);
@@ -82,7 +82,7 @@ async fn replicas_that_an_autoscaler_writes_never_go_back_and_each_upgrade_is_on
 }
 
 #[tokio::test]
-async fn what_a_version_before_owned_alone_is_handed_over_without_a_gap() {
+async fn fields_of_an_earlier_version_are_handed_over_without_a_gap() {
     let install = Install::new(keep_replicas);
     let mut before = workload("StatefulSet", "v1");
     before["spec"]["replicas"] = 5.into();
@@ -117,7 +117,7 @@ async fn what_a_version_before_owned_alone_is_handed_over_without_a_gap() {
 }
 
 #[tokio::test]
-async fn whoever_writes_at_the_same_time_is_not_overwritten() {
+async fn concurrent_writes_are_not_overwritten() {
     let install = Install::new(keep_replicas);
     install.ensure(&workload("StatefulSet", "v1")).await;
     assert!(install.owns(REPLICAS));
@@ -153,7 +153,7 @@ async fn whoever_writes_at_the_same_time_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_written_all_the_time_is_left_for_later() {
+async fn constant_concurrent_writes_postpone_the_apply() {
     let install = Install::new(keep_replicas);
     install.ensure(&workload("StatefulSet", "v1")).await;
     let mut desired = workload("StatefulSet", "v2");
@@ -180,7 +180,7 @@ async fn an_object_that_is_written_all_the_time_is_left_for_later() {
 }
 
 #[tokio::test]
-async fn a_sidecar_stays_and_is_not_ours() {
+async fn an_injected_sidecar_stays_without_being_owned() {
     for injected in [true, false] {
         let mut install = Install::new(keep_sidecars);
         install.ensure(&workload("StatefulSet", "v1")).await;
@@ -230,7 +230,7 @@ async fn a_sidecar_stays_and_is_not_ours() {
 }
 
 #[tokio::test]
-async fn a_sidecar_that_we_owned_alone_is_sent_as_it_is() {
+async fn a_sidecar_of_ours_is_sent_as_observed() {
     let install = Install::new(keep_sidecars);
     let mut before = workload("StatefulSet", "v1");
     containers(&mut before).push(sidecar());
@@ -245,7 +245,7 @@ async fn a_sidecar_that_we_owned_alone_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn without_its_rule_a_value_is_the_bundle_s_again_by_one_write() {
+async fn without_its_rule_a_value_is_reverted_by_one_write() {
     for owned_by_autoscaler in [true, false] {
         for restarts in [true, false] {
             let mut install = Install::new(keep_replicas);
@@ -271,7 +271,7 @@ async fn without_its_rule_a_value_is_the_bundle_s_again_by_one_write() {
 }
 
 #[tokio::test]
-async fn what_fails_writes_nothing_and_says_who_and_what() {
+async fn failed_retentions_write_nothing_and_are_reported() {
     let left_out = |desired: &Value, _: &Value| {
         let mut kept = desired.clone();
         kept["spec"]["template"]["spec"]
@@ -318,7 +318,7 @@ async fn what_fails_writes_nothing_and_says_who_and_what() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_of_what_only_the_api_server_says() {
+async fn server_fields_are_not_sent() {
     let observed = |_: &Value, observed: &Value| Ok(Some(observed.clone()));
     let install = Install::new(observed);
     install.ensure(&workload("StatefulSet", "v1")).await;
@@ -346,7 +346,7 @@ async fn nothing_is_sent_of_what_only_the_api_server_says() {
 }
 
 #[tokio::test]
-async fn a_dry_run_tries_what_would_be_written() {
+async fn a_dry_run_sends_the_same_body_as_a_write() {
     let install = Install::new(keep_replicas);
     install.ensure(&workload("StatefulSet", "v1")).await;
     scale(&install, 5);
@@ -361,7 +361,7 @@ async fn a_dry_run_tries_what_would_be_written() {
 }
 
 #[tokio::test]
-async fn who_is_not_asked_costs_no_request() {
+async fn objects_without_a_retention_cost_no_request() {
     let install = Install::new(keep_replicas);
     *install.rules.rule.lock() = None;
     install.ensure(&workload("StatefulSet", "v1")).await;
@@ -377,7 +377,7 @@ async fn who_is_not_asked_costs_no_request() {
 }
 
 #[tokio::test]
-async fn replicas_of_a_deployment_that_are_ours_and_another_s_are_given_up() {
+async fn co_owned_replicas_are_given_up() {
     let install = Install::new(|desired, _| Ok(Some(desired.clone())));
     let desired = workload("Deployment", "v1");
     install.ensure(&desired).await;
@@ -403,7 +403,7 @@ async fn replicas_of_a_deployment_that_are_ours_and_another_s_are_given_up() {
 }
 
 #[tokio::test]
-async fn what_the_index_holds_whole_is_looked_at_without_a_request() {
+async fn complete_index_entries_need_no_request() {
     for (length, is_answered, reads) in [
         (10, true, [0, 0]),
         (50_000, true, [1, 1]),
