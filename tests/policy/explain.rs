@@ -22,7 +22,7 @@ fn each_policy_is_explained_part_by_part() {
     OBJECT   POLICY                        FIELD                      HOLDS      WHY NOT
     Pod n/a  ClusterOverridePolicy label   -                          not asked  -
     -        -                             spec.resourceSelectors[0]  yes        -
-    -        -                             spec.overrideRules[0]      no         what is deleted is not overridden
+    -        -                             spec.overrideRules[0]      no         deletions are not overridden
     Pod n/a  ClusterValidatePolicy images  -                          asked      -
     -        -                             spec.resourceSelectors[0]  yes        -
     -        -                             spec.validateRules[0]      yes        -

@@ -1,27 +1,26 @@
-//! The kinds of objects that a bundle may bring along beside its ClusterServiceVersion and its
-//! CustomResourceDefinitions: one row for each. What is checked, rendered, watched and deleted, and what the operator may
-//! do (its ClusterRole), follows from these rows.
+//! The kinds of objects that a bundle may contain next to its ClusterServiceVersion and its
+//! CustomResourceDefinitions, one row per kind. Checks, rendering, watches, deletion and the operator's
+//! ClusterRole follow from these rows.
 
 use windlass_object::object;
 
 use crate::phase::Phase;
 
-/// A kind that bundles may bring along.
+/// A kind of object that bundles may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundledKind {
-    /// `group/version` in which the operator reads and deletes its objects, or only the version for the core group. A
-    /// bundle may write them in another.
+    /// `group/version` in which the operator reads and deletes the objects; only the version for the core
+    /// group. A bundle may use another version.
     pub api_version: &'static str,
-    /// For example `ConfigMap`.
+    /// The kind, for example `ConfigMap`.
     pub kind: &'static str,
-    /// The name of the resource, as RBAC and paths of the API server have it, for example `configmaps`.
+    /// The plural resource name in RBAC rules and API paths, for example `configmaps`.
     pub plural: &'static str,
-    /// Whether its objects are in namespaces, rather than in the cluster.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
-    /// When an install applies its objects.
+    /// The phase of the install that applies the objects.
     pub phase: Phase,
-    /// Whether an operator works without its objects: what serves the kind comes with something else, which may not be
-    /// in the cluster.
+    /// Whether the operator works without the objects: the API is an add-on that the cluster may not have.
     pub optional: bool,
 }
 
@@ -32,9 +31,9 @@ const CONSOLE: &str = "console.openshift.io/v1";
 // === impl BundledKind ===
 
 impl BundledKind {
-    /// Every kind, as in `supported_resources.go` of operator-registry; but that calls VerticalPodAutoscaler
-    /// cluster-scoped, which it is not. It knows neither ExtensionConfigs nor APIServices, since nobody there proves whom they
-    /// call.
+    /// Every kind, as in `supported_resources.go` of operator-registry. That file calls VerticalPodAutoscaler
+    /// cluster-scoped, which it is not. It has neither ExtensionConfigs nor APIServices, because OLM does not
+    /// prove the servers behind them.
     pub const ALL: [Self; 22] = [
         namespaced("v1", "ServiceAccount", "serviceaccounts").in_phase(Phase::Identity),
         namespaced(RBAC, "Role", "roles").in_phase(Phase::Identity),
@@ -71,7 +70,8 @@ impl BundledKind {
         cluster_scoped("apiregistration.k8s.io/v1", "APIService", "apiservices").in_phase(Phase::Callers),
     ];
 
-    /// By which an operator says whether it can be upgraded. One comes with every bundle, which brings none along itself.
+    /// The kind in which an operator reports whether it can be upgraded. Windlass creates one per bundle;
+    /// bundles contain none.
     pub const OPERATOR_CONDITION: Self = namespaced(
         "operators.coreos.com/v2",
         "OperatorCondition",
@@ -79,12 +79,12 @@ impl BundledKind {
     )
     .optional();
 
-    /// Every kind, beside those that have a phase of their own, of which an install may have objects.
+    /// Every kind that an install may create, except kinds that have a phase of their own.
     pub fn installable() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().chain([Self::OPERATOR_CONDITION])
     }
 
-    /// The kind of that name; groups are not looked at, as OLM does not look at them.
+    /// Finds a kind by name, ignoring the group, as OLM does.
     pub fn from_kind(kind: &str) -> Option<&'static Self> {
         const ALL: &[BundledKind] = &BundledKind::ALL;
         ALL.iter().find(|bundled| bundled.kind == kind)
@@ -128,13 +128,13 @@ const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &
 // === impl Phase ===
 
 impl Phase {
-    /// The phase that applies objects of a kind: of what is rendered as it is here, of what a bundle brings along as
-    /// [`BundledKind::ALL`] says.
+    /// The phase that applies objects of a kind. The first rows are kinds that Windlass renders; bundled
+    /// objects follow [`BundledKind::ALL`].
     pub fn for_kind(kind: &str) -> Self {
         match kind {
             "ServingCertificate" => Self::Certificates,
             "CustomResourceDefinition" => Self::Crds,
-            // Of pods there are only canaries: bundles bring none.
+            // The only pods are canaries: bundles contain none.
             "Deployment" | "Pod" => Self::Deployments,
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => Self::Callers,
             _ => BundledKind::from_kind(kind).map_or(Self::Configuration, |bundled| bundled.phase),

@@ -1,5 +1,4 @@
-//! registry+v1 operator bundles: where they come from, what is in them, what is wrong with them, and what an install of
-//! one applies.
+//! registry+v1 operator bundles: sources, contents, problems, and the objects that an install applies.
 //!
 //! ```text
 //! source -> files -> Bundle -> problems

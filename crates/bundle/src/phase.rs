@@ -1,21 +1,22 @@
-//! The phases of an install: each is complete before the next begins.
+//! The phases of an install: each completes before the next begins.
 
-/// What is applied together.
+/// A group of objects that are applied together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// ServiceAccounts, roles and their bindings.
     Identity,
-    /// ConfigMaps and everything else that the bundle brings along.
+    /// ConfigMaps and all other objects of the bundle.
     Configuration,
     /// Services.
     Services,
-    /// ServingCertificates: before the CRDs, so that these are born with trust in their webhook.
+    /// ServingCertificates: before the CRDs, so that new CRDs trust their webhook from the start.
     Certificates,
     /// CustomResourceDefinitions.
     Crds,
     /// Deployments.
     Deployments,
-    /// What sends traffic to servers of the bundle: webhook configurations, ExtensionConfigs and APIServices. Armed after proof.
+    /// Objects that send requests to servers of the bundle: webhook configurations, ExtensionConfigs and
+    /// APIServices. Armed after proof.
     Callers,
 }
 

@@ -1,8 +1,8 @@
-//! What reading a catalog costs, in time and in bytes that are held: `cargo bench -p catalog`.
+//! Measures the time and the memory of reading a catalog: `cargo bench -p catalog`.
 //!
-//! `WINDLASS_BENCH_CATALOG_MIB` is its size, 100 where it is not set.
+//! `WINDLASS_BENCH_CATALOG_MIB` is its size in MiB, by default 100.
 
-#![expect(clippy::expect_used, reason = "what cannot be read is not measured")]
+#![expect(clippy::expect_used, reason = "a failure ends the benchmark")]
 
 use std::{env, io};
 
@@ -19,10 +19,10 @@ fn main() {
     divan::main();
 }
 
-/// A catalog of the size that is measured, with 100 packages of 20 bundles.
+/// A catalog of the configured size, with 100 packages of 20 bundles.
 fn generated(format: CatalogFormat) -> GeneratedCatalog {
     let mebibytes = env::var("WINDLASS_BENCH_CATALOG_MIB").ok();
-    let mebibytes: usize = mebibytes.map_or(100, |text| text.parse().expect("it is a number"));
+    let mebibytes: usize = mebibytes.map_or(100, |text| text.parse().expect("the size is a number"));
     GeneratedCatalog::new(
         format,
         PACKAGES,
@@ -31,20 +31,22 @@ fn generated(format: CatalogFormat) -> GeneratedCatalog {
     )
 }
 
-/// What the others do beside reading: writing the catalog.
+/// The baseline of the other benchmarks, which also write the catalog.
 #[divan::bench(args = [CatalogFormat::Json, CatalogFormat::Yaml], sample_count = 3, sample_size = 1)]
 fn generate(bencher: Bencher<'_, '_>, format: CatalogFormat) {
-    bencher.bench_local(|| io::copy(&mut generated(format), &mut io::sink()).expect("nothing can fail"));
+    bencher.bench_local(|| {
+        io::copy(&mut generated(format), &mut io::sink()).expect("the generator does not fail")
+    });
 }
 
 #[divan::bench(args = [CatalogFormat::Json, CatalogFormat::Yaml], sample_count = 3, sample_size = 1)]
 fn generate_and_read(bencher: Bencher<'_, '_>, format: CatalogFormat) {
-    let bytes = io::copy(&mut generated(format), &mut io::sink()).expect("nothing can fail");
+    let bytes = io::copy(&mut generated(format), &mut io::sink()).expect("the generator does not fail");
     bencher.counter(BytesCount::new(bytes)).bench_local(|| {
         let mut reader = CatalogReader::default();
         reader
             .read("catalog", generated(format))
-            .expect("it is not too much");
+            .expect("the catalog is within the limits");
         let read = reader.finish();
         assert_eq!(
             (read.catalog.packages.len(), read.problems),
@@ -61,13 +63,13 @@ fn resolve(bencher: Bencher<'_, '_>, bundles: usize) {
             "catalog",
             GeneratedCatalog::new(CatalogFormat::Json, 1, bundles, 0),
         )
-        .expect("it is not too much");
+        .expect("the catalog is within the limits");
     let read = reader.finish();
     let installed = catalog::InstalledRelease {
         name: "operator-0.v1.0.0",
         version: read.catalog.packages["operator-0"].bundles["operator-0.v1.0.0"]
             .parsed_version()
-            .expect("it is one"),
+            .expect("the version is valid"),
     };
     bencher.bench_local(|| {
         let request = UpgradeRequest {
@@ -76,7 +78,7 @@ fn resolve(bencher: Bencher<'_, '_>, bundles: usize) {
         };
         let path = read.catalog.packages["operator-0"]
             .resolve(&request)
-            .expect("each replaces one");
+            .expect("each bundle replaces its predecessor");
         assert_eq!(path.edges.len(), bundles - 1);
     });
 }

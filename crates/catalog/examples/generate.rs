@@ -1,11 +1,11 @@
-//! Writes a generated catalog to standard output, to try things on one of any size:
-//! `cargo run -p catalog --features generator --example generate -- json 1024 > catalog/catalog.json`
+//! Writes a generated catalog of any size to standard output: `cargo run -p catalog --features generator
+//! --example generate -- json 1024 > catalog/catalog.json`
 
 use std::{env, io, process::ExitCode};
 
 use catalog::{CatalogFormat, GeneratedCatalog};
 
-/// As in `benches/read.rs`.
+/// The same numbers as in `benches/read.rs`.
 const PACKAGES: usize = 100;
 const BUNDLES: usize = 20;
 

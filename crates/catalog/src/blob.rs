@@ -1,4 +1,4 @@
-//! One blob: what is kept of it, whatever else it holds.
+//! The relevant fields of a blob.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::documents::{BlobFormat, BlobText, VALUES};
 
-/// A blob of any schema, as it was written: nothing is demanded of it, since any program may add schemas.
+/// A blob of any schema. No field is required, since any program may add schemas.
 #[derive(Debug, Default)]
 pub(crate) struct RawBlob {
     pub(crate) schema: RawText,
@@ -19,19 +19,19 @@ pub(crate) struct RawBlob {
     pub(crate) image: RawText,
     pub(crate) default_channel: RawText,
     pub(crate) description: RawText,
-    /// Of a channel or of deprecations.
+    /// Only in channels and deprecations.
     pub(crate) entries: Value,
-    /// The properties of a bundle that say its version.
+    /// The properties that contain the version of a bundle.
     pub(crate) versions: Vec<PackageProperty>,
 }
 
-/// A field that should be a text.
+/// A field that should be a string.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum RawText {
     #[default]
     Missing,
     Text(String),
-    /// It is something else.
+    /// The field has another type.
     Other,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct PackageProperty {
     pub(crate) version: RawText,
 }
 
-/// How deep YAML may be nested: FBC is some ten deep, and a level needs up to 16 KiB of stack.
+/// The maximum nesting of YAML: FBC has some ten levels, and each needs up to 16 KiB of stack.
 const DEPTH: usize = 64;
 
-/// How many parser events aliases may add to it.
+/// The maximum number of parser events from aliases.
 const ALIASED: usize = 100_000;
 
-/// The most characters of a text that are kept; descriptions have a few thousand.
+/// The maximum length of a string in characters; descriptions have a few thousand.
 const LONGEST: usize = 64 << 10;
 
 const PACKAGE_PROPERTY: &str = "olm.package";
@@ -56,11 +56,11 @@ const PACKAGE_PROPERTY: &str = "olm.package";
 // === impl RawBlob ===
 
 impl RawBlob {
-    /// Reads a document; `None` where it is empty.
+    /// Parses a document; `None` if it is empty.
     ///
     /// # Errors
     ///
-    /// What is wrong with the first part that cannot be read.
+    /// The first error in the document.
     pub(crate) fn parse(document: &BlobText<'_>) -> Result<Option<Self>, String> {
         match document.format {
             BlobFormat::Json => serde_json::from_slice(document.bytes)
@@ -79,7 +79,7 @@ impl RawBlob {
     }
 }
 
-/// The error of `serde_json` with the line of the file rather than that of the document.
+/// Replaces the document's line in an error of `serde_json` by the line in the file.
 fn in_file(error: &serde_json::Error, line: usize) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for RawBlob {
 // === impl RawText ===
 
 impl RawText {
-    /// The text; `None` where there is none, or an empty one.
+    /// The text; `None` if it is missing or empty.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) if !text.is_empty() => Some(text),
@@ -156,7 +156,7 @@ impl RawText {
     }
 }
 
-/// What any value has, so that visitors need to say only what they are about.
+/// Visitor methods that ignore values of other types.
 macro_rules! ignore_other_values {
     ($other:expr) => {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -225,7 +225,7 @@ impl<'de> Deserialize<'de> for RawText {
     }
 }
 
-/// The properties `olm.package` of a list of properties.
+/// The properties `olm.package` in a list of properties.
 #[derive(Default)]
 struct PackageProperties(Vec<PackageProperty>);
 
@@ -262,14 +262,14 @@ impl<'de> Deserialize<'de> for PackageProperties {
     }
 }
 
-/// A property of any type, of whose value is kept what one of the type `olm.package` has.
+/// A property of any type, with the fields of an `olm.package`.
 #[derive(Default)]
 struct AnyProperty {
     kind: RawText,
     value: PackageProperty,
 }
 
-/// What an object has: two fields, of which the rest is passed over.
+/// Reads two fields of an object and skips the rest.
 macro_rules! object_of {
     ($type:ty, $($key:literal => $field:ident),+) => {
         impl<'de> Deserialize<'de> for $type {

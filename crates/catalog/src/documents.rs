@@ -1,47 +1,48 @@
-//! A stream of JSON or YAML documents, taken apart without parsing them.
+//! Splits a stream of JSON or YAML documents without parsing them.
 
 use std::io::{self, Read};
 
 use memchr::{memchr, memchr2};
 
-/// The documents of a stream, of which one is held at a time.
+/// The documents of a stream; only one is in memory at a time.
 ///
-/// As `opm` reads them: JSON where the first character is a brace, else YAML, whose documents end at lines with `---` or `...`.
+/// Like `opm`: JSON if the first character is a brace, else YAML, whose documents end at lines with `---` or
+/// `...`.
 pub(crate) struct Documents<R> {
     stream: R,
     limit: usize,
     format: Option<BlobFormat>,
-    /// What was read and not yet given away.
+    /// The bytes of the current and following documents.
     buffer: Vec<u8>,
-    /// Where the next document begins in it.
+    /// The start of the next document in the buffer.
     start: usize,
-    /// Up to where it was looked at.
+    /// The end of the scanned part of the buffer.
     looked: usize,
     /// Whether the stream has ended.
     ended: bool,
-    /// How many lines came before the start.
+    /// The number of lines before the start.
     lines: usize,
-    /// Whether nothing more can be taken apart.
+    /// Whether splitting ended, for example after an error.
     failed: bool,
 }
 
-/// What a stream is written in.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlobFormat {
     Json,
     Yaml,
 }
 
-/// One document, as it was written.
+/// The source text of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlobText<'a> {
     pub(crate) format: BlobFormat,
-    /// The line of the stream at which it begins, from 1.
+    /// The line of the stream at which it starts, from 1.
     pub(crate) line: usize,
     pub(crate) bytes: &'a [u8],
 }
 
-/// Why no further document can be taken from a stream.
+/// Why a stream cannot be split further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DocumentsError {
     #[error("cannot be read: {0}")]
@@ -56,18 +57,18 @@ pub(crate) enum DocumentsError {
     Unfinished { line: usize },
 }
 
-/// How many values one blob may hold: those that are kept for a moment need far more memory than they have bytes.
+/// The maximum number of values in a blob: temporary values need far more memory than their bytes.
 pub(crate) const VALUES: usize = 500_000;
 
-/// How much is read at once.
+/// The number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// How far braces and strings were followed.
+/// The state of the scan for the closing brace.
 #[derive(Default)]
 struct JsonState {
     depth: usize,
     in_string: bool,
-    /// How many values have begun, at least.
+    /// A lower bound of the number of values.
     values: usize,
 }
 
@@ -88,7 +89,7 @@ impl<R: Read> Documents<R> {
         }
     }
 
-    /// The next document, which may be empty; `None` at the end, and after an error.
+    /// Returns the next document, which may be empty; `None` at the end, and after an error.
     pub(crate) fn next(&mut self) -> Result<Option<BlobText<'_>>, DocumentsError> {
         if self.failed {
             return Ok(None);
@@ -128,7 +129,8 @@ impl<R: Read> Documents<R> {
         Ok(Some((format, end)))
     }
 
-    /// Goes to the next document; false where there is none. In YAML only whole lines are passed over, since spaces count there.
+    /// Skips to the next document; returns false at the end. In YAML, where indentation matters, only whole
+    /// lines are skipped.
     fn skip_space(&mut self) -> Result<bool, DocumentsError> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         if self.format.is_none() {
@@ -158,7 +160,7 @@ impl<R: Read> Documents<R> {
                     let before = self.start;
                     self.looked = at;
                     let more = self.read_more()?;
-                    // What was given away is gone from the buffer.
+                    // Earlier documents are no longer in the buffer.
                     at -= before - self.start;
                     if !more {
                         return Ok(false);
@@ -192,10 +194,10 @@ impl<R: Read> Documents<R> {
     }
 
     fn end_of_yaml(&mut self) -> Result<usize, DocumentsError> {
-        // The line at which the document begins may be a marker itself.
+        // The first line of the document may be a marker itself.
         let mut is_first = true;
         self.looked = self.start;
-        // Up to where the line has no end.
+        // Stops at an incomplete line.
         let mut searched = 0;
         loop {
             let line = &self.buffer[self.looked..];
@@ -220,7 +222,7 @@ impl<R: Read> Documents<R> {
         }
     }
 
-    /// Reads on; false at the end.
+    /// Reads more bytes; returns false at the end.
     fn read_more(&mut self) -> Result<bool, DocumentsError> {
         if self.ended {
             return Ok(false);
@@ -254,7 +256,8 @@ impl<R: Read> Documents<R> {
 // === impl JsonState ===
 
 impl JsonState {
-    /// How many bytes belong to the object, and whether it ends behind them. The last may be left for the next time.
+    /// Returns the number of scanned bytes, and whether the object ends there. The last byte may be left for
+    /// the next scan.
     fn scan(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -269,7 +272,7 @@ impl JsonState {
                 } else if at + 2 <= bytes.len() {
                     at += 2;
                 } else {
-                    // What is escaped has not come yet.
+                    // The escaped character is not in the buffer yet.
                     return (at, false);
                 }
                 continue;
@@ -298,7 +301,7 @@ impl JsonState {
 // === impl DocumentsError ===
 
 impl DocumentsError {
-    /// The line of the stream that it is about, where it is about one.
+    /// The line of the stream, if the error has one.
     pub(crate) fn line(&self) -> Option<usize> {
         match self {
             Self::Read(_) => None,
@@ -310,7 +313,7 @@ impl DocumentsError {
     }
 }
 
-/// Whether a line is a marker of YAML (YAML 1.2.2 §9.1.2), which may stand before content.
+/// Reports whether a line starts with a YAML marker (YAML 1.2.2 §9.1.2), which may precede content.
 fn is_marker(line: &[u8], marker: &[u8]) -> bool {
     line.strip_prefix(marker)
         .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
@@ -326,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives one byte at a time.
+    /// Yields one byte at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {
@@ -351,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_taken_apart() {
+    fn streams_are_split_into_documents() {
         for (text, expected) in [
             ("", &[][..]),
             (" \n\n ", &[]),
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_refused() {
+    fn incomplete_documents_are_refused() {
         for (text, message) in [
             ("{\"a\": {}", "the JSON object does not end"),
             ("{} 5", "expected a JSON object; what follows was not read"),
@@ -413,12 +416,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_it_comes_it_is_taken_apart_alike(text in "[{}\"\\\\a \n.-]{0,40}") {
+        fn splitting_does_not_depend_on_chunks(text in "[{}\"\\\\a \n.-]{0,40}") {
             prop_assert_eq!(split(text.as_bytes(), 1 << 20), split(Slow(text.as_bytes()), 1 << 20));
         }
 
         #[test]
-        fn objects_come_back(objects in prop::collection::vec("\\PC{0,20}", 0..5), space in "[ \n]{0,3}") {
+        fn split_objects_are_complete(objects in prop::collection::vec("\\PC{0,20}", 0..5), space in "[ \n]{0,3}") {
             let objects: Vec<String> = objects.iter().map(|text| serde_json::json!({"a": text, "{": [{}]}).to_string()).collect();
             let (found, error) = split(Slow(objects.join(&space).as_bytes()), 1 << 20);
             prop_assert_eq!(error, None);

@@ -1,12 +1,13 @@
-//! Catalogs of any size, for tests and measurements.
+//! Catalogs of any size, for tests and benchmarks.
 
 use std::io::{self, Read};
 
 use serde_json::{Value, json};
 
-/// A catalog that is written while it is read, so that one of any size needs no room.
+/// A catalog that is generated during reading, so that even a large one needs no memory.
 ///
-/// Its packages are `operator-0` and so on, each with the channel `stable`, in which versions 1.0.0, 1.1.0 and so on replace each other.
+/// Its packages are `operator-0` and so on, each with the channel `stable`, in which versions 1.0.0, 1.1.0
+/// and so on replace each other.
 #[derive(Clone, Debug)]
 pub struct GeneratedCatalog {
     format: CatalogFormat,
@@ -19,19 +20,20 @@ pub struct GeneratedCatalog {
     at: usize,
 }
 
-/// What a catalog is written in.
+/// The format of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogFormat {
-    /// As `opm render` writes it.
+    /// The format of `opm render`.
     Json,
-    /// As `opm render --output yaml` writes it, but with JSON behind each name.
+    /// The format of `opm render --output yaml`, but with JSON values.
     Yaml,
 }
 
 // === impl GeneratedCatalog ===
 
 impl GeneratedCatalog {
-    /// So many packages with so many bundles each, each with `manifests` bytes of manifests.
+    /// Creates a catalog with this number of packages, of bundles per package, and of bytes of manifests per
+    /// bundle.
     pub fn new(format: CatalogFormat, packages: usize, bundles: usize, manifests: usize) -> Self {
         Self {
             format,
@@ -58,7 +60,7 @@ impl GeneratedCatalog {
     }
 
     fn bundle(&self, package: &str, minor: usize) -> Value {
-        // Of a few kilobytes each, as the manifests of a bundle are.
+        // A few kilobytes each, like the manifests of a bundle.
         const MANIFEST: usize = 16 << 10;
         let object = |length: usize| json!({"type": "olm.bundle.object", "value": {"data": "bWFuaWZlc3Q9".repeat(length.div_ceil(12))}});
         let mut properties = vec![

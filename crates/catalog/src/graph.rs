@@ -1,4 +1,4 @@
-//! What is wrong with the channels of a package, by the rules of `opm validate`.
+//! Validates the channels of a package, by the rules of `opm validate`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
 // === impl CatalogPackage ===
 
 impl CatalogPackage {
-    /// Everything that is wrong with it as a whole.
+    /// Returns every problem of the package as a whole.
     pub fn check(&self) -> Vec<CatalogProblem> {
         let mut problems = Vec::new();
         let problem = |place: &str, channel: Option<&str>, message: String| CatalogProblem {
@@ -31,7 +31,7 @@ impl CatalogPackage {
                 .collect();
             if !missing.is_empty() {
                 let missing = join_names(missing.into_iter().map(String::as_str));
-                let message = format!("olm.bundle is missing, or cannot be used, of {missing}");
+                let message = format!("olm.bundle is missing or invalid for {missing}");
                 problems.push(problem(place, Some(name), message));
             }
             problems.extend(
@@ -68,7 +68,7 @@ impl CatalogPackage {
 // === impl CatalogChannel ===
 
 impl CatalogChannel {
-    /// The bundles that no other in the channel replaces or skips: one, where the channel is sound.
+    /// The bundles that no other in the channel replaces or skips: exactly one in a valid channel.
     pub fn heads(&self) -> Vec<&str> {
         let mut followed = BTreeSet::new();
         for (name, entry) in &self.entries {
@@ -86,7 +86,7 @@ impl CatalogChannel {
         let mut problems = Vec::new();
         let cycles = self.cycles();
         for cycle in &cycles {
-            problems.push(format!("bundles replace each other in a circle: {cycle}"));
+            problems.push(format!("bundles replace each other in a cycle: {cycle}"));
         }
         match self.heads().as_slice() {
             [] if cycles.is_empty() => {
@@ -102,7 +102,7 @@ impl CatalogChannel {
         problems
     }
 
-    /// Bundles to which no chain of replacements leads from the head, and that nothing on it skips.
+    /// Bundles that are not on the chain of replacements from the head, and that nothing on it skips.
     fn stranded(&self, head: &str) -> Option<String> {
         let mut reached = BTreeSet::new();
         let mut skipped = BTreeSet::new();
@@ -126,9 +126,9 @@ impl CatalogChannel {
         })
     }
 
-    /// Each circle of replacements once.
+    /// Returns each cycle of replacements once.
     fn cycles(&self) -> Vec<String> {
-        // Which walk has been at a bundle first.
+        // The walk that visited a bundle first.
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut cycles = Vec::new();
         for (walk, start) in self.entries.keys().enumerate() {

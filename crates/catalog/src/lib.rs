@@ -1,12 +1,15 @@
-//! File-based catalogs of operator bundles (FBC), for any program.
+//! File-based catalogs of operator bundles (FBC).
 //!
-//! A catalog is a tree of files, each a stream of JSON or YAML documents that are called blobs: `olm.package`, `olm.channel`,
-//! `olm.bundle`, `olm.deprecations` (<https://olm.operatorframework.io/docs/reference/file-based-catalogs/>). Nearly all of its bytes are
-//! manifests that only graphical consoles use. A [`CatalogReader`] takes one blob after the other from any stream and keeps what
-//! upgrades are decided by, so that a catalog of a gigabyte needs a few megabytes; blobs of other schemas are passed over.
+//! A catalog is a tree of files, each a stream of JSON or YAML documents called blobs: `olm.package`,
+//! `olm.channel`, `olm.bundle`, `olm.deprecations`
+//! (<https://olm.operatorframework.io/docs/reference/file-based-catalogs/>). Most of its bytes are manifests
+//! that only graphical consoles use. A [`CatalogReader`] reads one blob at a time from any stream and keeps
+//! only the data that upgrades depend on, so that a catalog of a gigabyte needs a few megabytes. It skips
+//! blobs of other schemas.
 //!
-//! A [`CatalogPackage`] knows its channels and finds the [`UpgradePath`] from what is installed to what is wanted, by the rule of
-//! OLM v1: a bundle may follow another that it replaces, that it skips, or whose version is in its `skipRange`.
+//! A [`CatalogPackage`] contains its channels and finds the [`UpgradePath`] from the installed bundle to the
+//! requested version, by the rule of OLM v1: a bundle may follow another that it replaces, that it skips, or
+//! whose version is in its `skipRange`.
 //!
 //! ```
 //! use catalog::{CatalogReader, UpgradeRequest};
@@ -57,5 +60,5 @@ pub use package::{
     CatalogBundle, CatalogChannel, CatalogPackage, ChannelEntry, Deprecations, FileBasedCatalog,
 };
 pub use problem::CatalogProblem;
-pub use reader::{CatalogReader, ReadCatalog, CatalogTooLarge};
+pub use reader::{CatalogReader, CatalogTooLarge, ReadCatalog};
 pub use upgrade::{EdgeReason, InstalledRelease, ResolutionError, UpgradeEdge, UpgradePath, UpgradeRequest};

@@ -1,13 +1,13 @@
-//! How much of a stranger's catalog is held.
+//! Limits for untrusted catalogs.
 
-/// How much of a stranger's catalog is held at once.
+/// Limits for untrusted catalogs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogLimits {
-    /// The most bytes of one blob. The largest published ones have some 4 MB.
+    /// The maximum size of a blob in bytes. The largest published ones have some 4 MB.
     pub blob: usize,
-    /// The most bytes of names, versions and texts that are kept of all blobs.
+    /// The maximum number of bytes of names, versions and texts that are kept of all blobs.
     pub kept: usize,
-    /// How many problems are told apart.
+    /// The maximum number of reported problems.
     pub problems: usize,
 }
 

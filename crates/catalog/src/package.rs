@@ -1,15 +1,15 @@
-//! What is kept of a catalog.
+//! The data that is kept of a catalog.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use version_range::Version;
 
-/// What is kept of a catalog: what its packages are, and which bundle may follow which.
+/// The packages of a catalog, with the upgrade graph of their bundles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileBasedCatalog {
-    /// By their names.
+    /// The packages, by name.
     pub packages: BTreeMap<String, CatalogPackage>,
 }
 
@@ -17,49 +17,49 @@ pub struct FileBasedCatalog {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogPackage {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// The file that says so; empty where none does.
+    /// The file that defines the package; empty if there is none.
     #[serde(default)]
     pub place: String,
-    /// The channel that is meant where none is named.
+    /// The default channel.
     #[serde(default)]
     pub default_channel: String,
-    /// What it is for, in words.
+    /// The description.
     #[serde(default)]
     pub description: String,
-    /// By their names.
+    /// The channels, by name.
     #[serde(default)]
     pub channels: BTreeMap<String, CatalogChannel>,
-    /// By their names.
+    /// The bundles, by name.
     #[serde(default)]
     pub bundles: BTreeMap<String, CatalogBundle>,
-    /// What of it should no longer be used.
+    /// The deprecations.
     #[serde(default)]
     pub deprecations: Deprecations,
 }
 
-/// A channel: bundles, and how one follows the other.
+/// A channel: the upgrade graph of its bundles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogChannel {
-    /// The file that it is in, and the line.
+    /// The file and line of its definition.
     pub place: String,
-    /// By the names of their bundles.
+    /// The entries, by bundle name.
     pub entries: BTreeMap<String, ChannelEntry>,
 }
 
-/// A bundle in a channel, with those that it may follow.
+/// A bundle in a channel, with its predecessors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChannelEntry {
     /// The bundle that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// Bundles that it may follow as well, and that are passed over.
+    /// More predecessors, which upgrades skip.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skips: Vec<String>,
-    /// A range of versions that it may follow, as `blang/semver` reads it.
+    /// The version range of more predecessors, in the syntax of `blang/semver`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_range: Option<String>,
 }
@@ -68,25 +68,25 @@ pub struct ChannelEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogBundle {
-    /// The file that it is in, and the line.
+    /// The file and line of its definition.
     pub place: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Where it is pulled from.
+    /// The image reference.
     pub image: String,
 }
 
-/// What should no longer be used, and what is said about it (`olm.deprecations`).
+/// Deprecated parts of a package, with messages (`olm.deprecations`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deprecations {
-    /// The package itself.
+    /// The message about the package itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Channels by their names.
+    /// Messages about channels, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub channels: BTreeMap<String, String>,
-    /// Bundles by their names.
+    /// Messages about bundles, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bundles: BTreeMap<String, String>,
 }
@@ -94,7 +94,7 @@ pub struct Deprecations {
 // === impl CatalogPackage ===
 
 impl CatalogPackage {
-    /// The bundles of a channel, the newest first; those that the catalog lacks are left out.
+    /// Lists the bundles of a channel, newest first, omitting entries without a bundle.
     pub fn newest_first(&self, channel: &str) -> Vec<(&str, &CatalogBundle)> {
         let entries = self.channels.get(channel).map(|channel| channel.entries.keys());
         let mut bundles: Vec<_> = entries
@@ -116,7 +116,7 @@ impl CatalogPackage {
 // === impl CatalogBundle ===
 
 impl CatalogBundle {
-    /// The version; `None` where it cannot be read, which is a problem of the catalog.
+    /// The version; `None` if it is invalid, which is a problem of the catalog.
     pub fn parsed_version(&self) -> Option<Version> {
         Version::parse(&self.version)
     }

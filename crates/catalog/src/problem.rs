@@ -1,4 +1,4 @@
-//! What is wrong with a catalog.
+//! Problems of a catalog.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::one_line;
 
-/// One thing that is wrong with a catalog, and where.
+/// A problem of a catalog, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogProblem {
-    /// The file, as its reader was told; with the line at which the blob begins, where it is about one.
+    /// The file name given to the reader, followed by the line at which the blob starts.
     pub place: String,
-    /// The package that it is about; `None` when that is not known.
+    /// The package, if known.
     pub package: Option<String>,
-    /// The channel of the package that it is about.
+    /// The channel of the package.
     pub channel: Option<String>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 

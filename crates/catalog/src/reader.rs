@@ -1,4 +1,4 @@
-//! From streams of blobs to what is kept of them.
+//! Reads streams of blobs.
 
 use std::{collections::BTreeSet, io::Read};
 
@@ -14,36 +14,36 @@ use crate::{
     problem::CatalogProblem,
 };
 
-/// Reads the files of a catalog, one after the other.
+/// Reads the files of a catalog one after the other.
 ///
-/// It holds one blob at a time. What is wrong with one does not keep the others from being read.
+/// Only one blob is in memory at a time. An invalid blob does not prevent reading the others.
 #[derive(Debug, Default)]
 pub struct CatalogReader {
-    /// The packages that are kept; `None` for all.
+    /// The packages to keep; `None` for all.
     only: Option<BTreeSet<String>>,
     limits: CatalogLimits,
     catalog: FileBasedCatalog,
     problems: Vec<CatalogProblem>,
-    /// How many problems are not told apart.
+    /// The number of problems beyond the limit.
     more_problems: usize,
     kept: usize,
 }
 
-/// What a catalog holds, and what is wrong with it.
+/// The contents of a catalog, and its problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadCatalog {
-    /// What could be read.
+    /// The valid part of the catalog.
     pub catalog: FileBasedCatalog,
-    /// What is wrong with the rest, and with the channels.
+    /// Problems of the rest, and of the channels.
     pub problems: Vec<CatalogProblem>,
 }
 
-/// A catalog that would not fit.
+/// The catalog exceeds the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the names and versions of the catalog have more than {} MiB", .0 >> 20)]
+#[error("the names and versions of the catalog exceed {} MiB", .0 >> 20)]
 pub struct CatalogTooLarge(usize);
 
-/// Where a blob is, and what it is about.
+/// The location and subject of a blob.
 struct Place<'a> {
     place: &'a str,
     package: Option<&'a str>,
@@ -53,7 +53,7 @@ struct Place<'a> {
 // === impl CatalogReader ===
 
 impl CatalogReader {
-    /// A reader that holds no more than `limits` say.
+    /// Creates a reader with these limits.
     pub fn new(limits: CatalogLimits) -> Self {
         Self {
             limits,
@@ -61,18 +61,18 @@ impl CatalogReader {
         }
     }
 
-    /// Keeps this package and those that were named before; all others are passed over.
+    /// Keeps this package and those of earlier calls; skips all others.
     #[must_use]
     pub fn only(mut self, package: &str) -> Self {
         self.only.get_or_insert_default().insert(package.to_owned());
         self
     }
 
-    /// Reads a file, whose name problems carry.
+    /// Reads a file; `file` is its name in problems.
     ///
     /// # Errors
     ///
-    /// When more would be kept than may be; everything else is a problem of the catalog.
+    /// If the memory limit is exceeded; everything else is a problem of the catalog.
     pub fn read(&mut self, file: &str, stream: impl Read) -> Result<(), CatalogTooLarge> {
         let mut documents = Documents::new(stream, self.limits.blob);
         loop {
@@ -94,7 +94,7 @@ impl CatalogReader {
         }
     }
 
-    /// What was read, with everything that is wrong with it.
+    /// Returns the catalog and all problems.
     pub fn finish(mut self) -> ReadCatalog {
         let packages = std::mem::take(&mut self.catalog.packages);
         for package in packages.values() {
@@ -119,7 +119,7 @@ impl CatalogReader {
 
     fn add(&mut self, place: &str, blob: RawBlob) {
         let Some(schema) = blob.schema.text() else {
-            let message = "schema is missing: it says what the blob is, for example olm.bundle";
+            let message = "schema is missing: it is the type of the blob, for example olm.bundle";
             return self.report(&Place::in_file(place), message.to_owned());
         };
         match schema {
@@ -305,7 +305,7 @@ impl CatalogReader {
         })
     }
 
-    /// The package and the name of what is part of a package, if that is wanted.
+    /// Returns the package and name of a package member, unless the package is skipped.
     fn package_and_name<'b>(&mut self, place: &str, blob: &'b RawBlob) -> Option<(&'b str, &'b str)> {
         let at = Place::in_file(place);
         let package = self.require(&at, "package", &blob.package);
@@ -314,7 +314,7 @@ impl CatalogReader {
         self.is_wanted(package).then_some((package, name))
     }
 
-    /// The text of a field; that there is none is a problem.
+    /// Returns the text of a required field; reports a problem if it is missing.
     fn require<'a>(&mut self, at: &Place<'_>, field: &str, text: &'a RawText) -> Option<&'a str> {
         let found = text.text();
         if found.is_none() {
@@ -336,7 +336,7 @@ impl CatalogReader {
     }
 
     fn report(&mut self, at: &Place<'_>, message: String) {
-        // Nobody who asks for one package is told of others.
+        // Problems of skipped packages are not reported.
         if at.package.is_some_and(|package| !self.is_wanted(package)) {
             return;
         }
@@ -369,7 +369,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// An entry of a channel, with its bundle.
+/// Parses an entry of a channel; returns it with its bundle name.
 fn entry(item: &Value, wrong: &mut impl FnMut(String)) -> Option<(String, ChannelEntry)> {
     let mut text = |field: &str| match &item[field] {
         Value::Null => None,

@@ -1,9 +1,9 @@
-//! Texts of strangers in messages.
+//! Untrusted text in messages.
 
-/// The most characters of one text.
+/// The maximum number of characters.
 const LONGEST: usize = 1000;
 
-/// The text on one line, without control characters and not endless.
+/// Escapes control characters and truncates the text, so that it fits on one line.
 pub(crate) fn one_line(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST).flat_map(escape).collect();
     match text.char_indices().nth(LONGEST) {
@@ -13,7 +13,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 fn escape(character: char) -> impl Iterator<Item = char> {
-    // Whatever could end a line or turn the direction of writing.
+    // Characters that could end a line or change the text direction.
     let is_hostile =
         character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let escaped = is_hostile.then(|| character.escape_default());
@@ -21,7 +21,7 @@ fn escape(character: char) -> impl Iterator<Item = char> {
     escaped.into_iter().flatten().chain(plain)
 }
 
-/// Names one after the other, the first few of them.
+/// Joins the first few names.
 pub(crate) fn join_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const FEW: usize = 10;
     let names: Vec<_> = names.into_iter().collect();

@@ -1,4 +1,4 @@
-//! The path from what is installed to what is wanted.
+//! The upgrade path from the installed bundle to a requested version.
 
 use std::{
     cmp::Ordering,
@@ -14,18 +14,18 @@ use crate::{
     text::join_names,
 };
 
-/// What is wanted of a package.
+/// A requested version of a package.
 #[derive(Clone, Debug, Default)]
 pub struct UpgradeRequest<'a> {
-    /// The channel to follow; the default channel where none is named.
+    /// The channel; by default the default channel.
     pub channel: Option<&'a str>,
-    /// The versions that may be installed; all where none are named.
+    /// The accepted versions; by default all.
     pub version: Option<&'a VersionConstraint>,
-    /// What is installed already.
+    /// The installed bundle.
     pub installed: Option<InstalledRelease<'a>>,
 }
 
-/// A bundle that is installed, which the catalog need not have.
+/// An installed bundle, which the catalog need not contain.
 #[derive(Clone, Debug)]
 pub struct InstalledRelease<'a> {
     /// The name of its ClusterServiceVersion.
@@ -34,39 +34,39 @@ pub struct InstalledRelease<'a> {
     pub version: Version,
 }
 
-/// The shortest way to the newest bundle that is wanted and can be reached.
+/// The shortest path to the newest reachable bundle that is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradePath {
     /// The package.
     pub package: String,
-    /// The channel that it leads along.
+    /// The channel.
     pub channel: String,
-    /// The bundle that is installed.
+    /// The installed bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// One bundle after the other; none where the wanted one is installed.
+    /// The bundles of the path in order; empty if the requested bundle is installed.
     pub edges: Vec<UpgradeEdge>,
 }
 
-/// One bundle that follows another.
+/// A step of an upgrade path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeEdge {
-    /// The bundle that follows.
+    /// The next bundle.
     pub bundle: String,
     /// Its version.
     pub version: String,
-    /// Where it is pulled from.
+    /// The image reference.
     pub image: String,
-    /// Why it may follow.
+    /// The reason why it may follow.
     pub reason: EdgeReason,
-    /// What is said about it where it should no longer be used.
+    /// The deprecation message, if it is deprecated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
 }
 
-/// Why a bundle may follow another.
+/// The reason why a bundle may follow another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EdgeReason {
@@ -76,24 +76,24 @@ pub enum EdgeReason {
     Replaces,
     /// It skips the other.
     Skips,
-    /// The version of the other is in its range.
+    /// The version of the other is in its `skipRange`.
     SkipRange(String),
 }
 
-/// Why nothing can be installed.
+/// Why no bundle can be installed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolutionError {
-    /// There is no such channel.
+    /// The channel does not exist.
     #[error("package {package} has no channel {channel}: it has {}", join_names(.channels.iter().map(String::as_str)))]
     Channel {
         /// The package.
         package: String,
-        /// The channel that was asked for.
+        /// The requested channel.
         channel: String,
-        /// Those that there are.
+        /// The existing channels.
         channels: Vec<String>,
     },
-    /// No version of the channel is wanted.
+    /// The channel has no accepted version.
     #[error(
         "channel {channel} of package {package} has no version {constraint}: it has {}",
         join_names(.versions.iter().map(String::as_str))
@@ -103,28 +103,28 @@ pub enum ResolutionError {
         package: String,
         /// The channel.
         channel: String,
-        /// What was asked for.
+        /// The version constraint.
         constraint: String,
-        /// The versions that there are, the newest first.
+        /// The versions in the channel, newest first.
         versions: Vec<String>,
     },
-    /// No path leads from what is installed to what is wanted.
+    /// No path leads from the installed bundle to an accepted version.
     #[error("{}", unreachable(.package, .channel, .from, .reachable, .wanted))]
     Unreachable {
         /// The package.
         package: String,
         /// The channel.
         channel: String,
-        /// What is installed.
+        /// The installed bundle.
         from: String,
-        /// What can be reached, the newest first.
+        /// The reachable bundles, newest first.
         reachable: Vec<String>,
-        /// What is wanted, the newest first, and what each may follow.
+        /// The accepted bundles, newest first, each with its predecessors.
         wanted: Vec<(String, String)>,
     },
 }
 
-/// A bundle of the channel that can be installed.
+/// An installable bundle of the channel.
 struct Candidate<'a> {
     name: &'a str,
     bundle: &'a CatalogBundle,
@@ -137,11 +137,12 @@ struct Candidate<'a> {
 // === impl CatalogPackage ===
 
 impl CatalogPackage {
-    /// The path to the newest bundle that is wanted and can be reached. One that is not deprecated comes before one that is, as in OLM v1.
+    /// Finds the path to the newest reachable bundle that is accepted. Bundles that are not deprecated take
+    /// precedence, as in OLM v1.
     ///
     /// # Errors
     ///
-    /// When there is none: what the channel has, or what keeps its bundles out of reach.
+    /// If there is none, with the versions of the channel or the reason why they are unreachable.
     pub fn resolve(&self, request: &UpgradeRequest<'_>) -> Result<UpgradePath, ResolutionError> {
         let channel = request.channel.unwrap_or(&self.default_channel);
         let candidates = self.candidates(channel)?;
@@ -188,7 +189,7 @@ impl CatalogPackage {
                 Ok(path(edges))
             }
             Some(_) => Ok(path(Vec::new())),
-            // It may have left the channel.
+            // The channel may no longer contain it.
             None if is_wanted(&installed.version)
                 && wanted.iter().all(|other| other.version <= installed.version) =>
             {
@@ -212,7 +213,7 @@ impl CatalogPackage {
         }
     }
 
-    /// The bundles of a channel, the best first.
+    /// Lists the bundles of a channel, preferred first.
     fn candidates(&self, channel: &str) -> Result<Vec<Candidate<'_>>, ResolutionError> {
         let entries = &self
             .channels
@@ -262,7 +263,7 @@ impl CatalogPackage {
 // === impl UpgradePath ===
 
 impl UpgradePath {
-    /// Its bundles in their order, each with the words for why it may follow the one before.
+    /// The bundles in order, each with a text why it may follow the previous one.
     pub fn explanations(&self) -> impl Iterator<Item = (&UpgradeEdge, String)> {
         let installed = self.from.as_deref().unwrap_or_default();
         let before = iter::once(installed).chain(self.edges.iter().map(|edge| &*edge.bundle));
@@ -276,7 +277,7 @@ impl UpgradePath {
 // === impl EdgeReason ===
 
 impl EdgeReason {
-    /// It in words, where the bundle `before` is the one that is followed.
+    /// Explains the reason; `before` is the previous bundle.
     fn explanation(&self, before: &str) -> String {
         match self {
             Self::Install => "nothing is installed".to_owned(),
@@ -300,7 +301,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Why it may follow a bundle; `None` when it may not.
+    /// Returns why it may follow a bundle; `None` if it may not.
     fn may_follow(&self, name: &str, version: &Version) -> Option<EdgeReason> {
         if self.name == name {
             None
@@ -322,7 +323,8 @@ impl Candidate<'_> {
     }
 }
 
-/// What can be reached, with the bundle before it (`None`: the installed one) on the shortest way, and why it may follow that.
+/// Returns the reachable bundles, each with the previous bundle (`None`: the installed one) on the shortest
+/// path, and the reason why it may follow.
 fn reachable_bundles<'a>(
     candidates: &[Candidate<'a>],
     installed: &InstalledRelease<'_>,
@@ -336,7 +338,7 @@ fn reachable_bundles<'a>(
     while let Some(at) = next.pop_front() {
         let (name, version) = at.map_or((installed.name, &installed.version), |at| (at.name, &at.version));
         unreached.retain(|candidate| {
-            // Back to where we were, or further back, is not an upgrade.
+            // A step to the same or an older version is not an upgrade.
             let is_newer = candidate.version.cmp_builds(version) == Ordering::Greater;
             let reason = candidate.may_follow(name, version).filter(|_| is_newer);
             let is_reached = reason.is_some();
@@ -375,11 +377,14 @@ fn unreachable(
     reachable: &[String],
     wanted: &[(String, String)],
 ) -> String {
-    /// How many of those that are wanted are explained.
+    /// The maximum number of explained bundles.
     const FEW: usize = 3;
     let reachable = match reachable {
         [] => "nothing can be reached".to_owned(),
-        some => format!("only {} can be reached", join_names(some.iter().map(String::as_str))),
+        some => format!(
+            "only {} can be reached",
+            join_names(some.iter().map(String::as_str))
+        ),
     };
     let wanted: Vec<_> = wanted
         .iter()

@@ -1,8 +1,9 @@
-//! What an image costs that is 100 MB unpacked, in many files, by gzip and by zstd: `cargo bench -p oci --features client --bench
-//! large_image`. It is pulled from a registry in this process, whose own memory is there before; the peak is what Linux counts above
-//! that (`clear_refs` and `VmHWM`, proc_pid_status(5)).
+//! Measures an image of 100 MB unpacked, in many files, with gzip and with zstd: `cargo bench -p oci
+//! --features client --bench large_image`. The registry runs in this process, and its memory is part of the
+//! baseline. The peak is what Linux reports above the baseline (`clear_refs` and `VmHWM`,
+//! proc_pid_status(5)).
 
-#![expect(clippy::expect_used, reason = "what cannot be set up is not measured")]
+#![expect(clippy::expect_used, reason = "a failed setup ends the benchmark")]
 
 use std::{
     fmt::Write as _,
@@ -27,7 +28,7 @@ const FILE_BYTES: usize = 10_000;
 const FOLDER: &str = "configs";
 const LAYER_ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
 
-/// How often each image is pulled.
+/// The number of pulls per image.
 const PULLS: usize = 5;
 
 #[tokio::main]
@@ -47,21 +48,23 @@ async fn main() {
 }
 
 async fn measure(registry: &TestRegistry, client: &RegistryClient, tag: &str, stored: usize) {
-    // What was counted before is forgotten; the peak is then what there is.
-    fs::write("/proc/self/clear_refs", "5").expect("Linux can forget the peak");
+    // Resets the peak to the current memory.
+    fs::write("/proc/self/clear_refs", "5").expect("Linux resets the peak");
     let idle = memory("VmRSS");
     let started = Instant::now();
     let pulled = client
         .pull(&registry.image(tag), &RegistryCredentials::default())
         .await
-        .expect("it can be pulled");
+        .expect("the image can be pulled");
     let took_pull = started.elapsed();
     let started = Instant::now();
     let limits = LayerLimits {
         bytes: 2 * (FILES * FILE_BYTES) as u64,
         entries: FILES + 1,
     };
-    let files = pulled.files(&[FOLDER], limits).expect("it can be unpacked");
+    let files = pulled
+        .files(&[FOLDER], limits)
+        .expect("the image can be unpacked");
     let took_unpack = started.elapsed();
     assert_eq!(files.len(), FILES);
     let peak = memory("VmHWM").saturating_sub(idle);
@@ -82,12 +85,12 @@ fn seconds(took: Duration) -> String {
 fn client(registry: &TestRegistry) -> RegistryClient {
     let insecure = format!("[[registry]]\nlocation = {:?}\ninsecure = true", registry.host());
     let options = RegistryOptions {
-        registries: RegistriesConfig::parse("registries.conf", &insecure).expect("it is one"),
+        registries: RegistriesConfig::parse("registries.conf", &insecure).expect("the URL is valid"),
         certificate_authorities: TestAuthority::new("Unused").pem().into_bytes(),
         proxies: false,
         ..RegistryOptions::default()
     };
-    RegistryClient::new(options).expect("it has a CA")
+    RegistryClient::new(options).expect("the client has a CA")
 }
 
 /// Stores the image and returns the size of its layer.
@@ -105,14 +108,14 @@ fn store(registry: &TestRegistry, tag: &str, media_type: &str, pack: fn(&[u8]) -
     size
 }
 
-/// A layer whose files are like JSON of a catalog: names that are repeated, and digests that are not.
+/// A layer whose files resemble the JSON of a catalog: repeated names, and unique digests.
 fn archive() -> Vec<u8> {
     let mut archive = Builder::new(Vec::new());
     let mut state = 1_u64;
     for number in 0..FILES {
         let mut content = String::new();
         while content.len() < FILE_BYTES {
-            // xorshift64 (Marsaglia 2003): the same each time.
+            // xorshift64 (Marsaglia 2003), deterministic.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
@@ -127,24 +130,24 @@ fn archive() -> Vec<u8> {
         header.set_mode(0o644);
         let path = format!("{FOLDER}/package-{}/bundle-{number}.json", number / 100);
         let appended = archive.append_data(&mut header, path, content.as_bytes());
-        appended.expect("memory takes it");
+        appended.expect("writes to memory succeed");
     }
-    archive.into_inner().expect("memory takes it")
+    archive.into_inner().expect("writes to memory succeed")
 }
 
 fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(content).expect("memory takes it");
-    encoder.finish().expect("memory takes it")
+    encoder.write_all(content).expect("writes to memory succeed");
+    encoder.finish().expect("writes to memory succeed")
 }
 
 fn zstd(content: &[u8]) -> Vec<u8> {
     compress_to_vec(content, CompressionLevel::Fastest)
 }
 
-/// A figure of this process, in bytes.
+/// A memory figure of this process, in bytes.
 fn memory(name: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells it");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux reports it");
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| {
         line.trim_matches([':', '\t', ' '])
@@ -152,5 +155,5 @@ fn memory(name: &str) -> u64 {
             .parse::<u64>()
             .ok()
     });
-    1024 * kib.expect("Linux tells it")
+    1024 * kib.expect("Linux reports it")
 }

@@ -1,5 +1,5 @@
-//! RegistryCredentials of registries: `auths` of docker's config.json, of containers-auth.json(5) and of Secrets of type
-//! `kubernetes.io/dockerconfigjson`.
+//! Credentials of registries: `auths` of docker's config.json, of containers-auth.json(5) and of Secrets of
+//! type `kubernetes.io/dockerconfigjson`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::reference::{DOCKER_HUB, ImageReference};
 
-/// What a registry is shown.
+/// A credential for a registry.
 #[derive(Clone)]
 pub enum Credential {
     /// A user and a password.
@@ -20,36 +20,36 @@ pub enum Credential {
     },
     /// A refresh token, which is exchanged for a token at the registry's token server.
     IdentityToken(SecretString),
-    /// A token that is sent as it is.
+    /// A token that is sent unchanged.
     RegistryToken(SecretString),
 }
 
-/// The credentials of some files or Secrets: the first that has one for an image decides.
+/// The credentials of several files or Secrets: the first with a matching entry applies.
 #[derive(Clone, Default)]
 pub struct RegistryCredentials {
-    /// Those of each file, by what they are for.
+    /// The entries of each file, by scope.
     files: Vec<Vec<(Scope, Credential)>>,
-    /// Programs that have others, in the order of the files.
+    /// Credential helpers, in the order of the files.
     helpers: Vec<Helpers>,
 }
 
-/// Programs that keep credentials (docker-credential-helpers), as a file names them.
+/// The credential helpers (docker-credential-helpers) that a file names.
 #[derive(Clone, Debug, Default)]
 struct Helpers {
-    /// For these registries.
+    /// Helpers for specific registries.
     of_registries: Vec<(Scope, String)>,
-    /// For all others.
+    /// The helper for all other registries.
     of_others: Option<String>,
 }
 
-/// For which images a credential is: a registry, and the beginning of a repository.
+/// The images of a credential: a registry, and a prefix of the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Scope {
     host: String,
     path: String,
 }
 
-/// What is wrong with a file of credentials; never what is in it.
+/// The problems of a credentials file, without its contents.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {}", problems.join("; "))]
 pub struct CredentialsError {
@@ -80,17 +80,17 @@ struct AuthEntry {
 // === impl RegistryCredentials ===
 
 impl RegistryCredentials {
-    /// Adds those of a file; files that were added before come first.
+    /// Adds the entries of a file; files that were added before take precedence.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
+    /// Every problem in the file.
     pub fn add(&mut self, file: &str, content: &[u8]) -> Result<(), CredentialsError> {
         let failed = |problems| CredentialsError {
             file: file.to_owned(),
             problems,
         };
-        // What serde says of a value may repeat it.
+        // Messages of serde may contain the value.
         let config: ConfigFile = serde_json::from_slice(content).map_err(|error| {
             let place = format!("line {}, column {}", error.line(), error.column());
             failed(vec![format!("is not a JSON object with auths: see {place}")])
@@ -99,7 +99,7 @@ impl RegistryCredentials {
         for (key, entry) in config.auths {
             match entry.credential() {
                 Ok(Some(credential)) => entries.push((Scope::parse(&key), credential)),
-                // As docker writes it where a helper keeps the secret.
+                // Docker writes such entries when a helper stores the secret.
                 Ok(None) => {}
                 Err(problem) => problems.push(format!("auths[{key:?}]{problem}")),
             }
@@ -119,13 +119,13 @@ impl RegistryCredentials {
         }
     }
 
-    /// Adds those of `others`, which are asked last.
+    /// Adds the credentials of `others` with the lowest precedence.
     pub fn extend(&mut self, others: Self) {
         self.files.extend(others.files);
         self.helpers.extend(others.helpers);
     }
 
-    /// The program that may have a credential for an image, `docker-credential-…`: it is not run.
+    /// The name of the helper that may have a credential for an image, `docker-credential-…`; it is not run.
     pub fn helper(&self, image: &ImageReference) -> Option<String> {
         let helper = self.helpers.iter().find_map(|helpers| {
             let mut of_registries = helpers.of_registries.iter();
@@ -138,12 +138,12 @@ impl RegistryCredentials {
         helper.map(|helper| format!("docker-credential-{helper}"))
     }
 
-    /// What is shown for an image: in the first file that has any for it, the one of the longest path.
+    /// Finds the credential for an image: in the first file with a match, the entry with the longest path.
     pub fn find(&self, image: &ImageReference) -> Option<&Credential> {
         self.files.iter().find_map(|file| {
             file.iter()
                 .filter(|(scope, _)| scope.contains(image))
-                // A host that is spelled out counts more than a pattern.
+                // A literal host takes precedence over a pattern.
                 .max_by_key(|(scope, _)| (scope.path.len(), !scope.host.contains('*')))
                 .map(|(_, credential)| credential)
         })
@@ -169,7 +169,7 @@ impl fmt::Debug for Credential {
 }
 
 impl Credential {
-    /// The value of an `Authorization` header with a user and a password (RFC 7617).
+    /// The value of an `Authorization` header with user and password (RFC 7617).
     pub fn basic(&self) -> Option<SecretString> {
         let Self::Password { username, password } = self else {
             return None;
@@ -199,7 +199,7 @@ impl AuthEntry {
                 .ok_or(".auth: must be base64 of USER:PASSWORD")?;
             return Ok(Some(Credential::Password {
                 username: username.to_owned(),
-                // Old docker fills it up with zeros.
+                // Old versions of docker pad it with zeros.
                 password: password.trim_end_matches('\0').into(),
             }));
         }
@@ -218,7 +218,7 @@ impl AuthEntry {
 // === impl Scope ===
 
 impl Scope {
-    /// Reads a key of `auths`, which docker writes as URLs too.
+    /// Parses a key of `auths`, which docker also writes as a URL.
     fn parse(key: &str) -> Self {
         let key = ["https://", "http://"]
             .iter()
@@ -230,7 +230,7 @@ impl Scope {
             host => host,
         };
         let path = match path.trim_end_matches('/') {
-            // The API's own path, as `docker login` writes it.
+            // The path of the registry API, as `docker login` writes it.
             "v1" | "v2" => "",
             path => path,
         };
@@ -249,8 +249,8 @@ impl Scope {
     }
 }
 
-/// Whether a host, with its port, matches a pattern whose labels may have `*` in them: it stands for a part of one label
-/// (Kubernetes, "Pull an Image from a Private Registry": Interpretation of config.json).
+/// Reports whether a host with its port matches a pattern. A `*` matches a part of one label (Kubernetes,
+/// "Pull an Image from a Private Registry": Interpretation of config.json).
 fn matches_host(pattern: &str, host: &str) -> bool {
     let divided = |text: &str| match text.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_is_named_for_what_it_may_have() {
+    fn the_helper_for_a_registry_is_found() {
         let mut credentials = RegistryCredentials::default();
         let helper = |credentials: &RegistryCredentials, image: &str| {
             let image = image.parse().unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_that_covers_an_image_decides() {
+    fn the_longest_matching_path_applies() {
         let credentials = credentials(json!({
             "quay.io": password("host"),
             "quay.io/a": password("folder"),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_that_has_one_decides() {
+    fn the_first_file_with_a_match_applies() {
         let mut first = credentials(json!({"quay.io": password("first")}));
         first.extend(credentials(
             json!({"quay.io/a": password("second"), "b.test": password("b")}),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_at_once_and_no_secret_is() {
+    fn all_problems_are_reported_without_secrets() {
         let file = json!({"auths": {
             "a.test": {"auth": "cGFzc3dvcmQ="},
             "b.test": {"auth": "hunter2!"},

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentDigest(String);
 
-/// Hashes content as it comes, to compare it with a digest.
+/// Hashes a stream, to compare it with a digest.
 pub struct DigestVerifier {
     expected: ContentDigest,
     hash: Hash,
@@ -19,7 +19,7 @@ enum Hash {
     Sha512(Box<Sha512>),
 }
 
-/// A text that is not a digest.
+/// The text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not a digest: it must be sha256: and 64 digits, or sha512: and 128, of 0-9 and a-f")]
 pub struct DigestError;
@@ -32,12 +32,12 @@ impl ContentDigest {
         Self(format!("sha256:{}", hexadecimal(&Sha256::digest(content))))
     }
 
-    /// The digest as it is written.
+    /// The digest as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What hashes content that should have this digest.
+    /// Creates a verifier for content with this digest.
     pub fn verifier(&self) -> DigestVerifier {
         let hash = if self.0.starts_with("sha512:") {
             Hash::Sha512(Box::default())
@@ -100,11 +100,11 @@ impl DigestVerifier {
         }
     }
 
-    /// Whether all parts together have the digest.
+    /// Compares the hash of all parts with the digest.
     ///
     /// # Errors
     ///
-    /// The digest that they have instead.
+    /// The actual digest, if it differs.
     pub fn finish(self) -> Result<(), ContentDigest> {
         let actual = match self.hash {
             Hash::Sha256(hash) => format!("sha256:{}", hexadecimal(&hash.finalize())),
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_has_the_digest_that_others_find() {
-        // The empty content, as sha256sum and sha512sum say.
+    fn digests_match_those_of_coreutils() {
+        // The empty content; values from sha256sum and sha512sum.
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(ContentDigest::compute(b"").as_str(), empty);
         let long = "sha512:cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e";
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_digest_is_refused() {
+    fn invalid_digests_are_refused() {
         for text in [
             "",
             "sha256:",

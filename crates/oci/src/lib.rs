@@ -1,8 +1,9 @@
 //! OCI images for controllers.
 //!
-//! What an image is called ([`ImageReference`]), who may pull it ([`RegistryCredentials`]), where it is looked for
-//! ([`RegistriesConfig`]), what its manifests say ([`ManifestDocument`]), and which files its layers make
-//! ([`ImageFiles`], or [`ImageScan`] for images that nobody holds) is decided without IO. The feature `client` brings `RegistryClient`, which asks registries.
+//! Without IO: image references ([`ImageReference`]), credentials ([`RegistryCredentials`]), image locations
+//! ([`RegistriesConfig`]), manifests ([`ManifestDocument`]), and files in layers ([`ImageFiles`], or
+//! [`ImageScan`] to stream them). The feature `client` adds `RegistryClient`, which sends requests to
+//! registries.
 
 #[cfg(feature = "client")]
 pub mod client;

@@ -10,41 +10,42 @@ pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Media type of an image's configuration.
 pub const IMAGE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-/// Media type of a layer that gzip has packed.
+/// Media type of a layer compressed with gzip.
 pub const LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// What a registry is asked for in `Accept`.
+/// The `Accept` header of a request for a manifest.
 pub const ACCEPTED: [&str; 4] = [IMAGE_INDEX, IMAGE_MANIFEST, DOCKER_INDEX, DOCKER_MANIFEST];
 
-/// The most bytes of a manifest (distribution specification: registries should take 4 MiB at least).
+/// The maximum size of a manifest in bytes (distribution specification: registries should accept at least 4
+/// MiB).
 pub const MANIFEST_BYTES: u64 = 4 << 20;
 
-/// The most layers of an image: as many as overlay file systems mount.
+/// The maximum number of layers: the limit of overlay file systems.
 pub const LAYERS: usize = 128;
 
-/// What a digest is the digest of.
+/// A reference to content by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// Its media type.
+    /// The media type.
     pub media_type: String,
-    /// Its digest.
+    /// The digest.
     pub digest: ContentDigest,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// What it runs on, in an index.
+    /// The platform, in an index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
 }
 
-/// What an image runs on.
+/// The platform of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Platform {
-    /// Architecture, as Go calls it.
+    /// Architecture, in Go's terms.
     pub architecture: String,
-    /// Operating system, as Go calls it.
+    /// Operating system, in Go's terms.
     pub os: String,
 }
 
@@ -52,14 +53,14 @@ pub struct Platform {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageManifest {
-    /// 2.
+    /// Always 2.
     pub schema_version: u32,
-    /// Its media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The image's configuration.
     pub config: Descriptor,
-    /// Its layers, from the lowest.
+    /// The layers, lowest first.
     pub layers: Vec<Descriptor>,
 }
 
@@ -67,49 +68,49 @@ pub struct ImageManifest {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageIndex {
-    /// 2.
+    /// Always 2.
     pub schema_version: u32,
-    /// Its media type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What it is an index of.
+    /// The manifests.
     pub manifests: Vec<Descriptor>,
 }
 
-/// What a registry answers when it is asked for an image.
+/// A manifest or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestDocument {
     /// The manifest.
     Image(ImageManifest),
-    /// An index, from which a manifest is chosen.
+    /// An index of manifests.
     Index(ImageIndex),
 }
 
-/// Why a manifest cannot be used.
+/// Why a manifest is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// It is not what its media type says.
-    #[error("the manifest is not one: {0}")]
+    /// It does not parse as its media type.
+    #[error("the manifest is invalid: {0}")]
     Malformed(String),
-    /// It is something else.
+    /// The media type is unsupported.
     #[error("the manifest has the media type {0:?}, which is not an image or an index")]
     MediaType(String),
-    /// It claims to be another thing than the registry says.
-    #[error("the manifest says that it is {said:?}, and the registry that it is {told:?}")]
+    /// The media types in the manifest and in the response differ.
+    #[error("the manifest has the media type {declared:?}, but the registry reports {reported:?}")]
     Conflict {
-        /// What the manifest says.
-        said: String,
-        /// What the registry says.
-        told: String,
+        /// The media type in the manifest.
+        declared: String,
+        /// The media type in the response.
+        reported: String,
     },
     /// It has too many layers.
     #[error("the image has {0} layers: the limit is {LAYERS}")]
     TooManyLayers(usize),
-    /// No manifest of an index can be used.
+    /// No manifest of an index fits the platform.
     #[error("the index has no image for linux/{0} or linux/amd64")]
     Platform(String),
-    /// Indexes lead to indexes.
-    #[error("the index leads to indexes, and not to an image")]
+    /// The nesting of indexes is too deep.
+    #[error("the index refers to further indexes, and not to an image")]
     Nested,
 }
 
@@ -124,40 +125,40 @@ struct Outline {
 // === impl ManifestDocument ===
 
 impl ManifestDocument {
-    /// Reads a manifest or an index; `content_type` is what the registry says of it.
+    /// Parses a manifest or an index; `content_type` is the media type in the response.
     ///
     /// # Errors
     ///
-    /// What it is instead.
+    /// If it is neither.
     pub fn parse(content: &[u8], content_type: Option<&str>) -> Result<Self, ManifestError> {
         let malformed = |error: serde_json::Error| ManifestError::Malformed(error.to_string());
         let outline: Outline = serde_json::from_slice(content).map_err(malformed)?;
-        let told = content_type
-            .and_then(|told| told.split(';').next())
+        let reported = content_type
+            .and_then(|reported| reported.split(';').next())
             .map(str::trim)
-            // What servers of files say.
-            .filter(|told| {
+            // Content types of plain file servers.
+            .filter(|reported| {
                 !matches!(
-                    *told,
+                    *reported,
                     "" | "application/json" | "application/octet-stream" | "text/plain"
                 )
             });
-        let said = outline.media_type.as_deref();
-        if let (Some(said), Some(told)) = (said, told)
-            && said != told
+        let declared = outline.media_type.as_deref();
+        if let (Some(declared), Some(reported)) = (declared, reported)
+            && declared != reported
         {
             return Err(ManifestError::Conflict {
-                said: said.to_owned(),
-                told: told.to_owned(),
+                declared: declared.to_owned(),
+                reported: reported.to_owned(),
             });
         }
-        let is_index = match said.or(told) {
+        let is_index = match declared.or(reported) {
             Some(IMAGE_INDEX | DOCKER_INDEX) => true,
             Some(IMAGE_MANIFEST | DOCKER_MANIFEST) => false,
             Some(other) => return Err(ManifestError::MediaType(other.to_owned())),
             None => outline.manifests.is_some(),
         };
-        // What is both could be read as either (CVE-2021-41190).
+        // Such a document could be parsed as either (CVE-2021-41190).
         if outline.manifests.is_some() && outline.layers.is_some() {
             return Err(ManifestError::Malformed(
                 "it has both manifests and layers".to_owned(),
@@ -179,14 +180,15 @@ impl ManifestDocument {
 // === impl ImageIndex ===
 
 impl ImageIndex {
-    /// The manifest for Linux on `architecture`, else on amd64, else the only one. What a bundle holds is the same on all.
+    /// Chooses the manifest for Linux on `architecture`, else on amd64, else the only one. A bundle is the
+    /// same on all platforms.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// If no manifest fits.
     pub fn choose(&self, architecture: &str) -> Result<&Descriptor, ManifestError> {
         let is_image = |descriptor: &&Descriptor| {
-            // Attestations of BuildKit stand beside images, for a platform that is unknown.
+            // BuildKit adds attestations for an unknown platform.
             let is_attestation = |platform: &Platform| platform.os == "unknown";
             ACCEPTED.contains(&descriptor.media_type.as_str())
                 && !descriptor.platform.as_ref().is_some_and(is_attestation)
@@ -229,12 +231,12 @@ mod tests {
         let text = json!({"schemaVersion": 2, "mediaType": IMAGE_INDEX, "manifests": manifests}).to_string();
         match ManifestDocument::parse(text.as_bytes(), Some(IMAGE_INDEX)).unwrap() {
             ManifestDocument::Index(index) => index,
-            ManifestDocument::Image(_) => panic!("an index is no image"),
+            ManifestDocument::Image(_) => panic!("an index is not an image"),
         }
     }
 
     #[test]
-    fn the_image_for_this_machine_is_chosen_then_amd64_then_the_only_one() {
+    fn the_architecture_then_amd64_then_the_only_image_is_chosen() {
         let [amd64, arm64] = ["amd64", "arm64"].map(|name| descriptor(IMAGE_MANIFEST, "linux", name));
         let windows = descriptor(DOCKER_MANIFEST, "windows", "amd64");
         let attestation = descriptor(IMAGE_MANIFEST, "unknown", "unknown");
@@ -251,9 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_image_or_index_is_refused() {
-        let read = |document: Value, told: Option<&str>| {
-            ManifestDocument::parse(document.to_string().as_bytes(), told)
+    fn ambiguous_and_unknown_manifests_are_refused() {
+        let read = |document: Value, reported: Option<&str>| {
+            ManifestDocument::parse(document.to_string().as_bytes(), reported)
         };
         let image = json!({"schemaVersion": 2, "config": descriptor(IMAGE_CONFIG, "a", "b"), "layers": []});
         assert!(matches!(
@@ -285,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(content in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic(content in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = ManifestDocument::parse(&content, None);
         }
     }

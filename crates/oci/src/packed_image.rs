@@ -1,4 +1,4 @@
-//! Making images.
+//! Builds images.
 
 use std::{collections::BTreeMap, io};
 
@@ -12,7 +12,7 @@ use crate::{
     manifest::{Descriptor, IMAGE_CONFIG, IMAGE_MANIFEST, ImageManifest, LAYER_GZIP},
 };
 
-/// An image of one layer. The same files and labels make the same bytes, so that its digest says what is in it.
+/// An image with one layer. The build is reproducible: the digest depends on files and labels only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedImage {
     manifest: Bytes,
@@ -23,14 +23,14 @@ pub struct PackedImage {
 // === impl PackedImage ===
 
 impl PackedImage {
-    /// Packs files, by their paths, for linux/amd64. The image has these labels.
+    /// Packs files by path for linux/amd64. The image has these labels.
     ///
     /// # Errors
     ///
-    /// When a path cannot be in a tar archive.
+    /// If a tar archive cannot contain a path.
     pub fn new(files: &BTreeMap<String, Vec<u8>>, labels: &BTreeMap<String, String>) -> io::Result<Self> {
         let archive = archive(files)?;
-        // The name of what is packed and the time are left out of its header.
+        // The gzip header contains neither name nor time.
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         io::Write::write_all(&mut encoder, &archive)?;
         let layer = encoder.finish()?;
@@ -60,7 +60,7 @@ impl PackedImage {
         &self.manifest
     }
 
-    /// What the manifest names: the layer and the configuration.
+    /// The blobs in the manifest: the layer and the configuration.
     pub fn blobs(&self) -> [&Bytes; 2] {
         [&self.layer, &self.config]
     }
@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_is_unpacked(
+        fn packed_images_unpack_again(
             contents in collection::btree_map("[a-z]{1,120}", collection::vec(any::<u8>(), 0..2000), 0..5),
         ) {
             let files: BTreeMap<_, _> = contents
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_are_refused() {
+    fn paths_outside_of_the_image_are_refused() {
         for path in ["../a", "/a", ""] {
             let files = BTreeMap::from([(path.to_owned(), vec![])]);
             PackedImage::new(&files, &BTreeMap::new()).unwrap_err();

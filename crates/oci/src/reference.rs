@@ -4,35 +4,35 @@ use std::{fmt, str::FromStr};
 
 use crate::digest::ContentDigest;
 
-/// Where an image is, as `docker pull` and Kubernetes read it (distribution's `reference` package): without a registry it
-/// is on docker.io, and there without a folder in `library`.
+/// An image reference with the rules of `docker pull` and Kubernetes (distribution's `reference` package):
+/// the default registry is docker.io, with the default folder `library`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ImageReference {
-    /// Host of the registry, and its port where one is written.
+    /// Host of the registry, and its port if the reference has one.
     pub registry: String,
     /// Repository in the registry.
     pub repository: String,
-    /// Tag; without a digest and a tag it is `latest`.
+    /// Tag; `latest` if there is neither tag nor digest.
     pub tag: Option<String>,
-    /// Digest of the manifest, which then decides alone.
+    /// Digest of the manifest; it takes precedence over the tag.
     pub digest: Option<ContentDigest>,
-    /// Whether it was written with a registry.
+    /// Whether the text contains the registry.
     pub is_qualified: bool,
 }
 
-/// Why a text refers to no image.
+/// Why a text is not an image reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// It says nothing.
+    /// It is empty.
     #[error("image reference is empty")]
     Empty,
-    /// It is written as a URL.
+    /// It is a URL.
     #[error("image reference {0:?} must not begin with http:// or https://: write REGISTRY/REPOSITORY")]
     Url(String),
     /// The registry is not a host.
     #[error("image reference {0:?}: the registry must be a host name or an address, with a port or without")]
     Registry(String),
-    /// The repository has another form.
+    /// The repository is invalid.
     #[error(
         "image reference {0:?}: the repository must be of a-z and 0-9, with single . or _, __ or - between them, and / between its parts"
     )]
@@ -40,19 +40,19 @@ pub enum ReferenceError {
     /// The name is too long.
     #[error("image reference {0:?}: the name must have 255 characters at most")]
     TooLong(String),
-    /// The tag has another form.
+    /// The tag is invalid.
     #[error(
         "image reference {0:?}: the tag must be of at most 128 letters, digits, _, . or -, and not begin with . or -"
     )]
     Tag(String),
-    /// The digest has another form.
+    /// The digest is invalid.
     #[error(
         "image reference {0:?}: the digest must be sha256: and 64 digits, or sha512: and 128, of 0-9 and a-f"
     )]
     Digest(String),
 }
 
-/// The registry of references that name none.
+/// The default registry.
 pub const DOCKER_HUB: &str = "docker.io";
 
 // === impl ImageReference ===
@@ -63,7 +63,7 @@ impl ImageReference {
         format!("{}/{}", self.registry, self.repository)
     }
 
-    /// What a registry is asked for: the digest, else the tag.
+    /// The version for requests: the digest, else the tag.
     pub fn version(&self) -> &str {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => digest.as_str(),
@@ -72,7 +72,7 @@ impl ImageReference {
         }
     }
 
-    /// The image that has this digest in the same repository.
+    /// Returns the image with this digest in the same repository.
     pub fn with_digest(&self, digest: ContentDigest) -> Self {
         Self {
             tag: None,
@@ -81,11 +81,11 @@ impl ImageReference {
         }
     }
 
-    /// The same image by another name: `registry/repository`.
+    /// Returns the same version under another `registry/repository`.
     ///
     /// # Errors
     ///
-    /// When that is not a name of a repository.
+    /// If that is not a valid name.
     pub fn with_name(&self, name: &str) -> Result<Self, ReferenceError> {
         let named: Self = name.parse()?;
         Ok(Self {
@@ -100,16 +100,16 @@ impl FromStr for ImageReference {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        let said = || text.to_owned();
+        let written = || text.to_owned();
         if text.is_empty() {
             return Err(ReferenceError::Empty);
         }
         if text.starts_with("http://") || text.starts_with("https://") {
-            return Err(ReferenceError::Url(said()));
+            return Err(ReferenceError::Url(written()));
         }
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => {
-                let digest = digest.parse().map_err(|_| ReferenceError::Digest(said()))?;
+                let digest = digest.parse().map_err(|_| ReferenceError::Digest(written()))?;
                 (rest, Some(digest))
             }
             None => (text, None),
@@ -120,14 +120,14 @@ impl FromStr for ImageReference {
             None => (rest, None),
         };
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(ReferenceError::Tag(said()));
+            return Err(ReferenceError::Tag(written()));
         }
         let (registry, repository) = match name.split_once('/') {
             Some((first, rest)) if is_registry_like(first) => (Some(first), rest),
             _ => (None, name),
         };
         if registry.is_some_and(|registry| !is_host(registry)) {
-            return Err(ReferenceError::Registry(said()));
+            return Err(ReferenceError::Registry(written()));
         }
         let is_qualified = registry.is_some();
         let registry = match registry {
@@ -135,7 +135,7 @@ impl FromStr for ImageReference {
             Some(registry) => registry,
         };
         if !repository.split('/').all(is_component) {
-            return Err(ReferenceError::Repository(said()));
+            return Err(ReferenceError::Repository(written()));
         }
         let is_library = registry == DOCKER_HUB && !repository.contains('/');
         let repository = if is_library {
@@ -144,7 +144,7 @@ impl FromStr for ImageReference {
             repository.to_owned()
         };
         if registry.len() + 1 + repository.len() > 255 {
-            return Err(ReferenceError::TooLong(said()));
+            return Err(ReferenceError::TooLong(written()));
         }
         Ok(Self {
             registry: registry.to_owned(),
@@ -169,14 +169,14 @@ impl fmt::Display for ImageReference {
     }
 }
 
-/// Whether the part before the first slash is a registry rather than a folder.
+/// Reports whether the part before the first slash is a registry rather than a folder.
 fn is_registry_like(part: &str) -> bool {
     part == "localhost"
         || part.contains(['.', ':', '['])
         || part.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// A host name, an IPv4 address or an IPv6 address in brackets, with a port or without.
+/// Accepts a host name, an IPv4 address or an IPv6 address in brackets, with or without a port.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -234,7 +234,7 @@ mod tests {
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn references_are_read_as_docker_pull_reads_them() {
+    fn references_parse_as_in_docker_pull() {
         for (text, read, version) in [
             ("busybox", "docker.io/library/busybox", "latest"),
             ("busybox:1.36", "docker.io/library/busybox:1.36", "1.36"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refers_to_no_image_is_refused_with_what_to_write() {
+    fn invalid_references_are_refused_with_advice() {
         for (text, word) in [
             ("", "empty"),
             ("https://quay.io/a", "must not begin with"),
@@ -290,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_so_that_it_reads_alike(text in "[a-zA-Z0-9._:/@\\[\\]-]{0,40}") {
+        fn formatted_references_parse_back(text in "[a-zA-Z0-9._:/@\\[\\]-]{0,40}") {
             if let Ok(reference) = text.parse::<ImageReference>() {
                 let again: ImageReference = reference.to_string().parse().unwrap();
                 prop_assert_eq!(again.to_string(), reference.to_string());
@@ -299,7 +299,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(text in ".{0,60}") {
+        fn arbitrary_text_never_panics(text in ".{0,60}") {
             let _ = text.parse::<ImageReference>();
         }
     }

@@ -1,4 +1,4 @@
-//! Where images are looked for: containers-registries.conf(5), version 2.
+//! Locations of images: containers-registries.conf(5), version 2.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::reference::{ImageReference, ReferenceError};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RegistriesConfig {
-    /// Registries of references without one. One is used; of several none is guessed.
+    /// Registries of references without one. If there are several, none is guessed.
     #[serde(default)]
     pub unqualified_search_registries: Vec<String>,
     /// `[[registry]]`.
@@ -23,22 +23,22 @@ pub struct RegistriesConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RegistryEntry {
-    /// Images that it is about: `host[:port][/path]` or `*.domain`; without it those of `location`.
+    /// The prefix of matching images: `host[:port][/path]` or `*.domain`; by default `location`.
     #[serde(default)]
     pub prefix: String,
-    /// What the prefix is replaced by.
+    /// The replacement of the prefix.
     #[serde(default)]
     pub location: String,
-    /// Whether it may be asked without TLS.
+    /// Whether requests without TLS are allowed.
     #[serde(default)]
     pub insecure: bool,
-    /// Whether nothing may be pulled.
+    /// Whether pulls are forbidden.
     #[serde(default)]
     pub blocked: bool,
-    /// Whether mirrors are asked for digests only.
+    /// Whether mirrors serve only images by digest.
     #[serde(default)]
     pub mirror_by_digest_only: bool,
-    /// `[[registry.mirror]]`, in the order in which they are asked.
+    /// `[[registry.mirror]]`, in the order of requests.
     #[serde(default)]
     pub mirror: Vec<MirrorEntry>,
 }
@@ -47,22 +47,22 @@ pub struct RegistryEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MirrorEntry {
-    /// What the prefix is replaced by.
+    /// The replacement of the prefix.
     #[serde(default)]
     pub location: String,
-    /// Whether it may be asked without TLS.
+    /// Whether requests without TLS are allowed.
     #[serde(default)]
     pub insecure: bool,
-    /// What it is asked for.
+    /// The images that it serves.
     #[serde(default)]
     pub pull_from_mirror: PullFromMirror,
 }
 
-/// What a mirror is asked for.
+/// The images that a mirror serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PullFromMirror {
-    /// Everything.
+    /// All images.
     #[default]
     All,
     /// Images by digest.
@@ -71,16 +71,16 @@ pub enum PullFromMirror {
     TagOnly,
 }
 
-/// A place to look for an image.
+/// A location of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageLocation {
-    /// The image, as it is called there.
+    /// The name of the image at this location.
     pub image: ImageReference,
-    /// Whether it may be asked without TLS.
+    /// Whether requests without TLS are allowed.
     pub insecure: bool,
 }
 
-/// Why a file is no `registries.conf`.
+/// Why a `registries.conf` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {}", problems.join("; "))]
 pub struct RegistriesConfigError {
@@ -90,33 +90,33 @@ pub struct RegistriesConfigError {
     pub problems: Vec<String>,
 }
 
-/// Why an image is looked for nowhere.
+/// Why an image has no location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// The administrator forbids it.
+    /// The administrator blocks it.
     #[error("{0} is blocked in registries.conf")]
     Blocked(String),
-    /// It could be on any of several registries.
-    #[error("{name} names no registry and registries.conf several: write one of {}", candidates.join(", "))]
+    /// Several registries could have it.
+    #[error("{name} has no registry, and registries.conf lists several: use one of {}", candidates.join(", "))]
     Ambiguous {
-        /// The image, as it was written.
+        /// The image, as written.
         name: String,
-        /// What it could be.
+        /// The candidates.
         candidates: Vec<String>,
     },
-    /// What a rule makes of it is no reference.
-    #[error("registries.conf makes another name of {0}: {1}")]
+    /// A rule rewrites it to an invalid reference.
+    #[error("registries.conf rewrites {0} to an invalid name: {1}")]
     Renamed(String, ReferenceError),
 }
 
 // === impl RegistriesConfig ===
 
 impl RegistriesConfig {
-    /// Reads a file.
+    /// Parses a `registries.conf`.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
+    /// Every problem in it.
     pub fn parse(file: &str, content: &str) -> Result<Self, RegistriesConfigError> {
         let failed = |problems| RegistriesConfigError {
             file: file.to_owned(),
@@ -176,11 +176,11 @@ impl RegistriesConfig {
         }
     }
 
-    /// Where an image is looked for, in order: the mirrors, then its own registry.
+    /// Lists the locations of an image in order: mirrors first, then its own registry.
     ///
     /// # Errors
     ///
-    /// When it is looked for nowhere.
+    /// If it has none.
     pub fn locations(&self, image: &ImageReference) -> Result<Vec<ImageLocation>, LocationError> {
         let image = self.qualified(image)?;
         let name = image.name();
@@ -219,11 +219,11 @@ impl RegistriesConfig {
             .collect()
     }
 
-    /// Where an image is pushed: to its own registry, since only what is pulled has another location.
+    /// The location to push an image to: its own registry, since mirrors serve pulls only.
     ///
     /// # Errors
     ///
-    /// When it may not be pushed.
+    /// If the registry is blocked.
     pub fn destination(&self, image: &ImageReference) -> Result<ImageLocation, LocationError> {
         let image = self.qualified(image)?;
         let insecure = match self.entry(&image, &image.name()) {
@@ -236,7 +236,7 @@ impl RegistriesConfig {
         Ok(ImageLocation { image, insecure })
     }
 
-    /// What is about an image of this name, and the beginning of the name that it stands for.
+    /// Finds the entry for an image of this name, and the part of the name that its prefix matches.
     fn entry<'a>(&self, image: &ImageReference, name: &'a str) -> Option<(&'a str, &RegistryEntry)> {
         self.registry
             .iter()
@@ -244,7 +244,7 @@ impl RegistriesConfig {
             .max_by_key(|(prefix, entry)| (entry.prefix.trim_start_matches('*').len(), prefix.len()))
     }
 
-    /// The image with its registry.
+    /// Adds the registry to a short name.
     fn qualified(&self, image: &ImageReference) -> Result<ImageReference, LocationError> {
         if image.is_qualified {
             return Ok(image.clone());
@@ -278,7 +278,7 @@ impl RegistriesConfig {
 // === impl RegistryEntry ===
 
 impl RegistryEntry {
-    /// The beginning of `name` that its prefix stands for.
+    /// Returns the part of `name` that its prefix matches.
     fn prefix_of<'a>(&self, registry: &str, name: &'a str) -> Option<&'a str> {
         if let Some(domain) = self.prefix.strip_prefix('*') {
             let host = registry.split(':').next().unwrap_or(registry);
@@ -286,7 +286,7 @@ impl RegistryEntry {
             return is_below.then(|| &name[..registry.len()]);
         }
         let rest = name.strip_prefix(&self.prefix)?;
-        // As the manual has it, a prefix ends where a part of the name does.
+        // According to the manual, a prefix ends at a path separator.
         let is_whole = rest.is_empty() || rest.starts_with('/');
         is_whole.then(|| &name[..self.prefix.len()])
     }
@@ -301,15 +301,15 @@ mod tests {
     fn places(config: &RegistriesConfig, image: &str) -> Result<Vec<String>, String> {
         let locations = config.locations(&image.parse().unwrap());
         let locations = locations.map_err(|error| error.to_string())?;
-        let said = locations.iter().map(|location| {
+        let places = locations.iter().map(|location| {
             let insecure = if location.insecure { " insecure" } else { "" };
             format!("{}{insecure}", location.image)
         });
-        Ok(said.collect())
+        Ok(places.collect())
     }
 
     #[test]
-    fn mirrors_come_first_and_the_longest_prefix_decides() {
+    fn mirrors_come_first_and_the_longest_prefix_applies() {
         let config = RegistriesConfig::parse(
             "registries.conf",
             r#"
@@ -395,14 +395,14 @@ mod tests {
         );
         let error = places(&several, "busybox").unwrap_err();
         assert!(
-            error.ends_with("write one of quay.io/busybox, docker.io/busybox"),
+            error.ends_with("use one of quay.io/busybox, docker.io/busybox"),
             "{error}"
         );
         assert_eq!(places(&several, "a/b:2"), one("ghcr.io/x/b:2"));
     }
 
     #[test]
-    fn all_problems_of_a_file_are_told() {
+    fn all_problems_of_a_file_are_reported() {
         let text = "[[registry]]\n[[registry]]\nprefix = 'a.*.b'\n[[registry]]\nlocation = 'https://a'\n[[registry.mirror]]\n[aliases]\na = 'b'";
         let error = RegistriesConfig::parse("registries.conf", text).unwrap_err();
         assert_eq!(error.problems.len(), 6, "{error}");

@@ -1,6 +1,6 @@
-//! What a rule costs: the programs that templates render, on a pod of 2.5 kB. `cargo bench -p policy-cue`.
+//! Measures the programs that templates render, on a pod of 2.5 kB: `cargo bench -p policy-cue`.
 
-#![expect(clippy::expect_used, reason = "what cannot be set up is not measured")]
+#![expect(clippy::expect_used, reason = "a failed setup ends the benchmark")]
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
-/// With a name each: the program and its output.
+/// Programs by name, with their outputs.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     ("exists", include_str!("exists.cue"), "validate"),
     ("annotation", include_str!("annotation.cue"), "patches"),
@@ -29,10 +29,13 @@ static DATA: LazyLock<Value> = LazyLock::new(|| json!({"object": pod(), "oldObje
 fn main() {
     println!("a pod of {} bytes", pod().to_string().len());
     for (name, source, output) in PROGRAMS {
-        let program = CueProgram::compile(source).expect("it is in the subset");
+        let program = CueProgram::compile(source).expect("the program is in the subset");
         let inputs = CueInputs::new().with_input("data", &DATA);
         let value = program.evaluate(&inputs, output, &CueBudget::default());
-        println!("{name}: {}", value.expect("it has an output").unwrap_or_default());
+        println!(
+            "{name}: {}",
+            value.expect("the program has the output").unwrap_or_default()
+        );
     }
     divan::main();
 }
@@ -80,7 +83,7 @@ fn pod() -> Value {
 
 fn run(bencher: Bencher, index: usize) {
     let (_, source, output) = PROGRAMS[index];
-    let program = CueProgram::compile(source).expect("it is in the subset");
+    let program = CueProgram::compile(source).expect("the program is in the subset");
     let inputs = CueInputs::new().with_input("data", &DATA);
     let budget = CueBudget::default();
     bencher.bench_local(|| black_box(&program).evaluate(black_box(&inputs), output, &budget));

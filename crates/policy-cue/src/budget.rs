@@ -1,22 +1,22 @@
-//! How much an evaluation may take.
+//! Limits of an evaluation.
 
-/// The limits of one evaluation. What goes beyond is stopped with [`crate::EvaluationError::Exhausted`].
+/// The limits of one evaluation. Exceeding one ends it with [`crate::EvaluationError::Exhausted`].
 pub struct CueBudget<'b> {
-    /// How many expressions, fields and items are looked at.
+    /// The maximum number of evaluated expressions, fields and items.
     pub steps: u64,
-    /// How deeply values and references may lead into each other. Each level takes stack: 100 fit into the 2 MiB of a thread also without
-    /// optimizations.
+    /// The maximum nesting of values and references. Each level needs stack: 100 fit into the 2 MiB of a
+    /// thread even without optimizations.
     pub depth: u32,
-    /// How many bytes the values may have that the evaluation makes. What is read from inputs counts only where it is copied.
+    /// The maximum size in bytes of values that the evaluation creates. Inputs count only if they are copied.
     pub bytes: usize,
-    /// Whether the time has run out; asked every 256 steps. The crate knows no clock.
+    /// Reports whether the deadline has passed; called every 256 steps. The crate has no clock.
     pub has_run_out: &'b dyn Fn() -> bool,
 }
 
 // === impl CueBudget ===
 
 impl Default for CueBudget<'_> {
-    /// 1,000,000 steps, 100 deep, 16 MiB, and all the time that takes.
+    /// 1,000,000 steps, 100 levels, 16 MiB, no deadline.
     fn default() -> Self {
         Self {
             steps: 1_000_000,

@@ -1,49 +1,49 @@
-//! Why a program has no output.
+//! Errors of an evaluation.
 
 use thiserror::Error;
 
 use crate::position::SourcePosition;
 
-/// What an evaluation ends with instead of an output.
+/// Why an evaluation has no output.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EvaluationError {
-    /// Something is missing: the inputs have no such field, or a value is only a kind or a choice. With other inputs the program may
-    /// have an output.
+    /// A value is incomplete: an input lacks a field, or a value is only a kind or a choice. Other inputs may
+    /// yield an output.
     #[error("{position}: {path} is incomplete: {message}")]
     Incomplete {
-        /// The field of the program that is incomplete.
+        /// The incomplete field of the program.
         path: String,
-        /// Where in the program the reason stands.
+        /// The position of the cause in the program.
         position: SourcePosition,
         /// The reason.
         message: String,
     },
-    /// Values contradict each other, or an operation does not fit its operands.
+    /// Values conflict, or an operation does not support its operands.
     #[error("{position}: {path} is an error: {message}")]
     Failed {
         /// The field of the program that is an error.
         path: String,
-        /// Where in the program the reason stands.
+        /// The position of the cause in the program.
         position: SourcePosition,
         /// The reason.
         message: String,
     },
-    /// The program does what is outside of the subset and could not be seen before.
+    /// The program uses a construct outside of the subset that was not detectable at compile time.
     #[error("{position}: {path} is not part of policy CUE: {message}")]
     Unsupported {
-        /// The field of the program that does it.
+        /// The field of the program.
         path: String,
-        /// Where in the program it does.
+        /// The position in the program.
         position: SourcePosition,
-        /// What it does.
+        /// The construct.
         message: String,
     },
-    /// The budget was used up.
+    /// The budget is exhausted.
     #[error("{position}: the evaluation was stopped: {message}")]
     Exhausted {
-        /// Where the program was.
+        /// The current position in the program.
         position: SourcePosition,
-        /// What was used up.
+        /// The exhausted limit.
         message: String,
     },
 }
@@ -51,7 +51,7 @@ pub enum EvaluationError {
 // === impl EvaluationError ===
 
 impl EvaluationError {
-    /// One word for metrics: `incomplete`, `error`, `unsupported` or `exhausted`.
+    /// A label for metrics: `incomplete`, `error`, `unsupported` or `exhausted`.
     #[must_use]
     pub fn category(&self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl EvaluationError {
         }
     }
 
-    /// Where in the program the reason stands.
+    /// The position of the cause in the program.
     #[must_use]
     pub fn position(&self) -> SourcePosition {
         match self {

@@ -1,11 +1,11 @@
-//! The kinds of values, as sets.
+//! Sets of kinds of values.
 
 use std::{
     fmt,
     ops::{BitAnd, BitOr},
 };
 
-/// Which kinds a value may be of.
+/// The possible kinds of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KindSet(u16);
 
@@ -34,7 +34,7 @@ impl KindSet {
     pub(crate) const BYTES: Self = Self(1 << 5);
     pub(crate) const STRUCT: Self = Self(1 << 6);
     pub(crate) const LIST: Self = Self(1 << 7);
-    /// What has a length.
+    /// The kinds that have a length.
     pub(crate) const MEASURED: Self = Self(Self::STRING.0 | Self::BYTES.0 | Self::STRUCT.0 | Self::LIST.0);
     pub(crate) const TOP: Self = Self((1 << 8) - 1);
 

@@ -1,7 +1,8 @@
 //! "Policy CUE": a declared subset of CUE v0.4.3, for rules about JSON.
 //!
-//! A program is compiled once and run often, from any number of threads. What is outside of the subset is refused when it is compiled, by
-//! name and place; `docs/policy-cue.md` lists the subset and every difference. The crate does no IO and knows no clock.
+//! A program is compiled once and evaluated often, from any number of threads. The compiler rejects
+//! constructs outside of the subset with their names and positions; `docs/policy-cue.md` lists the subset and
+//! every difference. The crate does no IO and has no clock.
 //!
 //! ```
 //! use policy_cue::{CueBudget, CueInputs, CueProgram};

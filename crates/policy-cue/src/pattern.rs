@@ -1,23 +1,24 @@
-//! Regular expressions as Go reads them, run in linear time.
+//! Regular expressions in Go's syntax, matched in linear time.
 
 use std::fmt::Write;
 
 use regex::{Regex, RegexBuilder};
 
-/// How many bytes a compiled pattern may have.
+/// The maximum size of a compiled pattern in bytes.
 const LARGEST: usize = 256 << 10;
 
-/// How long a text may be that is matched: what time a match takes is this many times the size of the pattern.
+/// The maximum length of a matched text in bytes: the time of a match is its product with the size of the
+/// pattern.
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// How often a part may be repeated, as in Go.
+/// The maximum repetition count, as in Go.
 const MOST_REPETITIONS: u32 = 1000;
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern(Regex);
 
-/// What was read last, for what may follow it.
+/// The previous element, which determines what may follow.
 #[derive(PartialEq, Eq)]
 enum Last {
     Start,
@@ -26,7 +27,7 @@ enum Last {
     LazyRepetition,
 }
 
-/// Goes through a pattern and writes it as the crate `regex` understands it.
+/// Translates a pattern into the syntax of the crate `regex`.
 struct Translation<'p> {
     rest: std::iter::Peekable<std::str::Chars<'p>>,
     written: String,
@@ -36,9 +37,9 @@ struct Translation<'p> {
 // === impl Pattern ===
 
 impl Pattern {
-    /// How many bytes are counted for each of a pattern that is compiled while a program runs.
+    /// The number of bytes charged for a pattern that is compiled during an evaluation.
     pub(crate) const COST: usize = 256;
-    /// How many bytes of a text are looked at in one step.
+    /// The number of bytes that are matched per step.
     pub(crate) const BYTES_A_STEP: usize = 64;
 
     pub(crate) fn new(pattern: &str) -> Result<Self, String> {
@@ -94,7 +95,7 @@ impl Translation<'_> {
                     self.written.push('|');
                     self.last = Last::Start;
                 }
-                // Go takes it as it is.
+                // Go treats it as a literal.
                 '}' => {
                     self.written.push_str("\\}");
                     self.last = Last::Atom;
@@ -110,7 +111,7 @@ impl Translation<'_> {
 
     fn repetition(&mut self, character: char) -> Result<(), String> {
         self.last = match (&self.last, character) {
-            (Last::Start, _) => return Err(format!("nothing is before {character:?} to be repeated")),
+            (Last::Start, _) => return Err(format!("{character:?} repeats nothing; remove or escape it")),
             (Last::Atom, _) => Last::Repetition,
             (Last::Repetition, '?') => Last::LazyRepetition,
             _ => {
@@ -123,7 +124,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// `{2}`, `{2,}`, `{2,5}`; any other brace is a character.
+    /// `{2}`, `{2,}`, `{2,5}`; any other brace is a literal.
     fn counted_repetition(&mut self) -> Result<(), String> {
         let ahead: String = self
             .rest
@@ -157,7 +158,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Of what may follow `(?`, only what Go knows.
+    /// The groups after `(?` that Go supports.
     fn group(&mut self) -> Result<(), String> {
         if self.rest.peek() != Some(&'?') {
             return Ok(());
@@ -191,7 +192,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// What follows a backslash: Go's classes are of ASCII.
+    /// Escapes; Go's character classes are ASCII only.
     fn escape(&mut self, in_class: bool) -> Result<(), String> {
         let Some(character) = self.rest.next() else {
             return Err("a backslash ends the pattern; double it".to_owned());
@@ -214,7 +215,7 @@ impl Translation<'_> {
             'a' | 'f' | 't' | 'n' | 'r' | 'v' | 'p' | 'P' | 'x' => {
                 self.written.push('\\');
                 self.written.push(character);
-                // What is in braces is part of it.
+                // The text in braces belongs to the escape.
                 if matches!(character, 'p' | 'P' | 'x') && self.rest.next_if_eq(&'{').is_some() {
                     self.written.push('{');
                     for character in self.rest.by_ref() {
@@ -257,7 +258,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// In brackets: no nested ones but named classes, and no operators on sets.
+    /// A bracket expression: no nesting except named classes, and no set operations.
     fn class(&mut self) -> Result<(), String> {
         self.written.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_of_ascii_as_in_go() {
+    fn classes_are_ascii_only_as_in_go() {
         assert!(matches(r"^\d+$", "12"));
         assert!(!matches(r"^\d$", "٣"));
         assert!(!matches(r"^\w$", "é"));
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_hold_no_operators() {
+    fn brackets_have_no_set_operators() {
         assert!(matches("^[a&&b]$", "&"));
         assert!(matches("^[[a]$", "["));
         assert!(matches("^[]a]$", "]"));
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn patterns_that_go_rejects_are_refused() {
         for pattern in [
             "a**", "*a", "(?x)a", "a{1001}", r"\k", "[a", "(", "(?=a)", r"\", "a{2}{3}",
         ] {

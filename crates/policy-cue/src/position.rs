@@ -1,8 +1,8 @@
-//! Where something stands in a program.
+//! Positions in a program.
 
 use std::fmt;
 
-/// A line and a column, both counted from 1, the column in characters.
+/// A line and a column, both from 1; the column is in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
     /// The line.

@@ -1,4 +1,4 @@
-//! What keeps a source from being a program.
+//! Compile-time problems.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use thiserror::Error;
 
 use crate::position::SourcePosition;
 
-/// How many problems are collected before the rest of the source is left unread.
+/// The maximum number of problems; parsing stops after it.
 pub(crate) const MOST_PROBLEMS: usize = 64;
 
-/// One place that is not in the subset, or not CUE at all.
+/// A construct that is not in the subset, or not valid CUE.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{position}: {construct}: {message}")]
 pub struct CueProblem {
-    /// Where it stands.
+    /// Its position.
     pub position: SourcePosition,
-    /// What it is called: "definition", "pattern constraint", "syntax" and so on.
+    /// Its name: "definition", "pattern constraint", "syntax" and so on.
     pub construct: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem and its solution.
     pub message: String,
 }
 
-/// All that keeps a source from being a program, in its order. Never empty.
+/// The problems of a source, in source order. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct CueProblems(Vec<CueProblem>);
 
@@ -36,7 +36,7 @@ impl CueProblem {
         }
     }
 
-    /// Of what CUE forbids, too.
+    /// A syntax error, or a construct that CUE itself forbids.
     pub(crate) fn syntax(position: SourcePosition, message: impl Into<String>) -> Self {
         Self::new(position, "syntax", message)
     }
@@ -45,7 +45,7 @@ impl CueProblem {
 // === impl CueProblems ===
 
 impl CueProblems {
-    /// The problems in the order of the source, if there are any.
+    /// Sorts the problems by position; `None` if there are none.
     pub(crate) fn from_problems(mut problems: Vec<CueProblem>) -> Option<Self> {
         problems.sort_by_key(|problem| problem.position);
         problems.dedup();
@@ -53,7 +53,7 @@ impl CueProblems {
         (!problems.is_empty()).then_some(Self(problems))
     }
 
-    /// The problems, of which there is at least one.
+    /// The problems; at least one.
     #[must_use]
     pub fn as_slice(&self) -> &[CueProblem] {
         &self.0

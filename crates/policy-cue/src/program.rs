@@ -1,4 +1,4 @@
-//! Programs: compiled once, run often.
+//! Compiled programs.
 
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ use crate::{
     syntax::{Expression, ExpressionKind, parse},
 };
 
-/// A program of the subset, of which all names are known.
+/// A program in the subset, with resolved names.
 #[derive(Debug)]
 pub struct CueProgram {
     root: Expression,
 }
 
-/// What a program is run with: names and JSON, which is read where it is.
+/// The inputs of an evaluation: borrowed JSON values by name.
 #[derive(Clone, Debug, Default)]
 pub struct CueInputs<'a> {
     values: Vec<(&'a str, &'a Value)>,
@@ -27,13 +27,13 @@ pub struct CueInputs<'a> {
 // === impl CueInputs ===
 
 impl<'a> CueInputs<'a> {
-    /// No inputs.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These, and one that unifies with the program's field of that name.
+    /// Adds an input, which is unified with the program's field of that name.
     #[must_use]
     pub fn with_input(mut self, name: &'a str, value: &'a Value) -> Self {
         self.values.push((name, value));
@@ -44,11 +44,11 @@ impl<'a> CueInputs<'a> {
 // === impl CueProgram ===
 
 impl CueProgram {
-    /// Reads a program.
+    /// Compiles a program.
     ///
     /// # Errors
-    /// All that is not CUE, not in the subset, or not declared, each with its place. A source that is not CUE at some place is not looked
-    /// through for names that are not declared.
+    /// All constructs that are not valid CUE, not in the subset, or not declared, with their positions. After
+    /// a syntax error, undeclared names are not reported.
     pub fn compile(source: &str) -> Result<Self, CueProblems> {
         let mut file = parse(source)?;
         resolve(&mut file)?;
@@ -58,10 +58,11 @@ impl CueProgram {
         })
     }
 
-    /// The JSON of the program's field `output`, with these inputs; `None` if there is no such field.
+    /// Evaluates the program's field `output` with these inputs and returns its JSON; `None` if there is no
+    /// such field.
     ///
     /// # Errors
-    /// If the output is incomplete, if anything in the program is an error, or if the budget is used up.
+    /// If the output is incomplete, if anything in the program is an error, or if the budget is exhausted.
     pub fn evaluate(
         &self,
         inputs: &CueInputs<'_>,

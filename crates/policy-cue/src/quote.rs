@@ -1,10 +1,10 @@
-//! Writes what programs are made of, so that it reads back as it was.
+//! Formats literals and labels of programs.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// A string literal, also as a label, that says this text.
+/// Formats a text as a string literal, which is also valid as a label.
 ///
 /// ```
 /// assert_eq!(policy_cue::quote("say \"hi\"\n"), r#""say \"hi\"\n""#);
@@ -14,7 +14,7 @@ pub fn quote(text: &str) -> String {
     quote_escaping(text, |_| false)
 }
 
-/// As [`quote`], with these characters escaped, too: for readers who would not see them.
+/// Like [`quote`], but also escapes the given characters, for example invisible ones.
 ///
 /// ```
 /// assert_eq!(policy_cue::quote_escaping("a\u{ad}b", |it| it == '\u{ad}'), r#""a\u00adb""#);
@@ -32,7 +32,7 @@ pub fn quote_escaping(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            // Control characters, and what could end a line or be taken for the start of a file.
+            // Control characters, line separators, and the byte order mark.
             _ if character.is_control()
                 || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}')
                 || is_escaped(character) =>
@@ -50,7 +50,7 @@ pub fn quote_escaping(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     quoted
 }
 
-/// A literal that says this JSON, in one line.
+/// Formats JSON as a literal on one line.
 ///
 /// ```
 /// use serde_json::json;

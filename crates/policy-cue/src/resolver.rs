@@ -1,4 +1,4 @@
-//! Finds what names lead to, and refuses what is outside of the subset.
+//! Resolves names, and rejects constructs outside of the subset.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What names mean of themselves.
+/// Predeclared names of the subset.
 const KINDS: &[(&str, KindSet)] = &[
     ("bool", KindSet::BOOL),
     ("bytes", KindSet::BYTES),
@@ -25,13 +25,13 @@ const KINDS: &[(&str, KindSet)] = &[
     ("string", KindSet::STRING),
 ];
 
-/// What CUE knows of itself and the subset does not.
+/// Predeclared names of CUE that are not in the subset.
 const PREDECLARED: &[&str] = &[
     "and", "close", "div", "float32", "float64", "int128", "int16", "int32", "int64", "int8", "mod", "or",
     "quo", "rem", "rune", "uint", "uint128", "uint16", "uint32", "uint64", "uint8",
 ];
 
-/// What names lead to somewhere in a program.
+/// A scope during resolution.
 enum Scope {
     Struct(BTreeSet<String>),
     For {
@@ -46,7 +46,6 @@ struct Resolver {
     problems: Vec<CueProblem>,
 }
 
-/// Resolves all names of a file.
 pub(crate) fn resolve(file: &mut SourceFile) -> Result<(), CueProblems> {
     let mut resolver = Resolver {
         scopes: Vec::new(),
@@ -207,7 +206,7 @@ impl Resolver {
         }
     }
 
-    /// A kind that is written down is no operand.
+    /// A literal kind is not an operand.
     fn operand(&mut self, operand: &Expression, symbol: &str) {
         if matches!(operand.kind, ExpressionKind::Kind(_) | ExpressionKind::Top) {
             let message = format!("{symbol:?} needs a value, not a kind");
@@ -215,7 +214,7 @@ impl Resolver {
         }
     }
 
-    /// A regular expression that is written down is compiled once.
+    /// A literal regular expression is compiled once.
     fn pattern(&mut self, operation: &mut BinaryOperation) {
         if let ExpressionKind::Text(text) = &operation.right.kind
             && matches!(
@@ -234,14 +233,14 @@ impl Resolver {
         for alternative in alternatives {
             let position = alternative.value.position;
             if matches!(alternative.value.kind, ExpressionKind::Disjunction(_)) {
-                let message = "it is not part of policy CUE; write all alternatives in one row";
+                let message = "it is not part of policy CUE; write all alternatives without parentheses";
                 self.problem(position, "nested disjunction", message);
             }
             self.expression(&mut alternative.value);
         }
     }
 
-    /// What a name leads to, in the scopes around it or among imports.
+    /// Finds a name in the enclosing scopes or among imports.
     fn target(&self, name: &str) -> Option<NameTarget> {
         for (up, scope) in (0..).zip(self.scopes.iter().rev()) {
             match scope {
@@ -307,7 +306,7 @@ impl Resolver {
             } else {
                 "call"
             };
-            let message = format!("{function} takes {wanted} arguments, and is given {given}");
+            let message = format!("{function} takes {wanted} arguments, but is given {given}");
             return self.problem(position, construct, message);
         }
         expression.kind = ExpressionKind::Call(function, arguments);

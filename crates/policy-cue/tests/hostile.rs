@@ -1,13 +1,13 @@
-//! What programs may do to those who run them: nothing but fail.
+//! Hostile programs fail, and do no other harm.
 
-#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failure fails the test")]
 
 use std::{cell::Cell, time::Instant};
 
 use policy_cue::{CueBudget, CueInputs, CueProblems, CueProgram, EvaluationError};
 use serde_json::{Value, json};
 
-/// What a hostile program may take, in a build without optimizations.
+/// The time limit of a hostile program in a build without optimizations.
 const PATIENCE_SECONDS: u64 = 20;
 
 fn problems(source: &str) -> CueProblems {
@@ -73,7 +73,7 @@ fn deep_brackets_are_refused() {
 }
 
 #[test]
-fn nesting_within_the_limits_runs_on_the_stack_of_a_thread() {
+fn nesting_within_the_limits_fits_the_stack_of_a_thread() {
     for (open, close, depth) in [
         ("[", "]", 60),
         ("{a: ", "}", 30),
@@ -99,7 +99,7 @@ fn nesting_within_the_limits_runs_on_the_stack_of_a_thread() {
             "{open}: {output:?}"
         );
     }
-    // What leads furthest into each other for one level of the budget.
+    // The construct that needs the most stack per level of the budget.
     for link in [
         "[NEXT]",
         "{a: NEXT}",
@@ -117,7 +117,7 @@ fn nesting_within_the_limits_runs_on_the_stack_of_a_thread() {
 }
 
 #[test]
-fn what_stands_in_a_row_may_be_long() {
+fn long_flat_constructs_are_allowed() {
     let sum = format!("patches: [1{}]", " + 1".repeat(50_000));
     assert_eq!(run(&sum, &json!({})).unwrap(), Some(json!([50_001])));
     let all = format!("patches: [true{}]", " && true".repeat(50_000));
@@ -129,7 +129,7 @@ fn what_stands_in_a_row_may_be_long() {
 }
 
 #[test]
-fn large_literals_are_read() {
+fn large_literals_are_allowed() {
     let text = "x".repeat(1 << 20);
     let source = format!("patches: [{text:?}]");
     assert_eq!(run(&source, &json!({})).unwrap(), Some(json!([text])));
@@ -146,7 +146,7 @@ fn large_literals_are_read() {
 }
 
 #[test]
-fn strings_and_lists_that_double_end() {
+fn doubling_strings_and_lists_are_stopped() {
     for step in [
         "\"\\(PREVIOUS)\\(PREVIOUS)\"",
         "PREVIOUS + PREVIOUS",
@@ -183,14 +183,14 @@ fn strings_and_lists_that_double_end() {
 }
 
 #[test]
-fn nested_loops_end() {
+fn nested_loops_are_stopped() {
     let loops: String = (0..8).map(|index| format!("for x{index} in l ")).collect();
     let source = format!("l: [{}]\npatches: [{loops}{{x0}}]", vec!["1"; 100].join(","));
     assert!(is_exhausted(&source));
 }
 
 #[test]
-fn recursion_without_end_ends() {
+fn infinite_recursion_is_stopped() {
     for source in [
         "a: {b: a}\npatches: [a]",
         "a: {b: a & {c: 1}}\npatches: [a]",
@@ -215,7 +215,7 @@ fn recursion_without_end_ends() {
         .map(|index| format!("f{index}: f{}\n", index + 1))
         .collect();
     assert!(is_exhausted(&format!("{chain}f10000: 1\npatches: [f0]")));
-    // What many fields share is evaluated once.
+    // A value that many fields share is evaluated once.
     let shared: String = (1..50)
         .map(|index| format!("f{index}: f{0} + f{0}\n", index - 1))
         .collect();
@@ -274,7 +274,7 @@ fn patterns_take_linear_time() {
 }
 
 #[test]
-fn objects_may_be_large_and_deep() {
+fn large_and_deep_objects_are_allowed() {
     let wide: Value = (0..20_000)
         .map(|index| (format!("key-{index}"), json!({"value": index})))
         .collect::<serde_json::Map<_, _>>()
@@ -285,7 +285,7 @@ fn objects_may_be_large_and_deep() {
         &object,
     );
     assert_eq!(output.unwrap(), Some(json!([19_999, 20_000])));
-    // Unified with another struct, each of its fields counts.
+    // When unified with another struct, each of its fields counts.
     let output = run(
         "object: {metadata: {labels: {extra: 1}}}\npatches: [object.metadata.labels.\"key-7\".value]",
         &object,
@@ -300,7 +300,7 @@ fn objects_may_be_large_and_deep() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let source = "#D: 1\n_h: 2\nx: 'bytes'\ny: >5\nz: [1, ...]\n(x): 1\n[string]: 2\nlet a = 1\nX=b: 1\nc: x[1:2]\nd: 7 div 2\ne: \"\"\"\n  a\n  \"\"\"\nf: (1 | 2) | 3";
     let found = problems(source);
     let constructs: Vec<(u32, &str)> = found
@@ -367,7 +367,7 @@ fn the_deadline_stops_an_evaluation() {
 }
 
 #[test]
-fn a_program_runs_in_several_threads() {
+fn a_program_can_be_evaluated_concurrently() {
     let program = CueProgram::compile("object: _\npatches: [object.n + 1, object.s =~ \"^a\"]").unwrap();
     std::thread::scope(|scope| {
         for number in 0..4 {
@@ -385,7 +385,7 @@ fn a_program_runs_in_several_threads() {
 }
 
 #[test]
-fn texts_of_inputs_stay_out_of_errors() {
+fn errors_do_not_contain_texts_of_inputs() {
     let object = json!({"secret": "hunter2", "other": "hunter3"});
     for source in [
         "object: _\npatches: [object.secret & object.other]",

@@ -1,6 +1,6 @@
-//! What the documentation says of programs and CUE cannot be asked.
+//! Documented behaviour that differs from CUE.
 
-#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failure fails the test")]
 
 use policy_cue::{CueBudget, CueInputs, CueProgram, EvaluationError, SourcePosition};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn run(source: &str, object: &Value) -> Result<Option<Value>, EvaluationError> {
 }
 
 #[test]
-fn the_right_side_counts_only_where_the_left_one_does_not_decide() {
+fn the_right_side_is_evaluated_only_if_the_left_is_not_decisive() {
     let guard = "object: _ @tag(object)\n\
         reject: object.metadata.labels != null && object.metadata.labels[\"no-delete\"] == \"true\"\n\
         validate: {valid: !reject}";
@@ -24,7 +24,7 @@ fn the_right_side_counts_only_where_the_left_one_does_not_decide() {
         run(other, &json!({"a": 2})).unwrap(),
         Some(json!({"valid": false}))
     );
-    // Whatever is on the right, the left one must be known.
+    // The left side must be known, whatever the right side is.
     assert_eq!(
         run("object: _\nvalidate: {valid: object.a && false}", &json!({}))
             .unwrap_err()
@@ -34,7 +34,7 @@ fn the_right_side_counts_only_where_the_left_one_does_not_decide() {
 }
 
 #[test]
-fn a_guard_that_is_incomplete_does_not_hide_what_is_there() {
+fn an_incomplete_guard_does_not_hide_other_fields() {
     let beside = "object: _\nvalidate: {valid: true}\nif object.a.b {validate: {reason: \"b\"}}";
     assert_eq!(run(beside, &json!({})).unwrap(), Some(json!({"valid": true})));
     let within = "object: _\nif object.a.b {validate: {reason: \"b\"}}";
@@ -43,7 +43,7 @@ fn a_guard_that_is_incomplete_does_not_hide_what_is_there() {
 }
 
 #[test]
-fn an_error_says_where_it_is() {
+fn an_error_has_a_position() {
     let error = run(
         "object: _\nvalidate: {\n    a: [1, object.kind + 1]\n}",
         &json!({"kind": "Pod"}),
@@ -63,7 +63,7 @@ fn an_error_says_where_it_is() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_fields_are_named() {
     let error = run(
         "object: _\nvalidate: {\"a b\": object.metadata.labels}",
         &json!({}),
@@ -71,12 +71,12 @@ fn what_is_missing_is_named() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "2:26: validate.\"a b\" is incomplete: the field \"metadata\" is not there"
+        "2:26: validate.\"a b\" is incomplete: the field \"metadata\" does not exist"
     );
 }
 
 #[test]
-fn an_input_that_nobody_declares_is_a_field() {
+fn an_undeclared_input_is_a_field() {
     assert_eq!(run("validate: 1", &json!(1)).unwrap(), Some(json!(1)));
     let program = CueProgram::compile("a: 1").unwrap();
     let value = json!({"b": 2});
@@ -88,13 +88,17 @@ fn an_input_that_nobody_declares_is_a_field() {
 }
 
 #[test]
-fn two_inputs_of_one_name_unify() {
+fn two_inputs_of_the_same_name_are_unified() {
     let program = CueProgram::compile("given: _").unwrap();
     let (first, second, other) = (json!({"a": 1}), json!({"b": 2}), json!({"a": 2}));
-    let inputs = CueInputs::new().with_input("given", &first).with_input("given", &second);
+    let inputs = CueInputs::new()
+        .with_input("given", &first)
+        .with_input("given", &second);
     let output = program.evaluate(&inputs, "given", &CueBudget::default()).unwrap();
     assert_eq!(output, Some(json!({"a": 1, "b": 2})));
-    let inputs = CueInputs::new().with_input("given", &first).with_input("given", &other);
+    let inputs = CueInputs::new()
+        .with_input("given", &first)
+        .with_input("given", &other);
     let error = program
         .evaluate(&inputs, "given", &CueBudget::default())
         .unwrap_err();
@@ -102,7 +106,7 @@ fn two_inputs_of_one_name_unify() {
 }
 
 #[test]
-fn composed_alternatives_are_refused_where_they_would_be_unified() {
+fn unifying_struct_alternatives_is_refused() {
     let error = run(
         "object: _\na: *{x: 1} | {y: 2}\na: {z: 3}\nvalidate: a",
         &json!({}),
@@ -118,7 +122,7 @@ fn composed_alternatives_are_refused_where_they_would_be_unified() {
 }
 
 #[test]
-fn a_problem_says_what_to_do() {
+fn a_problem_contains_its_solution() {
     let problems = CueProgram::compile("import \"net\"\na: b\nc: >5\n").unwrap_err();
     assert_eq!(
         problems.to_string(),

@@ -1,6 +1,6 @@
-//! What is written as a program reads back as it was.
+//! Quoted text and JSON read back unchanged.
 
-#![expect(clippy::unwrap_used, reason = "what is wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failure fails the test")]
 
 use policy_cue::{CueBudget, CueInputs, CueProgram, literal, quote, quote_escaping};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        // Whole ones become integers.
+        // Whole numbers become integers.
         (-1e9..1e9).prop_map(|float: f64| Value::from(float.trunc() + 0.5)),
         any::<String>().prop_map(Value::from),
     ];
@@ -33,12 +33,12 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn texts_read_back(text in any::<String>()) {
+    fn quoted_texts_read_back(text in any::<String>()) {
         prop_assert_eq!(read(&format!("output: {}", quote(&text))), Value::from(text));
     }
 
     #[test]
-    fn texts_with_everything_escaped_read_back(text in any::<String>()) {
+    fn fully_escaped_texts_read_back(text in any::<String>()) {
         let quoted = quote_escaping(&text, |character| !character.is_ascii());
         prop_assert!(quoted.is_ascii());
         prop_assert_eq!(read(&format!("output: {quoted}")), Value::from(text));
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_do_not_leave_their_quotes(text in ".*[\"\\\\(){}#\n].*") {
+    fn quoted_texts_never_end_early(text in ".*[\"\\\\(){}#\n].*") {
         let source = format!("output: [{}, 1]", quote(&text));
         prop_assert_eq!(read(&source), json!([text, 1]));
     }
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn inputs_are_what_they_would_be_in_the_program(value in any_json()) {
+    fn inputs_equal_literals_in_the_program(value in any_json()) {
         let program = CueProgram::compile("input: _\noutput: input").unwrap();
         let inputs = CueInputs::new().with_input("input", &value);
         let output = program.evaluate(&inputs, "output", &CueBudget::default()).unwrap();
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_is_read_panics(source in "[a-c0-9:{}\\[\\]().,\"\\\\|&*<>=!~ \n#_@?+/-]{0,80}") {
+    fn compiling_any_text_never_panics(source in "[a-c0-9:{}\\[\\]().,\"\\\\|&*<>=!~ \n#_@?+/-]{0,80}") {
         if let Ok(program) = CueProgram::compile(&source) {
             let _ = program.evaluate(&CueInputs::new(), "a", &CueBudget::default());
         }

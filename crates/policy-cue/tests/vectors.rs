@@ -1,4 +1,4 @@
-//! What CUE v0.4.3 itself answers, asked beforehand (`oracle/`), is what the subset answers.
+//! Compares the subset with recorded results of CUE v0.4.3 (`oracle/`).
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 use policy_cue::{CueBudget, CueInputs, CueProgram};
 use serde_json::{Number, Value};
 
-/// Whole floats are integers on both sides: the text `2.0` of CUE says the same as `2`.
+/// Converts whole floats to integers on both sides: CUE's `2.0` equals `2`.
 fn with_plain_numbers(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -29,7 +29,7 @@ fn with_plain_numbers(value: Value) -> Value {
     }
 }
 
-/// Whether values are the same, numbers but for the last of their 16 digits: reading them is not that exact.
+/// Compares values; numbers may differ in the last of their 16 digits, since parsing is not exact.
 fn is_same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
@@ -51,7 +51,7 @@ fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The outcome in the words of the vectors.
+/// The outcome in the terms of the vectors.
 fn outcome(program: &str, inputs: &Value, output: &str) -> (String, Value) {
     let program = match CueProgram::compile(program) {
         Ok(program) => program,
@@ -68,7 +68,7 @@ fn outcome(program: &str, inputs: &Value, output: &str) -> (String, Value) {
     }
 }
 
-/// Others than those that are kept may be compared, too: see `oracle/vectors.js`.
+/// The folder of the vectors; other vectors can be compared as well: see `oracle/vectors.js`.
 fn folder() -> PathBuf {
     if let Some(folder) = env::var_os("POLICY_CUE_VECTORS") {
         return folder.into();
@@ -77,8 +77,8 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn programs_come_to_what_cue_says() {
-    // Inputs that many vectors share are written once.
+fn results_equal_those_of_cue() {
+    // Shared inputs are stored once.
     let shared: BTreeMap<String, Value> =
         serde_json::from_str(&fs::read_to_string(folder().join("inputs.json")).unwrap()).unwrap();
     let (mut count, mut refused) = (0, 0);
@@ -101,7 +101,7 @@ fn programs_come_to_what_cue_says() {
             let output = vector["outputPath"].as_str().unwrap_or("patches");
             let (found, value) = outcome(program, inputs, output);
             let expected = vector["outcome"].as_str().unwrap();
-            // What is refused is not misread.
+            // Rejecting a program is allowed, since it is not a wrong result.
             refused += usize::from(found == "unsupported");
             let is_right = found == "unsupported"
                 || found == expected
@@ -121,13 +121,13 @@ fn programs_come_to_what_cue_says() {
     }
     assert!(
         wrong.is_empty(),
-        "{} of {count} are otherwise:\n{}",
+        "{} of {count} differ:\n{}",
         wrong.len(),
         wrong.join("\n")
     );
-    assert!(count > 2000, "only {count} vectors are there");
+    assert!(count > 2000, "there are only {count} vectors");
     assert!(
         refused * 100 < count,
-        "{refused} of {count} are refused while they run"
+        "{refused} of {count} are rejected during evaluation"
     );
 }

@@ -1,5 +1,6 @@
-//! What an admission request costs: policies that match and that do not, by the language of their rules, on a pod of 2.5 kB.
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
+//! Measures admission requests: matching and other policies, by the language of their rules, on a pod of 2.5
+//! kB.
+#![expect(clippy::unwrap_used, reason = "a failed setup ends the benchmark")]
 
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ fn a_hundred_rules(bencher: Bencher<'_, '_>, language: &str) {
     run(bencher, policies.collect());
 }
 
-/// Of a hundred policies three match.
+/// Three of a hundred policies match.
 #[divan::bench]
 fn three_of_a_hundred(bencher: Bencher<'_, '_>) {
     let policies = (0..100).map(|number| {
@@ -113,7 +114,7 @@ fn three_of_a_hundred(bencher: Bencher<'_, '_>) {
     run(bencher, policies.collect());
 }
 
-/// None matches.
+/// No policy matches.
 #[divan::bench]
 fn none_of_a_hundred(bencher: Bencher<'_, '_>) {
     let policies = (0..100).map(|number| overriding(&format!("p{number}"), "Kind", &overriders("template")));

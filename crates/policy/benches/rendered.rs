@@ -1,9 +1,10 @@
-//! What rules of templates cost: rendering one, and running its program on a pod of 2.5 kB. `cargo bench -p policy --bench rendered`
+//! Measures rules with templates: rendering, and running the program on a pod of 2.5 kB. `cargo bench -p
+//! policy --bench rendered`
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "what cannot be set up is not measured"
+    reason = "a failed setup ends the benchmark"
 )]
 
 use std::sync::LazyLock;
@@ -22,7 +23,7 @@ const RULES: [&str; 6] = [
     "affinity",
 ];
 
-/// What a rendered program gets.
+/// The input of a rendered program.
 static DATA: LazyLock<Value> = LazyLock::new(|| json!({"object": pod(), "oldObject": {}, "extraParams": {}}));
 
 fn main() {
@@ -65,7 +66,7 @@ fn pod() -> Value {
     })
 }
 
-/// The template of a rule, and the output of its program.
+/// The template of a rule, and the output field of its program.
 fn rendered(rule: &str) -> (String, &'static str) {
     let pods = json!([{"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "web"}}}}]);
     let template = match rule {
@@ -73,8 +74,11 @@ fn rendered(rule: &str) -> (String, &'static str) {
             let place = json!({"from": "current", "path": "/metadata/annotations/example.com~1no-delete"});
             let condition = json!({"cond": "Exist", "message": "it is kept", "dataRef": place});
             let template = json!({"type": "condition", "condition": condition});
-            let template = serde_json::from_value(template).expect("it is a template");
-            return (render_validation(&template).expect("it is right"), "validate");
+            let template = serde_json::from_value(template).expect("the template is valid");
+            return (
+                render_validation(&template).expect("the template renders"),
+                "validate",
+            );
         }
         "annotation" => json!({"type": "annotations", "path": "example.com/added", "value": {"string": "x"}}),
         "toleration" => {
@@ -93,8 +97,11 @@ fn rendered(rule: &str) -> (String, &'static str) {
     };
     let mut template = template;
     template["operation"] = "add".into();
-    let template = serde_json::from_value(template).expect("it is a template");
-    (render_override(&template).expect("it is right"), "patches")
+    let template = serde_json::from_value(template).expect("the template is valid");
+    (
+        render_override(&template).expect("the template renders"),
+        "patches",
+    )
 }
 
 #[divan::bench(args = RULES)]
@@ -105,16 +112,18 @@ fn render(bencher: Bencher<'_, '_>, rule: &str) {
 #[divan::bench(args = RULES)]
 fn compile(bencher: Bencher<'_, '_>, rule: &str) {
     let (program, _) = rendered(rule);
-    bencher.bench(|| CueProgram::compile(&program).expect("it is policy CUE"));
+    bencher.bench(|| CueProgram::compile(&program).expect("the program is policy CUE"));
 }
 
 #[divan::bench(args = RULES)]
 fn run(bencher: Bencher<'_, '_>, rule: &str) {
     let (program, output) = rendered(rule);
-    let program = CueProgram::compile(&program).expect("it is policy CUE");
+    let program = CueProgram::compile(&program).expect("the program is policy CUE");
     let inputs = CueInputs::new().with_input("data", &DATA);
     bencher.bench(|| {
         let answer = program.evaluate(&inputs, output, &CueBudget::default());
-        answer.expect("it has an answer").expect("it has the output")
+        answer
+            .expect("the program succeeds")
+            .expect("the program has the output")
     });
 }

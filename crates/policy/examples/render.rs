@@ -1,5 +1,5 @@
-//! Renders templates: reads JSON lines, each `{"override": …}` or `{"validation": …}`, and writes a JSON line for each: the program, or
-//! what is wrong.
+//! Renders templates: reads JSON lines, each `{"override": …}` or `{"validation": …}`, and writes a JSON line
+//! for each: the program, or its problems.
 
 use std::io::{self, BufRead as _, Write as _};
 

@@ -1,42 +1,43 @@
-//! What is asked about: a request to write an object.
+//! The subject of an evaluation: a request to write an object.
 
 use serde_json::Value;
 use windlass_object::object;
 
 use crate::api::TargetOperation;
 
-/// What is done to an object.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AdmissionOperation {
-    /// It is created.
+    /// Creates an object.
     Create,
-    /// It is changed.
+    /// Updates an object.
     Update,
-    /// It is deleted.
+    /// Deletes an object.
     Delete,
-    /// Somebody connects to it.
+    /// Connects to an object.
     Connect,
 }
 
-/// A request to write an object, and what is known around it.
+/// A request to write an object, and its context.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionAttributes<'a> {
-    /// What is done.
+    /// The operation.
     pub operation: AdmissionOperation,
-    /// The object as it would be written; of a connection what it asks for. None where an object is deleted.
+    /// The new object, or the options of a connection. `None` for a deletion.
     pub object: Option<&'a Value>,
-    /// The object as it was before, where there was one.
+    /// The previous object, for an update or a deletion.
     pub old_object: Option<&'a Value>,
-    /// The request of an AdmissionReview: who asks for what. Objects in it are not looked at. Null where nobody asks.
+    /// The request of an AdmissionReview, for its user and other attributes; its objects are ignored. Null
+    /// for an object without a request.
     pub request: &'a Value,
-    /// The Namespace of the object, where it has one and that is known.
+    /// The Namespace of the object, if it has one that is known.
     pub namespace_object: Option<&'a Value>,
 }
 
 // === impl AdmissionOperation ===
 
 impl AdmissionOperation {
-    /// As requests write it.
+    /// The name in requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -46,14 +47,14 @@ impl AdmissionOperation {
         }
     }
 
-    /// The one of that name.
+    /// Finds the operation of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Create, Self::Update, Self::Delete, Self::Connect]
             .into_iter()
             .find(|operation| operation.name() == name)
     }
 
-    /// Whether a rule for those operations acts on it. None are all.
+    /// Reports whether a rule for those operations applies. An empty list means all.
     pub fn is_among(self, targets: &[TargetOperation]) -> bool {
         let own = match self {
             Self::Create => TargetOperation::Create,
@@ -68,7 +69,7 @@ impl AdmissionOperation {
 // === impl AdmissionAttributes ===
 
 impl<'a> AdmissionAttributes<'a> {
-    /// That an object is created, by nobody in particular.
+    /// Creates the attributes of a creation without a user.
     pub fn create(object: &'a Value) -> Self {
         Self {
             operation: AdmissionOperation::Create,
@@ -79,12 +80,15 @@ impl<'a> AdmissionAttributes<'a> {
         }
     }
 
-    /// What the request of an AdmissionReview asks for.
+    /// Reads the request of an AdmissionReview.
     ///
     /// # Errors
     ///
-    /// When its operation is not known, or the object that is written or deleted is not there.
-    pub fn from_request(request: &'a Value, namespace_object: Option<&'a Value>) -> Result<Self, &'static str> {
+    /// If its operation is unknown, or the written or deleted object is missing.
+    pub fn from_request(
+        request: &'a Value,
+        namespace_object: Option<&'a Value>,
+    ) -> Result<Self, &'static str> {
         let name = object::text(request, "/operation").unwrap_or_default();
         let operation = AdmissionOperation::from_name(name)
             .ok_or("request.operation: must be CREATE, UPDATE, DELETE or CONNECT")?;
@@ -107,12 +111,12 @@ impl<'a> AdmissionAttributes<'a> {
         }
     }
 
-    /// What policies are selected for: the object as it is written, or that which is deleted.
+    /// The object that selectors match: the new object, or the deleted one.
     pub fn subject(&self) -> &'a Value {
         self.object.or(self.old_object).unwrap_or(&Value::Null)
     }
 
-    /// The name of the object; empty where it has none yet.
+    /// The name of the object; empty if it is not assigned yet.
     pub fn name(&self) -> &'a str {
         let text = |value, pointer| object::text(value, pointer).filter(|text| !text.is_empty());
         text(self.subject(), "/metadata/name")
@@ -120,7 +124,8 @@ impl<'a> AdmissionAttributes<'a> {
             .unwrap_or_default()
     }
 
-    /// The namespace of the object; empty where it has none. A request for a Namespace has its name there, which is not meant.
+    /// The namespace of the object; empty if it has none, also for a Namespace, whose requests repeat its
+    /// name there.
     pub fn namespace(&self) -> &'a str {
         let text = |value, pointer| object::text(value, pointer).filter(|text| !text.is_empty());
         if self.is_namespace() {

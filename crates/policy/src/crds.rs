@@ -13,21 +13,21 @@ pub fn crds() -> Vec<Value> {
             "OverridePolicy",
             "op",
             ResourceScope::Namespaced,
-            "OverridePolicy says how objects of its namespace are overridden when they are written.",
+            "OverridePolicy overrides objects of its namespace when they are written.",
             spec.clone(),
         ),
         definition(
             "ClusterOverridePolicy",
             "cop",
             ResourceScope::Cluster,
-            "ClusterOverridePolicy says how objects are overridden when they are written.",
+            "ClusterOverridePolicy overrides objects when they are written.",
             spec,
         ),
         definition(
             "ClusterValidatePolicy",
             "cvp",
             ResourceScope::Cluster,
-            "ClusterValidatePolicy says what is refused when objects are written or deleted.",
+            "ClusterValidatePolicy refuses invalid writes and deletions of objects.",
             schema::<ClusterValidatePolicySpec>(),
         ),
     ]
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_three_kinds_have_the_names_that_kinitiras_gave_them() {
+    fn f1_the_kinds_have_the_names_of_kinitiras() {
         let told: Vec<_> = crds()
             .iter()
             .map(|crd| {
@@ -116,7 +116,7 @@ mod tests {
         );
     }
 
-    /// Whatever a structural schema may not have, or leaves unexplained.
+    /// Checks that a schema is structural and has descriptions.
     fn check(schema: &Value, path: &str) {
         let known = [
             "description",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemas_are_structural_and_explain_themselves() {
+    fn the_schemas_are_structural_and_have_descriptions() {
         for crd in crds() {
             let kind = crd["spec"]["names"]["kind"].as_str().unwrap().to_owned();
             let schema = schema_of(&kind);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_what_the_documents_call_required_is_required() {
+    fn f1_documented_required_fields_are_required() {
         assert_eq!(
             errors("OverridePolicy", &json!({})),
             ["spec.overrideRules: Required value"]
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_fields_that_need_each_other_are_refused_apart() {
+    fn f1_dependent_fields_are_required_together() {
         let invalid =
             |path: &str, message: &str| vec![format!("{path}: Invalid value: \"object\": {message}")];
         let rule = "spec.overrideRules[0].overriders";
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn f4_the_star_stands_alone() {
+    fn f4_the_wildcard_must_be_the_only_operation() {
         let overriders = json!({"cue": "patches: []"});
         let rules = json!([{"targetOperations": ["CREATE", "*"], "overriders": overriders}]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What evaluates programs of rules.
+//! Engines that compile and evaluate programs of rules.
 
 use std::{fmt, sync::Arc};
 
@@ -11,41 +11,42 @@ use crate::{
     evaluation::OpenGate,
 };
 
-/// A program as it is written.
+/// The source of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum RuleSource<'a> {
-    /// CUE whose field `patches` is a list of operations.
+    /// CUE with a field `patches`, a list of operations.
     CueOverride(&'a str),
-    /// CUE whose field `validate` has `valid` and `reason`.
+    /// CUE with a field `validate`, which has `valid` and `reason`.
     CueValidation(&'a str),
-    /// CUE whose field `processing` describes a request.
+    /// CUE with a field `processing`, which describes a request.
     CueProcessing(&'a str),
-    /// CEL that gives a list of operations.
+    /// CEL that yields a list of operations.
     CelOverride(&'a CelOverride),
-    /// CEL that gives what `validate` is in CUE.
+    /// CEL that yields the equivalent of CUE's `validate`.
     CelValidation(&'a CelValidationRule),
-    /// CEL that gives true or false.
+    /// CEL that yields a boolean.
     CelConditions(&'a [MatchCondition]),
 }
 
-/// Compiles programs of one language.
+/// A compiler of programs in one language.
 pub trait RuleEngine: Send + Sync {
-    /// Compiles a program. Whatever is wrong with it and can be known without an object is told here.
+    /// Compiles a program and reports all problems that can be detected without an object.
     ///
     /// # Errors
     ///
-    /// With all that is wrong, each with its place; of CEL with the field of the expression, for example `validations[0].expression`.
+    /// All problems, each with its position; for CEL with the field of the expression, for example
+    /// `validations[0].expression`.
     fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>>;
 }
 
-/// A compiled program. It may be evaluated from several threads at once.
+/// A compiled program. Several threads can evaluate it concurrently.
 pub trait RuleProgram: Send + Sync + fmt::Debug {
-    /// What it gives for these inputs, each with its name; `None` where it does not have what is asked for. Inputs that it does not
-    /// know are not looked at.
+    /// Evaluates the program with named inputs; `None` if it lacks the expected output. Undeclared inputs are
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// When it fails, or exceeds the budget.
+    /// If it fails, or exceeds the budget.
     fn evaluate(
         &self,
         inputs: &[(&str, &Value)],
@@ -53,32 +54,32 @@ pub trait RuleProgram: Send + Sync + fmt::Debug {
     ) -> Result<Option<Value>, ProgramError>;
 }
 
-/// What an evaluation may take, and which policies are asked in it.
+/// The budget of an evaluation, and the gate of its policies.
 #[derive(Clone, Copy)]
 pub struct EvaluationBudget<'a> {
-    /// The most steps, as the engine counts them.
+    /// The maximum number of steps, as counted by the engine.
     pub steps: u64,
-    /// How deep values and calls may be nested.
+    /// The maximum nesting of values and calls.
     pub depth: u32,
-    /// The most bytes of values that are made, about.
+    /// The approximate maximum size of created values in bytes.
     pub bytes: usize,
-    /// Whether the time for the whole request has run out.
+    /// Reports whether the deadline of the whole request has passed.
     pub is_over: &'a (dyn Fn() -> bool + Sync),
-    /// Which policies are asked: all, if nothing else is said.
+    /// The gate that admits policies to the evaluation; by default all.
     pub gate: &'a dyn EvaluationGate,
 }
 
-/// Why a program gives nothing.
+/// Why a program has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{message}", .position.map(|position| format!("{position}: ")).unwrap_or_default())]
 pub struct ProgramError {
-    /// Where in the program.
+    /// The position in the program.
     pub position: Option<ProgramPosition>,
-    /// What went wrong.
+    /// The reason.
     pub message: String,
 }
 
-/// The engines that there are.
+/// The available engines.
 #[derive(Clone, Default)]
 pub struct Engines {
     /// For CUE.
@@ -115,7 +116,7 @@ impl fmt::Debug for EvaluationBudget<'_> {
 // === impl ProgramError ===
 
 impl ProgramError {
-    /// That something went wrong, at no place in particular.
+    /// Creates an error without a position.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             position: None,
@@ -127,7 +128,7 @@ impl ProgramError {
 // === impl Engines ===
 
 impl Engines {
-    /// Those that are built in.
+    /// Returns the built-in engines.
     pub fn built_in() -> Self {
         Self {
             #[cfg(feature = "cel")]
@@ -145,7 +146,7 @@ impl Engines {
     ///
     /// # Errors
     ///
-    /// With all that is wrong; that there is no engine for its language.
+    /// All problems; also if there is no engine for its language.
     pub(crate) fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>> {
         let (engine, language) = match source {
             RuleSource::CueOverride(_) | RuleSource::CueValidation(_) | RuleSource::CueProcessing(_) => {

@@ -1,7 +1,7 @@
-//! Policies for Kubernetes objects: they override and validate what is written, by rules that are data.
+//! Declarative policies for Kubernetes objects: they override and validate objects when they are written.
 //!
-//! The kinds are those of `policy.kcloudlabs.io/v1alpha1`: OverridePolicy for the objects of its namespace, ClusterOverridePolicy and
-//! ClusterValidatePolicy for all.
+//! The kinds are those of `policy.kcloudlabs.io/v1alpha1`: OverridePolicy for the objects of its namespace,
+//! ClusterOverridePolicy and ClusterValidatePolicy for all.
 //!
 //! ```text
 //! policy object -> CompiledPolicy -> PolicySet -> override_object, validate -> a patch, or reasons
@@ -9,8 +9,8 @@
 //!                      DataReferences <--+  +-- Answers
 //! ```
 //!
-//! It is pure: what a rule needs from elsewhere, other objects and answers of servers, comes as an argument. An evaluation that lacks
-//! something says what, and is asked again.
+//! Evaluation is pure: referenced objects and responses of servers are arguments. An evaluation that lacks
+//! data returns the references, and the caller repeats it with the answers.
 //!
 //! ```
 //! use policy::{AdmissionAttributes, Answers, CompiledPolicy, Engines, EvaluationBudget, PolicyEvaluation, PolicySet, patch::JsonPatchOperation};
@@ -34,8 +34,8 @@
 //! let answers = Answers::default();
 //! let outcome = match policies.override_object(&attributes, &answers, &EvaluationBudget::default()) {
 //!     PolicyEvaluation::Done(outcome) => outcome,
-//!     // Fetch them, insert what came of it into the answers, and ask again.
-//!     PolicyEvaluation::Missing(references) => unreachable!("this policy refers to nothing: {references:?}"),
+//!     // Fetch the references, insert the answers, and evaluate again.
+//!     PolicyEvaluation::Missing(references) => unreachable!("this policy has no references: {references:?}"),
 //! };
 //! let patch: Vec<_> = outcome.patch.iter().map(JsonPatchOperation::to_json).collect();
 //! assert_eq!(json!(patch), json!([{"op": "add", "path": "/metadata/annotations", "value": {"added-by": "op"}}]));

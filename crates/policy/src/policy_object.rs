@@ -1,4 +1,4 @@
-//! From objects, whatever is in them, to policies.
+//! Parses policy objects.
 
 use std::{fmt, sync::LazyLock};
 
@@ -13,7 +13,7 @@ use crate::{
     crds::crds,
 };
 
-/// The kinds of policies, in the order in which they are asked.
+/// The kinds of policies, in the order of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyKind {
     /// Overrides all objects.
@@ -24,36 +24,36 @@ pub enum PolicyKind {
     ClusterValidatePolicy,
 }
 
-/// Which policy. They are in the order in which they are asked.
+/// The identity of a policy, ordered by evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyKey {
-    /// Its kind.
+    /// The kind.
     pub kind: PolicyKind,
-    /// Its namespace; empty for kinds that have none.
+    /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
-/// A policy as it is written.
+/// A parsed policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyObject {
-    /// Which it is.
+    /// The identity.
     pub key: PolicyKey,
-    /// What it says.
+    /// The spec.
     pub spec: PolicySpec,
 }
 
-/// What a policy says.
+/// The spec of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicySpec {
-    /// How objects are overridden.
+    /// The spec of OverridePolicy and ClusterOverridePolicy.
     Override(OverridePolicySpec),
-    /// What is refused.
+    /// The spec of ClusterValidatePolicy.
     Validate(ClusterValidatePolicySpec),
 }
 
-/// The schemas of the kinds, in their order in `PolicyKind::ALL`.
+/// The schemas of the kinds, in the order of `PolicyKind::ALL`.
 static SCHEMAS: LazyLock<Vec<Structural>> = LazyLock::new(|| {
     let crds = crds();
     let schema_of = |kind: &PolicyKind| {
@@ -69,14 +69,14 @@ static SCHEMAS: LazyLock<Vec<Structural>> = LazyLock::new(|| {
 // === impl PolicyKind ===
 
 impl PolicyKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [
         Self::ClusterOverridePolicy,
         Self::OverridePolicy,
         Self::ClusterValidatePolicy,
     ];
 
-    /// As objects have it.
+    /// The kind in objects.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClusterOverridePolicy => "ClusterOverridePolicy",
@@ -94,11 +94,11 @@ impl PolicyKind {
 // === impl PolicyKey ===
 
 impl PolicyKey {
-    /// Which policy an object is.
+    /// Reads the identity of a policy object.
     ///
     /// # Errors
     ///
-    /// When it is of another kind, or has no name, or no namespace where its kind has one.
+    /// If it has another kind, no name, or no namespace although its kind is namespaced.
     pub fn from_object(object: &Value) -> Result<Self, Vec<PolicyProblem>> {
         let text = |pointer| object::text(object, pointer).unwrap_or_default();
         let kind = PolicyKind::ALL
@@ -139,7 +139,7 @@ impl PolicyKey {
     }
 }
 
-/// As a policy is named in messages.
+/// Formats the policy for messages.
 impl fmt::Display for PolicyKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -157,15 +157,15 @@ impl fmt::Display for PolicyKey {
 // === impl PolicyObject ===
 
 impl PolicyObject {
-    /// Reads a policy, and tells which of its fields are unknown.
+    /// Parses a policy and lists its unknown fields.
     ///
     /// # Errors
     ///
-    /// With everything that its kind's schema does not allow.
+    /// Every violation of its kind's schema.
     pub fn read(object: &Value) -> Result<(Self, Vec<PolicyProblem>), Vec<PolicyProblem>> {
         let key = PolicyKey::from_object(object)?;
         let mut object = object.clone();
-        // What is null is absent to an API server.
+        // API servers treat null as absent.
         drop_nulls(&mut object);
         let mut unknown = Vec::new();
         if let Some(schema) = key.kind.schema() {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once_with_its_field() {
+    fn all_problems_are_reported_at_once_with_their_fields() {
         let policy = json!({
             "apiVersion": POLICY_API_VERSION, "kind": "OverridePolicy",
             "metadata": {"name": "a", "namespace": "n"},
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_no_policy_says_so() {
+    fn other_objects_than_policies_are_reported() {
         assert_eq!(
             messages(&json!({"apiVersion": "v1", "kind": "OverridePolicy"})),
             [
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_what_kinitiras_takes_is_taken() {
+    fn f1_policies_of_kinitiras_are_accepted() {
         let selector = json!({
             "apiVersion": "v1", "kind": "Pod",
             "fieldSelector": {"matchExpressions": [{"field": "a", "operator": "In", "value": ["b"]}, {"field": "a", "operator": "In", "values": ["b"]}]},

@@ -1,19 +1,19 @@
-//! What is wrong with a policy, and where.
+//! Problems of policies.
 
 use std::fmt;
 
-/// What is wrong with a field of a policy.
+/// A problem of a field in a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyProblem {
     /// The field, for example `spec.overrideRules[0].overriders.cue`.
     pub path: String,
-    /// Where in a program or an expression that the field holds.
+    /// The position in the program or expression that the field contains.
     pub position: Option<ProgramPosition>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-/// A place in a program.
+/// A position in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgramPosition {
     /// The line, counted from 1.
@@ -22,7 +22,7 @@ pub struct ProgramPosition {
     pub column: usize,
 }
 
-/// What is wrong with the fields below one.
+/// A collection of problems below a field.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyProblems {
     field: String,
@@ -32,7 +32,7 @@ pub(crate) struct PolicyProblems {
 // === impl PolicyProblem ===
 
 impl PolicyProblem {
-    /// What is wrong with a field as a whole.
+    /// Creates a problem of a whole field.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -41,7 +41,7 @@ impl PolicyProblem {
         }
     }
 
-    /// The same of a field below `field`.
+    /// Prefixes the path with `field`.
     #[must_use]
     pub fn below(mut self, field: &str) -> Self {
         self.path = join_path(field, &self.path);
@@ -72,7 +72,7 @@ impl fmt::Display for ProgramPosition {
 // === impl PolicyProblems ===
 
 impl PolicyProblems {
-    /// None yet, of the fields below `field`.
+    /// Creates an empty collection for fields below `field`.
     pub(crate) fn below(field: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -80,13 +80,13 @@ impl PolicyProblems {
         }
     }
 
-    /// Notes that something is wrong with a field; with the one itself where the name is empty.
+    /// Adds a problem of a field; of the collection's own field if the name is empty.
     pub(crate) fn note(&mut self, name: impl fmt::Display, message: impl fmt::Display) {
         let path = join_path(&self.field, &name.to_string());
         self.problems.push(PolicyProblem::new(path, message.to_string()));
     }
 
-    /// Has what is wrong with the fields below one noted.
+    /// Runs `check` with a collection for the fields below `name`.
     pub(crate) fn within<T>(&mut self, name: impl fmt::Display, check: impl FnOnce(&mut Self) -> T) -> T {
         let mut inner = Self::below(join_path(&self.field, &name.to_string()));
         let checked = check(&mut inner);
@@ -94,20 +94,20 @@ impl PolicyProblems {
         checked
     }
 
-    /// Notes what is wrong with a field, or with one below it, as its own subject tells it.
+    /// Adds problems whose paths are relative to the field `name`.
     pub(crate) fn extend(&mut self, name: impl fmt::Display, problems: Vec<PolicyProblem>) {
         let field = join_path(&self.field, &name.to_string());
         self.problems
             .extend(problems.into_iter().map(|problem| problem.below(&field)));
     }
 
-    /// All of them.
+    /// Returns the problems.
     pub(crate) fn into_problems(self) -> Vec<PolicyProblem> {
         self.problems
     }
 }
 
-/// The path of a field below another; either may be empty.
+/// Joins two paths; either may be empty.
 fn join_path(field: &str, name: &str) -> String {
     let dot = if field.is_empty() || name.is_empty() || name.starts_with('[') {
         ""

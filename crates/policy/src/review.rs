@@ -1,4 +1,4 @@
-//! Whether a policy may be written, and what is written beside it.
+//! Admission of policies, and the fields that Windlass renders into them.
 
 use serde_json::{Value, json};
 use windlass_object::object;
@@ -10,8 +10,9 @@ use crate::{
     render::{render_override, render_validation},
 };
 
-/// Everything that is wrong with a policy, at once: each with its field, and for programs with line and column. A policy without
-/// problems can be evaluated for every object that it is for, unless what it refers to is not there or a program fails on it.
+/// Returns every problem of a policy, each with its field, and for programs with line and column. A policy
+/// without problems can be evaluated for every matching object, unless a reference is missing or a program
+/// fails.
 pub fn check(policy: &Value, engines: &Engines) -> Vec<PolicyProblem> {
     match PolicyObject::read(policy) {
         Ok((read, mut problems)) => {
@@ -22,12 +23,12 @@ pub fn check(policy: &Value, engines: &Engines) -> Vec<PolicyProblem> {
     }
 }
 
-/// Whether a policy may be written in place of `old`, where it was there before. One whose spec does not change, or that is being deleted,
-/// may always be: its metadata must remain writable.
+/// Decides whether a policy may replace `old`, if there was one. It always may if its spec is unchanged or it
+/// is being deleted: its metadata must remain writable.
 ///
 /// # Errors
 ///
-/// With everything that is wrong with it.
+/// Every problem in it.
 pub fn admit(policy: &Value, old: Option<&Value>, engines: &Engines) -> Result<(), Vec<PolicyProblem>> {
     let spec = policy.get("spec");
     let is_unchanged = spec.is_some() && old.is_some_and(|old| old.get("spec") == spec);
@@ -40,8 +41,9 @@ pub fn admit(policy: &Value, old: Option<&Value>, engines: &Engines) -> Result<(
     }
 }
 
-/// What makes a policy show what its templates are rendered to, whatever its author wrote there, and what is taken for granted:
-/// `affectMode: reject`. Nothing where it shows that already. Templates that cannot be rendered show nothing; [`check`] says why.
+/// Returns a patch that sets the rendered templates, whatever their author wrote, and the default
+/// `affectMode: reject`; empty if the policy is up to date. Templates that cannot be rendered yield nothing;
+/// [`check`] reports the reason.
 pub fn rendering(policy: &Value) -> JsonPatch {
     let Ok((read, _)) = PolicyObject::read(policy) else {
         return JsonPatch::new();
@@ -86,7 +88,7 @@ pub fn rendering(policy: &Value) -> JsonPatch {
     patch
 }
 
-/// What `status.rules` of a policy is: for each rule what its template is rendered to, and the first that is wrong with it.
+/// Returns `status.rules` of a policy: for each rule its rendered template, and its first problem.
 pub fn rule_statuses(policy: &CompiledPolicy) -> Vec<RuleStatus> {
     policy
         .rule_states()
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn f17_what_is_rendered_is_shown_whatever_was_written_there() {
+    fn f17_the_rendered_program_replaces_any_written_one() {
         let mut policy = overriding(
             "a",
             &[
@@ -134,12 +136,12 @@ mod tests {
             rendered(0)
         );
         assert_eq!((rendered(1), rendered(2)), (Value::Null, rendered(0)));
-        // Then nothing is left to write.
+        // Then the policy is up to date.
         assert_eq!(rendering(&policy), []);
     }
 
     #[test]
-    fn f16_f17_conditions_are_rendered_and_reject_unless_they_say_otherwise() {
+    fn f16_f17_conditions_are_rendered_and_reject_by_default() {
         let template = json!({"type": "condition", "condition": condition()});
         let mut policy = validating("a", json!([{"template": template}]));
         let patch = rendering(&policy);
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_cannot_be_rendered_shows_nothing() {
+    fn an_invalid_template_renders_nothing() {
         let template = json!({"type": "resourcesOversell", "operation": "replace", "resourcesOversell": {"cpuFactor": "2"}});
         let policy = overriding("a", &[json!({"template": template, "renderedCue": "old"})]);
         assert_eq!(rendering(&policy).len(), 1);
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let rules = json!([
             {"overriders": {"cue": "{", "cel": {"expression": "no JSON"}, "plaintext": [{"op": "add", "path": "a"}]}},
             {"overriders": {"origin": [{"type": "tolerations", "operation": "add", "tolerations": [{"effect": "Now", "operator": "Exists"}]}]}},
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_is_wrong_already_keeps_its_metadata_writable() {
+    fn metadata_of_an_invalid_policy_stays_writable() {
         let mut broken = overriding("a", &[json!({"cue": "{"})]);
         assert!(admit(&broken, None, &engines()).is_err());
         assert_eq!(admit(&broken, Some(&broken.clone()), &engines()), Ok(()));

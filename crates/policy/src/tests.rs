@@ -1,4 +1,4 @@
-//! What tests of several modules use: an engine for programs that are JSON, and policies. What templates are rendered to is CUE.
+//! Shared test fixtures: an engine for JSON programs, and policies. Rendered templates are CUE.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::{
     RuleSource, api::POLICY_API_VERSION,
 };
 
-/// Programs are JSON: `patches` and `validate` are what they give. A text `$object/spec/a` is what is there in an input.
+/// An engine whose programs are JSON: `patches` and `validate` are the outputs. A text `$object/spec/a` is
+/// replaced by a value of an input.
 struct JsonEngine;
 
 #[derive(Debug)]
@@ -67,7 +68,7 @@ fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), ProgramError
             let found = input.and_then(|(_, input)| input.pointer(pointer));
             *value = found
                 .cloned()
-                .ok_or_else(|| ProgramError::new(format!("{text} is not there")))?;
+                .ok_or_else(|| ProgramError::new(format!("{text} does not exist")))?;
             Ok(())
         }
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, inputs)),
@@ -84,7 +85,7 @@ pub(crate) fn engines() -> Engines {
     }
 }
 
-/// A policy object; one with a namespace is an OverridePolicy.
+/// A policy object; with a namespace it is an OverridePolicy.
 pub(crate) fn policy(kind: &str, name: &str, spec: Value) -> Value {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     let mut policy =
@@ -95,7 +96,7 @@ pub(crate) fn policy(kind: &str, name: &str, spec: Value) -> Value {
     policy
 }
 
-/// A policy with rules that have these overriders.
+/// A policy with one rule per overrider.
 pub(crate) fn overriding(name: &str, overriders: &[Value]) -> Value {
     let rules: Vec<_> = overriders
         .iter()
@@ -114,13 +115,13 @@ pub(crate) fn validating(name: &str, rules: Value) -> Value {
     policy("ClusterValidatePolicy", name, json!({"validateRules": rules}))
 }
 
-/// A policy that can be asked.
+/// A compiled policy.
 #[track_caller]
 pub(crate) fn compiled(policy: &Value) -> Arc<CompiledPolicy> {
     Arc::new(CompiledPolicy::compile(policy, &engines()).unwrap())
 }
 
-/// A program that adds a text at a place.
+/// A program that adds a text at a path.
 pub(crate) fn adds(path: &str, value: impl Into<Value>) -> String {
     json!({"patches": [{"op": "add", "path": path, "value": value.into()}]}).to_string()
 }

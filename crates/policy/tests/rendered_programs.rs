@@ -1,10 +1,6 @@
-//! What templates are rendered to, against what CUE v0.4.3 made of it. `vectors/make.js` made the files.
+//! Compares rendered templates and their results with recorded ones of CUE v0.4.3, made by `vectors/make.js`.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a file that is not as it should be fails the test"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "an invalid file fails the test")]
 
 use std::{collections::BTreeMap, fs};
 
@@ -31,17 +27,17 @@ enum Template {
     Validation(Box<ValidateRuleTemplate>),
 }
 
-/// A template, an input, and what CUE makes of them.
+/// A template, an input, and CUE's result.
 #[derive(Deserialize)]
 struct Vector {
     template: String,
     input: String,
-    /// Not given for a value.
+    /// Missing for a value.
     outcome: Option<String>,
     output: Option<Value>,
 }
 
-/// A program and what it gives.
+/// A program, and its output field.
 struct Compiled {
     program: CueProgram,
     output: &'static str,
@@ -86,7 +82,7 @@ impl Compiled {
     }
 }
 
-/// The object as the patches leave it: by a library that keeps to RFC 6902, and by our own.
+/// The object after the patches: applied by a library that conforms to RFC 6902, and by ours.
 fn patched(object: &Value, patches: &Value) -> Value {
     let mut by_rfc = object.clone();
     let patch: json_patch::Patch = serde_json::from_value(patches.clone()).unwrap();
@@ -98,7 +94,7 @@ fn patched(object: &Value, patches: &Value) -> Value {
 }
 
 #[test]
-fn templates_are_rendered_to_the_programs_that_cue_was_asked_about() {
+fn templates_render_to_the_recorded_programs() {
     let known = lines::<KnownTemplate>("templates.jsonl");
     assert!(known.len() > 200);
     for known in known {
@@ -111,7 +107,7 @@ fn templates_are_rendered_to_the_programs_that_cue_was_asked_about() {
 }
 
 #[test]
-fn policy_cue_answers_as_cue_does() {
+fn policy_cue_yields_the_results_of_cue() {
     let (compiled, inputs) = (compiled(), inputs());
     let vectors = lines::<Vector>("vectors.jsonl");
     assert!(vectors.len() > 3000);
@@ -134,7 +130,7 @@ fn policy_cue_answers_as_cue_does() {
 }
 
 #[test]
-fn patches_apply_by_the_rfc_and_a_second_time_change_nothing() {
+fn patches_conform_to_the_rfc_and_are_idempotent() {
     let (compiled, inputs) = (compiled(), inputs());
     let mut changed = 0;
     for vector in lines::<Vector>("vectors.jsonl") {

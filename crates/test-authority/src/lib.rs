@@ -1,6 +1,6 @@
-//! A CA for tests of webhooks, and what it issues. Whatever cannot be made or written fails the test.
+//! A test CA and its certificates. Every failure fails the test.
 
-#![expect(clippy::unwrap_used, reason = "a test that has no certificate is to fail")]
+#![expect(clippy::unwrap_used, reason = "a failure fails the test")]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -9,7 +9,7 @@ use rcgen::{
     IsCa, KeyPair,
 };
 
-/// A CA with a key of its own.
+/// A CA with its own key.
 pub struct TestAuthority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, in PEM.
@@ -24,7 +24,7 @@ pub struct TestCertificate {
 // === impl TestAuthority ===
 
 impl TestAuthority {
-    /// One that is called by its common name.
+    /// Creates a CA with this common name.
     pub fn new(name: &str) -> Self {
         let mut parameters = CertificateParams::default();
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -33,17 +33,17 @@ impl TestAuthority {
         Self(CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Its certificate, in PEM.
+    /// The CA certificate, in PEM.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate of a server that is reached by `names`, which may be addresses.
+    /// Issues a server certificate for `names`, which may be IP addresses.
     pub fn server(&self, names: &[&str]) -> TestCertificate {
         self.issue(names, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// A certificate of a client.
+    /// Issues a client certificate.
     pub fn client(&self) -> TestCertificate {
         self.issue(&["client"], ExtendedKeyUsagePurpose::ClientAuth)
     }
@@ -64,13 +64,14 @@ impl TestAuthority {
 // === impl TestCertificate ===
 
 impl TestCertificate {
-    /// Writes `tls.crt` and `tls.key`, one after the other: what does not fit together meanwhile is not to be used.
+    /// Writes `tls.crt` and then `tls.key`. Readers must not use the pair while it does not match.
     pub fn write(&self, folder: &Path) {
         fs::write(folder.join("tls.crt"), &self.certificate).unwrap();
         fs::write(folder.join("tls.key"), &self.key).unwrap();
     }
 
-    /// Writes both as the node does: into a folder of their own, which no `version` before had, to which a symbolic link is swapped.
+    /// Writes both files like the kubelet: into a new folder for `version`, to which it then swaps a symbolic
+    /// link.
     pub fn mount(&self, folder: &Path, version: u32) {
         let (data, next) = (folder.join("..data"), folder.join("..data_tmp"));
         let own = folder.join(format!("..{version}"));

@@ -1,6 +1,6 @@
-//! A registry of images in the process of a test, and what can be wrong with it.
+//! An image registry in the test process, with configurable faults.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failure fails the test")]
 
 mod registry;
 

@@ -1,4 +1,4 @@
-//! A registry in this process, and what can be wrong with it.
+//! An image registry in this process, with configurable faults.
 
 use std::{
     collections::BTreeMap,
@@ -29,24 +29,25 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-/// What is answered instead, if anything; it is asked before the registry, also how many requests there were before.
+/// Returns a response in place of the registry's, if any. Gets the request and the number of earlier
+/// requests.
 type Fault = Box<dyn Fn(&Parts, usize) -> Option<Response<Body>> + Send + Sync>;
 
 /// A registry that runs as long as the test.
 pub struct TestRegistry {
-    /// Where it listens.
+    /// The listening address.
     pub address: SocketAddr,
     state: Arc<Contents>,
 }
 
-/// A request that it got.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
     /// Its method.
     pub method: Method,
     /// The path of its URL.
     pub path: String,
-    /// The query of its URL, or nothing.
+    /// The query of its URL; empty if there is none.
     pub query: String,
     /// Its headers.
     pub headers: HeaderMap,
@@ -70,22 +71,22 @@ struct TlsListener {
 // === impl TestRegistry ===
 
 impl TestRegistry {
-    /// Starts one without TLS.
+    /// Starts a registry without TLS.
     ///
     /// # Panics
     ///
-    /// When no port is free.
+    /// If no port is free.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         Self::serve(listener, address)
     }
 
-    /// Starts one that serves this certificate.
+    /// Starts a registry with this certificate.
     ///
     /// # Panics
     ///
-    /// When no port is free, or the certificate cannot be served.
+    /// If no port is free, or the certificate is invalid.
     pub async fn start_with(certificate: &TestCertificate) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -108,21 +109,21 @@ impl TestRegistry {
         Self { address, state }
     }
 
-    /// Its host and port, as references name it.
+    /// The host and port for references.
     pub fn host(&self) -> String {
         self.address.to_string()
     }
 
-    /// The image of this tag in the repository of most tests.
+    /// The image with this tag in the repository that most tests use.
     ///
     /// # Panics
     ///
-    /// When the tag is none.
+    /// If the tag is invalid.
     pub fn image(&self, tag: &str) -> ImageReference {
         format!("{}/team/app:{tag}", self.host()).parse().unwrap()
     }
 
-    /// Has `tag` lead to an image from now on.
+    /// Stores an image and tags it with `tag`.
     pub fn store(&self, tag: &str, packed: &PackedImage) -> ContentDigest {
         for blob in packed.blobs() {
             self.store_blob(blob);
@@ -130,21 +131,21 @@ impl TestRegistry {
         self.store_manifest(tag, IMAGE_MANIFEST, packed.manifest().clone())
     }
 
-    /// Keeps a blob.
+    /// Stores a blob.
     ///
     /// # Panics
     ///
-    /// When a thread panicked that kept one.
+    /// If another thread panicked while storing.
     pub fn store_blob(&self, content: &Bytes) {
         let digest = ContentDigest::compute(content).to_string();
         self.state.blobs.lock().unwrap().insert(digest, content.clone());
     }
 
-    /// Has `version`, a tag or a digest, lead to a manifest from now on; its own digest does, too.
+    /// Stores a manifest under `version`, a tag or a digest, and under its own digest.
     ///
     /// # Panics
     ///
-    /// When a thread panicked that kept one.
+    /// If another thread panicked while storing.
     pub fn store_manifest(&self, version: &str, media_type: &str, content: Bytes) -> ContentDigest {
         let digest = ContentDigest::compute(&content);
         let mut manifests = self.state.manifests.lock().unwrap();
@@ -154,26 +155,26 @@ impl TestRegistry {
         digest
     }
 
-    /// Has `fault` asked before the registry, and forgets what was asked.
+    /// Calls `fault` for every following request, and clears the recorded requests.
     ///
     /// # Panics
     ///
-    /// When a thread panicked that answered.
+    /// If another thread panicked while responding.
     pub fn fail(&self, fault: impl Fn(&Parts, usize) -> Option<Response<Body>> + Send + Sync + 'static) {
         self.state.requests.lock().unwrap().clear();
         *self.state.fault.lock().unwrap() = Some(Box::new(fault));
     }
 
-    /// Every request since the start, or the last fault.
+    /// The requests since the start, or since the last call of [`fail`](Self::fail).
     ///
     /// # Panics
     ///
-    /// When a thread panicked that answered.
+    /// If another thread panicked while responding.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.state.requests.lock().unwrap().clone()
     }
 
-    /// How often what contains `part` was asked for.
+    /// Counts the requests whose path contains `part`.
     pub fn count(&self, part: &str) -> usize {
         self.requests()
             .iter()
@@ -185,11 +186,11 @@ impl TestRegistry {
 // === impl ReceivedRequest ===
 
 impl ReceivedRequest {
-    /// Its header `Authorization`.
+    /// The `Authorization` header.
     ///
     /// # Panics
     ///
-    /// When that is not text.
+    /// If it is not text.
     pub fn authorization(&self) -> Option<&str> {
         Some(self.headers.get(header::AUTHORIZATION)?.to_str().unwrap())
     }
@@ -219,24 +220,24 @@ impl Listener for TlsListener {
 ///
 /// # Panics
 ///
-/// When that is not a status.
+/// If the status is invalid.
 pub fn response(status: u16, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response
 }
 
-/// A response with another header.
+/// Adds a header to a response.
 ///
 /// # Panics
 ///
-/// When the value cannot be in one.
+/// If the value is invalid.
 pub fn with_header(mut response: Response<Body>, name: &'static str, value: &str) -> Response<Body> {
     response.headers_mut().append(name, value.parse().unwrap());
     response
 }
 
-/// A body that says it has `length` bytes, sends `start`, and then never anything.
+/// A response that declares `length` bytes, sends `start`, and then stalls.
 pub fn stalled(start: Bytes, length: usize) -> Response<Body> {
     let parts = stream::iter([Ok::<_, Infallible>(start)]).chain(stream::pending());
     with_header(
@@ -246,7 +247,7 @@ pub fn stalled(start: Bytes, length: usize) -> Response<Body> {
     )
 }
 
-/// A body that says it has `length` bytes, and ends after `start`.
+/// A response that declares `length` bytes, and ends after `start`.
 pub fn cut_off(start: Bytes, length: usize) -> Response<Body> {
     let error = io::Error::other("cut off");
     let parts = stream::iter([Ok(start), Err(error)]);

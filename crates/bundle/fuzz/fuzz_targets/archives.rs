@@ -1,5 +1,5 @@
-//! Whatever an archive holds, its files are those of a bundle or it is refused; and what was read is stored so that it is read alike. Parts in
-//! ConfigMaps make the same archive.
+//! An archive of any content is rejected or yields the files of a bundle. Files that were read survive
+//! storage in an archive and in ConfigMaps, whose parts form the same archive.
 
 #![no_main]
 
@@ -10,10 +10,10 @@ use windlass_bundle::{
     sources::{FILES, archive, config_maps, pack::pack},
 };
 
-#[allow(dead_code, reason = "other targets have more use for it")]
+#[allow(dead_code, reason = "other targets use more of it")]
 mod checks;
 
-/// An archive, and how it comes.
+/// An archive and its encoding.
 #[derive(arbitrary::Arbitrary, Debug)]
 struct Input<'a> {
     content: Content<'a>,
@@ -36,7 +36,7 @@ struct ArchiveEntry {
     content: EntryContent,
 }
 
-/// How a path begins.
+/// The start of a path.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Folder {
     Root,
@@ -49,7 +49,7 @@ enum Folder {
     Outside,
 }
 
-/// How a path ends: mostly in one of few names, so that entries meet.
+/// The end of a path: mostly one of a few names, so that entries collide.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum EntryName {
     First,
@@ -126,11 +126,13 @@ impl ArchiveEntry {
         };
         header.set_entry_type(kind);
         header.set_size(content.len() as u64);
-        let gnu = header.as_gnu_mut().expect("it was made so");
+        let gnu = header.as_gnu_mut().expect("the header is GNU");
         put(&mut gnu.name, &self.folder.path(&self.name));
         put(&mut gnu.linkname, &target.unwrap_or_default());
         header.set_cksum();
-        archive.append(&header, content.as_slice()).expect("a vector takes it");
+        archive
+            .append(&header, content.as_slice())
+            .expect("writes to a vector succeed");
     }
 }
 
@@ -148,10 +150,13 @@ impl Content<'_> {
             Self::Entries(entries) => {
                 let mut archive = Builder::new(Vec::new());
                 entries.iter().for_each(|entry| entry.append(&mut archive));
-                archive.into_inner().expect("a vector takes it")
+                archive.into_inner().expect("writes to a vector succeed")
             }
             Self::Packed(files) => {
-                let files: Files = files.iter().map(|(name, content)| (format!("manifests/{name}"), content.clone())).collect();
+                let files: Files = files
+                    .iter()
+                    .map(|(name, content)| (format!("manifests/{name}"), content.clone()))
+                    .collect();
                 pack(&files).unwrap_or_default()
             }
         }
@@ -162,9 +167,17 @@ fn check_files(files: &Files) {
     assert!(!files.is_empty() && files.len() <= FILES);
     for path in files.keys() {
         let mut segments = path.split('/');
-        assert!(segments.next().is_some_and(|folder| ["manifests", "metadata"].contains(&folder)), "{path:?}");
+        assert!(
+            segments
+                .next()
+                .is_some_and(|folder| ["manifests", "metadata"].contains(&folder)),
+            "{path:?}"
+        );
         assert!(segments.clone().next().is_some(), "{path:?} is a folder");
-        assert!(segments.all(|segment| !["", ".", ".."].contains(&segment)), "{path:?}");
+        assert!(
+            segments.all(|segment| !["", ".", ".."].contains(&segment)),
+            "{path:?}"
+        );
     }
     checks::check_stored(files);
 }
@@ -178,7 +191,7 @@ fuzz_target!(|input: Input<'_>| {
         bytes[place] ^= byte;
     }
     let parts: Vec<_> = config_maps::divide(&bytes, usize::from(input.part) + 1).collect();
-    let assembled = config_maps::assemble(&parts).expect("it is what was divided");
+    let assembled = config_maps::assemble(&parts).expect("the parts are complete");
     assert_eq!(assembled, bytes);
     match archive::load(bytes.as_slice(), "-") {
         Ok(files) => check_files(&files),

@@ -1,4 +1,4 @@
-//! What holds for every bundle, whatever is in it.
+//! Invariants that hold for every bundle.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use windlass_bundle::{
 };
 use windlass_object::{ObjectKey, Problem};
 
-/// Checks the files of a bundle, and renders what nothing is wrong with.
+/// Checks the files of a bundle, and renders a bundle without problems.
 pub fn check(files: &Files, options: &InstallOptions, tolerance: check::Tolerance) {
     let parsed = Bundle::read(files);
     check_problems(&parsed.problems);
     if let Some(bundle) = &parsed.bundle {
         read_all(bundle);
-        // Of a bundle that was not checked, too.
+        // Accessors must not panic on an unchecked bundle either.
         let _ = render(bundle, options);
     }
     match check::parse_for(files, tolerance) {
@@ -29,12 +29,15 @@ pub fn check(files: &Files, options: &InstallOptions, tolerance: check::Toleranc
         }
         Err(problems) => {
             check_problems(&problems);
-            assert!(parsed.problems.iter().all(|problem| problems.contains(problem)), "{problems:?}");
+            assert!(
+                parsed.problems.iter().all(|problem| problems.contains(problem)),
+                "{problems:?}"
+            );
         }
     }
 }
 
-/// What is told is told on one line each, in order and once.
+/// Each problem is one line; problems are sorted and unique.
 pub fn check_problems(problems: &[Problem]) {
     let mut seen = BTreeSet::new();
     for problem in problems {
@@ -83,22 +86,27 @@ fn check_objects(rendered: &Rendered, options: &InstallOptions) {
     let manifests = rendered.manifests();
     let mut keys = BTreeSet::new();
     for object in &manifests {
-        let key = ObjectKey::from_object(object).unwrap_or_else(|| panic!("it has no name: {object}"));
+        let key =
+            ObjectKey::from_object(object).unwrap_or_else(|| panic!("the object has no name: {object}"));
         if let Some(namespace) = &key.namespace {
             let is_asked = *namespace == options.namespace || options.watch_namespaces.contains(namespace);
-            assert!(is_asked, "{key}: nobody asked for its namespace");
+            assert!(is_asked, "{key}: unexpected namespace");
         }
         assert!(keys.insert(key), "{object}: twice");
     }
     for object in &rendered.objects {
-        let is_converted = object["kind"] == "CustomResourceDefinition" && object.pointer("/spec/conversion").is_some();
+        let is_converted =
+            object["kind"] == "CustomResourceDefinition" && object.pointer("/spec/conversion").is_some();
         assert!(!is_converted, "{object}");
     }
     for caller in &rendered.callers {
         assert!(!holds(caller, "caBundle"), "{caller}");
     }
     for conversion in &rendered.conversions {
-        let is_there = rendered.objects.iter().any(|object| object["metadata"]["name"] == *conversion.crd);
+        let is_there = rendered
+            .objects
+            .iter()
+            .any(|object| object["metadata"]["name"] == *conversion.crd);
         assert!(is_there, "{conversion:?}");
     }
     if options.certificates == CertificateProvider::None {
@@ -108,24 +116,29 @@ fn check_objects(rendered: &Rendered, options: &InstallOptions) {
 
 fn holds(value: &Value, name: &str) -> bool {
     match value {
-        Value::Object(fields) => fields.iter().any(|(field, value)| field == name || holds(value, name)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(field, value)| field == name || holds(value, name)),
         Value::Array(items) => items.iter().any(|item| holds(item, name)),
         _ => false,
     }
 }
 
-/// What is stored is read again.
+/// A stored bundle reads back unchanged.
 pub fn check_stored(files: &Files) {
-    let Ok(stored) = StoredBundle::from_files(files) else { return };
+    let Ok(stored) = StoredBundle::from_files(files) else {
+        return;
+    };
     let config_maps = stored.config_maps("name", "windlass-system");
-    let archive = config_maps::assemble(&config_maps).expect("it is what was stored");
-    let read = archive::load(archive.as_slice(), "-").expect("it is a bundle");
+    let archive = config_maps::assemble(&config_maps).expect("the stored bundle is readable");
+    let read = archive::load(archive.as_slice(), "-").expect("the files are a bundle");
     assert_eq!(read, *files);
 }
 
-/// As a file says it; what is wrong in it changes nothing.
+/// Parses a configuration; an invalid one counts as empty.
 pub fn config(bytes: &[u8]) -> DeploymentConfig {
-    let read = DeploymentConfig::document("config", bytes).and_then(|value| DeploymentConfig::from_value("config", &value));
+    let read = DeploymentConfig::document("config", bytes)
+        .and_then(|value| DeploymentConfig::from_value("config", &value));
     read.unwrap_or_else(|problems| {
         assert!(!problems.is_empty());
         DeploymentConfig::default()

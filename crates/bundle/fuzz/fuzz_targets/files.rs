@@ -1,5 +1,5 @@
-//! Whatever the files of a bundle, all that is wrong with them is told; and what nothing is wrong with is rendered, the same each time. The
-//! first line says how, and files follow, each after a line with its name.
+//! Any files of a bundle yield problems or render deterministically. The first line of the input contains
+//! options; each file follows a line with its name.
 
 #![no_main]
 
@@ -10,10 +10,10 @@ use windlass_bundle::{
     render::{CertificateProvider, ConversionMode, InstallOptions},
 };
 
-#[allow(dead_code, reason = "other targets have more use for it")]
+#[allow(dead_code, reason = "other targets use more of it")]
 mod checks;
 
-/// Begins the line with a file's name.
+/// The prefix of the line with a file's name.
 const FILE: &str = "=== ";
 
 fuzz_target!(|input: &str| {
@@ -23,7 +23,10 @@ fuzz_target!(|input: &str| {
     for line in rest.split_inclusive('\n') {
         match (line.strip_prefix(FILE), &current) {
             (Some(name), _) => current = Some(name.trim().to_owned()),
-            (None, Some(name)) => files.entry(name.clone()).or_insert_with(Vec::new).extend(line.as_bytes()),
+            (None, Some(name)) => files
+                .entry(name.clone())
+                .or_insert_with(Vec::new)
+                .extend(line.as_bytes()),
             (None, None) => {}
         }
     }
@@ -31,10 +34,21 @@ fuzz_target!(|input: &str| {
     let has = |word: &str| how.split(' ').any(|other| other == word);
     let options = InstallOptions {
         namespace: "widgets-system".to_owned(),
-        watch_namespaces: how.split(' ').filter_map(|word| Some(word.strip_prefix("ns=")?.to_owned())).collect(),
+        watch_namespaces: how
+            .split(' ')
+            .filter_map(|word| Some(word.strip_prefix("ns=")?.to_owned()))
+            .collect(),
         config,
-        certificates: if has("none") { CertificateProvider::None } else { CertificateProvider::default() },
-        conversion: if has("external") { ConversionMode::External } else { ConversionMode::Managed },
+        certificates: if has("none") {
+            CertificateProvider::None
+        } else {
+            CertificateProvider::default()
+        },
+        conversion: if has("external") {
+            ConversionMode::External
+        } else {
+            ConversionMode::Managed
+        },
         blocking_webhooks: has("blocking"),
     };
     let tolerance = Tolerance {

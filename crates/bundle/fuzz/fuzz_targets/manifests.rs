@@ -1,5 +1,4 @@
-//! Whatever is changed in the objects of a good bundle, all that is wrong with it is told; and what nothing is wrong with is rendered, the
-//! same each time.
+//! Any change to the objects of a valid bundle yields problems or renders deterministically.
 
 #![no_main]
 
@@ -13,10 +12,10 @@ use windlass_bundle::{
     render::{CertificateProvider, ConversionMode, DeploymentConfig, InstallOptions},
 };
 
-#[allow(dead_code, reason = "other targets have more use for it")]
+#[allow(dead_code, reason = "other targets use more of it")]
 mod checks;
 
-/// A bundle, how it differs from a good one, and how it is installed.
+/// The changes to a valid bundle, and the options of its install.
 #[derive(arbitrary::Arbitrary, Debug)]
 struct Input<'a> {
     base: u8,
@@ -34,16 +33,16 @@ enum Namespace {
     Second,
 }
 
-/// What is done at one value of an object.
+/// A change to one value of an object.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum Edit<'a> {
     Remove,
     Repeat,
-    /// Puts what is at another place of the same object there.
+    /// Replaces the value by one from another place in the same object.
     Copy(u16),
     Put(Replacement<'a>),
     Add(&'a str, Replacement<'a>),
-    /// Adds the object once more, to the end of the bundle.
+    /// Appends a copy of the object to the bundle.
     AddObject(u8),
 }
 
@@ -61,7 +60,7 @@ enum Replacement<'a> {
     Json(&'a str),
 }
 
-/// Names that mean something somewhere.
+/// Names with a meaning in Kubernetes or OLM.
 const KNOWN: [&str; 24] = [
     "CustomResourceDefinition",
     "Service",
@@ -124,7 +123,10 @@ static BUNDLES: LazyLock<Vec<(Files, Bundle)>> = LazyLock::new(|| {
             "manifests/sample.windlass.dev_gadgets.yaml"
         ),
     ];
-    bundles.into_iter().map(|files| (files.clone(), parse(&files).expect("it is a good bundle"))).collect()
+    bundles
+        .into_iter()
+        .map(|files| (files.clone(), parse(&files).expect("the bundle is valid")))
+        .collect()
 });
 
 // === impl Replacement ===
@@ -165,24 +167,30 @@ impl Edit<'_> {
         let place = at(place);
         let (parent, own) = place.rsplit_once('/').unwrap_or_default();
         match self {
-            Self::Put(replacement) => *object.pointer_mut(place).expect("it is there") = replacement.value(),
-            Self::Copy(from) => {
-                let value = object.pointer(at(*from)).expect("it is there").clone();
-                *object.pointer_mut(place).expect("it is there") = value;
+            Self::Put(replacement) => {
+                *object.pointer_mut(place).expect("the value exists") = replacement.value()
             }
-            Self::Add(name, replacement) => match object.pointer_mut(place).expect("it is there") {
+            Self::Copy(from) => {
+                let value = object.pointer(at(*from)).expect("the value exists").clone();
+                *object.pointer_mut(place).expect("the value exists") = value;
+            }
+            Self::Add(name, replacement) => match object.pointer_mut(place).expect("the value exists") {
                 Value::Object(fields) => drop(fields.insert((*name).to_owned(), replacement.value())),
                 Value::Array(items) => items.push(replacement.value()),
                 other => *other = replacement.value(),
             },
-            Self::Remove if !place.is_empty() => match object.pointer_mut(parent).expect("it is there") {
-                Value::Object(fields) => drop(fields.shift_remove(&own.replace("~1", "/").replace("~0", "~"))),
-                Value::Array(items) => drop(items.remove(own.parse().expect("it is an index"))),
-                _ => {}
-            },
+            Self::Remove if !place.is_empty() => {
+                match object.pointer_mut(parent).expect("the value exists") {
+                    Value::Object(fields) => {
+                        drop(fields.shift_remove(&own.replace("~1", "/").replace("~0", "~")))
+                    }
+                    Value::Array(items) => drop(items.remove(own.parse().expect("the key is an index"))),
+                    _ => {}
+                }
+            }
             Self::Repeat if !place.is_empty() => {
-                let value = object.pointer(place).expect("it is there").clone();
-                if let Value::Array(items) = object.pointer_mut(parent).expect("it is there") {
+                let value = object.pointer(place).expect("the value exists").clone();
+                if let Value::Array(items) = object.pointer_mut(parent).expect("the value exists") {
                     items.push(value);
                 }
             }
@@ -202,7 +210,10 @@ fn list_places(value: &Value, here: &mut String, places: &mut Vec<String>) {
     };
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| below(name, value)),
-        Value::Array(items) => items.iter().enumerate().for_each(|(index, value)| below(&index.to_string(), value)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| below(&index.to_string(), value)),
         _ => {}
     }
 }
@@ -222,7 +233,10 @@ impl Namespace {
 
 fuzz_target!(|input: Input<'_>| {
     let (files, bundle) = &BUNDLES[usize::from(input.base) % BUNDLES.len()];
-    let mut objects: Vec<_> = bundle.manifests().map(|manifest: &Manifest| manifest.object.clone()).collect();
+    let mut objects: Vec<_> = bundle
+        .manifests()
+        .map(|manifest: &Manifest| manifest.object.clone())
+        .collect();
     for (object, place, edit) in input.edits.iter().take(16) {
         let index = usize::from(*object) % objects.len();
         edit.make(&mut objects, index, *place);
@@ -236,8 +250,16 @@ fuzz_target!(|input: Input<'_>| {
         namespace: Namespace::Own.name(),
         watch_namespaces: input.watched.iter().take(3).map(Namespace::name).collect(),
         config: DeploymentConfig::default(),
-        certificates: if input.is_without_certificates { CertificateProvider::None } else { CertificateProvider::default() },
-        conversion: if input.is_external { ConversionMode::External } else { ConversionMode::Managed },
+        certificates: if input.is_without_certificates {
+            CertificateProvider::None
+        } else {
+            CertificateProvider::default()
+        },
+        conversion: if input.is_external {
+            ConversionMode::External
+        } else {
+            ConversionMode::Managed
+        },
         blocking_webhooks: input.may_block,
     };
     let tolerance = Tolerance {

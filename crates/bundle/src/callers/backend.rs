@@ -1,4 +1,4 @@
-//! Where a caller leads: to which Deployment of its bundle, and to which port of the pods.
+//! The pods that receive the requests of a caller: the Deployment of the bundle and the port of its pods.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -10,7 +10,7 @@ use crate::{
     render::names,
 };
 
-/// The pods that a caller calls.
+/// The pods that a caller sends requests to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backend<'a> {
     /// The name of the Deployment.
@@ -19,39 +19,39 @@ pub(crate) struct Backend<'a> {
     pub(crate) port: i64,
     /// The port of the pods: a number, or the name of a container's port.
     pub(crate) target_port: Value,
-    /// The Service that the bundle brings along, and that leads there.
+    /// The Service of the bundle in front of the pods.
     pub(crate) service: Option<&'a Manifest>,
 }
 
-/// Why what a caller calls is not served by its bundle.
+/// Why a bundle does not serve the requests of one of its callers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum Unserved {
-    /// The ClusterServiceVersion says that a Deployment serves it which there is not.
+    /// The Deployment that the ClusterServiceVersion names as the server does not exist.
     #[error("{caller} must be served by a deployment of the bundle, not by '{deployment}'")]
     UnknownDeployment { caller: String, deployment: String },
-    /// It names no Service.
-    #[error("{caller} calls no Service: let it call one that leads to a Deployment of the bundle")]
+    /// The caller names no Service.
+    #[error("{caller} calls no Service: let it call one that selects the pods of a Deployment of the bundle")]
     NoService { caller: String },
-    /// There is no such Service.
+    /// The bundle does not contain the Service.
     #[error(
         "{caller} calls Service '{service}', which the bundle does not contain: add a Service that selects the pods of a \
          Deployment of the bundle"
     )]
     UnknownService { caller: String, service: String },
-    /// The Service selects the pods of none of the Deployments, or of several.
+    /// The Service selects the pods of no Deployment, or of several.
     #[error(
         "{caller} calls Service '{service}', which must select the pods of exactly one Deployment of the bundle, not of {count}"
     )]
     NotOneDeployment {
         caller: String,
         service: String,
-        /// Of how many Deployments it selects the pods.
+        /// The number of Deployments whose pods the Service selects.
         count: usize,
     },
-    /// The Service has no such port, or it leads nowhere.
+    /// The Service has no such port, or the pods do not have its target port.
     #[error(
-        "{caller} calls port {port} of Service '{service}', which leads to no port of deployment '{deployment}'"
+        "{caller} calls port {port} of Service '{service}', which is not a port of deployment '{deployment}'"
     )]
     UnknownPort {
         caller: String,
@@ -64,7 +64,8 @@ pub enum Unserved {
 // === impl Backend ===
 
 impl<'a> Backend<'a> {
-    /// Where `caller` leads. It calls a Service that the bundle brings along, or one that an install creates.
+    /// Finds the pods that `caller` reaches, through a Service of the bundle or through one that an install
+    /// creates.
     pub(super) fn resolve(caller: &Caller<'a>, bundle: &'a Bundle) -> Result<Self, Unserved> {
         let description = || caller.description();
         if let Some(definition) = caller.definition {
@@ -73,19 +74,21 @@ impl<'a> Backend<'a> {
                 deployment: definition.deployment_name().to_owned(),
             });
         }
-        let (name, port) = caller
-            .service()
-            .ok_or_else(|| Unserved::NoService { caller: description() })?;
+        let (name, port) = caller.service().ok_or_else(|| Unserved::NoService {
+            caller: description(),
+        })?;
         let brought = bundle
             .others
             .iter()
             .find(|manifest| manifest.kind() == "Service" && manifest.name() == name);
         let deployment = match brought {
-            Some(service) => selected_deployment(service, bundle).map_err(|count| Unserved::NotOneDeployment {
-                caller: description(),
-                service: name.to_owned(),
-                count,
-            })?,
+            Some(service) => {
+                selected_deployment(service, bundle).map_err(|count| Unserved::NotOneDeployment {
+                    caller: description(),
+                    service: name.to_owned(),
+                    count,
+                })?
+            }
             None => bundle
                 .csv()
                 .deployments()
@@ -115,7 +118,7 @@ impl<'a> Backend<'a> {
         })
     }
 
-    /// As the ClusterServiceVersion declares it: the port of the Service is that of the pods.
+    /// The backend that a ClusterServiceVersion declares: Service and pods have the same port.
     fn from_api_service(definition: ApiServiceDefinition<'a>, bundle: &'a Bundle) -> Option<Self> {
         let name = definition.deployment_name();
         let deployment = bundle
@@ -131,7 +134,7 @@ impl<'a> Backend<'a> {
     }
 }
 
-/// The one Deployment whose pods a Service selects; else of how many.
+/// Returns the only Deployment whose pods the Service selects, or the number of such Deployments.
 fn selected_deployment<'a>(service: &Manifest, bundle: &'a Bundle) -> Result<DeploymentSpec<'a>, usize> {
     let selector = service
         .object
@@ -152,7 +155,7 @@ fn selected_deployment<'a>(service: &Manifest, bundle: &'a Bundle) -> Result<Dep
     }
 }
 
-/// Where a port of a Service that the bundle brings along leads to.
+/// Returns the target port of a port of a Service in the bundle.
 fn target_port(service: &Manifest, port: i64) -> Option<Value> {
     let ports = object::items(&service.object, "/spec/ports");
     let of = |known: &&Value| known.get("port").and_then(Value::as_i64) == Some(port);
@@ -166,8 +169,8 @@ fn target_port(service: &Manifest, port: i64) -> Option<Value> {
     )
 }
 
-/// Where a port leads to of the Service that an install creates: where webhook definitions send it, else to the port of a
-/// container that has the same number.
+/// Returns the target port of a port of the Service that an install creates: the one in a webhook definition,
+/// else the container port with the same number.
 fn declared_port(bundle: &Bundle, deployment: DeploymentSpec<'_>, port: i64) -> Option<Value> {
     let declared = bundle
         .csv()
@@ -187,7 +190,7 @@ fn has_port(deployment: DeploymentSpec<'_>, port: &Value) -> bool {
         .any(|known| known.get("containerPort") == Some(port) || known.get("name") == Some(port))
 }
 
-/// The container with a port of that number or name, and the number.
+/// Returns the index and port number of the container that has a port with this number or name.
 pub(crate) fn container_with(pod_spec: &Value, target_port: &Value) -> Option<(usize, i64)> {
     let containers = object::items(pod_spec, "/containers").iter().enumerate();
     containers
@@ -204,13 +207,13 @@ pub(crate) fn container_with(pod_spec: &Value, target_port: &Value) -> Option<(u
         .and_then(|(index, port)| Some((index, port.get("containerPort")?.as_i64()?)))
 }
 
-/// Whether two ports of the pods of a Deployment with this `spec` are one: a number, and the name that a container gives it, are.
+/// Reports whether two target ports of a Deployment with this `spec` are the same port; one may be a number,
+/// the other its name.
 pub(crate) fn selects_same_port(spec: &Value, one: &Value, other: &Value) -> bool {
     let number = |port| port_number(spec, port);
     one == other || number(one).is_some_and(|first| number(other) == Some(first))
 }
 
-/// The number of a port of the pods of a Deployment with this `spec`.
 pub(crate) fn port_number(spec: &Value, port: &Value) -> Option<i64> {
     let named = || container_with(spec.pointer("/template/spec")?, port).map(|(_, number)| number);
     port.as_i64().or_else(named)
@@ -223,8 +226,8 @@ mod tests {
     use super::*;
     use crate::render::sample;
 
-    /// Where an ExtensionConfig leads that calls `service`, in the sample with a Service of these ports, and the pods of which
-    /// have a port that is named `hooks`.
+    /// Returns the backend of an ExtensionConfig that calls `service`. The sample gets a Service with these
+    /// ports, and its pods get a port named `hooks`.
     fn backend(service: &Value, selector: &Value, ports: &Value) -> Result<(String, i64, Value), String> {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"]
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_leads_to_the_deployment_whose_pods_it_selects() {
+    fn a_service_reaches_the_deployment_whose_pods_it_selects() {
         let ports = json!([
             {"port": 443, "targetPort": "hooks"}, {"port": 8443, "targetPort": 9444}, {"port": 9444},
         ]);
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_elsewhere_is_refused_with_the_way_out() {
+    fn callers_of_other_servers_are_refused_with_advice() {
         let (selector, ports) = (
             json!({"app": "widgets"}),
             json!([{"port": 443, "targetPort": "none"}]),
@@ -291,7 +294,7 @@ mod tests {
             (
                 json!({"name": "hooks"}),
                 &selector,
-                "leads to no port of deployment 'widgets.controller'",
+                "is not a port of deployment 'widgets.controller'",
             ),
             (
                 json!({"name": "widgets-controller-service", "port": 1}),

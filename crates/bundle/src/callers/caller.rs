@@ -12,33 +12,33 @@ use crate::{
     phase::Phase,
 };
 
-/// The port of a Service that is called where none is named (ServiceReference of `apiregistration.k8s.io/v1`; the webhook of
-/// Cluster API fills in the same).
+/// The default port of a Service reference (ServiceReference of `apiregistration.k8s.io/v1`; the webhook of
+/// Cluster API sets the same default).
 const DEFAULT_PORT: i64 = 443;
 
 /// An object of a bundle that sends traffic to its pods.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller<'a> {
-    /// The object: the bundle brings it along, or its ClusterServiceVersion declares it.
+    /// The object, which the bundle contains or its ClusterServiceVersion declares.
     pub(crate) object: Cow<'a, Value>,
-    /// Where in it `service` and `caBundle` are.
+    /// JSON pointer of the object that contains `service` and `caBundle`.
     pub(crate) client_config: &'static str,
-    /// What declares it, if that is the ClusterServiceVersion.
+    /// The declaration in the ClusterServiceVersion, if the object comes from there.
     pub(super) definition: Option<ApiServiceDefinition<'a>>,
     manifest: &'a Manifest,
-    /// Where in the manifest it is said whom it calls.
+    /// The path of the Service reference in the manifest.
     path: JsonPath,
 }
 
 // === impl Caller ===
 
 impl<'a> Caller<'a> {
-    /// Every one of a bundle: those that it brings along, in file order, then those that it declares.
+    /// Lists the callers in a bundle: bundled objects in file order, then declared ones.
     pub(crate) fn all(bundle: &'a Bundle) -> impl Iterator<Item = Self> {
         let brought = bundle.others.iter().filter_map(Self::from_manifest);
         let list = JsonPath::from_fields("spec.apiservicedefinitions.owned");
         let owned = bundle.csv().owned_api_services().enumerate();
-        // Of a version of a group there may be several kinds.
+        // A version of a group may have several kinds.
         let mut seen = BTreeSet::new();
         let owned = owned.filter(move |(_, definition)| seen.insert(definition.name()));
         let declared = owned.map(move |(index, definition)| Self {
@@ -67,18 +67,19 @@ impl<'a> Caller<'a> {
         })
     }
 
-    /// Its kind and name, as messages have them.
+    /// The kind and name for messages.
     pub(crate) fn description(&self) -> String {
         let text = |pointer| object::text(&self.object, pointer).unwrap_or_default();
         format!("{} '{}'", text("/kind"), text("/metadata/name"))
     }
 
-    /// Whether API servers pass requests on to it: it asks them who sends these, and what that one may do.
+    /// Reports whether API servers proxy requests to it. Its server asks the API server to authenticate and
+    /// authorize them.
     pub(crate) fn is_api_service(&self) -> bool {
         object::text(&self.object, "/kind") == Some("APIService")
     }
 
-    /// The Service that it calls, and the port; `None` where it calls a URL, or nobody.
+    /// Returns the Service and port that it calls; `None` if it calls a URL or nothing.
     pub(crate) fn service(&self) -> Option<(&str, i64)> {
         let service = self.object.pointer(self.client_config)?.get("service")?;
         let port = service
@@ -88,7 +89,6 @@ impl<'a> Caller<'a> {
         Some((object::text(service, "/name")?, port))
     }
 
-    /// What is wrong with whom it calls.
     pub(crate) fn problem(&self, unserved: &Unserved) -> Problem {
         let rule: Rule = match self.definition {
             Some(_) => rule::API_SERVICE,
@@ -97,7 +97,6 @@ impl<'a> Caller<'a> {
         self.manifest.problem(&self.path, rule, unserved.to_string())
     }
 
-    /// The pods that it calls.
     pub(crate) fn backend(&self, bundle: &'a Bundle) -> Result<Backend<'a>, Unserved> {
         Backend::resolve(self, bundle)
     }

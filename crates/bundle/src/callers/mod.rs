@@ -1,8 +1,8 @@
-//! What a bundle brings along that sends traffic to its own pods: ExtensionConfigs and APIServices, and where each leads.
+//! Bundled objects that send requests to pods of their own bundle: ExtensionConfigs and APIServices.
 
 mod backend;
 mod caller;
 
 pub use backend::Unserved;
-pub(crate) use backend::{Backend, container_with, selects_same_port, port_number};
+pub(crate) use backend::{Backend, container_with, port_number, selects_same_port};
 pub(crate) use caller::Caller;

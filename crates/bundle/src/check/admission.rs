@@ -26,7 +26,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
         };
         let name = webhook.generate_name();
         for (field, rule, values) in CHOICES {
-            // Validating webhooks are never asked again.
+            // Validating webhooks are not reinvoked.
             if field == "reinvocationPolicy" && webhook_type == WebhookType::Validating {
                 continue;
             }

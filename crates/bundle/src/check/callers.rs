@@ -1,4 +1,4 @@
-//! What calls Deployments of the bundle beside webhooks: ExtensionConfigs and APIServices.
+//! ExtensionConfigs and APIServices that call Deployments of the bundle.
 
 use windlass_object::Problem;
 

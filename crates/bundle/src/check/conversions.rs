@@ -1,4 +1,4 @@
-//! Conversion webhooks: who converts what, and that exactly one does.
+//! Conversion webhooks: each converted CustomResourceDefinition has exactly one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 
 fn check_install_modes(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let supported = bundle.csv().install_modes();
-    // That none is supported is reported as that.
+    // Another check reports that no mode is supported.
     if supported.is_empty() || supported == [InstallMode::AllNamespaces] {
         return;
     }
@@ -58,7 +58,7 @@ fn check_listed(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
-/// One webhook converts a CustomResourceDefinition, and lists it once.
+/// Each CustomResourceDefinition is converted by one webhook, which lists it once.
 fn check_single_converter(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut converters: BTreeMap<&str, Vec<(JsonPath, &str)>> = BTreeMap::new();
     for (path, webhook) in conversion_webhooks(bundle) {

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: which are there, and whether an API server accepts them
+//! CustomResourceDefinitions: presence, and validation by the API server
 //! (`k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,18 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_owned(bundle, problems);
     for crd in &bundle.crds {
         let api_version = object::text(&crd.object, "/apiVersion").unwrap_or_default();
-        // Fields of another version are others, and one without any is reported as that.
+        // Other versions have other fields. Another check reports a missing version.
         if api_version != API_VERSION {
             if !api_version.is_empty() {
                 let message = format!(
                     "custom resource definition '{}' has apiVersion '{api_version}': it must be '{API_VERSION}'",
                     crd.name()
                 );
-                problems.push(crd.problem(&JsonPath::from_fields("apiVersion"), rule::CRD_API_VERSION, message));
+                problems.push(crd.problem(
+                    &JsonPath::from_fields("apiVersion"),
+                    rule::CRD_API_VERSION,
+                    message,
+                ));
             }
             continue;
         }
@@ -43,14 +47,22 @@ fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
         let name = crd.name();
         if !names.insert(name) {
             let message = format!("bundle contains duplicate custom resource definition '{name}'");
-            problems.push(crd.problem(&JsonPath::from_fields("metadata.name"), rule::CRD_DUPLICATE, message));
+            problems.push(crd.problem(
+                &JsonPath::from_fields("metadata.name"),
+                rule::CRD_DUPLICATE,
+                message,
+            ));
             continue;
         }
         let kind = object::text(&crd.object, "/spec/names/kind").unwrap_or_default();
         let group = object::text(&crd.object, "/spec/group").unwrap_or_default();
         if let Some(other) = kinds.insert((group, kind), name) {
             let message = format!("kind '{kind}' of group '{group}' is also defined by '{other}'");
-            problems.push(crd.problem(&JsonPath::from_fields("spec.names.kind"), rule::CRD_KIND_CLASH, message));
+            problems.push(crd.problem(
+                &JsonPath::from_fields("spec.names.kind"),
+                rule::CRD_KIND_CLASH,
+                message,
+            ));
         }
     }
 }
@@ -155,7 +167,7 @@ fn check_preserve_unknown_fields(bundle: &Bundle, crd: &Manifest, problems: &mut
     problems.push(crd.problem(&path, rule::CRD_PRESERVE_UNKNOWN_FIELDS, message));
 }
 
-/// KEP-1111: groups under `k8s.io` and `kubernetes.io` need an annotation that says who approved them.
+/// KEP-1111: groups under `k8s.io` and `kubernetes.io` need an annotation that links to their approval.
 fn check_group(crd: &Manifest, problems: &mut Vec<Problem>) {
     const ANNOTATION: &str = "api-approved.kubernetes.io";
 

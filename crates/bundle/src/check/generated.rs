@@ -1,4 +1,4 @@
-//! Names of the objects that an install makes up: Services, Secrets and ServiceAccounts.
+//! Names of the objects that an install generates: Services, Secrets and ServiceAccounts.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     render,
 };
 
-/// What an install creates, by kind and name, and what for.
+/// The generated objects by kind and name, and the reason for each.
 type Generated = BTreeMap<(&'static str, String), String>;
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -43,7 +43,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Adds the ServiceAccount of every permission; `default` is always there.
+/// Adds the ServiceAccount of every permission except `default`, which always exists.
 fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec<Problem>) {
     let all = permissions::permissions(bundle).chain(permissions::cluster_permissions(bundle));
     for (path, permission) in all {
@@ -62,7 +62,7 @@ fn check_service_accounts(bundle: &Bundle, generated: &mut Generated, problems: 
     }
 }
 
-/// Whether a Service that the bundle brings along gives way to the one that is created for whom it leads to.
+/// Reports whether a generated Service replaces this bundled one.
 fn is_replaced(bundle: &Bundle, manifest: &Manifest) -> bool {
     called_backends(bundle).any(|backend| {
         let has_webhooks =
@@ -73,7 +73,7 @@ fn is_replaced(bundle: &Bundle, manifest: &Manifest) -> bool {
     })
 }
 
-/// Where what the bundle brings along leads that calls its Deployments.
+/// The backends of the bundled callers.
 fn called_backends(bundle: &Bundle) -> impl Iterator<Item = Backend<'_>> {
     Caller::all(bundle).filter_map(|caller| caller.backend(bundle).ok())
 }
@@ -85,7 +85,7 @@ fn check_services(bundle: &Bundle, generated: &mut Generated, problems: &mut Vec
     for (index, deployment) in bundle.csv().deployments().enumerate() {
         let name = deployment.name();
         let has_webhooks = webhook_definitions(bundle).any(|(_, webhook)| webhook.deployment_name() == name);
-        // A name that is no name, or is there twice, is reported as that.
+        // Other checks report invalid and duplicate names.
         let is_called = has_webhooks || called_backends(bundle).any(|backend| backend.deployment == name);
         if !is_called || seen.contains(&name) || !names::subdomain(name).is_empty() {
             continue;

@@ -28,7 +28,7 @@ fn check_package(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The name becomes a label value on everything that is installed (`operator-framework/api`,
+/// The name becomes a label value of every installed object (`operator-framework/api`,
 /// `pkg/validation/internal/csv.go`).
 fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let csv = bundle.csv();
@@ -40,7 +40,11 @@ fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
         }
         if !messages.is_empty() {
             let message = format!("{field} \"{name}\" is invalid: {}", messages.join(", "));
-            problems.push(bundle.csv.problem(&JsonPath::from_fields(field), rule::CSV_NAME, message));
+            problems.push(
+                bundle
+                    .csv
+                    .problem(&JsonPath::from_fields(field), rule::CSV_NAME, message),
+            );
         }
     }
 }
@@ -52,11 +56,11 @@ fn check_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
         };
         if !text.is_empty() && Version::parse(text).is_none() {
             let message = format!("csv.spec.{field} has an invalid value: {text}");
-            problems.push(
-                bundle
-                    .csv
-                    .problem(&JsonPath::from_fields("spec").field(field), rule::CSV_VERSION, message),
-            );
+            problems.push(bundle.csv.problem(
+                &JsonPath::from_fields("spec").field(field),
+                rule::CSV_VERSION,
+                message,
+            ));
         }
     }
 }

@@ -9,7 +9,12 @@ use crate::parse::{Bundle, Manifest, rule};
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in bundle.manifests() {
         let labels = manifest.object.pointer("/metadata/labels");
-        check_labels(manifest, labels, &JsonPath::from_fields("metadata.labels"), problems);
+        check_labels(
+            manifest,
+            labels,
+            &JsonPath::from_fields("metadata.labels"),
+            problems,
+        );
     }
     let list = JsonPath::from_fields("spec.install.spec.deployments");
     for (index, deployment) in bundle.csv().deployments().enumerate() {
@@ -29,7 +34,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
 
 fn check_labels(manifest: &Manifest, labels: Option<&Value>, path: &JsonPath, problems: &mut Vec<Problem>) {
     for (name, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        // A value of another type is reported as that.
+        // Another check reports values of the wrong type.
         let value = value.as_str().unwrap_or_default();
         let mut messages = names::label_name(name);
         messages.extend(names::label_value(value));

@@ -1,7 +1,7 @@
-//! Everything about a bundle that would break an install, or that an API server or OLM would refuse.
+//! Checks for everything in a bundle that breaks an install, or that an API server or OLM rejects.
 //!
-//! There are no warnings: what is reported is wrong. Each module has the rules of one subject; texts of rules that OLM
-//! has too are OLM's (`operator-controller`, `render/registryv1/validators/validator.go`).
+//! Every finding is an error; there are no warnings. Each module contains the rules of one subject. Rules
+//! that OLM also has use OLM's texts (`operator-controller`, `render/registryv1/validators/validator.go`).
 
 mod admission;
 mod callers;

@@ -1,4 +1,4 @@
-//! What Kubernetes accepts as a name; the texts are those of `k8s.io/apimachinery/pkg/util/validation`.
+//! Valid names in Kubernetes; the texts are those of `k8s.io/apimachinery/pkg/util/validation`.
 
 use windlass_object::rfc1123::{LABEL_LENGTH, SUBDOMAIN_LENGTH, is_label_text, is_subdomain_text};
 
@@ -16,24 +16,24 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
      validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
 
-/// What keeps `name` from being a DNS-1123 subdomain.
+/// Returns why `name` is not a DNS-1123 subdomain.
 pub(super) fn subdomain(name: &str) -> Vec<String> {
     messages(name, SUBDOMAIN_LENGTH, is_subdomain_text(name), SUBDOMAIN)
 }
 
-/// What keeps `name` from being a DNS-1035 label, as Services are named.
+/// Returns why `name` is not a DNS-1035 label, which the name of a Service must be.
 pub(super) fn service(name: &str) -> Vec<String> {
     let fits = is_label_text(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
     messages(name, LABEL_LENGTH, fits, LABEL)
 }
 
-/// What keeps `name` from being a segment of a path, as objects of RBAC are named.
+/// Returns why `name` is not a path segment, which the name of an RBAC object must be.
 pub(super) fn path_segment(name: &str) -> Vec<String> {
     let fits = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '%']);
     messages(name, usize::MAX, fits, SEGMENT)
 }
 
-/// What keeps `name` from being the name of a label: `NAME` or `SUBDOMAIN/NAME`.
+/// Returns why `name` is not a label key: `NAME` or `SUBDOMAIN/NAME`.
 pub(super) fn label_name(name: &str) -> Vec<String> {
     let (prefix, name) = name
         .rsplit_once('/')
@@ -47,7 +47,7 @@ pub(super) fn label_name(name: &str) -> Vec<String> {
     all
 }
 
-/// What keeps `value` from being the value of a label.
+/// Returns why `value` is not a label value.
 pub(super) fn label_value(value: &str) -> Vec<String> {
     let fits = value.is_empty() || is_label_part(value);
     messages(value, LABEL_LENGTH, fits, LABEL_VALUE)
@@ -59,7 +59,7 @@ fn messages(name: &str, length: usize, fits: bool, message: &str) -> Vec<String>
     too_long.into_iter().chain(malformed).collect()
 }
 
-/// The text of a label's name or value, of any length.
+/// Reports whether a label's name or value has valid characters; its length is not checked.
 fn is_label_part(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_have_a_syntax_of_their_own() {
+    fn label_keys_and_values_are_validated() {
         for (name, fits) in [
             ("a", true),
             ("A_b.c", true),

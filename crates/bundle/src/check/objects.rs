@@ -31,12 +31,16 @@ fn check_api_versions(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in bundle.manifests() {
         if api_version(manifest).is_empty() {
             let message = format!("{} '{}' has no apiVersion", manifest.kind(), manifest.name());
-            problems.push(manifest.problem(&JsonPath::from_fields("apiVersion"), rule::API_VERSION_MISSING, message));
+            problems.push(manifest.problem(
+                &JsonPath::from_fields("apiVersion"),
+                rule::API_VERSION_MISSING,
+                message,
+            ));
         }
     }
 }
 
-/// The names of ClusterServiceVersion and CustomResourceDefinitions have rules of their own.
+/// ClusterServiceVersions and CustomResourceDefinitions have naming rules of their own.
 fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in &bundle.others {
         let name = manifest.name();
@@ -51,7 +55,11 @@ fn check_names(bundle: &Bundle, problems: &mut Vec<Problem>) {
                 manifest.kind(),
                 messages.join(", ")
             );
-            problems.push(manifest.problem(&JsonPath::from_fields("metadata.name"), rule::OBJECT_NAME, message));
+            problems.push(manifest.problem(
+                &JsonPath::from_fields("metadata.name"),
+                rule::OBJECT_NAME,
+                message,
+            ));
         }
     }
 }
@@ -71,7 +79,11 @@ fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
             manifest.name(),
             first.file
         );
-        problems.push(manifest.problem(&JsonPath::from_fields("metadata.name"), rule::OBJECT_DUPLICATE, message));
+        problems.push(manifest.problem(
+            &JsonPath::from_fields("metadata.name"),
+            rule::OBJECT_DUPLICATE,
+            message,
+        ));
     }
 }
 

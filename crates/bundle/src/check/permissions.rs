@@ -1,4 +1,4 @@
-//! Rules of permissions, as the API server wants them (`k8s.io/kubernetes/pkg/apis/rbac/validation`).
+//! Rules of permissions, as the API server validates them (`k8s.io/kubernetes/pkg/apis/rbac/validation`).
 
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
@@ -6,7 +6,7 @@ use windlass_object::{JsonPath, Problem, object};
 use crate::parse::{Bundle, InstallMode, Permission, rule};
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    // Watching all namespaces turns permissions into those of the cluster.
+    // An install that watches all namespaces grants permissions cluster-wide.
     let namespaced = bundle.csv().install_modes() != [InstallMode::AllNamespaces];
     for (path, permission) in permissions(bundle) {
         check_rules(bundle, permission, &path, namespaced, problems);
@@ -16,14 +16,12 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Each permission in the watched namespaces with its path.
 pub(super) fn permissions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Permission<'_>)> {
     let list = JsonPath::from_fields("spec.install.spec.permissions");
     let permissions = bundle.csv().permissions().enumerate();
     permissions.map(move |(index, permission)| (list.item(index), permission))
 }
 
-/// Each permission in the cluster with its path.
 pub(super) fn cluster_permissions(bundle: &Bundle) -> impl Iterator<Item = (JsonPath, Permission<'_>)> {
     let list = JsonPath::from_fields("spec.install.spec.clusterPermissions");
     let permissions = bundle.csv().cluster_permissions().enumerate();

@@ -55,7 +55,7 @@ fn is_port(port: i64) -> bool {
     (1..=65535).contains(&port)
 }
 
-/// A number, or the name of a port that a container of the Deployment has: no other name ever gets an endpoint.
+/// The port must be a number or the name of a container port: any other name never gets an endpoint.
 fn check_target_port(bundle: &Bundle, webhook: WebhookDefinition<'_>) -> Result<(), String> {
     let Some(target) = webhook.target_port() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Every problem of a bundle.
+//! All problems of a bundle.
 
 use windlass_object::{Problem, path::is_within};
 
@@ -8,29 +8,29 @@ use super::{
 };
 use crate::parse::{Bundle, Files, ParsedBundle, rule};
 
-/// The bundle in `files`, if nothing is wrong with it.
+/// Parses the bundle in `files` and checks it.
 ///
 /// # Errors
 ///
-/// Every problem, ordered by file and path: what keeps the bundle from being parsed, and what is wrong with the rest.
+/// Every problem, ordered by file and path.
 pub fn parse(files: &Files) -> Result<Bundle, Vec<Problem>> {
     parse_for(files, Tolerance::default())
 }
 
-/// What an install takes upon itself, so that it is no problem of the bundle.
+/// Problems that an install accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerance {
-    /// The operator arms its conversions itself: they need not be declared.
+    /// The operator manages its conversions itself, so they need not be declared.
     pub undeclared_conversions: bool,
-    /// Webhooks may block what their own bundle needs.
+    /// Webhooks may block requests that their own bundle needs.
     pub blocking_webhooks: bool,
 }
 
-/// As [`parse`], for an install that takes some problems upon itself.
+/// Like [`parse`], but accepts the problems in `tolerance`.
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// Like [`parse`].
 pub fn parse_for(files: &Files, tolerance: Tolerance) -> Result<Bundle, Vec<Problem>> {
     let ParsedBundle {
         bundle,
@@ -39,7 +39,7 @@ pub fn parse_for(files: &Files, tolerance: Tolerance) -> Result<Bundle, Vec<Prob
     let mut problems: Vec<Problem> = bundle
         .iter()
         .flat_map(problems_of)
-        // A field of a wrong type reads as absent; that it is then missing as well is no news.
+        // A field of a wrong type reads as absent, so do not report it as missing as well.
         .filter(|problem| !unreadable.iter().any(|other| overlaps(problem, other)))
         .collect();
     let tolerated = [
@@ -59,7 +59,7 @@ pub fn parse_for(files: &Files, tolerance: Tolerance) -> Result<Bundle, Vec<Prob
     }
 }
 
-/// Every problem of the bundle in `files`, as [`parse`] finds them.
+/// Returns every problem of the bundle in `files`, like [`parse`].
 pub fn check_files(files: &Files) -> Vec<Problem> {
     parse(files).err().unwrap_or_default()
 }
@@ -87,7 +87,7 @@ fn problems_of(bundle: &Bundle) -> Vec<Problem> {
     problems
 }
 
-/// Whether one of two problems is about a part of what the other is about.
+/// Reports whether the path of one problem contains that of the other.
 fn overlaps(one: &Problem, other: &Problem) -> bool {
     one.file == other.file && (is_within(&other.path, &one.path) || is_within(&one.path, &other.path))
 }

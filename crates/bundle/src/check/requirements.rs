@@ -1,4 +1,4 @@
-//! What the bundle requires: that it can be understood.
+//! The requirements of a bundle must be readable.
 
 use windlass_object::Problem;
 

@@ -1,4 +1,5 @@
-//! Rules of admission webhooks: complete, not about what installs webhooks, not about what the webhook itself needs.
+//! Rules of admission webhooks: complete, and matching neither webhook configurations nor requests that the
+//! bundle itself needs.
 
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
@@ -9,7 +10,7 @@ use crate::{
     requests::{self, Request, WatchedNamespaces},
 };
 
-/// Groups whose objects decide which webhooks there are: OLM's, in its old and new spelling, and our own.
+/// Groups whose objects configure webhooks: OLM's, in its old and new spelling, and Windlass's.
 const FORBIDDEN_GROUPS: [&str; 4] = [
     "*",
     "olm.operatorframework.io",
@@ -19,7 +20,7 @@ const FORBIDDEN_GROUPS: [&str; 4] = [
 
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 
-/// Webhook configurations as resources and as kinds, in lower case.
+/// Resources and kinds of webhook configurations, in lower case.
 const FORBIDDEN_RESOURCES: [&str; 5] = [
     "*",
     "mutatingwebhookconfiguration",
@@ -41,7 +42,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
                 problems.push(bundle.csv.problem(&path, rule::WEBHOOK_RULE, message));
             }
             let forbidden = check_forbidden(bundle, name, rule, &path, problems);
-            // What may not be matched at all needs no second reason.
+            // A forbidden rule needs no second error.
             if !forbidden && let Some(request) = always_blocked(bundle, webhook, rule) {
                 let message = requests::blocking_message(name, &request);
                 problems.push(bundle.csv.problem(&path, rule::WEBHOOK_RULE_BLOCKING, message));
@@ -50,7 +51,6 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The strings of a list in `rule`.
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + Clone {
     let items = rule
         .get(field)
@@ -59,7 +59,7 @@ fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + 
     items.iter().filter_map(Value::as_str)
 }
 
-/// What the API server would refuse (`validateRuleWithOperations`).
+/// Returns why the API server rejects the rule (`validateRuleWithOperations`).
 fn incomplete(rule: &Value) -> Vec<String> {
     const OPERATIONS: [&str; 5] = ["*", "CREATE", "UPDATE", "DELETE", "CONNECT"];
 
@@ -88,7 +88,8 @@ fn incomplete(rule: &Value) -> Vec<String> {
     messages
 }
 
-/// `*/*` and `*`, `a/*` and `*/a` with what they already hold (`validateResources`).
+/// Returns wildcards that stand next to resources they already contain: `*/*`, `*`, `a/*` and `*/a`
+/// (`validateResources`).
 fn overlapping_resources(rule: &Value) -> Option<String> {
     let resources: Vec<&str> = strings(rule, "resources").collect();
     let has = |resource: &str| resources.contains(&resource);
@@ -115,7 +116,7 @@ fn overlapping_resources(rule: &Value) -> Option<String> {
         .map(|resource| format!("has resource '{resource}' and a wildcard for it"))
 }
 
-/// Reports rules about what configures webhooks, in every spelling that reaches it.
+/// Reports rules that match webhook configurations, in any spelling.
 fn check_forbidden(
     bundle: &Bundle,
     name: &str,
@@ -156,8 +157,8 @@ fn check_forbidden(
     problems.len() > before
 }
 
-/// What `rule` blocks that the bundle needs, whichever namespaces the operator watches. What it blocks in some of them
-/// only, an install refuses.
+/// Returns the needed request that `rule` blocks in every install mode. An install refuses rules that block
+/// one in some modes.
 fn always_blocked(bundle: &Bundle, webhook: WebhookDefinition<'_>, rule: &Value) -> Option<Request> {
     let watched = |mode: &InstallMode| match mode {
         InstallMode::AllNamespaces => WatchedNamespaces::ALL,
@@ -171,7 +172,7 @@ fn always_blocked(bundle: &Bundle, webhook: WebhookDefinition<'_>, rule: &Value)
         },
     };
     let modes = bundle.csv().install_modes();
-    // That none is supported is reported as that.
+    // Another check reports that no mode is supported.
     let mut blocked = modes
         .iter()
         .map(|mode| requests::blocked(bundle, webhook, rule, watched(mode)));
@@ -187,7 +188,7 @@ mod tests {
     use crate::render::sample;
 
     #[test]
-    fn a_webhook_blocks_itself_where_it_does_in_every_install_mode() {
+    fn a_webhook_blocks_itself_if_it_does_in_every_install_mode() {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["webhookdefinitions"][2]["rules"] = json!([{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["pods"]}]);
         let mut blocks = |modes: &[&str]| {

@@ -1,4 +1,4 @@
-//! The webhook definitions of a bundle, as checks look at them.
+//! Iterators over the webhook definitions of a bundle.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use windlass_object::{JsonPath, object};
 
 use crate::parse::{Bundle, Manifest, WebhookDefinition, WebhookType};
 
-/// Each webhook definition with its path in the ClusterServiceVersion.
 pub(super) fn webhook_definitions(
     bundle: &Bundle,
 ) -> impl Iterator<Item = (JsonPath, WebhookDefinition<'_>)> {
@@ -16,7 +15,6 @@ pub(super) fn webhook_definitions(
     webhooks.map(move |(index, webhook)| (list.item(index), webhook))
 }
 
-/// The names of the CustomResourceDefinitions that conversion webhooks convert.
 pub(super) fn converted(bundle: &Bundle) -> BTreeSet<&str> {
     conversion_webhooks(bundle)
         .flat_map(|(_, webhook)| webhook.conversion_crds())
@@ -29,7 +27,6 @@ pub(super) fn conversion_webhooks(
     webhook_definitions(bundle).filter(|(_, webhook)| webhook.webhook_type() == Some(WebhookType::Conversion))
 }
 
-/// Each version of `crd` with its path.
 pub(super) fn versions(crd: &Manifest) -> impl Iterator<Item = (JsonPath, &Value)> {
     let list = JsonPath::from_fields("spec.versions");
     let versions = object::items(&crd.object, "/spec/versions").iter().enumerate();

@@ -7,7 +7,7 @@ use windlass_object::{JsonPath, Problem, Rule, object};
 use super::{names, webhook_definitions::webhook_definitions};
 use crate::parse::{Bundle, WebhookDefinition, WebhookType, rule};
 
-/// The review versions that an API server of today sends, for admission as for conversion.
+/// The review versions that current API servers send, for admission and for conversion.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
@@ -32,7 +32,6 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     check_duplicates(bundle, problems);
 }
 
-/// The type as written; empty when absent.
 pub(super) fn type_name<'a>(webhook: WebhookDefinition<'a>) -> &'a str {
     object::text(webhook.0, "/type").unwrap_or_default()
 }
@@ -60,7 +59,7 @@ fn check_name(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&str, Rul
         problem("generateName", rule::WEBHOOK_NAME, message);
         return;
     }
-    // The name of a conversion webhook is no name in the cluster.
+    // The name of a conversion webhook does not occur in the cluster.
     if webhook.webhook_type() == Some(WebhookType::Conversion) {
         return;
     }
@@ -124,7 +123,7 @@ fn check_side_effects(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&
     problem("sideEffects", rule::WEBHOOK_SIDE_EFFECTS, message);
 }
 
-/// Of a conversion webhook these become the `conversionReviewVersions`.
+/// For a conversion webhook, these become the `conversionReviewVersions`.
 fn check_review_versions(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&str, Rule, String)) {
     let names = webhook.review_versions();
     let name = webhook.generate_name();
@@ -150,7 +149,7 @@ fn duplicate<'a>(names: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| *name)
 }
 
-/// Names differ within a type, as in OLM v1: configurations of two types may have one name.
+/// Names are unique per type, as in OLM v1: configurations of two types may have the same name.
 fn check_duplicates(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, webhook) in webhook_definitions(bundle) {
@@ -173,7 +172,7 @@ mod tests {
     use crate::render::{self, sample};
 
     #[test]
-    fn a_long_name_and_one_in_two_types_are_valid_but_not_twice_in_one() {
+    fn names_are_unique_per_webhook_type() {
         let mut bundle = sample::bundle();
         let name = format!("{}.example.com", "a".repeat(60));
         for index in 0..3 {

@@ -1,6 +1,6 @@
 //! A typed, read-only view of a ClusterServiceVersion (`operators.coreos.com/v1alpha1`).
 //!
-//! The view borrows the JSON: what it does not name stays as written.
+//! The view borrows the JSON, which stays as written.
 
 use serde_json::Value;
 use windlass_object::object;
@@ -122,7 +122,7 @@ impl<'a> ClusterServiceVersion<'a> {
         object::annotation(self.0, "olm.skipRange").filter(|range| !range.is_empty())
     }
 
-    /// Custom resources as the author writes them: the annotation `alm-examples`. None where it cannot be read.
+    /// The custom resources in the annotation `alm-examples`; none if it cannot be parsed.
     pub fn examples(self) -> Vec<Value> {
         object::annotation(self.0, "alm-examples")
             .and_then(|examples| serde_json::from_str(examples).ok())
@@ -282,7 +282,7 @@ impl<'a> WebhookDefinition<'a> {
 
     /// The port of the Service: `containerPort`, or 443 where it is absent or 0.
     ///
-    /// 443 is the default of the ClusterServiceVersion's own CRD, which never runs here.
+    /// 443 is the default in the CRD of the ClusterServiceVersion, which Windlass does not install.
     pub fn port(self) -> i64 {
         self.0
             .get("containerPort")
@@ -296,7 +296,7 @@ impl<'a> WebhookDefinition<'a> {
         self.0.get("targetPort").filter(|port| !port.is_null())
     }
 
-    /// The port of the pods that it is served on: `targetPort`, or that of the Service where it is absent or 0.
+    /// The port of the pods: `targetPort`, or the port of the Service where it is absent or 0.
     pub fn served_port(self) -> Value {
         self.target_port()
             .filter(|port| port.as_i64() != Some(0))

@@ -12,12 +12,12 @@ use super::{
     rule,
 };
 
-/// The CRDs of a bundle as an install would have them: with conversion by webhook where a webhook definition
-/// says so, and without the conversion that is written in them.
+/// Parses a bundle and returns its CRDs as an install leaves them: with conversion by webhook where a webhook
+/// definition declares it, and without the conversion in their manifests.
 ///
 /// # Errors
 ///
-/// Everything that keeps the bundle from being understood.
+/// Everything that makes the bundle unreadable.
 pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
     let bundle = Bundle::parse(files)?;
     let converted: Vec<&str> = bundle
@@ -35,11 +35,11 @@ pub fn from_bundle(files: &Files) -> Result<BTreeMap<String, Value>, Vec<Problem
     Ok(crds.collect())
 }
 
-/// The CRDs in a file of YAML or JSON; its other objects are passed over.
+/// Parses the CRDs in a YAML or JSON file; skips its other objects.
 ///
 /// # Errors
 ///
-/// What keeps the file or a CRD in it from being understood, and that there is none.
+/// Everything that makes the file or a CRD in it unreadable, and a file without CRDs.
 pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Vec<Problem>> {
     let manifests = read_crds(file, bytes)?;
     if manifests.is_empty() {
@@ -49,7 +49,7 @@ pub fn from_file(file: &str, bytes: &[u8]) -> Result<BTreeMap<String, Value>, Ve
     by_name(manifests)
 }
 
-/// `crd` with conversion by webhook, or with none: as it is once an install is complete.
+/// Sets the conversion that `crd` has once an install is complete: by webhook, or none.
 pub fn with_conversion(mut crd: Value, converts: bool) -> Value {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         let strategy = if converts { "Webhook" } else { "None" };
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_cannot_be_compared_say_where_and_why() {
+    fn problems_in_crd_files_have_a_path_and_reason() {
         let crd = |version: &str, rest: &str| {
             format!("{{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/{version}, {rest}}}")
         };

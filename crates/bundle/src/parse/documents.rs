@@ -10,7 +10,7 @@ use super::{
 
 const FOLDER: &str = "manifests/";
 
-/// Every object of the bundle, in file order; `kind: List` is flattened.
+/// Lists every object of the bundle in file order; flattens `kind: List`.
 pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     let mut found = false;
@@ -54,7 +54,7 @@ pub(super) fn manifests(files: &Files, problems: &mut Vec<Problem>) -> Vec<Manif
     manifests
 }
 
-/// Every object of one file; `kind: List` is flattened.
+/// Lists every object of one file; flattens `kind: List`.
 pub(super) fn file(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     match yaml::documents(bytes) {
@@ -82,7 +82,7 @@ fn flatten_file(
     }
 }
 
-/// Adds `manifest`, or the items of the list that it is.
+/// Adds `manifest`, or its items if it is a list.
 fn flatten(mut manifest: Manifest, manifests: &mut Vec<Manifest>, problems: &mut Vec<Problem>) {
     if !manifest.object.is_object() {
         problems.push(manifest.problem(

@@ -1,4 +1,4 @@
-//! The files in `metadata/`: which package the bundle is of, and properties that belong to its ClusterServiceVersion.
+//! The files in `metadata/`: the package of the bundle, and properties for its ClusterServiceVersion.
 
 use serde_json::{Map, Value, json};
 use windlass_object::{JsonPath, Problem, object, yaml};
@@ -14,17 +14,17 @@ const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 
-/// The annotation that carries the properties of a ClusterServiceVersion, as a JSON list.
+/// The annotation that contains the properties of a ClusterServiceVersion, as a JSON list.
 const OLM_PROPERTIES: &str = "olm.properties";
 
-/// What `metadata/annotations.yaml` says; empty where it says nothing.
+/// The contents of `metadata/annotations.yaml`; absent entries are empty.
 #[derive(Debug, Default)]
 pub(super) struct Annotations {
     pub(super) package: String,
     pub(super) channels: Vec<String>,
 }
 
-/// The file that holds the annotations: the one that is called so, or else the first in `metadata/` that has any, as for
+/// Finds the file with the annotations: `annotations.yaml`, else the first in `metadata/` that has any, like
 /// `opm` (`operator-registry`, `pkg/lib/bundle/validate.go`).
 fn annotations_file(files: &Files) -> Option<&str> {
     let in_folder = files
@@ -118,8 +118,8 @@ pub(super) fn dependencies(files: &Files, problems: &mut Vec<Problem>) -> Option
     }
 }
 
-/// Appends `properties` to those in the annotation `olm.properties` of the ClusterServiceVersion; without any the
-/// annotation stays as it is.
+/// Appends `properties` to those in the annotation `olm.properties` of the ClusterServiceVersion; an empty
+/// list leaves the annotation unchanged.
 pub(super) fn merge_properties(csv: &mut Manifest, properties: Vec<Value>, problems: &mut Vec<Problem>) {
     if properties.is_empty() {
         return;
@@ -143,7 +143,7 @@ pub(super) fn merge_properties(csv: &mut Manifest, properties: Vec<Value>, probl
         .map(|property| json!({"type": property["type"], "value": property["value"]}))
         .collect();
 
-    // Where one of these is of another type, the check of shapes says so.
+    // The check of types reports a mapping that has another type.
     let Some(object) = csv.object.as_object_mut() else {
         return;
     };
@@ -156,7 +156,7 @@ pub(super) fn merge_properties(csv: &mut Manifest, properties: Vec<Value>, probl
     annotations.insert(OLM_PROPERTIES.to_owned(), Value::String(merged.to_string()));
 }
 
-/// The mapping `name` of `parent`, created where it is absent.
+/// Returns the mapping `name` of `parent`, creating it if absent.
 fn mapping<'a>(parent: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
     let value = parent.entry(name).or_insert(Value::Null);
     if value.is_null() {
@@ -178,7 +178,7 @@ fn check_property(property: &Value) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The only document of `name`; `None` when the file is absent, empty or not a mapping.
+/// Returns the only document of `name`; `None` if the file is absent, empty or not a mapping.
 fn single_mapping(files: &Files, name: &str, problems: &mut Vec<Problem>) -> Option<Manifest> {
     let mut documents = match yaml::documents(files.get(name)?) {
         Ok(documents) => documents,

@@ -1,9 +1,9 @@
-//! registry+v1 bundles: from files to a typed, lossless model.
+//! registry+v1 bundles: parses files into a typed, lossless model.
 //!
 //! ```text
 //! files -> documents -> manifests -> Bundle
-//!         (yaml)       (lists        (kinds told apart, annotations and
-//!                       flattened)    properties joined, shapes checked)
+//!         (yaml)       (lists        (sorted by kind, annotations and
+//!                       flattened)    properties merged, types checked)
 //! ```
 
 mod cluster_service_version;

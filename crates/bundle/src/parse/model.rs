@@ -7,15 +7,15 @@ use windlass_object::{JsonPath, Problem, Rule, object};
 
 use super::cluster_service_version::ClusterServiceVersion;
 
-/// The files of a bundle: path below the bundle's folder, with `/` between parts, to content.
+/// The files of a bundle: content by path relative to the bundle's folder, with `/` as separator.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// One object of a bundle and where it was written.
+/// One object of a bundle and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// The file, relative to the bundle.
     pub file: String,
-    /// Which document of the file, counted from 0, when the file holds more than one.
+    /// The index of the document in the file, from 0, if the file has several.
     pub document: Option<usize>,
     /// JSON path of the object inside its document: `$`, or `$.items[3]` for an item of a `List`.
     pub path: String,
@@ -26,13 +26,14 @@ pub struct Manifest {
 /// A parsed bundle. Objects stay JSON; the typed views only read them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// The package, from `metadata/annotations.yaml`; may be empty in a bundle that was not checked.
+    /// The package, from `metadata/annotations.yaml`; may be empty in an unchecked bundle.
     pub package: String,
     /// The channels that the annotations name.
     pub channels: Vec<String>,
     /// The ClusterServiceVersion, with `metadata/properties.yaml` merged into its `olm.properties`.
     pub csv: Manifest,
-    /// `metadata/dependencies.yaml`, as written; what it asks for is in [`Requirements`](crate::requirements::Requirements).
+    /// `metadata/dependencies.yaml`, as written; [`Requirements`](crate::requirements::Requirements)
+    /// interprets it.
     pub dependencies: Option<Manifest>,
     /// CustomResourceDefinitions, in file order.
     pub crds: Vec<Manifest>,
@@ -40,12 +41,12 @@ pub struct Bundle {
     pub others: Vec<Manifest>,
 }
 
-/// As much of a bundle as could be read, and everything that kept the rest from being read.
+/// The readable part of a bundle, and the problems of the rest.
 #[derive(Debug)]
 pub struct ParsedBundle {
     /// The bundle; `None` when it has no ClusterServiceVersion or more than one.
     pub bundle: Option<Bundle>,
-    /// What is wrong, in file order.
+    /// The problems, in file order.
     pub problems: Vec<Problem>,
 }
 
@@ -62,7 +63,7 @@ impl Manifest {
         object::text(&self.object, "/kind").unwrap_or_default()
     }
 
-    /// A problem of this object, at `path` below the object.
+    /// Creates a problem of this object, at `path` below the object.
     pub fn problem(&self, path: &JsonPath, rule: Rule, message: impl Into<String>) -> Problem {
         let document = self
             .document

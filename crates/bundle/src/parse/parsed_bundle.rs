@@ -1,4 +1,4 @@
-//! From the files of a bundle to the bundle, and everything that is wrong with them.
+//! Parses the files of a bundle and collects their problems.
 
 use windlass_object::{JsonPath, Problem};
 
@@ -8,11 +8,11 @@ use super::{
     rule, shape, yaml_1_1,
 };
 
-/// The CustomResourceDefinitions in one file outside a bundle; its other objects are passed over.
+/// Parses the CustomResourceDefinitions in one file outside a bundle; skips other objects.
 ///
 /// # Errors
 ///
-/// Everything that keeps them from being understood: syntax, fields of a wrong type.
+/// Syntax errors, and fields of a wrong type.
 pub fn read_crds(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut manifests = documents::file(file, bytes, &mut problems);
@@ -31,12 +31,13 @@ pub fn read_crds(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>
 // === impl Bundle ===
 
 impl Bundle {
-    /// Reads the files of a bundle, as OLM v1 does (`internal/operator-controller/rukpak/bundle/source/source.go`),
-    /// but never loses an object: more than one ClusterServiceVersion is refused.
+    /// Parses the files of a bundle, as OLM v1 does
+    /// (`internal/operator-controller/rukpak/bundle/source/source.go`), but never drops an object: more than
+    /// one ClusterServiceVersion is an error.
     ///
     /// # Errors
     ///
-    /// Everything that keeps the bundle from being understood: syntax, missing files, fields of a wrong type.
+    /// Syntax errors, missing files, and fields of a wrong type.
     pub fn parse(files: &Files) -> Result<Self, Vec<Problem>> {
         match Self::read(files) {
             ParsedBundle {
@@ -47,7 +48,7 @@ impl Bundle {
         }
     }
 
-    /// Reads what can be read, so that a checker can report the problems of the rest as well.
+    /// Parses as much as possible, so that checks can report the problems of the rest as well.
     pub fn read(files: &Files) -> ParsedBundle {
         let mut problems = Vec::new();
         let annotations = metadata::annotations(files, &mut problems);
@@ -77,7 +78,7 @@ impl Bundle {
                 })
             }
             [] => {
-                // A file that could not be read may be the one that holds it.
+                // An unreadable file may contain the ClusterServiceVersion.
                 if complete {
                     problems.push(Problem::in_bundle(
                         "manifests",

@@ -1,4 +1,4 @@
-//! The rules that a bundle can break, by name.
+//! The rules for bundles, by name.
 
 use windlass_object::Rule;
 
@@ -46,7 +46,7 @@ rules! {
     LABEL = "label": "labels have names and values that the API server accepts";
     GENERATED_NAME = "generated-name": "the API server accepts the names of the objects that an install creates";
     GENERATED_NAME_CLASH = "generated-name-clash": "the names of objects that an install creates differ from each other and from those of bundled objects";
-    CALLED_SERVICE = "called-service": "an ExtensionConfig or APIService calls a Service that leads to one Deployment of the bundle";
+    CALLED_SERVICE = "called-service": "an ExtensionConfig or APIService calls a Service that selects the pods of one Deployment of the bundle";
     PERMISSION_RULE = "permission-rule": "permission rules are complete, and namespaced rules have no nonResourceURLs";
 
     // Deployments.
@@ -86,7 +86,7 @@ rules! {
     WEBHOOK_TIMEOUT = "webhook-timeout": "timeoutSeconds is between 1 and 30";
     WEBHOOK_RULE = "webhook-rule": "rules of admission webhooks are complete and well-formed";
     WEBHOOK_RULE_FORBIDDEN = "webhook-rule-forbidden": "admission webhooks do not match the objects that install and configure them";
-    WEBHOOK_RULE_BLOCKING = "webhook-rule-blocking": "a webhook with failurePolicy Fail does not match requests without which its own bundle does not come up";
+    WEBHOOK_RULE_BLOCKING = "webhook-rule-blocking": "a webhook with failurePolicy Fail does not match requests that its own bundle needs to start";
 
     // Conversion webhooks.
     CONVERSION_INSTALL_MODES = "conversion-install-modes": "a bundle with conversion webhooks supports only AllNamespaces";

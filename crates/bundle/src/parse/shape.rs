@@ -1,4 +1,4 @@
-//! Types of the fields that Windlass reads: a string where a list belongs is a problem, not an empty list.
+//! Types of the fields that Windlass reads. A string in place of a list is a problem, not an empty list.
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::api::apps::v1::DeploymentSpec;
@@ -15,7 +15,7 @@ use super::{
     rule,
 };
 
-/// What a field must be. An absent or `null` field is of any type.
+/// The required type of a field. An absent or `null` field matches every type.
 #[derive(Clone, Copy, Debug)]
 enum Type {
     Text,
@@ -28,7 +28,7 @@ enum Type {
     Api(fn(&Value) -> Result<(), Mismatch>),
 }
 
-/// What is of a wrong type in a value, and where.
+/// A value of a wrong type, and its path.
 #[derive(Debug)]
 struct Mismatch {
     path: JsonPath,
@@ -161,7 +161,7 @@ const CRD: &[(&str, Type)] = &[
     ("spec", Type::Api(decode::<CustomResourceDefinitionSpec>)),
 ];
 
-/// Adds a problem for every field of another type than its own.
+/// Adds a problem for every field of a wrong type.
 pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     for manifest in [&bundle.csv].into_iter().chain(&bundle.others) {
         check_fields(manifest, OBJECT, problems);
@@ -172,7 +172,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Adds a problem for every field of a CustomResourceDefinition of another type than its own.
+/// Adds a problem for every field of a wrong type in a CustomResourceDefinition.
 pub(super) fn check_crd(manifest: &Manifest, problems: &mut Vec<Problem>) {
     check_fields(manifest, OBJECT, problems);
     check_fields(manifest, CRD, problems);
@@ -181,7 +181,7 @@ pub(super) fn check_crd(manifest: &Manifest, problems: &mut Vec<Problem>) {
 fn check_fields(manifest: &Manifest, fields: &[(&str, Type)], problems: &mut Vec<Problem>) {
     let before = problems.len();
     for (field, expected) in fields {
-        // A whole API type is decoded only where its parts are right: they name the field, it does not.
+        // Decode a whole API type only if its parts are valid: only the checks of the parts name the field.
         if matches!((field, expected), (&"spec", Type::Api(_))) && problems.len() > before {
             continue;
         }
@@ -194,7 +194,8 @@ fn check_fields(manifest: &Manifest, fields: &[(&str, Type)], problems: &mut Vec
     }
 }
 
-/// Calls `found` with every value that `pattern` names: `a.b` a field, `a[]` each item, `a.*` each value of a mapping.
+/// Calls `found` with every value that matches `pattern`: `a.b` is a field, `a[]` each item, `a.*` each value
+/// of a mapping.
 fn visit(value: &Value, pattern: &str, path: &JsonPath, found: &mut dyn FnMut(&JsonPath, &Value)) {
     let (step, rest) = pattern.split_once('.').unwrap_or((pattern, ""));
     let mut descend = |path: JsonPath, value: &Value| {
@@ -222,7 +223,7 @@ fn visit(value: &Value, pattern: &str, path: &JsonPath, found: &mut dyn FnMut(&J
     items.for_each(|(index, item)| descend(path.item(index), item));
 }
 
-/// Decodes a value as `T`, which stops at the first mismatch.
+/// Decodes a value as `T`; fails at the first mismatch.
 fn decode<T: DeserializeOwned>(value: &Value) -> Result<(), Mismatch> {
     let Err(error) = serde_path_to_error::deserialize::<_, T>(value) else {
         return Ok(());

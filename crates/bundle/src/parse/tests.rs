@@ -17,7 +17,7 @@ fn files(contents: &[(&str, &str)]) -> Files {
         .collect()
 }
 
-/// The files of a bundle with a ClusterServiceVersion, and `object` beside it.
+/// The files of a bundle that contains a ClusterServiceVersion and `object`.
 fn with_object(object: &str) -> Files {
     files(&[
         (
@@ -29,14 +29,14 @@ fn with_object(object: &str) -> Files {
     ])
 }
 
-/// The problems of a bundle with `object` in it, as they print.
+/// The formatted problems of a bundle that contains `object`.
 fn problems(object: &str) -> Vec<String> {
     let problems = Bundle::parse(&with_object(object)).unwrap_err();
     problems.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn objects_keep_their_order_and_their_place() {
+fn objects_keep_their_order_and_location() {
     let mut files = with_object("{kind: B, metadata: {name: b}}\n---\n---\n{kind: C, metadata: {name: c}}\n");
     files.insert(
         "manifests/a.json".to_owned(),
@@ -70,7 +70,7 @@ fn objects_keep_their_order_and_their_place() {
 }
 
 #[test]
-fn annotations_are_found_under_other_names() {
+fn annotations_are_found_in_files_of_other_names() {
     let package = |name: &str, text: &str| {
         let mut files = with_object("{kind: A}");
         let annotations = files.remove("metadata/annotations.yaml").unwrap();
@@ -86,7 +86,7 @@ fn annotations_are_found_under_other_names() {
 }
 
 #[test]
-fn scalars_are_those_of_yaml_1_2() {
+fn scalars_are_parsed_as_yaml_1_2() {
     let bundle = Bundle::parse(&with_object(
         "{kind: A, a: yes, b: on, c: true, d: 0o17, e: 1.50, f: ~, g: '1', 1: h, i: !!str 2, j: 9007199254740993, \
           k: 0400, l: '0400', m: 0, n: -017, o: 0.5, p: 0x1f, q: 08:00}",
@@ -101,7 +101,7 @@ fn scalars_are_those_of_yaml_1_2() {
 }
 
 #[test]
-fn booleans_of_yaml_1_1_are_read_where_the_api_has_booleans() {
+fn booleans_of_yaml_1_1_are_accepted_where_the_api_has_booleans() {
     let mut files = with_object(
         "{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/v1, metadata: {name: a.b, labels: {y: 'yes'}}, \
           spec: {group: b, scope: Cluster, names: {kind: A, plural: a}, versions: [{name: v1, served: yes, storage: On, \
@@ -141,7 +141,7 @@ fn json_may_be_indented_with_tabs() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_place() {
+fn problems_name_file_and_path() {
     for (object, expected) in [
         (
             "kind: A\nkind: B\n",
@@ -210,7 +210,7 @@ fn bombs_are_refused_quickly() {
 }
 
 #[test]
-fn nesting_up_to_the_limit_is_read() {
+fn nesting_up_to_the_limit_is_accepted() {
     let object = format!("kind: A\na: {}1{}", "[".repeat(120), "]".repeat(120));
     assert!(Bundle::parse(&with_object(&object)).is_ok());
 }
@@ -259,12 +259,12 @@ fn channels_and_package_come_from_the_annotations() {
 }
 
 #[test]
-fn a_forged_line_is_escaped() {
+fn line_breaks_in_names_are_escaped() {
     let problem = Problem::in_bundle("manifests/a\nb", rule::SYNTAX, "is \u{1b}[31mred");
     assert_eq!(problem.to_string(), "manifests/a\\nb: $: is \\u{1b}[31mred");
 }
 
-/// Any JSON value, some levels deep.
+/// Any JSON value with a few levels of nesting.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,5 +1,5 @@
-//! Booleans of YAML 1.1, which OLM reads: `yes`, `on` and the like are true, but only where the API has a boolean. In
-//! every other place they are the texts that they are in YAML 1.2: a value of a label, a field that is called `y`.
+//! Booleans of YAML 1.1, which OLM accepts: `yes`, `on` and the like mean true, but only where the API has a
+//! boolean. Elsewhere they are strings, as in YAML 1.2: the value of a label, or a field named `y`.
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionSpec;
@@ -10,10 +10,10 @@ use windlass_object::object;
 
 use super::model::Bundle;
 
-/// How many there may be in one object: each costs a pass over it.
+/// The maximum number per object: each costs a pass over the object.
 const MOST: usize = 64;
 
-/// Makes booleans of the texts that stand where the API has booleans.
+/// Replaces strings by booleans where the API has booleans.
 pub(super) fn read_booleans(bundle: &mut Bundle) {
     let modes = bundle.csv.object.pointer_mut("/spec/installModes");
     for mode in modes.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -35,7 +35,7 @@ pub(super) fn read_booleans(bundle: &mut Bundle) {
     }
 }
 
-/// Decodes `value` as `T`, again and again, and corrects each boolean at which that stops.
+/// Decodes `value` as `T` repeatedly, and corrects the boolean at which each attempt fails.
 fn read_all<T: DeserializeOwned>(value: &mut Value) {
     for _ in 0..MOST {
         let Err(error) = serde_path_to_error::deserialize::<_, T>(&*value) else {
@@ -59,7 +59,8 @@ fn value_at<'a>(value: &'a mut Value, path: &Path) -> Option<&'a mut Value> {
     })
 }
 
-/// Says whether it was one (`resolve.go` of `go-yaml` version 2).
+/// Converts a YAML 1.1 boolean in place; returns false if the value is not one (`resolve.go` of `go-yaml`
+/// version 2).
 fn read_boolean(value: &mut Value) -> bool {
     let boolean = match value.as_str() {
         Some("y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON") => true,

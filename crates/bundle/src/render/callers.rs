@@ -1,4 +1,4 @@
-//! ExtensionConfigs and APIServices that a bundle brings along or declares.
+//! ExtensionConfigs and APIServices that a bundle contains or declares.
 
 use serde_json::Value;
 use windlass_object::json;
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{callers::Caller, parse::Bundle};
 
-/// The objects, without CA bundles. Each calls the Service of the Deployment to which the one leads that its manifest names: that
-/// has the certificate, and leads to one revision of the pods only.
+/// Renders the objects without CA bundles. Each calls the Service that Windlass generates for its Deployment:
+/// that Service has the certificate and selects the pods of one revision only.
 pub(super) fn objects(
     bundle: &Bundle,
     serving: &[ServingDeployment<'_>],
@@ -47,7 +47,7 @@ fn object(
     let client = json::fields(&mut object, &path);
     if let CertificateProvider::Windlass { .. } = certificates {
         client.shift_remove("caBundle");
-        // The API server refuses a CA bundle beside it.
+        // The API server rejects a CA bundle together with this field.
         client.shift_remove("insecureSkipTLSVerify");
     }
     let reference = client.entry("service").or_insert(Value::Null);
@@ -88,7 +88,7 @@ mod tests {
         })
     }
 
-    /// The sample with these objects beside it, and with or without its webhooks.
+    /// Renders the sample with these additional objects, with or without its webhooks.
     fn rendered(others: &[Value], webhooks: bool, options: &InstallOptions) -> Rendered {
         let mut bundle = sample::bundle();
         if !webhooks {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_a_deployment_without_webhooks_makes_it_serve() {
+    fn a_caller_makes_a_deployment_without_webhooks_serve() {
         let config = json!({"name": "hooks", "namespace": "there", "path": "/hooks"});
         let others = [
             sample::extension_config(&config).object,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn two_services_with_one_port_become_one_with_two() {
+    fn two_services_with_the_same_port_become_one_with_two_ports() {
         let mut hooks = service("hooks", &json!("hooks"));
         hooks["spec"]["ports"][0]["targetPort"] = json!(9444);
         let others = [api_service(), hooks];
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_with_the_name_of_ours_gives_way_with_all_its_ports() {
+    fn a_service_with_a_generated_name_is_replaced_with_all_its_ports() {
         let name = "widgets-controller-service";
         let mut brought = service(name, &json!(9443));
         brought["spec"]["ports"] = json!([{"port": 443, "targetPort": 9443}, {"port": 8080}]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn without_certificates_nobody_asks_for_trust() {
+    fn without_certificates_nothing_requests_injection() {
         let options = InstallOptions {
             certificates: CertificateProvider::None,
             ..sample::options("ns")
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owned_api_service_is_declared_as_olm_declares_it_and_its_server_may_delegate() {
+    fn an_owned_api_service_is_rendered_as_in_olm_with_delegation_bindings() {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["apiservicedefinitions"]["owned"] = json!([
             {"group": "a.example.com", "version": "v1", "kind": "A", "name": "as", "deploymentName": "widgets.controller",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_of_the_bundle_serves_is_refused() {
+    fn callers_without_a_server_in_the_bundle_are_refused() {
         let mut bundle = sample::bundle();
         bundle.others = vec![sample::extension_config(&json!({"name": "other"}))];
         let errors = render(&bundle, &sample::options("ns")).unwrap_err();

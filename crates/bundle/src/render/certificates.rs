@@ -1,6 +1,6 @@
-//! Serving certificates: the objects that ask for them, and the pods that mount them.
+//! ServingCertificates, and the volumes through which pods mount them.
 //!
-//! Operators find their certificate at one of two well-known places; OLM mounts it at both.
+//! Operators read their certificate from one of two well-known paths; like OLM, Windlass mounts it at both.
 
 use serde_json::{Map, Value, json};
 use windlass_object::{
@@ -12,7 +12,7 @@ use windlass_object::{
 
 use super::{names, options::Durations, serving_deployments::ServingDeployment};
 
-/// Where controller-runtime looks for its certificate.
+/// The default certificate path of controller-runtime.
 const WEBHOOK: Place = Place {
     volume: "webhook-cert",
     path: "/tmp/k8s-webhook-server/serving-certs",
@@ -20,7 +20,7 @@ const WEBHOOK: Place = Place {
     key: TLS_PRIVATE_KEY,
 };
 
-/// Where aggregated API servers look for theirs.
+/// The default certificate path of aggregated API servers.
 const API_SERVICE: Place = Place {
     volume: "apiservice-cert",
     path: "/apiserver.local.config/certificates",
@@ -31,17 +31,18 @@ const API_SERVICE: Place = Place {
 /// A serving certificate that a bundle needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookCertificate {
-    /// Name of the Service that it is for, and of the ServingCertificate.
+    /// Name of the Service and of the ServingCertificate.
     pub service: String,
-    /// Name of the second Service that it is for: blue-green, webhooks call one of both, each with pods of one revision.
+    /// Name of the second Service of the blue-green pair. Webhooks call one of the two; each selects pods of
+    /// one revision.
     pub green: String,
-    /// Name of the Secret that it is kept in, in the namespace of the operator.
+    /// Name of the Secret with the certificate, in the namespace of the operator.
     pub secret: String,
-    /// Name of the Deployment whose pods serve it.
+    /// Name of the Deployment whose pods use the certificate.
     pub deployment: String,
 }
 
-/// A place where pods find their certificate.
+/// A path at which pods read their certificate.
 struct Place {
     volume: &'static str,
     path: &'static str,
@@ -52,7 +53,7 @@ struct Place {
 // === impl WebhookCertificate ===
 
 impl WebhookCertificate {
-    /// What a Deployment that serves webhooks needs.
+    /// The certificate of a Deployment that serves webhooks.
     pub(super) fn new(serving: &ServingDeployment<'_>) -> Self {
         Self {
             service: serving.service.clone(),
@@ -62,12 +63,11 @@ impl WebhookCertificate {
         }
     }
 
-    /// What names the second Service, as it is in `namespace` at times.
+    /// A reference to the second Service in `namespace`, which exists only during some upgrades.
     pub(super) fn green_service(&self, namespace: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.green, "namespace": namespace}})
     }
 
-    /// The ServingCertificate.
     pub(super) fn object(&self, namespace: &str, durations: Option<&Durations>) -> Value {
         let mut spec = json!({
             "serviceName": self.service,
@@ -91,7 +91,7 @@ impl WebhookCertificate {
 // === impl Place ===
 
 impl Place {
-    /// Whether a mount would be hidden by ours, or lie inside it.
+    /// Reports whether our mount would hide `mount` or contain it.
     fn covers(&self, mount: &Value) -> bool {
         let path = object::text(mount, "/mountPath")
             .unwrap_or_default()
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-/// Mounts the certificate in `secret` at both places of every container, in place of whatever is mounted there.
+/// Mounts the certificate in `secret` at both paths of every container, replacing existing mounts there.
 pub(super) fn mount(pod_spec: &mut Map<String, Value>, secret: &str) {
     let removed: Vec<String> = json::list(pod_spec, "containers")
         .iter()
@@ -135,7 +135,7 @@ pub(super) fn mount(pod_spec: &mut Map<String, Value>, secret: &str) {
         mounts.retain(|mount| !is_removed(mount));
         mounts.extend([WEBHOOK.mount(), API_SERVICE.mount()]);
     }
-    // Init containers serve nothing. What they read from a volume that is gone they find in ours.
+    // Init containers serve nothing, but may read our volume in place of one that was removed.
     let Some(init_containers) = pod_spec.get_mut("initContainers").and_then(Value::as_array_mut) else {
         return;
     };
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_is_at_both_places_of_every_container() {
+    fn the_certificate_is_at_both_paths_of_every_container() {
         let pod_spec = mounted(json!({"containers": [{"name": "a"}, {"name": "b", "volumeMounts": []}]}));
         for container in object::items(&pod_spec, "/containers") {
             assert_eq!(container["volumeMounts"], ours());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_mounted_there_goes_with_its_volume() {
+    fn existing_mounts_at_the_paths_are_removed_with_their_volumes() {
         let pod_spec = mounted(json!({
             "volumes": [{"name": "cert"}, {"name": "file"}, {"name": "data"}, {"name": "webhook-cert"}],
             "containers": [
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_init_container_mounts_no_volume_that_is_gone() {
+    fn init_containers_do_not_mount_removed_volumes() {
         let pod_spec = mounted(json!({
             "volumes": [{"name": "cert"}, {"name": "data"}],
             "initContainers": [{"name": "copy", "volumeMounts": [

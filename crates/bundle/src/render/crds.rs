@@ -26,14 +26,14 @@ pub struct Conversion {
     pub port: i64,
     /// The path, with a leading slash.
     pub path: String,
-    /// Versions of ConversionReview that both the webhook and API servers know, best first.
+    /// Versions of ConversionReview that both the webhook and API servers support, preferred first.
     pub review_versions: Vec<String>,
 }
 
 // === impl Conversion ===
 
 impl Conversion {
-    /// `spec.conversion` that sends conversions here. `ca_bundle` is PEM in base64.
+    /// Returns the `spec.conversion` for this webhook. `ca_bundle` is PEM in base64.
     pub fn stanza(&self, ca_bundle: Option<&str>) -> Value {
         let mut client = json!({
             "service": {
@@ -52,7 +52,7 @@ impl Conversion {
         })
     }
 
-    /// Whether a live `spec.conversion` sends conversions here, whatever it trusts.
+    /// Reports whether a live `spec.conversion` calls this webhook, whatever its CA bundle.
     pub fn is_in(&self, live: &Value) -> bool {
         let mut live = live.clone();
         let config = live
@@ -64,7 +64,7 @@ impl Conversion {
         live == self.stanza(None)
     }
 
-    /// The conversion that a live `spec.conversion` of `crd` sends to; `None` where it sends to no Service.
+    /// Reads the conversion from a live `spec.conversion` of `crd`; `None` if it calls no Service.
     pub fn from_stanza(crd: &str, live: &Value) -> Option<Self> {
         let service = live.pointer("/webhook/clientConfig/service")?;
         let text = |field: &str| service.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -85,14 +85,14 @@ impl Conversion {
         })
     }
 
-    /// The name under which the Service is dialled.
+    /// The DNS name of the Service, which the certificate must contain.
     pub fn server_name(&self) -> String {
         format!("{}.{}.svc", self.service, self.namespace)
     }
 }
 
-/// The bundle's CustomResourceDefinitions without conversion: the one in the manifest names a Service of the author's
-/// cluster, and the one that the ClusterServiceVersion declares is armed apart.
+/// Renders the bundle's CustomResourceDefinitions without conversion: the one in the manifest names a Service
+/// of the author's cluster, and the declared one is armed separately.
 pub(super) fn crds(
     bundle: &Bundle,
     conversions: &[Conversion],
@@ -120,7 +120,7 @@ pub(super) fn crds(
         .collect()
 }
 
-/// The conversions that are written in the bundle's CustomResourceDefinitions, by their names.
+/// The conversions in the manifests of the bundle's CustomResourceDefinitions, by CRD name.
 pub(super) fn written_conversions(bundle: &Bundle) -> BTreeMap<String, Value> {
     bundle
         .crds
@@ -141,7 +141,7 @@ pub(super) fn conversions(
 ) -> Result<Vec<Conversion>, Vec<RenderError>> {
     let mut conversions = Vec::new();
     let mut errors = Vec::new();
-    // Nothing is converted where there is one version: its webhook serves on, but nobody calls it.
+    // With a single version API servers never convert, although the webhook keeps running.
     let converts = |manifest: &&Manifest| object::items(&manifest.object, "/spec/versions").len() > 1;
     for manifest in bundle.crds.iter().filter(converts) {
         let name = manifest.name();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stanza_has_a_ca_bundle_only_when_there_is_one() {
+    fn a_stanza_has_a_ca_bundle_only_if_one_is_given() {
         let conversion = &converted(&sample::bundle()).unwrap()[0];
         assert_eq!(
             conversion.stanza(None),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stanza_of_the_manifest_goes_and_nothing_else() {
+    fn only_the_conversion_of_the_manifest_is_removed() {
         let mut bundle = sample::bundle();
         let crd = &mut bundle.crds[0].object;
         crd["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "there/cert", "controller-gen.kubebuilder.io/version": "v0.16.1"});
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_injector_is_asked_for_a_conversion_that_windlass_serves() {
+    fn annotations_of_other_injectors_are_removed_from_converted_crds() {
         for annotation in [
             "cert-manager.io/inject-ca-from",
             "cert-manager.io/inject-ca-from-secret",
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_no_api_server_sends_are_left_out() {
+    fn unsupported_review_versions_are_omitted() {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["webhookdefinitions"][0]["admissionReviewVersions"] =
             json!(["v1alpha1", "v1beta1"]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_converted_is_refused() {
+    fn invalid_conversions_are_refused() {
         let mut bundle = sample::bundle();
         bundle.crds[0].object["spec"]["preserveUnknownFields"] = json!(true);
         let webhooks = bundle.csv.object["spec"]["webhookdefinitions"]

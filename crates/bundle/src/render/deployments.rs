@@ -21,7 +21,7 @@ const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
 /// Annotation of pods: the namespace of the operator.
 const OPERATOR_NAMESPACE: &str = "olm.operatorNamespace";
 
-/// The Deployments, those that serve webhooks with their certificates mounted.
+/// Renders the Deployments; those that serve webhooks mount their certificates.
 pub(super) fn deployments(
     bundle: &Bundle,
     serving: &[ServingDeployment<'_>],
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_that_is_written_badly_does_not_panic() {
+    fn an_invalid_deployment_does_not_panic() {
         let mut bundle = sample::bundle();
         for spec in [
             json!("text"),

@@ -1,31 +1,31 @@
-//! Why a bundle cannot be rendered.
+//! Reasons why a bundle cannot be rendered.
 
 use thiserror::Error;
 use windlass_object::ObjectKey;
 
 use crate::{callers::Unserved, parse::InstallMode, requests};
 
-/// One reason why a bundle cannot be rendered as it was asked for.
+/// A reason why a bundle cannot be rendered with the given options.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum RenderError {
-    /// The bundle cannot watch the namespaces that were asked for.
+    /// The bundle does not support the target namespaces.
     #[error("invalid option(s): invalid target namespaces [{}]: {reason}", .targets.join(" "))]
     TargetNamespaces {
         /// The namespaces, or one empty name for all.
         targets: Vec<String>,
-        /// What speaks against them.
+        /// The reason.
         reason: TargetNamespacesReason,
     },
-    /// A CustomResourceDefinition that is to be converted keeps unknown fields.
+    /// A CustomResourceDefinition with conversion preserves unknown fields.
     #[error(
         "custom resource definition '{crd}' must have .spec.preserveUnknownFields set to false to let API Server call webhook to do the conversion"
     )]
     PreservesUnknownFields { crd: String },
-    /// Two webhook definitions convert one CustomResourceDefinition.
+    /// Two webhook definitions convert the same CustomResourceDefinition.
     #[error("custom resource definition '{crd}' is referenced by multiple conversion webhook definitions")]
     SeveralConversions { crd: String },
-    /// No version of ConversionReview that a conversion webhook takes is one that API servers send.
+    /// API servers send none of the ConversionReview versions that a conversion webhook supports.
     #[error(
         "the conversion webhook of custom resource definition '{crd}' takes ConversionReview versions [{}], but API servers send only v1 and v1beta1", .versions.join(" ")
     )]
@@ -34,7 +34,7 @@ pub enum RenderError {
         /// The webhook definition's `admissionReviewVersions`.
         versions: Vec<String>,
     },
-    /// Webhook definitions send one port of a Service to several ports of its pods.
+    /// Webhook definitions map one port of a Service to several ports of its pods.
     #[error(
         "webhook definitions of deployment '{deployment}' send port {port} to several target ports [{}]", .targets.join(" ")
     )]
@@ -45,50 +45,50 @@ pub enum RenderError {
         /// The ports of the pods.
         targets: Vec<String>,
     },
-    /// An object of a kind that bundles may not bring along.
+    /// The kind of an object is not supported in bundles.
     #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
     UnsupportedKind { kind: String, name: String },
-    /// An object calls what the bundle does not serve.
+    /// The bundle contains no server for one of its callers.
     #[error(transparent)]
     Unserved(#[from] Unserved),
-    /// A webhook is asked about what its own bundle needs, in the namespaces that the operator is to watch.
+    /// In the watched namespaces, a webhook would intercept requests that its own bundle needs.
     #[error(
         "{}; or let the operator watch other namespaces than its own (--watch-namespace NS)",
         requests::blocking_message(webhook, request)
     )]
     BlockingWebhook {
         webhook: String,
-        /// The first request that it blocks.
+        /// The first blocked request.
         request: String,
     },
-    /// Two objects have one name.
+    /// Two objects have the same kind and name.
     #[error(
         "duplicate {object}: it occurs twice in the bundle, or is also generated from its ClusterServiceVersion"
     )]
     Duplicate { object: ObjectKey },
 }
 
-/// Why a bundle cannot watch some namespaces.
+/// The reason why a bundle does not support some target namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum TargetNamespacesReason {
-    /// None is given, and the bundle can only watch one.
+    /// No namespace is given, and the bundle supports exactly one.
     #[error(
         "exactly one target namespace must be specified: use --watch-namespace {0}, or spec.watchNamespaces"
     )]
     ExactlyOne(String),
-    /// None is given, and the bundle can only watch some.
+    /// No namespace is given, and the bundle only supports a list.
     #[error(
         "at least one target namespace must be specified: use --watch-namespace {0}, or spec.watchNamespaces"
     )]
     AtLeastOne(String),
-    /// All are given.
+    /// All namespaces are targeted.
     #[error("supported install modes [{0}] do not support targeting all namespaces")]
     All(Supported),
-    /// The operator's own is given.
+    /// The operator's own namespace is targeted.
     #[error("supported install modes [{0}] do not support targeting own namespace")]
     Own(Supported),
-    /// Others are given.
+    /// Other namespaces are targeted.
     #[error("supported install modes [{supported}] do not support target namespaces [{}]", .targets.join(" "))]
     Others {
         supported: Supported,
@@ -96,7 +96,7 @@ pub enum TargetNamespacesReason {
     },
 }
 
-/// The install modes of a bundle. Prints their names in order of the alphabet.
+/// The install modes of a bundle. Displays their names in alphabetical order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supported(pub Vec<InstallMode>);
 

@@ -1,21 +1,22 @@
-//! The hash in the names of roles: OLM's, since a bundle that moves between the two must keep its names.
+//! The hash in the names of roles. It is OLM's, so that a bundle keeps its names when it migrates from or to
+//! OLM.
 
 use serde_json::Value;
 use sha2::{Digest, Sha224};
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// SHA-224 of what Go's `json.Encoder` writes for `value`, as a number in base 36.
+/// Returns the SHA-224 of Go's `json.Encoder` output for `value`, in base 36.
 ///
-/// Keys are hashed in the order that `value` has them in.
+/// Keys are hashed in the order of `value`.
 pub(super) fn base36_sha224(value: &Value) -> String {
     base36(&Sha224::digest(go_json(value)))
 }
 
-/// Compact JSON as Go writes it: safe inside HTML, with a newline at the end.
+/// Encodes compact JSON like Go: escaped for HTML, with a trailing newline.
 fn go_json(value: &Value) -> String {
     let mut text = String::new();
-    // None of these is anything but part of a string in compact JSON.
+    // In compact JSON these characters occur only inside strings.
     for character in value.to_string().chars() {
         match character {
             '<' => text.push_str("\\u003c"),
@@ -30,7 +31,7 @@ fn go_json(value: &Value) -> String {
     text
 }
 
-/// A big-endian number in base 36, without padding.
+/// Formats a big-endian number in base 36, without padding.
 fn base36(number: &[u8]) -> String {
     let mut number = number.to_vec();
     let mut digits = Vec::new();
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_that_olm_writes() {
+    fn hashes_equal_those_of_olm() {
         let object = |number: u8| json!({"Str": "foobar", "Num": number, "Obj": {"Foo": "bar"}, "Arr": [0, 1], "B": true, "N": null});
         for (value, hash) in [
             (object(22), "gta1bt5sybll5qjqxdiekmjm7py93glrinmnrfb31fj"),
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_escaped_as_go_escapes_it() {
+    fn json_is_escaped_as_in_go() {
         assert_eq!(
             go_json(&json!({"a<b": "c>d & \u{2028}\u{2029} é \u{8}\u{c}\u{1}"})),
             "{\"a\\u003cb\":\"c\\u003ed \\u0026 \\u2028\\u2029 é \\b\\f\\u0001\"}\n"

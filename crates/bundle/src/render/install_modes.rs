@@ -1,4 +1,4 @@
-//! Which namespaces an operator is told to watch, and whether its bundle supports that.
+//! The target namespaces of an operator, and whether its bundle supports them.
 
 use super::error::{RenderError, Supported, TargetNamespacesReason};
 use crate::{
@@ -11,14 +11,15 @@ use crate::{
 pub(super) enum TargetNamespaces {
     /// All of them.
     All,
-    /// These, without duplicates, in the order in which they were asked for.
+    /// These, without duplicates, in the requested order.
     These(Vec<String>),
 }
 
 // === impl TargetNamespaces ===
 
 impl TargetNamespaces {
-    /// What was asked for, if the bundle supports it. No namespace, or one empty name, asks for all.
+    /// Returns the requested namespaces if the bundle supports them. No namespace, or one empty name, means
+    /// all.
     pub(super) fn new(
         csv: ClusterServiceVersion<'_>,
         own: &str,
@@ -36,7 +37,7 @@ impl TargetNamespaces {
             return Ok(Self::All);
         }
         let supported = Supported(modes.clone());
-        // What works without knowing anything of the cluster.
+        // The choice that is valid in any cluster.
         let example = if supports(InstallMode::OwnNamespace) {
             own.to_owned()
         } else {
@@ -66,7 +67,7 @@ impl TargetNamespaces {
         Err(RenderError::TargetNamespaces { targets, reason })
     }
 
-    /// Where webhooks are called, for an operator in the namespace `own`.
+    /// The namespaces in which webhooks are called, for an operator in the namespace `own`.
     pub(super) fn watched(&self, own: &str) -> WatchedNamespaces {
         match self {
             Self::All => WatchedNamespaces::ALL,
@@ -77,7 +78,7 @@ impl TargetNamespaces {
         }
     }
 
-    /// The value of the annotation by which operators learn what to watch.
+    /// The value of the annotation that operators read their watched namespaces from.
     pub(super) fn annotation(&self) -> String {
         match self {
             Self::All => String::new(),
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bundle_supports_decides_as_in_olm() {
+    fn install_modes_are_checked_as_in_olm() {
         use InstallMode::{AllNamespaces, MultiNamespace, OwnNamespace, SingleNamespace};
         for (supported, desired, expected) in [
             (&[AllNamespaces][..], &[][..], Ok("")),

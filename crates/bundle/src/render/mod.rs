@@ -1,4 +1,5 @@
-//! From a bundle to the objects of an install, by the rules of OLM v1, with certificates at the places of OLM v0.
+//! Renders a bundle into the objects of an install, by the rules of OLM v1, with certificates at the paths of
+//! OLM v0.
 //!
 //! ```text
 //! bundle.csv    permissions        -> ServiceAccounts, roles, bindings   rbac
@@ -7,8 +8,8 @@
 //!                                  -> webhook configurations             webhooks
 //!                                  -> conversions                        crds
 //! bundle.crds                      -> CustomResourceDefinitions          crds
-//! bundle.others                    -> the same in another namespace      others
-//!   what calls Deployments of it   -> as for webhook definitions          callers
+//! bundle.others                    -> the same in another namespace      plain_objects
+//!   callers of its Deployments     -> as for webhook definitions         callers
 //! ```
 
 mod callers;

@@ -1,13 +1,13 @@
-//! Names of what is rendered. Operators and their documentation hard-code them, so they are OLM's, except that none is
-//! ever longer than Kubernetes allows.
+//! Names of rendered objects. Operators and their documentation hard-code them, so they are OLM's, but never
+//! longer than Kubernetes allows.
 
 use serde_json::Value;
 use windlass_object::rfc1123::LABEL_LENGTH;
 
 use super::hash::base36_sha224;
 
-/// `base-suffix`, with `base` cut so that the whole fits into the name of a Service: OLM keeps all its generated names as
-/// short.
+/// Returns `base-suffix`, with `base` cut to the maximum length of a Service name, which OLM applies to all
+/// generated names.
 pub(super) fn suffixed(base: &str, suffix: &str) -> String {
     let room = LABEL_LENGTH.saturating_sub(suffix.len() + 1);
     let end = (0..=room.min(base.len()))
@@ -17,12 +17,13 @@ pub(super) fn suffixed(base: &str, suffix: &str) -> String {
     format!("{}-{suffix}", &base[..end])
 }
 
-/// The Service of a Deployment that serves webhooks. Services may not have dots in their names, Deployments may.
+/// The Service of a Deployment that serves webhooks. A Service name cannot contain the dots of a Deployment
+/// name.
 pub(crate) fn service(deployment: &str) -> String {
     suffixed(&deployment.replace('.', "-"), "service")
 }
 
-/// The second Service of a Deployment that serves webhooks, beside `service`. One of both is called while the other one is
+/// The second Service of a Deployment that serves webhooks. Webhooks call one of the two, while the other is
 /// prepared for the pods of the next revision.
 pub(crate) fn green(service: &str) -> String {
     suffixed(service, "green")
@@ -33,7 +34,7 @@ pub(crate) fn secret(service: &str) -> String {
     suffixed(service, "cert")
 }
 
-/// The role, and its binding, that gives `permission` to a ServiceAccount.
+/// The role, and its binding, that grants `permission` to a ServiceAccount.
 pub(super) fn role(csv: &str, service_account: &str, permission: &Value) -> String {
     suffixed(&format!("{csv}-{service_account}"), &base36_sha224(permission))
 }
@@ -51,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_is_cut_only_where_the_whole_is_too_long() {
+    fn a_base_is_cut_only_if_the_name_is_too_long() {
         assert_eq!(
             suffixed(&"a".repeat(55), "service"),
             format!("{}-service", "a".repeat(55))
         );
-        // Where OLM writes 64 characters.
+        // OLM writes 64 characters here.
         assert_eq!(
             suffixed(&"a".repeat(56), "service"),
             format!("{}-service", "a".repeat(55))
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trailing_dash_of_a_generate_name_goes() {
+    fn one_trailing_dash_of_a_generate_name_is_removed() {
         assert_eq!(webhook("vwidget.example.com-"), "vwidget.example.com");
         assert_eq!(webhook("vwidget.example.com"), "vwidget.example.com");
         assert_eq!(webhook("v--"), "v-");
@@ -94,7 +95,7 @@ mod tests {
         }
 
         #[test]
-        fn any_names_give_roles_a_name_that_fits(csv in ".{0,70}", account in ".{0,70}") {
+        fn role_names_never_exceed_the_limit(csv in ".{0,70}", account in ".{0,70}") {
             let name = role(&csv, &account, &json!({}));
             prop_assert!(name.len() <= 63, "{}", name);
         }

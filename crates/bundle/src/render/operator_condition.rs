@@ -1,5 +1,6 @@
-//! The OperatorCondition, by which an operator says whether it can be upgraded. Its name is told to operators as OLM v0 tells
-//! it: by its presence some of them know how they were installed, and so where their certificates are.
+//! The OperatorCondition, in which an operator reports whether it can be upgraded. Operators get its name in
+//! the same variable as in OLM v0: some detect by its presence how they were installed, and so where their
+//! certificates are.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +14,8 @@ const VARIABLE: &str = "OPERATOR_CONDITION_NAME";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-/// Tells the containers of Deployments the name of the OperatorCondition of their release, and gives that and what lets them write
-/// into it.
+/// Sets the name of the OperatorCondition in the containers of the Deployments. Returns the condition and the
+/// RBAC objects that allow the pods to write it.
 pub(super) fn introduce(csv_name: &str, namespace: &str, deployments: &mut [Value]) -> Vec<Value> {
     for deployment in &mut *deployments {
         set(deployment, csv_name);
@@ -22,7 +23,7 @@ pub(super) fn introduce(csv_name: &str, namespace: &str, deployments: &mut [Valu
     objects(csv_name, namespace, deployments)
 }
 
-/// The OperatorCondition of a release, and the role by which its pods write into it
+/// Renders the OperatorCondition of a release, and the role for its pods
 /// (`pkg/controller/operators/operatorcondition_controller.go`). All have the release's name.
 fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value> {
     let kind = BundledKind::OPERATOR_CONDITION;
@@ -39,7 +40,8 @@ fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value>
         .collect();
     let subjects: Vec<_> = accounts
         .iter()
-        // Without a namespace, which is that of the binding: OLM takes one away, and would never be done with ours.
+        // The subject has no namespace, so the binding's applies: OLM removes a namespace here, and would
+        // fight over ours.
         .map(|name| json!({"kind": "ServiceAccount", "name": name}))
         .collect();
     vec![
@@ -62,7 +64,7 @@ fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value>
     ]
 }
 
-/// Sets the variable in every container of a Deployment, whatever was there.
+/// Sets the variable in every container of a Deployment, replacing any value.
 fn set(deployment: &mut Value, csv_name: &str) {
     let pod_spec = json::fields(deployment, &["spec", "template", "spec"]);
     let containers = pod_spec.get_mut("containers").and_then(Value::as_array_mut);
@@ -89,7 +91,7 @@ mod tests {
     use crate::render::sample::keys;
 
     #[test]
-    fn the_pods_of_every_deployment_may_write_into_their_own_and_no_other() {
+    fn pods_may_write_only_the_operator_condition_of_their_release() {
         let deployment = |name: &str, account: Value| {
             json!({
                 "metadata": {"name": name},
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_container_knows_the_name_and_keeps_its_other_variables() {
+    fn the_variable_is_set_in_every_container_next_to_others() {
         let mut deployment = json!({"spec": {"template": {"spec": {
             "initContainers": [{"name": "i"}],
             "containers": [

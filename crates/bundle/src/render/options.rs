@@ -1,55 +1,55 @@
-//! How a bundle is to be installed.
+//! Options of an install.
 
 use windlass_object::GoDuration;
 
 use super::deployment_config::DeploymentConfig;
 
-/// How a bundle is to be installed.
+/// Options of an install.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstallOptions {
     /// The namespace of the operator.
     pub namespace: String,
-    /// The namespaces that it watches; none: all.
+    /// The namespaces that the operator watches; empty means all.
     pub watch_namespaces: Vec<String>,
-    /// Changes to its Deployments.
+    /// Changes to the Deployments.
     pub config: DeploymentConfig,
-    /// Who gives its webhooks certificates.
+    /// The issuer of the webhooks' certificates.
     pub certificates: CertificateProvider,
-    /// Who arms its conversion webhooks.
+    /// The owner of the conversion webhooks.
     pub conversion: ConversionMode,
-    /// Whether its webhooks may block what it needs itself.
+    /// Whether webhooks may block requests that the bundle itself needs.
     pub blocking_webhooks: bool,
 }
 
-/// Who arms conversion webhooks.
+/// The component that arms conversion webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConversionMode {
     /// Windlass, as the ClusterServiceVersion declares them.
     #[default]
     Managed,
-    /// The operator itself: a CustomResourceDefinition is born with the conversion of its manifest, and nobody else
-    /// touches it.
+    /// The operator itself: a CustomResourceDefinition is created with the conversion in its manifest, and
+    /// Windlass does not change it.
     External,
 }
 
-/// Who gives webhooks their certificates.
+/// The component that issues the webhooks' certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateProvider {
-    /// Windlass: a ServingCertificate is rendered for each Service, and what calls it asks for its trust bundle.
+    /// Windlass: each Service gets a ServingCertificate, and its callers get the trust bundle injected.
     Windlass {
-        /// How long certificates are valid; by default as long as ServingCertificates are by default.
+        /// Lifetimes of certificates; by default those of ServingCertificates.
         durations: Option<Durations>,
     },
-    /// Nobody: what is rendered is what OLM v1 renders without a certificate provider.
+    /// None: the output is that of OLM v1 without a certificate provider.
     None,
 }
 
-/// How long certificates are valid.
+/// Lifetimes of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Durations {
-    /// From when a serving certificate is issued until it expires.
+    /// Lifetime of a serving certificate.
     pub certificate: GoDuration,
-    /// From when a CA is made until it expires.
+    /// Lifetime of a CA.
     pub ca: GoDuration,
 }
 

@@ -1,4 +1,4 @@
-//! What a bundle brings along beside its ClusterServiceVersion and its CustomResourceDefinitions.
+//! Bundled objects other than the ClusterServiceVersion and the CustomResourceDefinitions.
 
 use serde_json::Value;
 use windlass_object::json;
@@ -10,8 +10,8 @@ use crate::{
     phase::Phase,
 };
 
-/// The objects, those of namespaced kinds in `namespace`, others in none. What calls the Deployments that are `serving` is armed
-/// apart, and their Services take the place of some.
+/// Renders the objects; those of namespaced kinds go to `namespace`. Skips the callers of the `serving`
+/// Deployments, which are armed separately, and Services that generated ones replace.
 pub(super) fn objects(
     bundle: &Bundle,
     namespace: &str,
@@ -51,7 +51,7 @@ mod tests {
     use crate::render::sample;
 
     #[test]
-    fn each_kind_is_where_it_can_be_and_nothing_else_changes() {
+    fn only_namespaced_kinds_get_the_namespace() {
         let mut bundle = sample::bundle();
         for kind in ["ConfigMap", "VerticalPodAutoscaler", "PriorityClass"] {
             let object =
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_bundles_may_not_have_are_refused() {
+    fn unsupported_kinds_are_refused() {
         let mut bundle = sample::bundle();
         bundle.others = vec![sample::manifest(
             json!({"kind": "Job", "metadata": {"name": "a"}}),

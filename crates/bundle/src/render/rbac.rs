@@ -10,8 +10,8 @@ use crate::parse::{Bundle, DeploymentSpec, Permission};
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
-/// The ServiceAccounts that permissions are given to or that pods run as, but for `default`, which every namespace has.
-/// One without permissions may also come along in the bundle.
+/// Renders the ServiceAccounts that have permissions or that pods run as, except `default`, which every
+/// namespace has. Skips a ServiceAccount without permissions that the bundle contains.
 pub(super) fn service_accounts(bundle: &Bundle, namespace: &str) -> Vec<Value> {
     let csv = bundle.csv();
     let is_bundled = |name: &str| {
@@ -41,7 +41,7 @@ pub(super) fn service_accounts(bundle: &Bundle, namespace: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The ServiceAccount that the pods of a Deployment run as, if it names one.
+/// The ServiceAccount of the pods of a Deployment, if it names one.
 fn pod_account(deployment: DeploymentSpec<'_>) -> Option<&str> {
     let spec = deployment.spec()?;
     let name = object::text(spec, "/template/spec/serviceAccountName")
@@ -49,7 +49,7 @@ fn pod_account(deployment: DeploymentSpec<'_>) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Roles and bindings. Permissions hold in each target namespace, or, where these are all, in the whole cluster.
+/// Renders roles and bindings: one per target namespace, or cluster-wide if the target is all namespaces.
 pub(super) fn roles(bundle: &Bundle, namespace: &str, targets: &TargetNamespaces) -> Vec<Value> {
     let csv = bundle.csv();
     let mut objects = Vec::new();
@@ -82,14 +82,14 @@ pub(super) fn roles(bundle: &Bundle, namespace: &str, targets: &TargetNamespaces
         objects.push(role("ClusterRole", &metadata, &body));
         objects.push(binding("ClusterRole", &metadata, account(permission), namespace));
     }
-    // A permission that is written twice is one role.
+    // A repeated permission yields one role.
     let mut seen = BTreeSet::new();
     objects.retain(|object| ObjectKey::from_object(object).is_none_or(|key| seen.insert(key)));
     objects
 }
 
-/// What lets the servers of APIServices ask the API server who sends a request, and what that one may do. OLM gives the bindings
-/// the name of the Service alone, so that two installs would share them.
+/// Renders the bindings that let servers of APIServices authenticate and authorize requests through the API
+/// server. OLM names the bindings after the Service only, so that two installs would share them.
 pub(super) fn delegation(serving: &[ServingDeployment<'_>], namespace: &str) -> Vec<Value> {
     let servers = serving.iter().filter(|serving| serving.is_api_server());
     let bindings = servers.flat_map(|serving| {
@@ -113,7 +113,7 @@ fn account(permission: Permission<'_>) -> &str {
     }
 }
 
-/// A permission with its keys in the order in which OLM hashes them.
+/// Returns a permission with its keys in the order in which OLM hashes them.
 fn as_hashed(permission: Permission<'_>) -> Value {
     let rules = permission
         .rules()
@@ -121,7 +121,7 @@ fn as_hashed(permission: Permission<'_>) -> Value {
     json!({"serviceAccountName": permission.service_account(), "rules": rules})
 }
 
-/// A permission that holds in the whole cluster: its holder must also be able to see the namespaces.
+/// Extends a permission for cluster-wide use: its holder must also be able to list namespaces.
 fn promoted(permission: Permission<'_>) -> Value {
     let mut body = as_hashed(permission);
     let namespaces =
@@ -132,7 +132,7 @@ fn promoted(permission: Permission<'_>) -> Value {
     body
 }
 
-/// A rule with its keys in the order of Go's `PolicyRule`, which leaves out all but `verbs` where they are empty.
+/// Returns a rule with its keys in the order of Go's `PolicyRule`, which omits empty fields except `verbs`.
 fn policy_rule(rule: &Value) -> Value {
     let mut fields = Map::new();
     fields.insert("verbs".into(), rule.get("verbs").cloned().unwrap_or_default());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_account_but_default_is_made() {
+    fn every_service_account_except_default_is_created() {
         assert_eq!(
             keys(&service_accounts(&bundle(), "ns")),
             ["ServiceAccount ns/widgets"]
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_only_pods_name_is_made_unless_it_comes_along() {
+    fn a_service_account_of_pods_is_created_unless_bundled() {
         let mut bundle = bundle();
         bundle.csv.object["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["serviceAccountName"] =
             json!("pods");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn names_hash_the_permission_as_go_writes_it() {
+    fn names_hash_the_go_encoding_of_the_permission() {
         let hash = base36_sha224(&json!({"serviceAccountName": "widgets", "rules": [
             {"verbs": ["*"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
         ]}));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_for_all_namespaces_hold_in_the_cluster_and_see_the_namespaces() {
+    fn permissions_for_all_namespaces_become_cluster_wide() {
         let objects = roles(&bundle(), "ns", &TargetNamespaces::All);
         assert_eq!(objects.len(), 4);
         let promoted = &objects[2];
@@ -259,10 +259,10 @@ mod tests {
         assert!(object::text(promoted, "/metadata/name").is_some_and(|name| name.ends_with(&hash)));
     }
 
-    /// The names are those in `argocd-operator.v0.6.0` of the expected manifests that OLM v1 is tested with
+    /// The names are from `argocd-operator.v0.6.0` in the expected manifests of OLM v1's regression tests
     /// (`operator-controller`, `test/regression/convert`).
     #[test]
-    fn names_are_those_that_olm_gives() {
+    fn names_equal_those_of_olm() {
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let mut bundle = sample::bundle();
         bundle.csv.object["metadata"]["name"] = json!("argocd-operator.v0.6.0");

@@ -1,4 +1,4 @@
-//! What an install of a bundle applies.
+//! The objects that an install of a bundle applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,35 +19,35 @@ use super::{
 };
 use crate::parse::Bundle;
 
-/// A rendered bundle: kept apart is what an install does at different moments.
+/// A rendered bundle, split by the time at which an install applies each part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
     /// The namespace of the operator.
     pub namespace: String,
-    /// Everything but `callers`; CustomResourceDefinitions are without conversion.
+    /// All objects except `callers`; CustomResourceDefinitions have no conversion.
     pub objects: Vec<Value>,
-    /// Webhook configurations, ExtensionConfigs and APIServices, without CA bundles, to be armed once they are proven.
+    /// Webhook configurations, ExtensionConfigs and APIServices, without CA bundles, to be armed after proof.
     pub callers: Vec<Value>,
-    /// Conversions, to be armed once they are proven.
+    /// Conversions, to be armed after proof.
     pub conversions: Vec<Conversion>,
-    /// Where the operator arms its conversions itself: the `spec.conversion` that each CustomResourceDefinition is born
-    /// with, by name, of those that have one in the bundle.
+    /// The `spec.conversion` of CustomResourceDefinitions that have one in the bundle, by name, if the
+    /// operator manages its conversions itself.
     pub self_managed: Option<BTreeMap<String, Value>>,
-    /// Serving certificates that pods wait for; none without certificates.
+    /// Serving certificates that pods wait for; empty without a certificate provider.
     pub certificates: Vec<WebhookCertificate>,
-    /// By which the operator says whether it can be upgraded, and what lets it: for clusters that serve the kind. Not for
-    /// those without certificates, where nobody asks.
+    /// The OperatorCondition and its RBAC objects, for clusters that serve the kind. Empty without a
+    /// certificate provider, since nothing reads the condition then.
     pub operator_condition: Vec<Value>,
-    /// What of the bundle is overridden, and how to keep it.
+    /// The overridden settings of the bundle, and how to keep them.
     pub notices: Vec<String>,
 }
 
-/// Renders a bundle that [check](crate::check) has found nothing wrong with. The same input gives the same
-/// output, in the same order.
+/// Renders a bundle that passed its [check](crate::check). The same input yields the same output, in the same
+/// order.
 ///
 /// # Errors
 ///
-/// Everything that keeps the bundle from being installed as `options` say.
+/// Everything that prevents an install with these `options`.
 pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec<RenderError>> {
     let namespace = options.namespace.as_str();
     let mut errors = Vec::new();
@@ -150,8 +150,8 @@ pub(super) fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<Re
 // === impl Rendered ===
 
 impl Rendered {
-    /// Everything at once, for a cluster in which Windlass runs or that has no certificates: with conversion in its
-    /// CustomResourceDefinitions and with what calls it, both without CA bundles.
+    /// Returns everything at once, for a cluster in which Windlass runs or that needs no certificates:
+    /// CustomResourceDefinitions with conversion, and callers, both without CA bundles.
     pub fn manifests(&self) -> Vec<Value> {
         let mut manifests = self.objects.clone();
         for conversion in &self.conversions {

@@ -1,4 +1,5 @@
-//! Rollouts of serving Deployments that leave no moment without an endpoint, where the bundle says nothing else.
+//! Rollouts of serving Deployments that always keep a ready endpoint, unless the bundle configures them
+//! itself.
 
 use serde_json::{Map, Value, json};
 use windlass_object::{json, object};
@@ -6,13 +7,13 @@ use windlass_object::{json, object};
 use super::{deployment_config::ServingDefaults, serving_deployments::ServingDeployment};
 use crate::callers::container_with;
 
-/// How long a pod goes on serving after it was told to end: until no proxy sends it new connections.
+/// Seconds that a terminating pod keeps serving, until no proxy sends it new connections.
 const SLEEP_SECONDS: i64 = 5;
 
 /// The API server's default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_PERIOD_SECONDS: i64 = 30;
 
-/// Adds what keeps webhooks answering during a rollout.
+/// Adds the settings that keep webhooks answering during a rollout.
 pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, desired: ServingDefaults) {
     let Some((_, target_port)) = serving.ports().next() else {
         return;
@@ -26,7 +27,7 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
         .any(|volume| volume.get("persistentVolumeClaim").is_some());
     let index = found.map_or(0, |(index, _)| index);
     if let Some(container) = json::list(pod_spec, "containers").get_mut(index) {
-        // A name that no container has could never be probed.
+        // No container has a port of that name, so a probe could never succeed.
         if desired.readiness_probe && (found.is_some() || target_port.is_i64()) {
             json::fields(container, &[])
                 .entry("readinessProbe")
@@ -44,15 +45,15 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
     let is_recreated = object::text(deployment, "/spec/strategy/type") == Some("Recreate");
     let spec = json::fields(deployment, &["spec"]);
     if needs_node || (has_claim && is_recreated) {
-        // Two pods that want the same for themselves would wait for each other.
+        // Two pods that need a node for themselves would wait for each other.
         give_way(spec);
     } else {
         surge_first(spec);
     }
 }
 
-/// What to say of a strategy of the bundle that [surging](surge_first) took the place of in one of the rendered `deployments`;
-/// `None` where it is as it was written, or only stricter.
+/// Returns the message for a bundled strategy that [surging](surge_first) replaced in one of the rendered
+/// `deployments`; `None` if it is unchanged or only stricter.
 pub(super) fn overridden(serving: &ServingDeployment<'_>, deployments: &[Value]) -> Option<String> {
     let name = serving.deployment.name();
     let written = serving.deployment.spec()?.get("strategy")?;
@@ -77,13 +78,13 @@ pub(super) fn overridden(serving: &ServingDeployment<'_>, deployments: &[Value])
         limit("maxUnavailable").or_else(|| limit("maxSurge"))
     };
     Some(format!(
-        "the strategy of Deployment {name} ({}) leaves no pod that serves its webhooks, and is replaced by one that ends no pod \
+        "the strategy of Deployment {name} ({}) may leave no pod to serve its webhooks, and is replaced by one that stops no pod \
          before its successor is ready: to keep it, set spec.config.windlass.rollingUpdate: false",
         overridden?
     ))
 }
 
-/// Ends no pod before its successor is ready, unless the bundle has a strategy of its own that leaves some.
+/// Stops no pod before its successor is ready, unless the bundle's strategy already keeps some pods.
 fn surge_first(spec: &mut Map<String, Value>) {
     let strategy = spec.get("strategy").unwrap_or(&Value::Null);
     if object::text(strategy, "/type") == Some("Recreate") {
@@ -109,14 +110,14 @@ fn surge_first(spec: &mut Map<String, Value>) {
     spec.insert("strategy".into(), strategy);
 }
 
-/// Ends a pod before its successor is there, unless the bundle has a strategy of its own.
+/// Stops a pod before its successor starts, unless the bundle has a strategy.
 fn give_way(spec: &mut Map<String, Value>) {
     spec.entry("strategy").or_insert_with(
         || json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
     );
 }
 
-/// A number of pods, or a part of `replicas` that is rounded down.
+/// Resolves a number of pods, or a percentage of `replicas`, rounded down.
 fn resolved(limit: &Value, replicas: i64) -> Option<i64> {
     match limit {
         Value::String(text) => {
@@ -130,7 +131,8 @@ fn resolved(limit: &Value, replicas: i64) -> Option<i64> {
     }
 }
 
-/// The sleep before a container is told to end: it is part of the grace period, and must leave time to drain.
+/// The seconds of sleep before a container gets its termination signal. They are part of the grace period and
+/// must leave time to drain connections.
 fn sleep_seconds(pod_spec: &Map<String, Value>) -> i64 {
     let grace = pod_spec
         .get("terminationGracePeriodSeconds")
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_with_the_port_is_probed_and_sleeps() {
+    fn the_container_with_the_port_gets_probe_and_sleep() {
         let containers = json!([{"name": "proxy"}, {"name": "manager", "ports": [{"containerPort": 9443}]}]);
         assert_eq!(
             rendered(
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bundle_says_stays_where_it_leaves_a_pod() {
+    fn a_strategy_that_keeps_a_pod_is_unchanged() {
         let container = json!({
             "name": "a", "readinessProbe": {"httpGet": {"port": 8081}},
             "lifecycle": {"preStop": {"exec": {"command": ["drain"]}}},
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_that_leaves_no_pod_surges_instead() {
+    fn a_strategy_that_keeps_no_pod_is_replaced_by_surging() {
         for strategy in [
             json!({"type": "Recreate"}),
             json!({"rollingUpdate": {"maxUnavailable": 1}}),
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overridden_is_said_with_the_way_to_keep_it() {
+    fn overrides_are_reported_with_advice() {
         for (strategy, replicas, expected) in [
             (json!({"type": "Recreate"}), 1, Some("type: Recreate")),
             (
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn each_can_be_turned_off() {
+    fn each_default_can_be_turned_off() {
         let written = spec(json!({"containers": [{"name": "a"}]}));
         let off = ServingDefaults {
             readiness_probe: false,
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_leaves_half_of_the_grace_period() {
+    fn the_sleep_is_at_most_half_of_the_grace_period() {
         for (grace, expected) in [(30, Some(5)), (10, Some(5)), (4, Some(2)), (1, None), (0, None)] {
             let pod_spec = json!({"terminationGracePeriodSeconds": grace, "containers": [{"name": "a"}]});
             let rendered = rendered(spec(pod_spec), ServingDefaults::default());
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_exclude_each_other_give_way() {
+    fn pods_that_exclude_each_other_stop_before_their_successors() {
         let giving_way =
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
         for pod_spec in [

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::parse::{Bundle, Manifest};
 
-/// One Deployment with all three kinds of webhook, one CustomResourceDefinition, for all namespaces.
+/// A bundle for all namespaces with one Deployment, all three types of webhook and one
+/// CustomResourceDefinition.
 pub(crate) fn bundle() -> Bundle {
     Bundle {
         package: "widgets".into(),
@@ -21,7 +22,7 @@ pub(crate) fn bundle() -> Bundle {
     }
 }
 
-/// For all namespaces, with certificates by Windlass and without changes.
+/// Options for all namespaces with certificates by Windlass.
 pub(crate) fn options(namespace: &str) -> InstallOptions {
     InstallOptions {
         namespace: namespace.to_owned(),
@@ -33,7 +34,7 @@ pub(crate) fn options(namespace: &str) -> InstallOptions {
     }
 }
 
-/// An object as if it was read from a file.
+/// A manifest with `object`, as if read from a file.
 pub(crate) fn manifest(object: Value) -> Manifest {
     Manifest {
         file: "manifests/object.yaml".into(),
@@ -51,7 +52,7 @@ pub(crate) fn extension_config(service: &Value) -> Manifest {
     }))
 }
 
-/// What the objects are called, in their order.
+/// The kinds and names of the objects, in order.
 pub(crate) fn keys(objects: &[Value]) -> Vec<String> {
     objects
         .iter()

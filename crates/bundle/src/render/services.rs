@@ -1,4 +1,4 @@
-//! Services in front of the Deployments that serve what others call.
+//! Services for the Deployments that serve webhooks, runtime hooks or aggregated APIs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use windlass_object::object;
 use super::{error::RenderError, serving_deployments::ServingDeployment};
 use crate::callers::selects_same_port;
 
-/// The Service of a Deployment, with one port for each that is called.
+/// Renders the Service of a Deployment, with one port per called port.
 pub(super) fn service(serving: &ServingDeployment<'_>, namespace: &str) -> Result<Value, Vec<RenderError>> {
     Ok(json!({
         "apiVersion": "v1",
@@ -18,8 +18,8 @@ pub(super) fn service(serving: &ServingDeployment<'_>, namespace: &str) -> Resul
     }))
 }
 
-/// The pods. A Service selects by labels only; where the Deployment says more than labels can, the labels of its
-/// template are the narrowest selector that finds every pod.
+/// The selector of the pods. A Service selects by labels only; if the Deployment selects by expressions, the
+/// labels of its template are the narrowest selector that finds every pod.
 fn selector(spec: &Value) -> Value {
     let labels = if object::items(spec, "/selector/matchExpressions").is_empty() {
         "/selector/matchLabels"
@@ -64,7 +64,7 @@ fn ports(serving: &ServingDeployment<'_>) -> Result<Vec<Value>, Vec<RenderError>
         .collect())
 }
 
-/// The ports of the Service that ours takes the place of.
+/// The ports of the bundled Service that ours replaces.
 fn brought_ports(serving: &ServingDeployment<'_>) -> impl Iterator<Item = (i64, Value)> {
     let ports = serving
         .replaced
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_sorted_and_each_is_there_once() {
+    fn ports_are_sorted_and_unique() {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["webhookdefinitions"] = json!([
             {"deploymentName": "widgets.controller", "containerPort": 8443},
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_port_cannot_lead_to_two() {
+    fn one_port_cannot_have_two_targets() {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["webhookdefinitions"] = json!([
             {"deploymentName": "widgets.controller", "targetPort": 9443},
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_found_though_the_deployment_selects_by_expressions() {
+    fn the_selector_uses_template_labels_if_the_deployment_selects_by_expressions() {
         let mut bundle = sample::bundle();
         assert_eq!(
             rendered(&bundle).unwrap()["spec"]["selector"],

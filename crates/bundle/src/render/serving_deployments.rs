@@ -4,22 +4,22 @@ use serde_json::Value;
 
 use super::names;
 use crate::{
-    callers::{Caller, selects_same_port, port_number},
+    callers::{Caller, port_number, selects_same_port},
     parse::{Bundle, DeploymentSpec, Manifest, WebhookDefinition},
 };
 
-/// A Deployment of the bundle that serves what others call.
+/// A Deployment of the bundle that serves requests of callers.
 #[derive(Clone, Debug)]
 pub(super) struct ServingDeployment<'a> {
     /// The Deployment.
     pub(super) deployment: DeploymentSpec<'a>,
-    /// The webhooks that it serves, in the bundle's order.
+    /// The webhooks that it serves, in bundle order.
     pub(super) webhooks: Vec<WebhookDefinition<'a>>,
-    /// What else calls it, in the bundle's order.
+    /// Its other callers, in bundle order.
     pub(super) callers: Vec<ServedCaller<'a>>,
-    /// The Service that leads to it.
+    /// The generated Service in front of it.
     pub(super) service: String,
-    /// The Service of that name that the bundle brings along: ours takes its place.
+    /// The bundled Service of that name, which the generated one replaces.
     pub(super) replaced: Option<&'a Manifest>,
     /// The Secret with the Service's certificate.
     pub(super) secret: String,
@@ -30,7 +30,7 @@ pub(super) struct ServingDeployment<'a> {
 pub(super) struct ServedCaller<'a> {
     /// The object.
     pub(super) caller: Caller<'a>,
-    /// The port of the Service that it is to call.
+    /// The port of the Service that the object has to call.
     pub(super) port: i64,
     /// The port of the pods, as a number or by name.
     pub(super) target_port: Value,
@@ -39,7 +39,7 @@ pub(super) struct ServedCaller<'a> {
 // === impl ServingDeployment ===
 
 impl<'a> ServingDeployment<'a> {
-    /// The Deployments that at least one webhook definition names or one other caller leads to, in the bundle's order.
+    /// Lists the Deployments that at least one webhook definition or other caller reaches, in bundle order.
     pub(super) fn all(bundle: &'a Bundle) -> Vec<Self> {
         let csv = bundle.csv();
         let called: Vec<_> = Caller::all(bundle)
@@ -88,7 +88,7 @@ impl<'a> ServingDeployment<'a> {
             .collect()
     }
 
-    /// Each port of the Service with the port of the pods that it leads to; one that several call is there as often.
+    /// Pairs of Service port and pod port; a port with several callers is repeated.
     pub(super) fn ports(&self) -> impl Iterator<Item = (i64, Value)> {
         let webhooks = self.webhooks.iter();
         webhooks
@@ -105,13 +105,14 @@ impl<'a> ServingDeployment<'a> {
         self.deployment.spec().unwrap_or(&Value::Null)
     }
 
-    /// Whether API servers pass requests on to it.
+    /// Reports whether API servers proxy requests to it.
     pub(super) fn is_api_server(&self) -> bool {
         self.callers.iter().any(|called| called.caller.is_api_service())
     }
 
-    /// The port of the Service for what leads to `target` and is written to call `port`: that, unless it leads elsewhere. Two
-    /// Services of a bundle may each have a port 443, and one takes the place of both.
+    /// Returns the Service port for a caller of `port` whose target is `target`: `port`, or a free one if
+    /// `port` has another target. Two Services of a bundle may both have a port 443, and one Service replaces
+    /// both.
     fn free_port(&self, port: i64, target: &Value) -> i64 {
         let leads_elsewhere = self
             .ports()

@@ -1,11 +1,11 @@
-//! What a container says last, where the bundle says nothing else.
+//! The default of a container's termination message.
 
 use serde_json::Value;
 use windlass_object::json;
 
-/// Lets the end of the log of a container that fails be its termination message: the status of its pod then says why it
-/// failed, and with it the condition of the BundleDeployment. The API server's default is a file that hardly any
-/// operator writes.
+/// Uses the end of the log as termination message of a failing container, so that the status of its pod and
+/// the condition of the BundleDeployment explain the failure. The API server's default is a file that hardly
+/// any operator writes.
 pub(super) fn fall_back_to_logs(deployment: &mut Value) {
     let pod_spec = json::fields(deployment, &["spec", "template", "spec"]);
     for field in ["initContainers", "containers"] {
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_bundle_says_stays_and_nothing_else_appears() {
+    fn the_policy_of_the_bundle_is_kept() {
         let pods = |containers: &Value| json!({"spec": {"template": {"spec": {"containers": containers}}}});
         let mut deployment = pods(&json!([{"name": "a"}, {"name": "b", "terminationMessagePolicy": "File"}]));
         fall_back_to_logs(&mut deployment);

@@ -1,4 +1,4 @@
-//! The whole of a rendered bundle.
+//! Tests of complete rendered bundles.
 
 use proptest::{prelude::*, sample::subsequence};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{rendered::*, *};
 use crate::render::sample::{bundle, keys, manifest, options};
 
 #[test]
-fn what_is_done_at_different_moments_is_kept_apart() {
+fn parts_of_different_phases_are_separate() {
     let rendered = render(&bundle(), &options("ns")).unwrap();
     let role = object::text(&rendered.objects[1], "/metadata/name")
         .unwrap()
@@ -53,7 +53,7 @@ fn what_is_done_at_different_moments_is_kept_apart() {
 }
 
 #[test]
-fn a_serving_certificate_names_what_it_serves() {
+fn a_serving_certificate_names_its_services() {
     let mut options = options("ns");
     let certificate =
         |options: &InstallOptions| render(&bundle(), options).unwrap().objects[5]["spec"].clone();
@@ -78,7 +78,7 @@ fn a_serving_certificate_names_what_it_serves() {
 }
 
 #[test]
-fn without_certificates_nothing_of_windlass_is_left() {
+fn without_certificates_the_output_contains_nothing_of_windlass() {
     let options = InstallOptions {
         certificates: CertificateProvider::None,
         ..options("ns")
@@ -102,7 +102,7 @@ fn without_certificates_nothing_of_windlass_is_left() {
 }
 
 #[test]
-fn every_error_is_reported_at_once() {
+fn all_errors_are_reported_at_once() {
     let mut bundle = bundle();
     bundle.crds[0].object["spec"]["preserveUnknownFields"] = json!(true);
     bundle.others = vec![
@@ -131,7 +131,7 @@ fn every_error_is_reported_at_once() {
 }
 
 #[test]
-fn an_operator_that_arms_itself_keeps_what_its_manifests_say() {
+fn an_operator_with_its_own_conversions_keeps_those_of_the_manifests() {
     let mut bundle = bundle();
     let stanza = json!({"strategy": "Webhook", "webhook": {
         "clientConfig": {"service": {"namespace": "own", "name": "webhook", "path": "/convert"}},
@@ -155,7 +155,7 @@ fn an_operator_that_arms_itself_keeps_what_its_manifests_say() {
 }
 
 #[test]
-fn a_webhook_may_see_secrets_where_its_own_bundle_is_not() {
+fn a_webhook_may_match_secrets_outside_of_its_namespace() {
     let mut bundle = bundle();
     bundle.csv.object["spec"]["installModes"] = json!([
         {"type": "AllNamespaces", "supported": true}, {"type": "SingleNamespace", "supported": true},
@@ -172,8 +172,8 @@ fn a_webhook_may_see_secrets_where_its_own_bundle_is_not() {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let refused = "webhook 'vwidget.example.com' blocks itself: with failurePolicy Fail it matches CREATE of secrets, \
-                   without which its own bundle does not come up again: leave these objects out by objectSelector, or \
-                   set failurePolicy: Ignore; to install it all the same, use --allow-blocking-webhooks, or \
+                   which its own bundle needs to start again: exclude these objects with objectSelector, or set \
+                   failurePolicy: Ignore; to install it anyway, use --allow-blocking-webhooks, or \
                    spec.allowBlockingWebhooks; or let the operator watch other namespaces than its own \
                    (--watch-namespace NS)";
     assert_eq!(errors(&[]), [refused]);
@@ -187,7 +187,7 @@ fn a_webhook_may_see_secrets_where_its_own_bundle_is_not() {
 }
 
 #[test]
-fn two_objects_of_one_name_are_refused() {
+fn duplicate_objects_are_refused() {
     let mut bundle = bundle();
     for name in ["widgets-controller-service", "widgets-controller-service-green"] {
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}});
@@ -204,7 +204,7 @@ fn two_objects_of_one_name_are_refused() {
     assert!(render(&bundle, &alone).is_ok());
 }
 
-/// Values of every shape, to put where something else belongs.
+/// Values of every type, to replace other values.
 fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -217,7 +217,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Places in the sample's ClusterServiceVersion.
+/// JSON pointers into the sample's ClusterServiceVersion.
 const PLACES: [&str; 12] = [
     "/metadata/name",
     "/metadata/annotations",
@@ -235,7 +235,7 @@ const PLACES: [&str; 12] = [
 
 proptest! {
     #[test]
-    fn the_same_input_gives_the_same_output_and_nothing_panics(
+    fn rendering_is_deterministic_and_never_panics(
         places in subsequence(PLACES.to_vec(), 0..=3),
         values in proptest::collection::vec(any_value(), 3),
     ) {

@@ -12,7 +12,7 @@ use crate::{
     requests,
 };
 
-/// Fields that a webhook definition and a webhook have in common.
+/// Fields that webhook definitions and webhooks share.
 const COMMON: [&str; 7] = [
     "rules",
     "failurePolicy",
@@ -23,7 +23,7 @@ const COMMON: [&str; 7] = [
     "admissionReviewVersions",
 ];
 
-/// One configuration for each definition, validating ones first, without CA bundles.
+/// Renders one configuration per definition, validating ones first, without CA bundles.
 pub(super) fn configurations(
     serving: &[ServingDeployment<'_>],
     namespace: &str,
@@ -39,7 +39,7 @@ pub(super) fn configurations(
         for deployment in serving {
             let webhooks = deployment.webhooks.iter();
             for definition in webhooks.filter(|webhook| webhook.webhook_type() == Some(webhook_type)) {
-                // Cluster-scoped: OLM writes a namespace here, which API servers drop.
+                // The configuration is cluster-scoped: OLM sets a namespace here, which API servers drop.
                 let mut configuration = json!({
                     "apiVersion": "admissionregistration.k8s.io/v1",
                     "kind": kind,
@@ -56,7 +56,7 @@ pub(super) fn configurations(
     configurations
 }
 
-/// What webhooks of the bundle would block that the bundle itself needs, one error for each rule.
+/// Returns an error for each rule that blocks a request that the bundle itself needs.
 pub(super) fn blocking(bundle: &Bundle, targets: &TargetNamespaces, namespace: &str) -> Vec<RenderError> {
     let watched = targets.watched(namespace);
     let mut errors = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn each_definition_is_a_configuration_and_validating_ones_come_first() {
+    fn each_definition_yields_a_configuration_validating_ones_first() {
         let all = rendered(&TargetNamespaces::All, &CertificateProvider::default());
         assert_eq!(
             all,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_see_only_the_namespaces_that_the_operator_watches() {
+    fn webhooks_match_only_watched_namespaces() {
         let targets = TargetNamespaces::These(vec!["b".into(), "a".into()]);
         let configurations = rendered(&targets, &CertificateProvider::None);
         assert_eq!(

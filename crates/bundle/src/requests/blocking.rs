@@ -1,4 +1,4 @@
-//! Which request a webhook would be asked about that its own bundle needs.
+//! Finds webhooks that block requests that their own bundle needs.
 
 use std::fmt::Display;
 
@@ -11,8 +11,7 @@ use super::{
 };
 use crate::parse::{Bundle, WebhookDefinition};
 
-/// The first of the requests that the bundle needs which `rule` of `webhook` matches, if every such request must be
-/// answered.
+/// Returns the first request of the bundle that `rule` of `webhook` matches, if the webhook fails closed.
 pub(crate) fn blocked(
     bundle: &Bundle,
     webhook: WebhookDefinition<'_>,
@@ -29,16 +28,17 @@ pub(crate) fn blocked(
     needed(bundle, watched).into_iter().find(matches)
 }
 
-/// What an author is told of a webhook that is asked about `request`.
+/// Returns the message about a webhook that blocks `request`.
 pub(crate) fn blocking_message(webhook: &str, request: &impl Display) -> String {
     format!(
-        "webhook '{webhook}' blocks itself: with failurePolicy Fail it matches {request}, without which its own bundle \
-         does not come up again: leave these objects out by objectSelector, or set failurePolicy: Ignore; to install \
-         it all the same, use --allow-blocking-webhooks, or spec.allowBlockingWebhooks"
+        "webhook '{webhook}' blocks itself: with failurePolicy Fail it matches {request}, which its own bundle needs to start \
+         again: exclude these objects with objectSelector, or set failurePolicy: Ignore; to install it anyway, use \
+         --allow-blocking-webhooks, or spec.allowBlockingWebhooks"
     )
 }
 
-/// Whether a rule is about a request. Versions are not looked at: by default a webhook is asked about all of them.
+/// Reports whether a rule matches a request. Versions are ignored: by default a webhook is called for all of
+/// them.
 fn covers(rule: &Value, request: &Request) -> bool {
     let any = |pointer: &str, fits: &dyn Fn(&str) -> bool| {
         object::items(rule, pointer)
@@ -61,7 +61,7 @@ fn covers(rule: &Value, request: &Request) -> bool {
         })
 }
 
-/// Whether a rule's resource, which may have wildcards, is or holds `resource`.
+/// Reports whether a rule's resource, which may be a wildcard, includes `resource`.
 fn covers_resource(own: &str, resource: &str) -> bool {
     let (parent, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let (own_parent, own_subresource) = own.split_once('/').unwrap_or((own, ""));
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::render::sample;
 
-    /// What an install needs that a webhook with these fields and this rule blocks.
+    /// Returns the needed requests that a webhook with these fields and this rule blocks.
     fn blocks(bundle: &Bundle, webhook: Value, rule: &Value, watched: WatchedNamespaces) -> Option<String> {
         blocked(bundle, WebhookDefinition(&webhook), rule, watched).map(|request| request.to_string())
     }
@@ -84,7 +84,7 @@ mod tests {
         json!({"apiGroups": [group], "resources": [resource], "operations": [operation]})
     }
 
-    /// A bundle that brings a ConfigMap and namespaced permissions.
+    /// A bundle with a ConfigMap and namespaced permissions.
     fn bundle() -> Bundle {
         let mut bundle = sample::bundle();
         bundle.csv.object["spec"]["install"]["spec"]["permissions"] =
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bundle_needs_to_come_up_again_may_not_be_blocked() {
+    fn requests_that_the_bundle_needs_to_restart_may_not_be_blocked() {
         let bundle = bundle();
         for (rule, expected) in [
             (rule("", "pods", "CREATE"), Some("CREATE of pods")),
@@ -158,7 +158,7 @@ mod tests {
     const RBAC: &str = "rbac.authorization.k8s.io";
 
     #[test]
-    fn an_object_selector_helps_where_it_leaves_out_what_the_bundle_needs() {
+    fn an_object_selector_can_exclude_the_needed_objects() {
         let bundle = bundle();
         let expression = |key: &str, operator: &str| json!({"objectSelector": {"matchExpressions": [{"key": key, "operator": operator}]}});
         for (group, resource, webhook, expected) in [
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_watched_namespaces_are_asked_about_but_always_the_cluster() {
+    fn webhooks_match_watched_namespaces_and_cluster_scoped_objects() {
         let bundle = bundle();
         let own = WatchedNamespaces {
             all: false,

@@ -1,18 +1,17 @@
-//! What is known of the labels of an object before it is written, and whether a selector takes it.
+//! The known labels of a future object, and whether a selector can match them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windlass_object::object;
 
-/// The labels of an object: of some only the key is known.
+/// The labels of an object. `None` is an unknown value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownLabels(BTreeMap<String, Option<String>>);
 
 // === impl KnownLabels ===
 
 impl KnownLabels {
-    /// The labels as they are written.
     pub(super) fn from_object(labels: Option<&Value>) -> Self {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
         Self(
@@ -22,14 +21,14 @@ impl KnownLabels {
         )
     }
 
-    /// With one more label, of any value.
+    /// Adds a label with an unknown value.
     pub(super) fn with_key(mut self, key: &str) -> Self {
         self.0.insert(key.to_owned(), None);
         self
     }
 
-    /// Whether an object with these labels can match a selector, by the rules of `LabelSelectorAsSelector` of
-    /// `k8s.io/apimachinery`. One that is not there or is empty matches everything.
+    /// Reports whether an object with these labels can match a selector, by the rules of
+    /// `LabelSelectorAsSelector` of `k8s.io/apimachinery`. A missing or empty selector matches everything.
     pub(super) fn may_match(&self, selector: Option<&Value>) -> bool {
         let Some(selector) = selector else { return true };
         let desired = selector.get("matchLabels").and_then(Value::as_object);
@@ -55,7 +54,7 @@ impl KnownLabels {
             Some("NotIn") => actual.is_none_or(|actual| actual.as_ref().is_none_or(|actual| !listed(actual))),
             Some("Exists") => actual.is_some(),
             Some("DoesNotExist") => actual.is_none(),
-            // The API server does not take it.
+            // The API server rejects this operator.
             _ => true,
         }
     }

@@ -1,4 +1,4 @@
-//! The requests without which a bundle does not come up, and which of its own webhooks would be asked about them.
+//! The requests that a bundle needs to start, and those that its own webhooks intercept.
 
 mod blocking;
 mod known_labels;

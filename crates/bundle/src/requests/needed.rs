@@ -1,4 +1,4 @@
-//! The requests without which a bundle does not come up.
+//! The requests that a bundle needs to start.
 
 use serde_json::Value;
 use windlass_object::{names, object};
@@ -15,11 +15,12 @@ use crate::{
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The operations of one that applies an object.
+/// The operations of an apply.
 const APPLY: &[&str] = &["CREATE", "UPDATE"];
 
-/// What Windlass writes for `bundle`, and what Kubernetes then does until its pods are ready and found: a webhook that is
-/// asked about one of these, must answer, and does not run, never runs again. What pods need first comes first.
+/// Lists the writes of Windlass for `bundle`, and those of Kubernetes until its pods are ready endpoints. If
+/// a webhook that is down has to answer one of them, it never starts again. The requests that pods need come
+/// first.
 pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request> {
     let mut requests = Vec::new();
     for deployment in bundle.csv().deployments() {
@@ -36,7 +37,7 @@ pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request
         add(&mut requests, APPLY, group, resource, Place::Cluster, &labels);
     }
     for manifest in &bundle.others {
-        // What calls pods comes when these are ready.
+        // Callers of pods are created after the pods are ready.
         let Some(kind) = BundledKind::from_kind(manifest.kind()).filter(|kind| kind.phase != Phase::Callers)
         else {
             continue;
@@ -54,7 +55,7 @@ pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request
     requests
 }
 
-/// The labels of an object that is installed.
+/// The labels of an installed object.
 fn labels_of_installed(written: Option<&Value>) -> KnownLabels {
     KnownLabels::from_object(written).with_key(names::BUNDLE_DEPLOYMENT)
 }
@@ -76,7 +77,7 @@ fn add(
     }));
 }
 
-/// A Deployment, its ReplicaSets and its pods.
+/// Adds the requests for a Deployment, its ReplicaSets and its pods.
 fn add_pod_requests(deployment: DeploymentSpec<'_>, requests: &mut Vec<Request>) {
     let template = deployment
         .spec()
@@ -91,25 +92,25 @@ fn add_pod_requests(deployment: DeploymentSpec<'_>, requests: &mut Vec<Request>)
     add(requests, APPLY, "apps", "deployments", Place::Own, &labels);
 }
 
-/// What every pod needs, whatever is in the bundle.
+/// Adds the requests that every pod needs, whatever its bundle.
 fn add_system_requests(requests: &mut Vec<Request>) {
     let none = KnownLabels::default();
     add(requests, &["CREATE"], "", "pods/binding", Place::Own, &none);
     let token = "serviceaccounts/token";
     add(requests, &["CREATE"], "", token, Place::Own, &none);
-    // Those that a kubelet sets.
+    // Labels that kubelets set.
     let node = ["hostname", "os", "arch"]
         .iter()
         .fold(KnownLabels::default(), |labels, name| {
             labels.with_key(&format!("kubernetes.io/{name}"))
         });
     add(requests, &["UPDATE"], "", "nodes/status", Place::Cluster, &node);
-    // Of kubelets and of controllers that lead, Windlass among them.
+    // Leases of kubelets and of leader election, including that of Windlass.
     let (group, resource) = ("coordination.k8s.io", "leases");
     add(requests, &["UPDATE"], group, resource, Place::System, &none);
 }
 
-/// What leads requests to pods that serve webhooks.
+/// Adds the requests that make pods endpoints of a webhook's Service.
 fn add_service_requests(requests: &mut Vec<Request>) {
     let service = labels_of_installed(None);
     add(requests, APPLY, "", "services", Place::Own, &service);
@@ -124,8 +125,13 @@ fn add_service_requests(requests: &mut Vec<Request>) {
     add(requests, APPLY, "", "secrets", Place::System, &authority);
 }
 
-/// ServiceAccounts, roles and bindings. Where the operator watches all namespaces, all of them are in the cluster.
-fn add_permission_requests(csv: ClusterServiceVersion<'_>, watched: WatchedNamespaces, requests: &mut Vec<Request>) {
+/// Adds the requests for ServiceAccounts, roles and bindings, which are cluster-wide if the operator watches
+/// all namespaces.
+fn add_permission_requests(
+    csv: ClusterServiceVersion<'_>,
+    watched: WatchedNamespaces,
+    requests: &mut Vec<Request>,
+) {
     let labels = labels_of_installed(None);
     let namespaced = csv.permissions().next().is_some();
     let in_cluster = csv.cluster_permissions().next().is_some() || (namespaced && watched.all);

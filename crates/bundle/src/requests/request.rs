@@ -1,10 +1,10 @@
-//! One request without which a bundle does not come up.
+//! A request that a bundle needs to start.
 
 use std::fmt;
 
 use super::known_labels::KnownLabels;
 
-/// A request without which a bundle does not come up.
+/// A request that a bundle needs to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// `CREATE` or `UPDATE`.
@@ -13,31 +13,31 @@ pub(crate) struct Request {
     pub(super) group: String,
     /// The resource, with its subresource: `pods/status`.
     pub(super) resource: String,
-    /// Where the object is.
+    /// The scope of the object.
     pub(super) place: Place,
-    /// The labels of what is sent.
+    /// The labels of the object in the request.
     pub(super) labels: KnownLabels,
 }
 
-/// Where an object is.
+/// The scope of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In no namespace: no `namespaceSelector` looks at it.
+    /// Cluster-scoped: a `namespaceSelector` does not apply.
     Cluster,
-    /// In the namespace of the operator.
+    /// The namespace of the operator.
     Own,
-    /// In each namespace that the operator watches.
+    /// Every namespace that the operator watches.
     Watched,
-    /// In a namespace of Kubernetes or of Windlass.
+    /// A namespace of Kubernetes or of Windlass.
     System,
 }
 
-/// The namespaces that an operator watches, and so those in which its webhooks are called.
+/// The namespaces that an operator watches, in which its webhooks are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WatchedNamespaces {
     /// All of them.
     pub(crate) all: bool,
-    /// At least its own.
+    /// Whether its own is among them.
     pub(crate) own: bool,
 }
 
@@ -47,7 +47,7 @@ impl WatchedNamespaces {
     /// Every namespace.
     pub(crate) const ALL: Self = Self { all: true, own: true };
 
-    /// Whether webhooks are called for objects in `place`.
+    /// Reports whether webhooks are called for objects in `place`.
     pub(super) fn holds(self, place: Place) -> bool {
         match place {
             Place::Cluster | Place::Watched => true,

@@ -1,4 +1,4 @@
-//! CEL expressions over properties, as the constraints of OLM hold them (`operator-framework/api`, `pkg/constraints`).
+//! CEL expressions over properties, as in OLM's constraints (`operator-framework/api`, `pkg/constraints`).
 
 use std::{sync::Arc, thread};
 
@@ -8,26 +8,26 @@ use thiserror::Error;
 
 use crate::upgrade::Version;
 
-/// The longest expression, in bytes; published ones have about a hundred.
+/// The maximum length of an expression in bytes; published ones have about a hundred.
 const LENGTH: usize = 2048;
 
-/// How many operators, dots and brackets an expression may have: the parser recurses into each.
+/// The maximum number of operators, dots and brackets: the parser recurses into each.
 const SIGNS: usize = 256;
 
-/// How deep comprehensions may be nested: each level goes over every property of a cluster again.
+/// The maximum nesting of comprehensions: each level iterates over every property of a cluster.
 const LOOPS: usize = 2;
 
-/// The macros that go over a list.
+/// The macros that iterate over a list.
 const MACROS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];
 
-/// Bytes of stack for an expression of that length: an unoptimised level of the parser takes some 100 KiB.
+/// Stack size for the longest expression: an unoptimised level of the parser takes some 100 KiB.
 const STACK: usize = 64 << 20;
 
 /// A CEL expression that compiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CelRule(String);
 
-/// What is wrong with a CEL expression.
+/// Why a CEL expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CelError {
     /// It is empty.
@@ -36,7 +36,7 @@ pub enum CelError {
     /// It does not compile.
     #[error("Invalid CEL expression: {0}")]
     Invalid(String),
-    /// It compiles, but says neither true nor false.
+    /// It compiles, but does not yield a boolean.
     #[error("the CEL expression cannot be evaluated: {0}")]
     Undecided(String),
 }
@@ -44,11 +44,11 @@ pub enum CelError {
 // === impl CelRule ===
 
 impl CelRule {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
     ///
-    /// When it is none.
+    /// If it is invalid or too large.
     pub fn parse(text: &str) -> Result<Self, CelError> {
         if text.trim().is_empty() {
             return Err(CelError::Missing);
@@ -72,11 +72,11 @@ impl CelRule {
         &self.0
     }
 
-    /// Whether the expression is true of `properties`, each with a `type` and a `value`.
+    /// Evaluates the expression over `properties`, each with a `type` and a `value`.
     ///
     /// # Errors
     ///
-    /// When it is neither true nor false of them: it reads what is not there, or gives something else.
+    /// If evaluation fails, for example on a missing field, or does not yield a boolean.
     pub fn holds(&self, properties: &[Value]) -> Result<bool, CelError> {
         on_large_stack(|| {
             let undecided = |error: &dyn std::fmt::Display| CelError::Undecided(error.to_string());
@@ -87,14 +87,14 @@ impl CelRule {
             context.add_function("semver_compare", semver_compare);
             match program.execute(&context) {
                 Ok(CelValue::Bool(holds)) => Ok(holds),
-                Ok(other) => Err(undecided(&format!("it gives {other:?}, not true or false"))),
+                Ok(other) => Err(undecided(&format!("it yields {other:?}, not true or false"))),
                 Err(error) => Err(undecided(&error)),
             }
         })
     }
 }
 
-/// Runs `work`, which recurses, on a stack that is large enough; the libraries may also panic on what they do not know.
+/// Runs the recursive `work` on a stack that is large enough; the libraries may also panic on unknown input.
 fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, CelError> + Send) -> Result<T, CelError> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()
@@ -114,7 +114,7 @@ fn compile(text: &str) -> Result<Program, CelError> {
     })
 }
 
-/// -1, 0 or 1: how two versions are ordered, as OLM's function of this name says it.
+/// Compares two versions: -1, 0 or 1, like OLM's function of this name.
 fn semver_compare(first: Arc<String>, second: Arc<String>) -> Result<i64, ExecutionError> {
     match (Version::parse(&first), Version::parse(&second)) {
         (Some(first), Some(second)) => Ok(first.cmp(&second) as i64),
@@ -125,7 +125,7 @@ fn semver_compare(first: Arc<String>, second: Arc<String>) -> Result<i64, Execut
     }
 }
 
-/// How deep comprehensions are nested; where texts are written in a way that hides where they end, how many there are.
+/// Returns the nesting depth of comprehensions, or their number if string literals cannot be delimited.
 fn loops(text: &str) -> usize {
     let is_loop = |before: &str| {
         let start = before
@@ -153,7 +153,7 @@ fn loops(text: &str) -> usize {
     deepest
 }
 
-/// How many signs there are that may nest one part of an expression in another.
+/// Counts the characters that can nest one part of an expression in another.
 fn signs(text: &str) -> usize {
     text.chars()
         .filter(|character| character.is_ascii_punctuation() && !matches!(character, '\'' | '"' | '_'))

@@ -1,4 +1,4 @@
-//! One thing that a bundle requires, and what it is made of.
+//! A single requirement of a bundle, and its constraints.
 
 use std::fmt;
 
@@ -17,40 +17,40 @@ pub struct RequiredApi {
     pub kind: String,
 }
 
-/// Another package, in some of its versions.
+/// Another package, in a range of versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredPackage {
     /// Its name.
     pub name: String,
-    /// The range of its versions, as written.
+    /// The version range, as written.
     pub range: String,
 }
 
-/// One thing that a bundle requires.
+/// One requirement of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dependency {
-    /// Where the bundle says so, for messages: `spec.nativeAPIs`.
+    /// The place in the bundle, for messages: `spec.nativeAPIs`.
     pub source: String,
-    /// What the author says where it is not met.
+    /// The author's message for an unmet requirement.
     pub failure_message: Option<String>,
-    /// What must hold.
+    /// The condition.
     pub requirement: Requirement,
 }
 
-/// What must hold of a cluster.
+/// A condition on a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Requirement {
     /// A kind is served.
     Api(RequiredApi),
     /// A package is installed.
     Package(RequiredPackage),
-    /// A CEL expression is true of the properties that there are.
+    /// A CEL expression is true for the properties of all installed packages.
     Rule(CelRule),
-    /// Each of these is met.
+    /// All are met.
     All(Vec<Dependency>),
-    /// One of these is met.
+    /// At least one is met.
     Any(Vec<Dependency>),
-    /// None of these is met.
+    /// None is met.
     Not(Vec<Dependency>),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for RequiredApi {
 // === impl RequiredPackage ===
 
 impl RequiredPackage {
-    /// Whether a package of that name and version is this one.
+    /// Reports whether a package of this name and version meets the requirement.
     pub fn is_met_by(&self, name: &str, version: &str) -> bool {
         let range = VersionRange::parse(&self.range);
         let version = Version::parse(version);
@@ -96,7 +96,7 @@ impl fmt::Display for RequiredPackage {
 // === impl Requirement ===
 
 impl Requirement {
-    /// Calls `found` with every kind that is asked for.
+    /// Calls `found` with every required kind.
     pub fn each_api<'a>(&'a self, found: &mut dyn FnMut(&'a RequiredApi)) {
         match self {
             Self::Api(api) => found(api),

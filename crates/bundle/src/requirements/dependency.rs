@@ -1,4 +1,4 @@
-//! One dependency: from the JSON of `dependencies.yaml`, or of a property, to a constraint.
+//! Parses one dependency, from `dependencies.yaml` or a property, into a constraint.
 
 use serde_json::Value;
 use version_range::VersionRange;
@@ -9,13 +9,13 @@ use super::{
     constraint::{Dependency, RequiredApi, RequiredPackage, Requirement},
 };
 
-/// How deep constraints may be nested in each other; published ones are two deep.
+/// The maximum nesting of constraints; published ones are two deep.
 const DEPTH: usize = 16;
 
-/// What is wrong with a dependency, and where in it.
+/// The path and message of a problem in a dependency.
 pub(super) type Wrong = (JsonPath, String);
 
-/// The constraint that an entry of `dependencies.yaml` makes; `None` for labels, which nothing in a cluster carries.
+/// Parses an entry of `dependencies.yaml`; `None` for labels, which nothing in a cluster has.
 pub(super) fn entry(entry: &Value) -> Result<Option<Requirement>, Wrong> {
     let value = entry.get("value").unwrap_or(&Value::Null);
     match object::text(entry, "/type").unwrap_or_default() {
@@ -32,7 +32,7 @@ pub(super) fn entry(entry: &Value) -> Result<Option<Requirement>, Wrong> {
     .map_err(|(path, message)| problem_at(&JsonPath::root().field("value"), &path, message))
 }
 
-/// The constraint that a property makes; `None` where it makes none.
+/// Parses a property; `None` if it is not a constraint.
 pub(super) fn property(property: &Value) -> Result<Option<Requirement>, Wrong> {
     let value = property.get("value").unwrap_or(&Value::Null);
     match object::text(property, "/type").unwrap_or_default() {
@@ -91,7 +91,7 @@ fn package(value: &Value) -> Result<Requirement, Wrong> {
     }))
 }
 
-/// The value of an `olm.constraint`: exactly one of `gvk`, `package`, `cel`, `all`, `any` and `not`.
+/// Parses the value of an `olm.constraint`: exactly one of `gvk`, `package`, `cel`, `all`, `any` and `not`.
 fn nested(value: &Value, depth: usize) -> Result<Requirement, Wrong> {
     const KINDS: [&str; 6] = ["gvk", "package", "cel", "all", "any", "not"];
 
@@ -114,8 +114,8 @@ fn nested(value: &Value, depth: usize) -> Result<Requirement, Wrong> {
             return Err((list, "must have at least one constraint".to_owned()));
         }
         let parts = parts.iter().enumerate().map(|(index, part)| {
-            let requirement =
-                nested(part, left).map_err(|(path, message)| problem_at(&list.item(index), &path, message))?;
+            let requirement = nested(part, left)
+                .map_err(|(path, message)| problem_at(&list.item(index), &path, message))?;
             Ok(Dependency {
                 source: format!("{kind}[{index}]"),
                 failure_message: failure_message(part),

@@ -1,4 +1,4 @@
-//! What a bundle requires of the cluster, beside what it brings along.
+//! The requirements of a bundle on the cluster.
 //!
 //! ```text
 //! spec.minKubeVersion, nativeAPIs, customresourcedefinitions.required, apiservicedefinitions.required

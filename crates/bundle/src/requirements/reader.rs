@@ -1,4 +1,4 @@
-//! From a bundle to what it requires.
+//! Reads the requirements of a bundle.
 
 use serde_json::Value;
 use windlass_object::{JsonPath, Problem, object};
@@ -9,24 +9,25 @@ use super::{
 };
 use crate::parse::{Bundle, Manifest, rule};
 
-/// The annotation that carries the properties of a ClusterServiceVersion, as a JSON list.
+/// The annotation that contains the properties of a ClusterServiceVersion, as a JSON list.
 const OLM_PROPERTIES: &str = "olm.properties";
 
 /// What a bundle requires of the cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requirements {
-    /// The oldest version of Kubernetes.
+    /// The minimum version of Kubernetes.
     pub min_kube_version: Option<String>,
-    /// Everything else, each on its own.
+    /// All other requirements.
     pub constraints: Vec<Dependency>,
-    /// The kinds that the bundle brings itself, in the versions that it serves: it needs nobody for them.
+    /// The kinds and served versions that the bundle itself contains, which the cluster does not need to
+    /// serve.
     pub provided: Vec<RequiredApi>,
 }
 
 // === impl Requirements ===
 
 impl Requirements {
-    /// What `bundle` requires, and what of that cannot be understood.
+    /// Reads the requirements of `bundle`, and the problems in them.
     pub fn read(bundle: &Bundle) -> (Self, Vec<Problem>) {
         let mut reader = Reader {
             constraints: Vec::new(),
@@ -48,12 +49,12 @@ impl Requirements {
         (requirements, reader.problems)
     }
 
-    /// Whether nothing is required.
+    /// Reports whether there are none.
     pub fn is_empty(&self) -> bool {
         self.min_kube_version.is_none() && self.constraints.is_empty()
     }
 
-    /// The kinds that are asked for and that the bundle does not bring itself.
+    /// The required kinds that the bundle does not contain.
     pub fn apis(&self) -> Vec<&RequiredApi> {
         let mut apis = Vec::new();
         for constraint in &self.constraints {
@@ -67,7 +68,7 @@ impl Requirements {
     }
 }
 
-/// The kinds that a CustomResourceDefinition defines and serves.
+/// The kinds that a CustomResourceDefinition serves.
 fn defined(manifest: &Manifest) -> Vec<RequiredApi> {
     let text = |pointer| object::text(&manifest.object, pointer).unwrap_or_default();
     object::items(&manifest.object, "/spec/versions")
@@ -81,7 +82,7 @@ fn defined(manifest: &Manifest) -> Vec<RequiredApi> {
         .collect()
 }
 
-/// Reads the places in which bundles say what they require.
+/// Reads every place in which a bundle can declare requirements.
 struct Reader {
     constraints: Vec<Dependency>,
     problems: Vec<Problem>,
@@ -138,7 +139,7 @@ impl Reader {
     fn read_properties(&mut self, csv: &Manifest) {
         let text = object::annotation(&csv.object, OLM_PROPERTIES).unwrap_or_default();
         let path = JsonPath::from_fields("metadata.annotations").field(OLM_PROPERTIES);
-        // OLM takes what is no list for none.
+        // OLM ignores a value that is not a list.
         let properties: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
         for (index, property) in properties.iter().enumerate() {
             match dependency::property(property) {

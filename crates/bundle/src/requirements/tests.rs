@@ -18,7 +18,7 @@ fn problems(bundle: &Bundle) -> Vec<String> {
 }
 
 #[test]
-fn every_place_that_asks_for_something_is_read() {
+fn every_source_of_requirements_is_read() {
     let gvk = json!({"group": "cert-manager.io", "version": "v1", "kind": "Certificate"});
     let mut bundle = bundle_with(
         json!([
@@ -67,7 +67,7 @@ fn every_place_that_asks_for_something_is_read() {
         ]
     );
     let apis: Vec<_> = requirements.apis().iter().map(ToString::to_string).collect();
-    // What the bundle brings itself is not asked of the cluster.
+    // The cluster does not need to serve the kinds that the bundle contains.
     assert_eq!(
         apis,
         [
@@ -85,7 +85,7 @@ fn every_place_that_asks_for_something_is_read() {
 }
 
 #[test]
-fn a_dependency_that_cannot_be_understood_is_named_with_its_place() {
+fn an_invalid_dependency_is_reported_with_its_path() {
     for (entry, expected) in [
         (
             json!({"type": "olm.gvk", "value": {"version": "v1", "kind": "A"}}),
@@ -169,7 +169,7 @@ fn expressions_read_properties_and_compare_versions() {
 }
 
 #[test]
-fn expressions_go_over_properties_twice_at_the_most() {
+fn comprehensions_are_nested_at_most_twice() {
     let within = |inner: &str| format!("properties.exists(p, {inner})");
     let twice = within(&within("true"));
     for (text, accepted) in [
@@ -177,7 +177,7 @@ fn expressions_go_over_properties_twice_at_the_most() {
         (twice.clone(), true),
         (within(&twice), false),
         (format!("{twice} && {twice} && {twice}"), true),
-        // Texts hide nothing.
+        // String literals do not hide comprehensions.
         (within(&format!("')' == '' || {twice}")), false),
         (within(&format!("r'\\' == ')' || {twice}")), false),
         (within("p.type == '((exists('"), true),
@@ -188,7 +188,7 @@ fn expressions_go_over_properties_twice_at_the_most() {
 }
 
 #[test]
-fn expressions_of_strangers_are_bounded() {
+fn untrusted_expressions_are_bounded() {
     for bomb in [
         "(".repeat(4000),
         "a".repeat(5000),
@@ -201,7 +201,7 @@ fn expressions_of_strangers_are_bounded() {
         "a in ".repeat(400) + "a",
         "true ? true : ".repeat(120) + "true",
     ] {
-        // Whatever it is, it says so.
+        // Every expression yields a result or an error.
         let _ = CelRule::parse(&bomb).map(|rule| rule.holds(&[]));
     }
 }

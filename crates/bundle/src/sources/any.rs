@@ -1,4 +1,4 @@
-//! A bundle, or one file of objects.
+//! Reads a bundle, or a single file of objects.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use super::collector::FileCollector;
 use super::{archive, directory, error::SourceError};
 use crate::parse::Files;
 
-/// What is at a path.
+/// The contents of a path.
 #[derive(Debug)]
 pub enum PathContents {
     /// A bundle, in a folder or an archive.
@@ -17,11 +17,12 @@ pub enum PathContents {
     File(Vec<u8>),
 }
 
-/// Reads the bundle or the file at `path`, or on standard input if that is `-`. A file may be as large as a bundle.
+/// Reads the bundle or file at `path`, or standard input if it is `-`. The size limit of a bundle applies to
+/// files too.
 ///
 /// # Errors
 ///
-/// The first thing that keeps it from being read; it names the file.
+/// The first problem that prevents reading; it names the file.
 pub fn load_any(path: &Path) -> Result<PathContents, SourceError> {
     let name = path.display().to_string();
     if path == Path::new("-") {

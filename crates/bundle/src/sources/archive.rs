@@ -1,4 +1,4 @@
-//! A bundle in a tar archive, compressed with gzip or not.
+//! A bundle in a tar archive, with or without gzip.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
@@ -12,11 +12,11 @@ use super::error::{PARTS, SourceError, is_part_of_bundle, relative};
 use super::limits::{FILES, UNPACKED_BYTES};
 use crate::parse::Files;
 
-/// Every entry has a header and is filled up to a multiple of it.
+/// The block size of tar: entries have a header block and are padded to full blocks.
 const BLOCK: u64 = 512;
 
-/// How many bytes of an archive are read: the content, two blocks of overhead for each entry, and as much again for
-/// long names.
+/// The maximum number of bytes that are read: the content, two blocks of overhead for each entry, and the
+/// same again for long names.
 const STREAM_BYTES: u64 = UNPACKED_BYTES + 4 * BLOCK * FILES as u64;
 
 /// Reads `manifests/` and `metadata/` of the bundle in an archive; they may be in a single top folder.
@@ -25,7 +25,7 @@ const STREAM_BYTES: u64 = UNPACKED_BYTES + 4 * BLOCK * FILES as u64;
 ///
 /// # Errors
 ///
-/// The first entry that cannot be read or may not be in a bundle.
+/// The first entry that cannot be read or is not allowed in a bundle.
 pub fn load(mut stream: impl Read, name: &str) -> Result<Files, SourceError> {
     let mut start = Vec::new();
     stream
@@ -49,7 +49,7 @@ pub fn load(mut stream: impl Read, name: &str) -> Result<Files, SourceError> {
     })
 }
 
-/// Whether bytes that begin with `start` are what [`load`] reads; a block is enough to tell.
+/// Reports whether bytes that begin with `start` are an archive for [`load`]; one block is enough.
 pub fn is_archive(start: &[u8]) -> bool {
     is_gzip(start) || is_tar(start)
 }
@@ -132,7 +132,7 @@ fn link_target(entry: &tar::Entry<'_, impl Read>, file: &str) -> Result<String, 
         })
 }
 
-/// `target` as seen from `folder`; `None` when it leads out of the archive.
+/// Resolves `target` relative to `folder`; `None` if it leaves the archive.
 fn join(folder: &Path, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder
         .to_str()?
@@ -152,8 +152,11 @@ fn join(folder: &Path, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Adds what each link leads to, as a file of the link's name.
-fn resolve_links(links: &BTreeMap<String, String>, collection: &mut FileCollector) -> Result<(), SourceError> {
+/// Adds the target of each link as a file with the link's name.
+fn resolve_links(
+    links: &BTreeMap<String, String>,
+    collection: &mut FileCollector,
+) -> Result<(), SourceError> {
     let ends = final_targets(links);
     for (file, target) in links {
         let end = ends.get(file.as_str()).copied().flatten();
@@ -168,7 +171,7 @@ fn resolve_links(links: &BTreeMap<String, String>, collection: &mut FileCollecto
     Ok(())
 }
 
-/// Where each link leads in the end; `None` for those of a circle. Each is followed once.
+/// Returns the final target of each link; `None` for links in a cycle. Each link is followed once.
 fn final_targets(links: &BTreeMap<String, String>) -> BTreeMap<&str, Option<&str>> {
     let mut ends: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for file in links.keys() {
@@ -182,7 +185,7 @@ fn final_targets(links: &BTreeMap<String, String>) -> BTreeMap<&str, Option<&str
                 break Some(place);
             };
             way.push(place);
-            // Whoever comes here again has gone round a circle.
+            // A link that is seen again is in a cycle.
             ends.insert(place, None);
             place = target;
         };
@@ -191,7 +194,7 @@ fn final_targets(links: &BTreeMap<String, String>) -> BTreeMap<&str, Option<&str
     ends
 }
 
-/// The files below the only top folder, where that is not itself a part of the bundle.
+/// Returns the files below the only top folder, unless that folder is itself part of the bundle.
 fn without_top_folder(files: Files) -> Files {
     let top = |file: &str| file.split_once('/').map(|(top, _)| top.to_owned());
     let Some(first) = files.keys().next().and_then(|file| top(file)) else {
@@ -208,13 +211,13 @@ fn without_top_folder(files: Files) -> Files {
         .collect()
 }
 
-/// A stream that fails, rather than ends, after so many bytes.
+/// A stream that fails at its limit instead of ending.
 struct Limited<R> {
     stream: R,
     left: u64,
 }
 
-/// More was in the stream than may be read.
+/// The stream exceeds its limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the archive is too large")]
 struct EndOfLimit;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::parse::Files;
 
-/// The files read so far, and what may still be read.
+/// The files read so far, and the remaining limits.
 #[derive(Debug)]
 pub(super) struct FileCollector {
     files: Files,
@@ -27,7 +27,7 @@ impl FileCollector {
         }
     }
 
-    /// Counts a file, folder or link before anything of it is read.
+    /// Counts a file, folder or link before it is read.
     pub(super) fn count(&mut self, file: &str) -> Result<(), SourceError> {
         self.entries += 1;
         if self.entries > FILES {
@@ -38,7 +38,7 @@ impl FileCollector {
         Ok(())
     }
 
-    /// Reads `content`, which says that it has `size` bytes, as `file`.
+    /// Reads `content`, with a declared size of `size` bytes, as `file`.
     pub(super) fn add(&mut self, file: &str, size: u64, content: impl Read) -> Result<(), SourceError> {
         let left = UNPACKED_BYTES - self.bytes;
         let too_large = || SourceError::TooLarge {
@@ -69,12 +69,11 @@ impl FileCollector {
         Ok(())
     }
 
-    /// What was read as `file`.
+    /// The content read as `file`.
     pub(super) fn content(&self, file: &str) -> Option<&[u8]> {
         self.files.get(file).map(Vec::as_slice)
     }
 
-    /// The files.
     pub(super) fn into_files(self) -> Files {
         self.files
     }

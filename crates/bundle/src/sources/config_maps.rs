@@ -1,25 +1,25 @@
-//! A bundle in ConfigMaps: the parts of one .tar.gz, in the order in which the ConfigMaps are named.
+//! A bundle in ConfigMaps: the parts of one .tar.gz, in the order of the ConfigMaps.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use thiserror::Error;
 use windlass_object::object;
 
-/// How many bytes of an archive a ConfigMap holds, at most. In base64 and with its metadata it stays below 1 MiB, which
-/// is where the API server draws the line.
+/// The maximum number of archive bytes per ConfigMap. In base64 and with metadata, the ConfigMap stays below
+/// the API server's limit of 1 MiB.
 pub const PART: usize = 720 << 10;
 
 /// The key of a part in `binaryData`.
 const KEY: &str = "bundle.tar.gz";
 
-/// Why ConfigMaps make no archive.
+/// Why ConfigMaps do not form an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum AssembleError {
-    /// There is nothing in it.
+    /// The ConfigMap is empty.
     #[error("the ConfigMap {name} is empty: put a part of the .tar.gz in its binaryData")]
     Empty { name: String },
-    /// A value is no base64.
+    /// A value is not base64.
     #[error("the ConfigMap {name}: {key} is not base64")]
     Encoding {
         name: String,
@@ -28,12 +28,12 @@ pub enum AssembleError {
     },
 }
 
-/// Puts the parts together. Each ConfigMap holds one part in `binaryData`, or several that follow each other in the
-/// order of their keys; `data` holds them in base64.
+/// Joins the parts. Each ConfigMap contains one part in `binaryData`, or several in the order of their keys;
+/// parts in `data` are base64.
 ///
 /// # Errors
 ///
-/// When a ConfigMap holds no part, or one that is no base64.
+/// If a ConfigMap contains no part, or one that is not base64.
 pub fn assemble<'a>(config_maps: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u8>, AssembleError> {
     let mut archive = Vec::new();
     for config_map in config_maps {
@@ -63,7 +63,8 @@ pub fn assemble<'a>(config_maps: impl IntoIterator<Item = &'a Value>) -> Result<
     Ok(archive)
 }
 
-/// The archive as contents of ConfigMaps, in order: each holds at most `size` bytes of it in `binaryData`.
+/// Splits an archive into the contents of ConfigMaps, in order, each with at most `size` bytes in
+/// `binaryData`.
 pub fn divide(archive: &[u8], size: usize) -> impl Iterator<Item = Value> {
     archive
         .chunks(size)

@@ -9,11 +9,11 @@ use crate::parse::Files;
 
 /// Reads `manifests/` and `metadata/` of the bundle in `folder`.
 ///
-/// Links are followed as long as they stay in the folder.
+/// Links are followed within the folder.
 ///
 /// # Errors
 ///
-/// The first file that cannot be read or may not be in a bundle.
+/// The first file that cannot be read or is not allowed in a bundle.
 pub fn load(folder: &Path) -> Result<Files, SourceError> {
     let root = folder.canonicalize().map_err(|cause| read_error(folder, cause))?;
     if !PARTS.iter().any(|part| root.join(part).is_dir()) {
@@ -33,9 +33,9 @@ pub fn load(folder: &Path) -> Result<Files, SourceError> {
     Ok(walk.collection.into_files())
 }
 
-/// One pass over a folder.
+/// A traversal of a folder.
 struct Walk {
-    /// The bundle's folder, without links in its path.
+    /// The bundle's folder, with links resolved.
     root: PathBuf,
     collection: FileCollector,
 }
@@ -52,7 +52,7 @@ impl Walk {
         if metadata.is_dir() {
             return self.visit_folder(path, &target);
         }
-        // Opening a pipe would wait for a writer.
+        // Opening a pipe would block until it has a writer.
         if !metadata.is_file() {
             return Err(SourceError::SpecialFile { file: name });
         }
@@ -69,7 +69,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Where `path` leads to, which must be in the root and, for a folder, not above itself.
+    /// Resolves `path`, which must stay in the root; a folder must not contain itself.
     fn resolve(&self, path: &Path) -> Result<PathBuf, SourceError> {
         let link = self.root.join(path);
         let metadata = link.symlink_metadata().map_err(|cause| read_error(path, cause))?;
@@ -81,7 +81,7 @@ impl Walk {
             target: fs::read_link(&link).unwrap_or_default().display().to_string(),
         };
         let target = link.canonicalize().map_err(|_| outside())?;
-        // A link to a folder that holds the link would be followed for ever.
+        // A link to a parent folder would be followed forever.
         let holds_link = target.is_dir() && link.parent().is_some_and(|parent| parent.starts_with(&target));
         if !target.starts_with(&self.root) || holds_link {
             return Err(outside());

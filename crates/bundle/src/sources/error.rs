@@ -1,4 +1,4 @@
-//! Why a source yields no bundle, and which of its paths belong to one.
+//! Errors of sources, and the paths that belong to a bundle.
 
 use std::{
     io,
@@ -15,13 +15,14 @@ pub enum SourceError {
     Read {
         /// The file, relative to the bundle where it is in it.
         file: String,
-        /// What the system says; in the message, and so not [`std::error::Error::source`]: a problem is one line.
+        /// The system error. It is in the message, and so not [`std::error::Error::source`]: a problem is one
+        /// line.
         cause: io::Error,
     },
     /// The file is something other than a folder or an archive.
     #[error("is neither a directory nor a .tar.gz archive")]
     Unsupported {
-        /// The path that was to be read.
+        /// The path of the source.
         file: String,
     },
     /// There is neither `manifests/` nor `metadata/`.
@@ -30,30 +31,30 @@ pub enum SourceError {
         /// The folder or archive.
         file: String,
     },
-    /// The file takes the bundle above the limit on its size.
+    /// The file exceeds the size limit of a bundle.
     #[error("is too large: the limit of a bundle is {} MiB unpacked", UNPACKED_BYTES >> 20)]
     TooLarge {
         /// The first file above the limit.
         file: String,
     },
-    /// The file takes the bundle above the limit on the number of its files.
+    /// The file exceeds the limit on the number of files.
     #[error("is one file too many: the limit of a bundle is {FILES} files")]
     TooManyFiles {
         /// The first file above the limit.
         file: String,
     },
-    /// The path is absolute or has a part `..`.
+    /// The path is absolute or has a `..` component.
     #[error("has a path outside of the bundle")]
     PathOutside {
         /// The path as written.
         file: String,
     },
-    /// The link leads out of the bundle, to nothing or to itself.
+    /// The link points outside of the bundle, to nothing or to itself.
     #[error("is a link to {target}, which is not a file of the bundle")]
     LinkOutside {
         /// The link, relative to the bundle.
         file: String,
-        /// The path in it, as written.
+        /// Its target, as written.
         target: String,
     },
     /// The file is a device, a pipe or a socket.
@@ -65,10 +66,10 @@ pub enum SourceError {
     /// The name is not UTF-8.
     #[error("has a name that is not UTF-8")]
     Name {
-        /// The name, as far as it can be printed.
+        /// The printable part of the name.
         file: String,
     },
-    /// An archive holds one name twice.
+    /// An archive contains a name twice.
     #[error("occurs twice in the archive")]
     Duplicate {
         /// The file, relative to the bundle.
@@ -76,20 +77,19 @@ pub enum SourceError {
     },
 }
 
-/// The folders of a bundle that say what it installs. Others, such as `tests/`, are not read.
+/// The folders of a bundle that define its install. Others, such as `tests/`, are not read.
 pub(super) const PARTS: [&str; 2] = ["manifests", "metadata"];
 
-/// Whether `file` is in one of the [`PARTS`].
 pub(super) fn is_part_of_bundle(file: &str) -> bool {
     file.split_once('/')
         .is_some_and(|(folder, _)| PARTS.contains(&folder))
 }
 
-/// `path` with `/` between its parts, without `.`.
+/// Returns `path` with `/` as separator and without `.`.
 ///
 /// # Errors
 ///
-/// When it leaves the folder it is relative to, or is not UTF-8.
+/// If it leaves its base folder, or is not UTF-8.
 pub(super) fn relative(path: &Path) -> Result<PathBuf, SourceError> {
     let file = || path.display().to_string();
     let mut parts = PathBuf::new();
@@ -109,7 +109,7 @@ pub(super) fn relative(path: &Path) -> Result<PathBuf, SourceError> {
 // === impl SourceError ===
 
 impl SourceError {
-    /// The file that the error is about, relative to the bundle where it is in it.
+    /// The file that the error is about, relative to the bundle if it is in it.
     pub fn file(&self) -> &str {
         match self {
             Self::Read { file, .. }

@@ -1,7 +1,7 @@
-//! How much of a stranger's bundle is read.
+//! Limits for untrusted bundles.
 
-/// How many bytes a bundle may hold, unpacked.
+/// The maximum size of a bundle in bytes, unpacked.
 pub const UNPACKED_BYTES: u64 = 64 << 20;
 
-/// How many files and folders a bundle may hold.
+/// The maximum number of files and folders in a bundle.
 pub const FILES: usize = 10_000;

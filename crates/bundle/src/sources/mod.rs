@@ -1,4 +1,4 @@
-//! Where bundles come from: each source yields the same map of path to bytes.
+//! Sources of bundles: each yields the same map of path to bytes.
 //!
 //! Sources block; asynchronous callers use `spawn_blocking`.
 

@@ -1,4 +1,4 @@
-//! A bundle as an archive: what [`super::archive`] reads.
+//! Packs a bundle into an archive that [`super::archive`] reads.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use tar::{Builder, Header};
 
 use crate::parse::Files;
 
-/// The operating system of a gzip header that says nothing (RFC 1952 §2.3.1).
+/// The value for an unknown operating system in a gzip header (RFC 1952 §2.3.1).
 const UNKNOWN_SYSTEM: u8 = 255;
 
-/// The `.tar.gz` of a bundle. The same files make the same bytes: there are no times, owners or modes of theirs in it.
+/// Packs a bundle as `.tar.gz`. The same files yield the same bytes: times, owners and modes are not stored.
 ///
 /// # Errors
 ///
-/// When a name cannot be in an archive.
+/// If an archive cannot contain a name.
 pub fn pack(files: &Files) -> io::Result<Vec<u8>> {
     let encoder = GzBuilder::new()
         .mtime(0)
@@ -40,7 +40,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_and_divided_is_read_back(
+        fn packed_and_split_bundles_read_back(
             files in collection::btree_map(
                 "(manifests|metadata)/[a-z][a-zA-Z0-9 _.-]{0,80}(/x{1,120})?[a-z]",
                 collection::vec(any::<u8>(), 0..2000),

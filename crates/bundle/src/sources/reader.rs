@@ -1,4 +1,4 @@
-//! From a path to the files of a bundle.
+//! Reads the files of a bundle from a path.
 
 use std::{
     fs::{self, File},
@@ -10,11 +10,12 @@ use super::error::SourceError;
 use super::{archive, directory};
 use crate::parse::Files;
 
-/// Reads the bundle at `path`: a folder, a `.tar.gz` (or `.tar`) of one, or `-` for such an archive on standard input.
+/// Reads the bundle at `path`: a folder, a `.tar.gz` (or `.tar`) of one, or `-` for an archive on standard
+/// input.
 ///
 /// # Errors
 ///
-/// The first thing that keeps it from being read; it names the file.
+/// The first problem that prevents reading; it names the file.
 pub fn load(path: &Path) -> Result<Files, SourceError> {
     if path == Path::new("-") {
         return archive::load(io::stdin().lock(), "-");

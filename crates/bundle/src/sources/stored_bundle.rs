@@ -1,4 +1,4 @@
-//! A bundle as ConfigMaps that never change: the parts of its archive, named by what they hold.
+//! A bundle in immutable ConfigMaps: the parts of its archive, named by content.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::parse::Files;
 
-/// How many ConfigMaps a BundleDeployment may name as its source.
+/// The maximum number of ConfigMaps in the source of a BundleDeployment.
 pub const MOST_CONFIG_MAPS: usize = 128;
 
-/// How many digits of the digest are in a name: enough that two bundles of one BundleDeployment never share it.
+/// The number of digest digits in a name: enough that two bundles of one BundleDeployment never collide.
 const DIGITS: usize = 16;
 
-/// The archive of a bundle, to be stored in ConfigMaps. Their names tell what is in them, so that no name ever gets another
-/// content.
+/// The archive of a bundle, for storage in ConfigMaps. Their names contain its digest, so that the content of
+/// a name never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBundle {
     archive: Vec<u8>,
@@ -29,18 +29,18 @@ pub struct StoredBundle {
 // === impl StoredBundle ===
 
 impl StoredBundle {
-    /// The archive of `files`: the same files make the same ConfigMaps.
+    /// Packs `files`: the same files yield the same ConfigMaps.
     ///
     /// # Errors
     ///
-    /// When a name cannot be in an archive.
+    /// If an archive cannot contain a name.
     pub fn from_files(files: &Files) -> io::Result<Self> {
         let archive = pack(files)?;
         let digest = hexadecimal(&Sha256::digest(&archive)[..DIGITS / 2]);
         Ok(Self { archive, digest })
     }
 
-    /// How many bytes the archive has.
+    /// The size of the archive in bytes.
     pub fn size(&self) -> usize {
         self.archive.len()
     }
@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_what_is_read() {
+    fn stored_bundles_read_back() {
         let config_maps = stored("content").config_maps("name", "windlass-system");
         let archive = assemble(&config_maps).unwrap();
         assert_eq!(archive::load(archive.as_slice(), "-").unwrap(), files("content"));
     }
 
     #[test]
-    fn names_tell_contents_apart() {
+    fn names_depend_on_content() {
         let names = |content| stored(content).names("name").collect::<Vec<_>>();
         assert_eq!(names("a"), names("a"));
         assert_ne!(names("a"), names("b"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_never_changes_and_says_whose_it_is() {
+    fn parts_are_immutable_and_owned() {
         let config_map = &stored("a").config_maps("name", "windlass-system")[0];
         assert_eq!(config_map["immutable"], true);
         assert_eq!(

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::{reader::*, *};
 use crate::parse::Files;
 
-/// An archive of entries of any type and name, right or wrong.
+/// An archive with any entries, valid or not.
 fn tar(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (kind, name, content) in entries {
@@ -40,7 +40,7 @@ fn names(files: &Files) -> Vec<&str> {
     files.keys().map(String::as_str).collect()
 }
 
-/// The error of `archive` with the file that it names.
+/// The error for `archive`, prefixed with the file that it names.
 fn refused(archive: &[u8]) -> String {
     let error = archive::load(archive, "bundle.tar.gz").unwrap_err();
     format!("{}: {error}", error.file())
@@ -56,14 +56,14 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The error of the folder with the file that it names.
+/// The error for the folder, prefixed with the file that it names.
 fn refused_folder(folder: &TempDir) -> String {
     let error = directory::load(folder.path()).unwrap_err();
     format!("{}: {error}", error.file())
 }
 
 #[test]
-fn an_archive_holds_the_bundle_at_its_top_or_in_one_folder() {
+fn the_bundle_is_at_the_top_of_an_archive_or_in_one_folder() {
     use EntryType::{Directory, Regular};
 
     let expected = ["manifests/a.yaml", "metadata/annotations.yaml"];
@@ -83,7 +83,7 @@ fn an_archive_holds_the_bundle_at_its_top_or_in_one_folder() {
 }
 
 #[test]
-fn long_chains_and_circles_of_links_take_no_time() {
+fn long_chains_and_cycles_of_links_take_linear_time() {
     let name = |index: usize| format!("manifests/{index}.yaml");
     let mut entries: Vec<(EntryType, String, String)> = (0..9000)
         .map(|index| (EntryType::Symlink, name(index), format!("{}.yaml", index + 1)))
@@ -101,7 +101,7 @@ fn long_chains_and_circles_of_links_take_no_time() {
     entries[9000] = (EntryType::Symlink, name(9000), "4500.yaml".to_owned());
     let error = load(&entries).unwrap_err().to_string();
     assert!(error.contains("is a link to"), "{error}");
-    // Followed one by one to the end, they take many times as long.
+    // Following each link to its end separately takes many times as long.
     assert!(started.elapsed() < std::time::Duration::from_secs(10));
 }
 
@@ -122,7 +122,7 @@ fn links_within_an_archive_are_followed() {
 }
 
 #[test]
-fn an_archive_that_leads_out_of_itself_is_refused() {
+fn paths_and_links_outside_of_an_archive_are_refused() {
     use EntryType::{Fifo, Link, Regular, Symlink};
 
     for (entries, expected) in [
@@ -178,7 +178,7 @@ fn an_archive_that_leads_out_of_itself_is_refused() {
 }
 
 #[test]
-fn what_is_no_archive_is_refused() {
+fn other_files_than_archives_are_refused() {
     let unsupported = "bundle.tar.gz: is neither a directory nor a .tar.gz archive";
     assert_eq!(refused(b""), unsupported);
     assert_eq!(refused(&[0; 4096]), unsupported);
@@ -218,12 +218,12 @@ fn archives_above_the_limits_are_refused() {
 }
 
 #[test]
-fn a_folder_is_read_through_links_that_stay_in_it() {
+fn links_within_a_folder_are_followed() {
     let bundle = folder(&[
         ("manifests/a.yaml", "a"),
         ("metadata/annotations.yaml", "b"),
         ("shared/c.yaml", "c"),
-        ("README.md", "no part of it"),
+        ("README.md", "not part of it"),
     ]);
     symlink("../shared/c.yaml", bundle.path().join("manifests/c.yaml")).unwrap();
     let files = directory::load(bundle.path()).unwrap();
@@ -239,7 +239,7 @@ fn a_folder_is_read_through_links_that_stay_in_it() {
 }
 
 #[test]
-fn a_folder_that_leads_out_of_itself_is_refused() {
+fn links_outside_of_a_folder_are_refused() {
     for target in ["/etc/hostname", "../../elsewhere", "gone.yaml", "..", "."] {
         let bundle = folder(&[("manifests/a.yaml", "a")]);
         symlink(target, bundle.path().join("manifests/link")).unwrap();
@@ -260,7 +260,7 @@ fn sockets_large_files_and_empty_folders_are_refused() {
     );
 
     let bundle = folder(&[("manifests/a.yaml", "")]);
-    // A hole: it takes no space on the disk.
+    // A sparse file takes no disk space.
     let file = File::options()
         .write(true)
         .open(bundle.path().join("manifests/a.yaml"))
@@ -276,7 +276,7 @@ fn sockets_large_files_and_empty_folders_are_refused() {
 }
 
 #[test]
-fn a_bundle_is_a_folder_or_an_archive_by_what_is_there() {
+fn folders_and_archives_are_detected_by_content() {
     let bundle = folder(&[("manifests/a.yaml", "a")]);
     assert_eq!(names(&load(bundle.path()).unwrap()), ["manifests/a.yaml"]);
     let archive = bundle.path().join("bundle.tar.gz");

@@ -1,4 +1,4 @@
-//! Whether one bundle may follow another.
+//! Upgrade rules: which bundle may replace an installed one.
 
 mod release;
 

@@ -1,4 +1,4 @@
-//! Releases of a package, and which may follow which.
+//! Releases of a package, and allowed upgrades between them.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use version_range::{Version, VersionRange};
 /// Identity of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The package, as the bundle's annotations name it.
+    /// The package in the bundle's annotations.
     pub package: String,
     /// The name of the ClusterServiceVersion.
     pub name: String,
@@ -18,32 +18,32 @@ pub struct Release {
     pub version: String,
 }
 
-/// Which bundles a bundle says that it may follow.
+/// The bundles that a bundle declares as its predecessors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predecessors {
-    /// `spec.replaces`: the name of one.
+    /// `spec.replaces`: a name.
     pub replaces: Option<String>,
-    /// `spec.skips`: the names of others.
+    /// `spec.skips`: more names.
     pub skips: Vec<String>,
-    /// The annotation `olm.skipRange`: their versions.
+    /// The annotation `olm.skipRange`: a version range.
     pub skip_range: Option<String>,
 }
 
-/// Why a bundle may not follow another.
+/// Why a bundle may not replace the installed one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the message says what each field is")]
 pub enum UpgradeRefusal {
-    /// It is another operator.
+    /// It belongs to another package.
     #[error(
         "the package {installed} is installed, but the bundle is of the package {candidate}: delete the BundleDeployment and create another"
     )]
     OtherPackage { installed: String, candidate: String },
-    /// It is older, and does not say that it may follow.
+    /// It is older, and does not declare the installed one as predecessor.
     #[error(
         "{candidate} is older than the installed {installed}: to allow this, set spec.allowDowngrade; else set spec.source back to {}", installed.name
     )]
     Downgrade { installed: Release, candidate: Release },
-    /// Objects are stored in versions that it does not know.
+    /// It lacks versions in which objects may be stored.
     #[error(
         "objects of {crd} may be stored as {}, which {newer} has and {candidate} lacks: they would be lost. Rewrite them in an older version and remove the newer one from status.storedVersions, or stay with {}", versions.join(", "), newer.name
     )]
@@ -51,7 +51,7 @@ pub enum UpgradeRefusal {
         crd: String,
         versions: Vec<String>,
         candidate: Box<Release>,
-        /// The bundle that brought the versions.
+        /// The bundle that has the versions.
         newer: Box<Release>,
     },
 }
@@ -59,7 +59,7 @@ pub enum UpgradeRefusal {
 // === impl Release ===
 
 impl Release {
-    /// Whether this comes before `other` in the order of versions. What is no version is in no order.
+    /// Reports whether this version is lower than that of `other`. Invalid versions are not ordered.
     pub fn is_older_than(&self, other: &Self) -> bool {
         match (Version::parse(&self.version), Version::parse(&other.version)) {
             (Some(own), Some(other)) => own < other,
@@ -67,12 +67,12 @@ impl Release {
         }
     }
 
-    /// Says whether this may follow `installed`: the same version may, a newer one may, and an older one only if
-    /// `predecessors` name `installed` or `allow_downgrade` is set.
+    /// Checks whether this may replace `installed`: the same or a newer version may; an older one only if
+    /// `predecessors` include `installed` or `allow_downgrade` is set.
     ///
     /// # Errors
     ///
-    /// A [`UpgradeRefusal`].
+    /// An [`UpgradeRefusal`].
     pub fn may_follow(
         &self,
         installed: &Self,
@@ -104,7 +104,7 @@ impl fmt::Display for Release {
 // === impl Predecessors ===
 
 impl Predecessors {
-    /// What a ClusterServiceVersion says.
+    /// Reads the predecessors that a ClusterServiceVersion declares.
     pub fn from_csv(csv: ClusterServiceVersion<'_>) -> Self {
         Self {
             replaces: csv.replaces().map(str::to_owned),
@@ -113,7 +113,7 @@ impl Predecessors {
         }
     }
 
-    /// Whether `installed` is among them. A range that cannot be read holds nothing.
+    /// Reports whether `installed` is among them. An invalid range contains nothing.
     fn name(&self, installed: &Release) -> bool {
         let in_range = || {
             let range = VersionRange::parse(self.skip_range.as_deref()?)?;
@@ -128,7 +128,7 @@ impl Predecessors {
 // === impl UpgradeRefusal ===
 
 impl UpgradeRefusal {
-    /// One word in CamelCase.
+    /// The reason for a condition, in CamelCase.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::OtherPackage { .. } => "OtherPackage",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_bundle_follows_only_what_it_names_or_when_asked_to() {
+    fn a_downgrade_needs_a_declared_predecessor_or_permission() {
         let none = Predecessors::default();
         for (installed, candidate, predecessors, allowed) in [
             ("1.0.0", "1.0.0", none.clone(), true),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn another_package_never_follows() {
+    fn another_package_is_never_an_upgrade() {
         let other = Release {
             package: "q".into(),
             ..release("2.0.0")
@@ -217,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_two_releases_at_least_one_may_follow_the_other(one in "[0-2]\\.[0-2]\\.[0-2]", other in "[0-2]\\.[0-2]\\.[0-2]") {
+        fn of_two_releases_at_least_one_may_replace_the_other(one in "[0-2]\\.[0-2]\\.[0-2]", other in "[0-2]\\.[0-2]\\.[0-2]") {
             let (one, other) = (release(&one), release(&other));
             let none = Predecessors::default();
             let ways = [one.may_follow(&other, &none, false), other.may_follow(&one, &none, false)];

@@ -1,5 +1,6 @@
-//! Whatever the file, whose first line is a range of versions: however it comes in parts, the same is read; no more is kept than may be; one
-//! package read alone is as it is among all; each path begins at what is installed and ends at what is wanted.
+//! Any file, preceded by a line with a version range: the result does not depend on how the stream is split;
+//! memory stays within the limits; a package read alone equals the package read among others; a path begins
+//! at the installed bundle and ends at a requested one.
 
 #![no_main]
 
@@ -9,7 +10,7 @@ use catalog::{CatalogLimits, CatalogReader, InstalledRelease, ReadCatalog, Upgra
 use libfuzzer_sys::fuzz_target;
 use version_range::{Version, VersionConstraint};
 
-/// Gives a few bytes at a time.
+/// Yields a few bytes at a time.
 struct Parts<'a>(&'a [u8]);
 
 impl Read for Parts<'_> {
@@ -31,9 +32,14 @@ fn read(mut reader: CatalogReader, stream: impl Read) -> Option<ReadCatalog> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let end = input
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(input.len());
     let (range, file) = input.split_at(end);
-    let range = std::str::from_utf8(range).ok().and_then(|range| VersionConstraint::parse(range).ok());
+    let range = std::str::from_utf8(range)
+        .ok()
+        .and_then(|range| VersionConstraint::parse(range).ok());
     let whole = read(CatalogReader::new(LIMITS), file);
     assert_eq!(whole, read(CatalogReader::new(LIMITS), Parts(file)));
     let Some(whole) = whole else { return };
@@ -43,14 +49,20 @@ fuzz_target!(|input: &[u8]| {
     }
     for (name, package) in &whole.catalog.packages {
         let alone = read(CatalogReader::new(LIMITS).only(name), file);
-        assert_eq!(alone.as_ref().and_then(|read| read.catalog.packages.get(name)), Some(package));
+        assert_eq!(
+            alone.as_ref().and_then(|read| read.catalog.packages.get(name)),
+            Some(package)
+        );
         for channel in package.channels.keys() {
             for (installed, bundle) in package.bundles.iter().take(5) {
                 let version = Version::parse(&bundle.version);
                 let path = package.resolve(&UpgradeRequest {
                     channel: Some(channel),
                     version: range.as_ref(),
-                    installed: version.map(|version| InstalledRelease { name: installed, version }),
+                    installed: version.map(|version| InstalledRelease {
+                        name: installed,
+                        version,
+                    }),
                 });
                 let Ok(path) = path else { continue };
                 let last = path.edges.last().map_or(&bundle.version, |edge| &edge.version);

@@ -1,4 +1,4 @@
-//! What is said of channels.
+//! Validation of channels.
 
 use super::{package, problems, read};
 
@@ -7,7 +7,7 @@ fn messages(entries: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_channel_has_one_head() {
+fn a_valid_channel_has_one_head() {
     let text = package(&[
         ("1.0.0", ""),
         ("1.1.0", "replaces: widgets.v1.0.0"),
@@ -35,7 +35,7 @@ fn a_sound_channel_has_one_head() {
 }
 
 #[test]
-fn what_a_channel_no_longer_has_may_be_replaced() {
+fn entries_may_replace_removed_bundles() {
     assert_eq!(
         messages(&[("1.1.0", "replaces: widgets.v1.0.0, skips: [widgets.v0.9.0]")]),
         [""; 0]
@@ -43,7 +43,7 @@ fn what_a_channel_no_longer_has_may_be_replaced() {
 }
 
 #[test]
-fn broken_channels_are_named() {
+fn invalid_channels_are_reported() {
     let at = "widgets.yaml:3: package widgets: channel stable: ";
     for (entries, message) in [
         (
@@ -55,11 +55,11 @@ fn broken_channels_are_named() {
                 ("1.0.0", "replaces: widgets.v1.1.0"),
                 ("1.1.0", "replaces: widgets.v1.0.0"),
             ],
-            "bundles replace each other in a circle: widgets.v1.0.0, widgets.v1.1.0",
+            "bundles replace each other in a cycle: widgets.v1.0.0, widgets.v1.1.0",
         ),
         (
             &[("1.0.0", "replaces: widgets.v1.0.0")],
-            "bundles replace each other in a circle: widgets.v1.0.0",
+            "bundles replace each other in a cycle: widgets.v1.0.0",
         ),
         (
             &[
@@ -82,12 +82,12 @@ fn broken_channels_are_named() {
 }
 
 #[test]
-fn a_package_has_what_it_is_made_of() {
+fn parts_of_a_package_are_required() {
     let channel = "schema: olm.channel\npackage: widgets\nname: stable\nentries: [{name: widgets.v1.0.0}]\n";
     assert_eq!(
         problems(&read(&[("a.yaml", channel)])),
         [
-            "a.yaml:1: package widgets: channel stable: olm.bundle is missing, or cannot be used, of widgets.v1.0.0",
+            "a.yaml:1: package widgets: channel stable: olm.bundle is missing or invalid for widgets.v1.0.0",
             "a.yaml:1: package widgets: olm.package is missing",
         ]
     );
@@ -98,7 +98,7 @@ fn a_package_has_what_it_is_made_of() {
     assert_eq!(
         problems(&read(&[("b.yaml", &stray)])),
         [
-            "b.yaml:3: package widgets: channel stable: olm.bundle is missing, or cannot be used, of widgets.v2.0.0",
+            "b.yaml:3: package widgets: channel stable: olm.bundle is missing or invalid for widgets.v2.0.0",
             "b.yaml:4: package widgets: the bundle widgets.v1.0.0 is in no channel",
         ]
     );

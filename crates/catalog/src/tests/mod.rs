@@ -1,4 +1,4 @@
-//! Catalogs as text, and what is read of them.
+//! Tests with catalogs as text.
 
 mod channels;
 mod paths;
@@ -6,7 +6,7 @@ mod reading;
 
 use crate::{CatalogReader, ReadCatalog};
 
-/// Reads catalogs of one file each.
+/// Reads a catalog of several files.
 fn read(files: &[(&str, &str)]) -> ReadCatalog {
     let mut reader = CatalogReader::default();
     for (file, text) in files {
@@ -15,7 +15,7 @@ fn read(files: &[(&str, &str)]) -> ReadCatalog {
     reader.finish()
 }
 
-/// A package with the channel `stable`, whose entries are `(version, what it follows)`, in YAML's flow style.
+/// A package with the channel `stable`, whose entries are `(version, predecessors)` in YAML's flow style.
 fn package(entries: &[(&str, &str)]) -> String {
     let mut text = "{schema: olm.package, name: widgets, defaultChannel: stable}\n".to_owned();
     let listed: Vec<_> = entries
@@ -32,7 +32,7 @@ fn package(entries: &[(&str, &str)]) -> String {
         "--- {{schema: olm.channel, package: widgets, name: stable, entries: [{}]}}\n",
         listed.join(", ")
     );
-    // A flow mapping at the beginning would be JSON.
+    // A leading flow mapping would be detected as JSON.
     format!("---\n{text}{}", bundles.collect::<String>())
 }
 

@@ -1,4 +1,4 @@
-//! Paths of upgrades.
+//! Upgrade paths.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn widgets(entries: &[(&str, &str)]) -> CatalogPackage {
         .unwrap()
 }
 
-/// Versions along a path, or why there is none.
+/// The versions along a path, or the error.
 fn path(package: &CatalogPackage, installed: Option<&str>, version: Option<&str>) -> String {
     match resolve(package, installed, version) {
         Ok(path) => path
@@ -61,7 +61,7 @@ const CHAIN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_shortest_path_leads_to_the_newest_that_is_wanted() {
+fn the_shortest_path_ends_at_the_newest_accepted_version() {
     let package = widgets(CHAIN);
     for (installed, version, expected) in [
         (None, None, "2.0.0"),
@@ -103,7 +103,7 @@ fn the_shortest_path_leads_to_the_newest_that_is_wanted() {
 }
 
 #[test]
-fn a_path_says_why_each_may_follow() {
+fn a_path_explains_each_step() {
     let package = widgets(CHAIN);
     let reasons = |installed, version| -> Vec<EdgeReason> {
         let path = resolve(&package, installed, version).unwrap();
@@ -122,7 +122,7 @@ fn a_path_says_why_each_may_follow() {
 }
 
 #[test]
-fn a_channel_that_is_missing_is_named_with_those_that_are_there() {
+fn a_missing_channel_is_reported_with_the_existing_ones() {
     let request = UpgradeRequest {
         channel: Some("fast"),
         ..UpgradeRequest::default()
@@ -135,7 +135,7 @@ fn a_channel_that_is_missing_is_named_with_those_that_are_there() {
 }
 
 #[test]
-fn what_is_deprecated_comes_last() {
+fn deprecated_bundles_come_last() {
     let mut package = widgets(CHAIN);
     let deprecated = &mut package.deprecations.bundles;
     deprecated.insert("widgets.v2.0.0".to_owned(), "It leaks.".to_owned());
@@ -146,14 +146,14 @@ fn what_is_deprecated_comes_last() {
 }
 
 #[test]
-fn the_newer_of_two_builds_is_the_newest() {
+fn build_metadata_orders_equal_versions() {
     let package = widgets(&[("1.0.0+9", ""), ("1.0.0+10", "replaces: widgets.v1.0.0+9")]);
     assert_eq!(path(&package, None, None), "1.0.0+10");
     assert_eq!(path(&package, Some("1.0.0+9"), None), "1.0.0+10");
     assert_eq!(path(&package, None, Some("1.0.0+9")), "1.0.0+9");
 }
 
-/// Channels of up to 7 bundles, whose entries follow any others.
+/// Channels of up to 7 bundles with random predecessors.
 fn channels() -> impl Strategy<Value = CatalogPackage> {
     let entry = (
         prop::option::of(0_usize..7),
@@ -196,7 +196,7 @@ fn channels() -> impl Strategy<Value = CatalogPackage> {
         })
 }
 
-/// The rule of OLM v1, once more, but for downgrades.
+/// The rule of OLM v1, implemented independently, without downgrades.
 fn follows(package: &CatalogPackage, next: usize, before: usize) -> bool {
     let Some(entry) = package.channels["stable"]
         .entries
@@ -215,13 +215,13 @@ fn follows(package: &CatalogPackage, next: usize, before: usize) -> bool {
 
 proptest! {
     #[test]
-    fn no_path_is_shorter_and_none_is_forbidden(
+    fn paths_are_shortest_and_allowed(
         package in channels(), installed in 0_usize..7, from in 0_usize..7, to in 0_usize..8
     ) {
         let minor = |version: &str| version[2..version.len() - 2].parse::<usize>().unwrap();
         let is_wanted = |minor: usize| (from..to).contains(&minor);
         let count = package.bundles.len();
-        // Level by level, who can be reached.
+        // Breadth-first search.
         let mut levels = vec![BTreeSet::from([installed])];
         for _ in 0..count {
             let last = &levels[levels.len() - 1];

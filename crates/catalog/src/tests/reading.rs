@@ -1,4 +1,4 @@
-//! What is kept of files, and what is said of broken ones.
+//! Reading of valid and invalid files.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{package, problems, read};
 use crate::{CatalogFormat, CatalogLimits, CatalogReader, GeneratedCatalog};
 
 #[test]
-fn json_and_yaml_are_read_alike() {
+fn json_and_yaml_yield_the_same_catalog() {
     let of = |format| {
         let mut reader = CatalogReader::default();
         let catalog = GeneratedCatalog::new(format, 3, 4, 100_000);
@@ -14,7 +14,7 @@ fn json_and_yaml_are_read_alike() {
         let mut read = reader.finish();
         assert_eq!(problems(&read), [""; 0]);
         for package in read.catalog.packages.values_mut() {
-            // The lines differ.
+            // The line numbers differ.
             package.place.clear();
             package
                 .bundles
@@ -40,7 +40,7 @@ fn json_and_yaml_are_read_alike() {
 }
 
 #[test]
-fn one_package_alone_is_kept() {
+fn a_reader_can_keep_a_single_package() {
     let mut reader = CatalogReader::default().only("operator-1");
     let catalog = GeneratedCatalog::new(CatalogFormat::Json, 3, 2, 100);
     reader.read("catalog", catalog).unwrap();
@@ -82,14 +82,14 @@ entries:
 }
 
 #[test]
-fn other_schemas_are_passed_over() {
+fn other_schemas_are_skipped() {
     let text = r#"{"schema": "example.com.icons", "name": 5, "package": [], "entries": {"a": 1}, "properties": "none"}"#;
     let read = read(&[("a.json", text)]);
     assert_eq!((problems(&read), read.catalog.packages.len()), (Vec::new(), 0));
 }
 
 #[test]
-fn documents_without_content_are_passed_over() {
+fn empty_documents_are_skipped() {
     let text = format!(
         "# Widgets\n---\n# Nothing\n---\nnull\n{}---\n",
         package(&[("1.0.0", "")])
@@ -105,7 +105,7 @@ fn documents_without_content_are_passed_over() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_problems_are_reported_at_once() {
     let text = r#"{"schema": "olm.package", "name": "widgets"}
 {"name": "widgets"}
 {"schema": "olm.channel", "package": "widgets", "name": "stable", "entries": [
@@ -124,7 +124,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         problems(&read),
         [
             "widgets.json:1: defaultChannel is missing",
-            "widgets.json:2: schema is missing: it says what the blob is, for example olm.bundle",
+            "widgets.json:2: schema is missing: it is the type of the blob, for example olm.bundle",
             "widgets.json:3: package widgets: channel stable: entries[0].replaces must be a text",
             "widgets.json:3: package widgets: channel stable: entries[0].skipRange: \"newer\" is not a range of versions, for \
              example \">=1.0.0 <1.2.0\"",
@@ -136,19 +136,19 @@ fn everything_that_is_wrong_is_said_at_once() {
             "widgets.json:7: package widgets: the property olm.package of widgets.v1.0.0 names another package",
             "widgets.json:7: package widgets: \"newest\", the version of widgets.v1.0.0, is not a semantic version",
             "widgets.json:9: package widgets: widgets.v1.1.0 must have one property olm.package, and has 0",
-            "widgets.json:10: schema is missing: it says what the blob is, for example olm.bundle",
+            "widgets.json:10: schema is missing: it is the type of the blob, for example olm.bundle",
             "widgets.json:11: cannot be read as JSON: trailing comma at line 11, column 26",
             "widgets.json:13: package widgets: olm.package is in widgets.json:12 already",
             "list.json:1: cannot be read as YAML (lines are those of the blob): expected mapping start at line 1, column 1",
             "end.json:1: the JSON object does not end",
-            "widgets.json:3: package widgets: channel stable: olm.bundle is missing, or cannot be used, of widgets.v1.0.0",
+            "widgets.json:3: package widgets: channel stable: olm.bundle is missing or invalid for widgets.v1.0.0",
             "widgets.json:12: package widgets: the default channel slow is missing",
         ]
     );
 }
 
 #[test]
-fn problems_do_not_fill_memory() {
+fn the_number_of_problems_is_limited() {
     let mut reader = CatalogReader::new(CatalogLimits {
         problems: 2,
         ..CatalogLimits::default()
@@ -160,7 +160,7 @@ fn problems_do_not_fill_memory() {
 }
 
 #[test]
-fn names_do_not_fill_memory() {
+fn the_size_of_names_is_limited() {
     let mut reader = CatalogReader::new(CatalogLimits {
         kept: 10_000,
         ..CatalogLimits::default()
@@ -170,13 +170,13 @@ fn names_do_not_fill_memory() {
     assert!(
         error
             .to_string()
-            .starts_with("the names and versions of the catalog have more than"),
+            .starts_with("the names and versions of the catalog exceed"),
         "{error}"
     );
 }
 
 #[test]
-fn yaml_cannot_grow() {
+fn yaml_aliases_are_limited() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let before = format!("*a{}, ", level - 1).repeat(10);
@@ -197,7 +197,7 @@ fn yaml_cannot_grow() {
 }
 
 #[test]
-fn deep_json_is_passed_over() {
+fn deep_json_is_skipped() {
     let text = format!(
         r#"{{"schema": "a", "b": {}{}}}"#,
         "[".repeat(100_000),
@@ -208,14 +208,14 @@ fn deep_json_is_passed_over() {
 
 proptest! {
     #[test]
-    fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut reader = CatalogReader::default();
         reader.read("a", bytes.as_slice()).unwrap();
         reader.finish();
     }
 
     #[test]
-    fn a_byte_that_changes_breaks_one_package_alone(at in 0_usize..2000, byte in any::<u8>()) {
+    fn a_changed_byte_affects_only_one_package(at in 0_usize..2000, byte in any::<u8>()) {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut GeneratedCatalog::new(CatalogFormat::Json, 1, 2, 20), &mut bytes).unwrap();
         let at = at % bytes.len();

@@ -1,4 +1,4 @@
-//! Whatever entries the layers of an image have, in whichever order, the files are in the folders that are asked for, and not too many.
+//! Layers with any entries in any order yield only files in the wanted folders, and within the limits.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ struct LayerEntry {
     content: EntryContent,
 }
 
-/// How a path begins.
+/// The start of a path.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum EntryFolder {
     Root,
@@ -28,7 +28,7 @@ enum EntryFolder {
     Outside,
 }
 
-/// How a path ends: mostly in one of few names, so that entries meet.
+/// The end of a path: mostly one of a few names, so that entries collide.
 #[derive(arbitrary::Arbitrary, Debug)]
 enum EntryName {
     First,
@@ -100,12 +100,14 @@ impl LayerEntry {
         };
         header.set_entry_type(kind);
         header.set_size(size.into());
-        let gnu = header.as_gnu_mut().expect("it was made so");
+        let gnu = header.as_gnu_mut().expect("the header is GNU");
         put(&mut gnu.name, &self.folder.path(&self.name));
         put(&mut gnu.linkname, &target.unwrap_or_default());
         header.set_cksum();
         let content = vec![b'a'; size.into()];
-        archive.append(&header, content.as_slice()).expect("a vector takes it");
+        archive
+            .append(&header, content.as_slice())
+            .expect("writes to a vector succeed");
     }
 }
 
@@ -119,9 +121,12 @@ fuzz_target!(|layers: Vec<Vec<LayerEntry>>| {
     for (number, layer) in layers.iter().enumerate() {
         let mut archive = Builder::new(Vec::new());
         layer.iter().for_each(|entry| entry.append(&mut archive));
-        let content = archive.into_inner().expect("a vector takes it");
+        let content = archive.into_inner().expect("writes to a vector succeed");
         let name = format!("layer {number}");
-        if files.add(&name, "application/vnd.oci.image.layer.v1.tar", &content).is_err() {
+        if files
+            .add(&name, "application/vnd.oci.image.layer.v1.tar", &content)
+            .is_err()
+        {
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! Whatever a registry answers is a manifest, an index or refused; what is read is written so that it reads alike; and of an index an
-//! image is chosen that is in it.
+//! Any response is a manifest, an index or an error. Manifests and indexes survive serialization, and an
+//! image chosen from an index is in it.
 
 #![no_main]
 
@@ -10,11 +10,13 @@ use oci::{
 };
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((told, content)) = bytes.split_first() else {
+    let Some((reported, content)) = bytes.split_first() else {
         return;
     };
-    let told = ACCEPTED.get(usize::from(*told) % (ACCEPTED.len() + 1)).copied();
-    let Ok(document) = ManifestDocument::parse(content, told) else {
+    let reported = ACCEPTED
+        .get(usize::from(*reported) % (ACCEPTED.len() + 1))
+        .copied();
+    let Ok(document) = ManifestDocument::parse(content, reported) else {
         return;
     };
     let written = match &document {
@@ -32,6 +34,6 @@ fuzz_target!(|bytes: &[u8]| {
             serde_json::to_vec(index)
         }
     };
-    let written = written.expect("it is JSON");
-    assert_eq!(ManifestDocument::parse(&written, told), Ok(document));
+    let written = written.expect("the manifest is JSON");
+    assert_eq!(ManifestDocument::parse(&written, reported), Ok(document));
 });

@@ -1,4 +1,4 @@
-//! Whatever bytes a layer has, packed one way or another, it is unpacked within the limits or refused.
+//! A layer of any bytes, with any compression, is unpacked within the limits or rejected.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Whatever is in a pull Secret or in registries.conf is read or refused, the passwords of the former are in no message, and every image
-//! is looked for somewhere, or its registry is blocked.
+//! Any pull Secret or registries.conf is parsed or rejected. No error contains a password, and every image
+//! has a location or its registry is blocked.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ const IMAGES: [&str; 3] = [
 ];
 
 fuzz_target!(|bytes: &[u8]| {
-    let images = IMAGES.map(|image| image.parse::<ImageReference>().expect("it is one"));
+    let images = IMAGES.map(|image| image.parse::<ImageReference>().expect("the reference is valid"));
     let mut credentials = RegistryCredentials::default();
     match credentials.add("a Secret", bytes) {
         Ok(()) => images.iter().for_each(|image| {
@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     for image in &images {
         match config.locations(image) {
-            Ok(locations) => assert!(!locations.is_empty(), "{image} is looked for nowhere"),
+            Ok(locations) => assert!(!locations.is_empty(), "{image} has no location"),
             Err(LocationError::Blocked(_)) => {}
             Err(error) => assert!(!error.to_string().is_empty()),
         }

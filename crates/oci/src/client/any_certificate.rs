@@ -1,4 +1,4 @@
-//! TLS with a registry that `registries.conf` calls insecure.
+//! TLS for registries that `registries.conf` marks as insecure.
 
 use rustls::{
     DigitallySignedStruct, Error, SignatureScheme,
@@ -8,7 +8,8 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// Accepts every certificate, for registries that may be asked without TLS as well (containers-registries.conf(5), `insecure`).
+/// Accepts every certificate, for registries that also allow requests without TLS
+/// (containers-registries.conf(5), `insecure`).
 #[derive(Debug)]
 pub(super) struct AnyCertificate(pub(super) Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! What a registry wants to be shown: `WWW-Authenticate` (RFC 9110 §11.6.1).
+//! Authentication challenges: `WWW-Authenticate` (RFC 9110 §11.6.1).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct AuthChallenge {
 // === impl AuthChallenge ===
 
 impl AuthChallenge {
-    /// The challenges in one header.
+    /// Parses the challenges in one header.
     pub(super) fn parse(header: &str) -> Vec<Self> {
         let mut challenges: Vec<Self> = Vec::new();
         for item in items(header) {
@@ -43,7 +43,7 @@ impl AuthChallenge {
     }
 }
 
-/// What stands between commas that are not in quotes.
+/// Splits a header at commas outside of quotes.
 fn items(header: &str) -> Vec<&str> {
     let (mut items, mut start) = (Vec::new(), 0);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_are_told_from_their_parameters() {
+    fn challenges_and_parameters_are_parsed() {
         let hub = [
             ("realm", "https://auth.docker.io/token"),
             ("scope", "repository:a/b:pull,push"),
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn formatted_challenges_parse_back(
             parameters in collection::btree_map("[a-z]{1,5}", "[ -~]{0,12}", 1..4),
         ) {
             let written: Vec<_> = parameters
@@ -149,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn no_header_is_too_strange(header in ".{0,80}") {
+        fn any_header_is_parsed_without_panic(header in ".{0,80}") {
             let _ = AuthChallenge::parse(&header);
         }
     }

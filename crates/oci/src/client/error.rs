@@ -1,4 +1,4 @@
-//! Why an image cannot be pulled or pushed.
+//! Errors of pulling and pushing images.
 
 use std::time::Duration;
 
@@ -6,55 +6,55 @@ use http::StatusCode;
 
 use crate::{digest::ContentDigest, manifest::ManifestError, registries::LocationError};
 
-/// Why an image cannot be pulled or pushed. No message has a URL, which may be signed, or what is secret.
+/// Why an image cannot be pulled or pushed. Messages contain neither URLs, which may be signed, nor secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// The CAs cannot be used.
+    /// The CA certificates are invalid.
     #[error("the CA certificates for registries cannot be used: {0}")]
     CertificateAuthorities(
-        /// Why.
+        /// The reason.
         String,
     ),
-    /// The image is looked for nowhere.
+    /// The image has no location.
     #[error(transparent)]
     Location(#[from] LocationError),
-    /// No connection, or none on which the registry is trusted.
+    /// The connection or its TLS handshake fails.
     #[error("cannot connect to {host}: {cause}")]
     Connect {
-        /// Who was called.
+        /// The server.
         host: String,
-        /// Why, from the outermost.
+        /// The reason, outermost first.
         cause: String,
     },
     /// The connection ended too early.
-    #[error("{host} ended the connection before its answer was complete: {cause}")]
+    #[error("{host} closed the connection before its response was complete: {cause}")]
     Interrupted {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// Why, from the outermost.
+        /// The reason, outermost first.
         cause: String,
     },
-    /// Nothing comes.
-    #[error("{host} has neither sent nor taken anything for {:.1}s", .after.as_secs_f32())]
+    /// No data is transferred.
+    #[error("{host} has neither sent nor accepted data for {:.1}s", .after.as_secs_f32())]
     Idle {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// For how long.
+        /// The time without data.
         after: Duration,
     },
-    /// All together takes too long.
-    #[error("{host} has not sent or taken all of {image} within {:.1}s", .after.as_secs_f32())]
+    /// The whole transfer takes too long.
+    #[error("{host} did not finish the transfer of {image} within {:.1}s", .after.as_secs_f32())]
     Timeout {
-        /// Who was asked.
+        /// The server.
         host: String,
         /// The image.
         image: String,
-        /// How long it had.
+        /// The timeout.
         after: Duration,
     },
-    /// It is only for those who show credentials.
+    /// The repository requires credentials.
     #[error(
-        "{host} asks for credentials for {repository}, and none were given: it needs some, or does not exist there"
+        "{host} requires credentials for {repository}, and none are configured: configure some, or check that the repository exists"
     )]
     CredentialsMissing {
         /// The registry.
@@ -62,7 +62,7 @@ pub enum RegistryError {
         /// The repository.
         repository: String,
     },
-    /// The credentials are wrong.
+    /// The credentials are invalid.
     #[error("{host} does not accept the credentials for {repository}")]
     CredentialsRefused {
         /// The registry or its token server.
@@ -70,131 +70,131 @@ pub enum RegistryError {
         /// The repository.
         repository: String,
     },
-    /// Who shows these credentials may not.
+    /// The credentials lack permission.
     #[error("{host} forbids access to {repository}{codes}")]
     Forbidden {
         /// The registry.
         host: String,
         /// The repository.
         repository: String,
-        /// The registry's codes of errors, in brackets.
+        /// The registry's error codes, in brackets.
         codes: String,
     },
-    /// It is not there.
+    /// The object does not exist.
     #[error("{what} is not found on {host}")]
     NotFound {
         /// The registry.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
     },
-    /// It was asked too often.
-    #[error("{host} is asked too often{}", retry_words(.retry_after))]
+    /// The registry limits the request rate.
+    #[error("{host} limits the rate of requests{}", retry_words(.retry_after))]
     TooManyRequests {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// When to ask again.
+        /// The delay that the registry requests.
         retry_after: Option<Duration>,
     },
-    /// It does not work at present.
+    /// The registry is temporarily unavailable.
     #[error("{host} answers HTTP {status}{}", retry_words(.retry_after))]
     Unavailable {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// Its status, 408 or of 500 and above.
+        /// The status: 408, or 500 and above.
         status: StatusCode,
-        /// When to ask again.
+        /// The delay that the registry requests.
         retry_after: Option<Duration>,
     },
-    /// It answers something else.
+    /// The registry responds with an unexpected status.
     #[error("{host} answers HTTP {status}{codes} to {what}")]
     Status {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// Its status.
+        /// The status.
         status: StatusCode,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// The registry's codes of errors, in brackets.
+        /// The registry's error codes, in brackets.
         codes: String,
     },
-    /// What it wants to be shown cannot be had.
-    #[error("{host} asks for authentication that is not supported: {problem}")]
+    /// The registry requires an unsupported authentication.
+    #[error("{host} requires authentication that is not supported: {problem}")]
     Challenge {
         /// The registry or its token server.
         host: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// It sends elsewhere, where nobody follows.
-    #[error("{host} sends {what} elsewhere: {problem}")]
+    /// A redirect that is not followed.
+    #[error("{host} redirects {what}: {problem}")]
     Redirect {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// Why it is not followed.
+        /// The reason.
         problem: String,
     },
-    /// The answer has not what it must have.
+    /// The response is incomplete.
     #[error("{host} answers {what} with {problem}")]
     Answer {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Fewer or more bytes came than the manifest says.
+    /// The size differs from that in the manifest.
     #[error("{what} from {host} has {actual} bytes, not {expected}")]
     Size {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// The size that it has in the manifest.
+        /// The size in the manifest.
         expected: u64,
-        /// How many there are; of more, only one is counted.
+        /// The actual size; of any excess only one byte is counted.
         actual: u64,
     },
-    /// Something else came.
+    /// The digest of the content differs.
     #[error("{what} from {host} has the digest {actual}, not {expected}")]
     Digest {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// The digest that it was asked for by.
+        /// The requested digest.
         expected: ContentDigest,
-        /// The digest that it has.
+        /// The actual digest.
         actual: ContentDigest,
     },
-    /// It is too large.
+    /// The object is too large.
     #[error("{what} on {host} is larger than {limit} bytes")]
     TooLarge {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Its manifest cannot be used.
+    /// The manifest is unusable.
     #[error("{what} on {host}: {cause}")]
     Manifest {
-        /// Who was asked.
+        /// The server.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
-        /// Why.
+        /// The reason.
         #[source]
         cause: ManifestError,
     },
-    /// No location has it.
+    /// The image is at none of several locations.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Everywhere(
-        /// Every location, in the order in which they were asked.
+        /// The failure of each location, in the order of requests.
         Vec<LocationFailure>,
     ),
 }
@@ -203,9 +203,9 @@ pub enum RegistryError {
 #[derive(Debug, thiserror::Error)]
 #[error("{location}: {cause}")]
 pub struct LocationFailure {
-    /// The image, as it is called there.
+    /// The name of the image at this location.
     pub location: String,
-    /// Why.
+    /// The reason.
     #[source]
     pub cause: RegistryError,
 }
@@ -213,7 +213,7 @@ pub struct LocationFailure {
 // === impl RegistryError ===
 
 impl RegistryError {
-    /// A word for it, as a condition's `reason`. That of an image which no location has is its own registry's.
+    /// The `reason` for a condition. If no location has the image, the reason of its own registry.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::CertificateAuthorities(_) => "CertificateAuthoritiesInvalid",
@@ -241,7 +241,7 @@ impl RegistryError {
         }
     }
 
-    /// Whether the same request may fare better soon.
+    /// Reports whether a retry may succeed soon.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { .. }
@@ -250,14 +250,14 @@ impl RegistryError {
             | Self::Timeout { .. }
             | Self::TooManyRequests { .. }
             | Self::Unavailable { .. } => true,
-            // What was cut off may be whole the next time.
+            // A truncated response may be complete next time.
             Self::Size { expected, actual, .. } => actual < expected,
             Self::Everywhere(failures) => failures.iter().any(|failure| failure.cause.is_transient()),
             _ => false,
         }
     }
 
-    /// When the registry wants to be asked again.
+    /// The delay that the registry requests.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooManyRequests { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
@@ -272,7 +272,7 @@ impl RegistryError {
 
 fn retry_words(retry_after: &Option<Duration>) -> String {
     match retry_after {
-        Some(after) => format!(": ask again in {}s", after.as_secs()),
+        Some(after) => format!(": retry in {}s", after.as_secs()),
         None => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! The connections to registries.
+//! HTTP clients for registries.
 
 use std::{
     error::Error,
@@ -31,7 +31,7 @@ use super::{
 
 type HttpClient = Client<HttpsConnector<ProxyConnector>, UploadBody>;
 
-/// Connections to registries that are verified, and to those that need not be.
+/// Clients that verify certificates, and clients that do not.
 #[derive(Clone)]
 pub(super) struct HttpClients {
     verified: HttpClient,
@@ -40,7 +40,7 @@ pub(super) struct HttpClients {
     user_agent: HeaderValue,
 }
 
-/// How long a connection that nobody uses is kept.
+/// Idle connections are closed after this time.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
 // === impl HttpClients ===
@@ -52,7 +52,7 @@ impl HttpClients {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| unusable(&error))?;
         if authorities.is_empty() && !options.certificate_authorities.is_empty() {
-            return Err(unusable(&"they have no certificate in PEM"));
+            return Err(unusable(&"they contain no PEM certificate"));
         }
         let provider = Arc::new(ring::default_provider());
         let verifier = Verifier::new_with_extra_roots(authorities, provider.clone())
@@ -88,7 +88,7 @@ impl HttpClients {
         })
     }
 
-    /// Sends a request, and waits for the head of its answer.
+    /// Sends a request and waits for the head of the response.
     pub(super) async fn request(
         &self,
         is_insecure: bool,
@@ -142,7 +142,7 @@ impl HttpClients {
     }
 }
 
-/// Whom a URL leads to: the host, and the port where it is not the usual one.
+/// The host of a URL, and its port unless it is the default.
 pub(super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -151,14 +151,14 @@ pub(super) fn host_of(url: &Url) -> String {
     }
 }
 
-/// What an error comes from, without what the layers between repeat.
+/// Joins the causes of an error, without texts that intermediate layers repeat.
 pub(super) fn causes(error: &dyn Error) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
-        let said = cause.to_string();
-        if !words.iter().any(|known| known.contains(&said)) {
-            words.push(said);
+        let message = cause.to_string();
+        if !words.iter().any(|known| known.contains(&message)) {
+            words.push(message);
         }
         next = cause.source();
     }

@@ -1,4 +1,4 @@
-//! Asking registries (OCI distribution specification 1.1; Docker's token authentication).
+//! A client for registries (OCI distribution specification 1.1; Docker's token authentication).
 //!
 //! ```text
 //! image -> locations -> session with one repository -> request -> token, redirects -> bytes of the right size and digest

@@ -1,4 +1,4 @@
-//! Images that are too large to be held.
+//! Streams images that are too large for memory.
 
 use std::io::{self, Read};
 
@@ -18,22 +18,22 @@ use crate::{
     reference::ImageReference,
 };
 
-/// An image of which the manifest and the configuration are here, and layers are read as they come.
+/// An image whose manifest and configuration are loaded, and whose layers are streamed.
 pub struct OpenImage {
-    /// Where it comes from: the image, as it is called there.
+    /// The name of the image at its location.
     pub location: ImageReference,
-    /// The digest of what its tag led to: its index where it has one, else its manifest.
+    /// The digest that the tag refers to: that of the index if there is one, else of the manifest.
     pub digest: ContentDigest,
-    /// Its manifest.
+    /// The manifest.
     pub manifest: ImageManifest,
-    /// Its configuration.
+    /// The configuration.
     pub config: Bytes,
     session: RegistrySession,
 }
 
-/// A layer that is read while it comes, on a thread that may block.
+/// A blocking reader of a layer during its download.
 ///
-/// Nothing of it is known to be right before its end was read: a layer of another size or digest fails there.
+/// Its content is unverified until the end: reading fails there if the size or digest differs.
 pub struct LayerReader {
     runtime: Handle,
     body: ResponseBody,
@@ -41,14 +41,14 @@ pub struct LayerReader {
     what: String,
     expected: Descriptor,
     received: u64,
-    /// `None` when the end was read.
+    /// `None` after the end.
     verifier: Option<DigestVerifier>,
 }
 
 // === impl RegistrySession ===
 
 impl RegistrySession {
-    /// The image, without its layers.
+    /// Loads the image without its layers.
     pub(super) async fn open(&mut self) -> Result<OpenImage, RegistryError> {
         let (digest, manifest) = self.image_manifest().await?;
         let config = self.blob("configuration", &manifest.config).await?;
@@ -65,11 +65,11 @@ impl RegistrySession {
 // === impl OpenImage ===
 
 impl OpenImage {
-    /// A layer, by its place in the manifest.
+    /// Starts to download a layer of the manifest.
     ///
     /// # Errors
     ///
-    /// Why it does not begin; what ends it early, its reader says.
+    /// If the download cannot start; later errors are reported by the reader.
     pub async fn layer(&mut self, descriptor: &Descriptor) -> Result<LayerReader, RegistryError> {
         let what = format!("layer {}", descriptor.digest);
         let request = RegistryRequest::new(Method::GET, format!("blobs/{}", descriptor.digest), what.clone());

@@ -1,35 +1,36 @@
-//! How registries are asked.
+//! Options of the registry client.
 
 use std::time::Duration;
 
 use crate::registries::RegistriesConfig;
 
-/// How registries are asked.
+/// Options of the registry client.
 #[derive(Clone, Debug)]
 pub struct RegistryOptions {
-    /// Where images are looked for.
+    /// The locations of images.
     pub registries: RegistriesConfig,
-    /// Certificates of CAs that are trusted beside the system's, in PEM.
+    /// CA certificates in PEM, trusted in addition to the system's.
     pub certificate_authorities: Vec<u8>,
-    /// How long a TCP connection may take to be made.
+    /// Timeout of a TCP connection attempt.
     pub connect_timeout: Duration,
-    /// How long a registry may send and take nothing.
+    /// Timeout without any data transfer.
     pub idle_timeout: Duration,
-    /// How long each location has for all of an image.
+    /// Timeout of a whole image, per location.
     pub timeout: Duration,
-    /// How often something is asked for, the first time included, where asking again may help.
+    /// The number of attempts for transient errors, including the first.
     pub attempts: u32,
-    /// How long to wait before the second attempt; before each further one twice as long.
+    /// The delay before the second attempt; it doubles for each further one.
     pub backoff: Duration,
-    /// The longest to wait because a registry says so (`Retry-After`). If it says longer, it is not asked again.
+    /// The longest delay accepted from `Retry-After`. The client does not retry if the registry requests a
+    /// longer one.
     pub longest_wait: Duration,
-    /// The most bytes of an image's configuration and layers, as they are stored.
+    /// The maximum size of an image's configuration and layers in bytes, as stored.
     pub largest_image: u64,
-    /// Which image of an index is taken: an architecture, as Go calls it.
+    /// The architecture to choose from an index, in Go's terms.
     pub architecture: String,
-    /// Whether proxies of the environment are used (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
+    /// Whether to use the environment's proxies (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
     pub proxies: bool,
-    /// How the client calls itself.
+    /// The client's `User-Agent`.
     pub user_agent: String,
 }
 

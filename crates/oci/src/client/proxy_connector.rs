@@ -1,4 +1,4 @@
-//! TCP connections, through the environment's proxy where there is one.
+//! TCP connections, through the environment's proxy if there is one.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tower::Service;
 
-/// Makes connections. Without TLS too it asks a proxy for a tunnel (`CONNECT`).
+/// Opens connections. It requests a tunnel from the proxy (`CONNECT`) even without TLS.
 #[derive(Clone)]
 pub(super) struct ProxyConnector {
     direct: HttpConnector,

@@ -1,4 +1,4 @@
-//! Pulling.
+//! Pulls images.
 
 use std::collections::BTreeMap;
 
@@ -17,35 +17,35 @@ use crate::{
     reference::ImageReference,
 };
 
-/// An image, as a registry has it: every part has the size and digest that the part above says.
+/// An image from a registry, verified: every part has the size and digest that its parent states.
 #[derive(Clone, Debug)]
 pub struct PulledImage {
-    /// Where it comes from: the image, as it is called there.
+    /// The name of the image at its location.
     pub location: ImageReference,
-    /// The digest of what its tag led to: its index where it has one, else its manifest.
+    /// The digest that the tag refers to: that of the index if there is one, else of the manifest.
     pub digest: ContentDigest,
-    /// Its manifest.
+    /// The manifest.
     pub manifest: ImageManifest,
-    /// Its configuration.
+    /// The configuration.
     pub config: Bytes,
-    /// Its layers, from the lowest, as they are stored.
+    /// The layers, lowest first, as stored.
     pub layers: Vec<Bytes>,
 }
 
-/// How deep indexes may lead to indexes.
+/// The maximum nesting of indexes.
 const INDEXES: usize = 3;
 
-/// The header in which registries say the digest of a manifest (distribution specification, "Pulling manifests").
+/// The header with the digest of a manifest (distribution specification, "Pulling manifests").
 pub(super) const CONTENT_DIGEST: &str = "docker-content-digest";
 
 // === impl PulledImage ===
 
 impl PulledImage {
-    /// The files in some of its folders.
+    /// Extracts the files in some of its folders.
     ///
     /// # Errors
     ///
-    /// The first thing in its layers that may not be in an image.
+    /// The first layer entry that is not allowed.
     pub fn files(
         &self,
         folders: &[&str],
@@ -62,7 +62,6 @@ impl PulledImage {
 // === impl RegistrySession ===
 
 impl RegistrySession {
-    /// All of the image.
     pub(super) async fn pull(&mut self) -> Result<PulledImage, RegistryError> {
         let (digest, manifest) = self.image_manifest().await?;
         let config = self.blob("configuration", &manifest.config).await?;
@@ -79,7 +78,7 @@ impl RegistrySession {
         })
     }
 
-    /// The manifest of the image for our architecture, and the digest of what its tag led to.
+    /// Loads the manifest for our architecture, and the digest that the tag refers to.
     pub(super) async fn image_manifest(&mut self) -> Result<(ContentDigest, ImageManifest), RegistryError> {
         let (digest, mut document) = self.named_document().await?;
         for _ in 0..INDEXES {
@@ -105,7 +104,7 @@ impl RegistrySession {
         Ok((digest, manifest))
     }
 
-    /// The digest that the image has, without the image: registries do not count that as a pull.
+    /// Resolves the image to a digest without downloading it: registries do not count that as a pull.
     pub(super) async fn resolve(&mut self) -> Result<ContentDigest, RegistryError> {
         let mut request = self.manifest_request(self.image.version(), self.image.to_string());
         request.method = Method::HEAD;
@@ -131,18 +130,18 @@ impl RegistrySession {
         }
     }
 
-    /// What the image's digest or tag leads to, and its digest.
+    /// Loads the manifest or index that the image's digest or tag refers to, with its digest.
     async fn named_document(&mut self) -> Result<(ContentDigest, ManifestDocument), RegistryError> {
         let request = self.manifest_request(self.image.version(), self.image.to_string());
         let (headers, content) = self.manifest(&request).await?;
-        let told = content_digest(&headers);
-        let digest = self.image.digest.clone().or(told);
+        let reported = content_digest(&headers);
+        let digest = self.image.digest.clone().or(reported);
         let digest = digest.unwrap_or_else(|| ContentDigest::compute(&content));
         let document = self.parse_manifest(&request.what, &digest, &headers, &content)?;
         Ok((digest, document))
     }
 
-    /// What a descriptor in an index leads to.
+    /// Loads the manifest or index of a descriptor in an index.
     async fn document_of(&mut self, descriptor: &Descriptor) -> Result<ManifestDocument, RegistryError> {
         let what = format!("manifest {}", descriptor.digest);
         let request = self.manifest_request(descriptor.digest.as_str(), what);
@@ -222,7 +221,7 @@ impl RegistrySession {
     }
 }
 
-/// What a registry says that the digest of a manifest is.
+/// The digest of a manifest according to the registry.
 pub(super) fn content_digest(headers: &HeaderMap) -> Option<ContentDigest> {
     headers.get(CONTENT_DIGEST)?.to_str().ok()?.parse().ok()
 }

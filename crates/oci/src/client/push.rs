@@ -1,4 +1,4 @@
-//! Pushing.
+//! Pushes images.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -14,7 +14,7 @@ use crate::{digest::ContentDigest, manifest::IMAGE_MANIFEST, packed_image::Packe
 // === impl RegistrySession ===
 
 impl RegistrySession {
-    /// Everything of the image that the registry lacks, the manifest last: until then nothing has changed for those who pull.
+    /// Pushes everything that the registry lacks, the manifest last: pulls do not change before that.
     pub(super) async fn push(&mut self, packed: &PackedImage) -> Result<ContentDigest, RegistryError> {
         for content in packed.blobs() {
             self.push_blob(content).await?;
@@ -71,7 +71,7 @@ impl RegistrySession {
         }
     }
 
-    /// Begins an upload and sends all at once (distribution specification, "POST then PUT"), unless the blob is there.
+    /// Uploads a blob in one request (distribution specification, "POST then PUT"), unless it exists.
     async fn upload(&mut self, digest: &ContentDigest, content: &Bytes) -> Result<(), RegistryError> {
         let what = format!("blob {digest}");
         let look = RegistryRequest::new(Method::HEAD, format!("blobs/{digest}"), what.clone());

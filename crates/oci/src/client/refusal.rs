@@ -1,4 +1,4 @@
-//! What it means that a registry answers with another status than is expected.
+//! Maps unexpected statuses of registries to errors.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::reference::ImageReference;
 // === impl RegistryAnswer ===
 
 impl RegistryAnswer {
-    /// The error that it is.
+    /// The error for this response.
     pub(super) async fn refusal(
         self,
         image: &ImageReference,
@@ -32,7 +32,8 @@ impl RegistryAnswer {
                 status,
                 retry_after,
             },
-            // Who knows nothing of the repository and its users says nothing about them.
+            // Another server knows nothing about the repository and its users, so its status says nothing
+            // about them.
             _ if self.is_foreign => self.other_refusal(what).await,
             StatusCode::UNAUTHORIZED if has_credential => {
                 RegistryError::CredentialsRefused { host, repository }
@@ -61,7 +62,7 @@ impl RegistryAnswer {
     }
 }
 
-/// `Retry-After` in seconds (RFC 9110 §10.2.3); dates need a clock that the registry shares.
+/// `Retry-After` in seconds (RFC 9110 §10.2.3); dates would need synchronized clocks.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
     text.trim().parse().ok().map(Duration::from_secs)

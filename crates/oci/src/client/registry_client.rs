@@ -1,4 +1,4 @@
-//! Asking wherever an image may be.
+//! A client that tries every location of an image.
 
 use std::{fmt, sync::Arc};
 
@@ -13,10 +13,10 @@ use crate::{
     reference::ImageReference, registries::ImageLocation,
 };
 
-/// Pulls images and pushes them.
+/// Pulls and pushes images.
 ///
-/// Mirrors are asked in the order of `registries.conf`; whatever keeps one from giving all of an image, the next is asked.
-/// Tokens are forgotten when an image is pulled.
+/// Mirrors are tried in the order of `registries.conf`; if one fails to deliver the whole image, the next is
+/// tried. Tokens are dropped after each image.
 #[derive(Clone)]
 pub struct RegistryClient {
     options: Arc<RegistryOptions>,
@@ -26,11 +26,11 @@ pub struct RegistryClient {
 // === impl RegistryClient ===
 
 impl RegistryClient {
-    /// A client without any connection.
+    /// Creates a client without opening a connection.
     ///
     /// # Errors
     ///
-    /// When the CA certificates of the options or of the system cannot be used.
+    /// If the CA certificates of the options or of the system are invalid.
     pub fn new(options: RegistryOptions) -> Result<Self, RegistryError> {
         Ok(Self {
             clients: HttpClients::new(&options)?,
@@ -38,11 +38,11 @@ impl RegistryClient {
         })
     }
 
-    /// All of an image.
+    /// Pulls an image.
     ///
     /// # Errors
     ///
-    /// Why no location has it.
+    /// If no location has it.
     pub async fn pull(
         &self,
         image: &ImageReference,
@@ -52,11 +52,11 @@ impl RegistryClient {
             .await
     }
 
-    /// An image of which no layer was asked for yet: they can be read as they come.
+    /// Opens an image without requesting a layer, so that its layers can be streamed.
     ///
     /// # Errors
     ///
-    /// Why no location has it.
+    /// If no location has it.
     pub async fn open(
         &self,
         image: &ImageReference,
@@ -66,11 +66,11 @@ impl RegistryClient {
             .await
     }
 
-    /// The digest to which an image's tag leads now.
+    /// Resolves the tag of an image to its current digest.
     ///
     /// # Errors
     ///
-    /// Why no location has it.
+    /// If no location has it.
     pub async fn resolve(
         &self,
         image: &ImageReference,
@@ -80,11 +80,11 @@ impl RegistryClient {
             .await
     }
 
-    /// An image by its digest: what a tag leads to now, whatever it leads to later. One that has a digest is not asked for.
+    /// Replaces the tag of an image by its current digest. Sends no request if the image has a digest.
     ///
     /// # Errors
     ///
-    /// Why no location has it.
+    /// If no location has it.
     pub async fn pin(
         &self,
         image: &ImageReference,
@@ -101,7 +101,7 @@ impl RegistryClient {
     ///
     /// # Errors
     ///
-    /// Why the registry does not take it.
+    /// If the registry rejects it.
     pub async fn push(
         &self,
         image: &ImageReference,

@@ -1,4 +1,4 @@
-//! What a registry sends.
+//! Bodies of responses.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use hyper::body::Incoming;
 use super::{RegistryError, http_clients::causes};
 use crate::digest::DigestVerifier;
 
-/// A body that is read as it comes.
+/// A body that is read as a stream.
 pub(super) struct ResponseBody {
     pub(super) host: String,
     pub(super) body: Incoming,
     pub(super) idle_timeout: Duration,
 }
 
-/// What is reserved before anything has come.
+/// The initial capacity, before any data arrives.
 const RESERVED: u64 = 1 << 20;
 
-/// How much of what a registry says of an error is read.
+/// The maximum number of bytes that are read of an error.
 const ERROR_BYTES: u64 = 16 << 10;
 
 // === impl ResponseBody ===
@@ -49,7 +49,7 @@ impl ResponseBody {
         }
     }
 
-    /// All of it; fails as soon as there are more than `limit` bytes.
+    /// Reads the body; fails as soon as it exceeds `limit` bytes.
     pub(super) async fn read(mut self, what: &str, limit: u64) -> Result<Bytes, RegistryError> {
         let mut content = BytesMut::new();
         while let Some(part) = self.next().await? {
@@ -65,7 +65,7 @@ impl ResponseBody {
         Ok(content.freeze())
     }
 
-    /// All of it, which must have this size and digest; it is hashed as it comes.
+    /// Reads the body, hashing it on the way, and verifies its size and digest.
     pub(super) async fn verified(
         mut self,
         what: &str,
@@ -101,8 +101,8 @@ impl ResponseBody {
         }
     }
 
-    /// The registry's codes of errors, in brackets (distribution specification, "Error Codes"); its words stay with it, since
-    /// nobody knows what is in them.
+    /// The registry's error codes, in brackets (distribution specification, "Error Codes"). Its messages are
+    /// dropped, since they may contain anything.
     pub(super) async fn error_codes(self) -> String {
         #[derive(serde::Deserialize)]
         struct Errors {

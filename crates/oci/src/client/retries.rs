@@ -1,10 +1,10 @@
-//! Asking again.
+//! Retries of requests.
 
 use std::time::Duration;
 
 use super::{RegistryError, RegistryOptions};
 
-/// How often and when something is asked for again.
+/// The number and delays of retries.
 pub(super) struct Retries {
     left: u32,
     pause: Duration,
@@ -22,12 +22,12 @@ impl Retries {
         }
     }
 
-    /// Waits until it is time to ask again; gives the error back when it is not worth it.
+    /// Waits before the next attempt; returns the error if a retry is pointless.
     pub(super) async fn wait(&mut self, error: RegistryError) -> Result<(), RegistryError> {
         if self.left == 0 || !error.is_transient() {
             return Err(error);
         }
-        // A registry that says when means it: who comes earlier is refused for longer.
+        // Registries that request a delay penalize earlier requests.
         let wait = match error.retry_after() {
             Some(after) if after > self.longest => return Err(error),
             Some(after) => after.max(self.pause),

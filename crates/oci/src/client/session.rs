@@ -1,4 +1,4 @@
-//! Asking about one repository at one location.
+//! A session with one repository at one location.
 
 use std::sync::Arc;
 
@@ -19,53 +19,53 @@ use crate::{
     registries::ImageLocation,
 };
 
-/// What is known of a registry while an image is pulled from it or pushed to it.
+/// The state of a registry during the pull or push of an image.
 #[derive(Clone)]
 pub(super) struct RegistrySession {
     pub(super) clients: HttpClients,
     pub(super) options: Arc<RegistryOptions>,
-    /// The image, as it is called there.
+    /// The name of the image at this location.
     pub(super) image: ImageReference,
-    /// What is done with it, as scopes of tokens call it.
+    /// The actions for the scope of tokens.
     pub(super) actions: &'static str,
     pub(super) credential: Option<Credential>,
     insecure: bool,
-    /// Where the paths of the repository begin.
+    /// The base URL of the repository.
     base: Url,
-    /// Whether TLS is settled: an insecure registry is first asked with it.
+    /// Whether the use of TLS is settled: an insecure registry is tried with TLS first.
     is_tls_known: bool,
     authorization: Option<HeaderValue>,
 }
 
-/// What a registry is asked.
+/// A request to a registry.
 pub(super) struct RegistryRequest {
     pub(super) method: Method,
     pub(super) target: RegistryTarget,
-    /// What it is called in errors.
+    /// Its name in errors.
     pub(super) what: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// Where it is asked.
+/// The URL of a request.
 pub(super) enum RegistryTarget {
-    /// Below the repository.
+    /// Relative to the repository.
     Path(String),
-    /// Where the registry says.
+    /// A URL from the registry.
     Url(Url),
 }
 
-/// The head of an answer, with what follows.
+/// The head of a response, and its body.
 pub(super) struct RegistryAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: ResponseBody,
     pub(super) url: Url,
-    /// Whether it comes from another server, which is shown no credentials.
+    /// Whether it comes from another server, which gets no credentials.
     pub(super) is_foreign: bool,
 }
 
-/// How many redirects are followed, one after the other.
+/// The maximum number of consecutive redirects.
 const REDIRECTS: usize = 5;
 
 // === impl RegistryRequest ===
@@ -115,12 +115,11 @@ impl RegistrySession {
         })
     }
 
-    /// Who is asked.
     pub(super) fn host(&self) -> String {
         host_of(&self.base)
     }
 
-    /// Asks, and shows what the registry wants to be shown.
+    /// Sends a request, and authenticates if the registry requires it.
     pub(super) async fn send(&mut self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
         let mut is_challenged = false;
         loop {
@@ -134,7 +133,7 @@ impl RegistrySession {
         }
     }
 
-    /// Asks, and expects one of some statuses.
+    /// Sends a request and returns an error for any other status than `expected`.
     pub(super) async fn expect(
         &mut self,
         request: &RegistryRequest,
@@ -149,8 +148,11 @@ impl RegistrySession {
             .await)
     }
 
-    /// Asks with TLS, and an insecure registry that has none without.
-    async fn send_allowing_http(&mut self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
+    /// Sends a request with TLS; retries without TLS if the registry is insecure and has none.
+    async fn send_allowing_http(
+        &mut self,
+        request: &RegistryRequest,
+    ) -> Result<RegistryAnswer, RegistryError> {
         let answer = self.send_following_redirects(request).await;
         let is_without_tls = match &answer {
             Err(RegistryError::Connect { host, .. }) => {
@@ -166,7 +168,7 @@ impl RegistrySession {
             return answer;
         }
         let with_tls = self.base.clone();
-        // Both schemes have a host, so that one may take the other's place.
+        // Both schemes require a host, so the change cannot fail.
         let _ = self.base.set_scheme("http");
         let plain = self.send_following_redirects(request).await;
         if plain.is_ok() {
@@ -174,7 +176,7 @@ impl RegistrySession {
             return plain;
         }
         self.base = with_tls;
-        // Where nobody listens, both fail alike.
+        // If nothing listens, both attempts fail alike.
         if matches!(plain, Err(RegistryError::Connect { .. })) {
             answer
         } else {
@@ -182,9 +184,12 @@ impl RegistrySession {
         }
     }
 
-    /// Asks, and follows where the answer leads. Who is not the registry is not shown what is for the registry, nor is it
-    /// after that, should it lead back.
-    async fn send_following_redirects(&self, request: &RegistryRequest) -> Result<RegistryAnswer, RegistryError> {
+    /// Sends a request and follows redirects. Other servers do not get the registry's credentials, nor does
+    /// the registry itself after a redirect back.
+    async fn send_following_redirects(
+        &self,
+        request: &RegistryRequest,
+    ) -> Result<RegistryAnswer, RegistryError> {
         let mut url = match &request.target {
             RegistryTarget::Path(path) => self.resolve_location(&self.base, path, &request.what)?,
             RegistryTarget::Url(url) => url.clone(),
@@ -221,11 +226,16 @@ impl RegistrySession {
                 is_foreign,
             });
         }
-        Err(self.redirect(&request.what, "it leads on and on"))
+        Err(self.redirect(&request.what, "too many redirects"))
     }
 
-    /// Where `location` leads from `url`.
-    pub(super) fn resolve_location(&self, url: &Url, location: &str, what: &str) -> Result<Url, RegistryError> {
+    /// Resolves `location` relative to `url`.
+    pub(super) fn resolve_location(
+        &self,
+        url: &Url,
+        location: &str,
+        what: &str,
+    ) -> Result<Url, RegistryError> {
         let joined = url.join(location).ok().filter(Url::has_host);
         let joined = joined.ok_or_else(|| self.redirect(what, "that is not a URL"))?;
         if !joined.username().is_empty() || joined.password().is_some() {
@@ -242,7 +252,7 @@ impl RegistrySession {
         }
     }
 
-    /// Whether a server is asked without knowing who it is; only of a registry that may be asked so.
+    /// Reports whether to skip verification of a server; only allowed for an insecure registry.
     pub(super) fn is_insecure(&self, url: &Url, what: &str) -> Result<bool, RegistryError> {
         match url.scheme() {
             _ if self.insecure && host_of(url) == self.host() => Ok(true),
@@ -252,7 +262,7 @@ impl RegistrySession {
         }
     }
 
-    /// Gets what a registry wants to be shown.
+    /// Obtains the authorization that a registry requires.
     async fn authorize(&mut self, headers: &HeaderMap) -> Result<(), RegistryError> {
         let headers = headers.get_all(header::WWW_AUTHENTICATE).iter();
         let challenges: Vec<_> = headers

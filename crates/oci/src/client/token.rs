@@ -1,4 +1,5 @@
-//! Tokens: a registry names a server that gives them (Docker Registry v2 authentication via central service; OAuth2).
+//! Tokens: a registry names a server that issues them (Docker Registry v2 authentication via central service;
+//! OAuth2).
 
 use std::collections::BTreeMap;
 
@@ -17,20 +18,20 @@ use super::{
 };
 use crate::credentials::Credential;
 
-/// What a token server answers: one of two names for the same.
+/// The response of a token server, which uses one of two field names.
 #[derive(Deserialize)]
 struct TokenAnswer {
     token: Option<String>,
     access_token: Option<String>,
 }
 
-/// The most bytes of an answer.
+/// The maximum size of a response in bytes.
 const TOKEN_BYTES: u64 = 1 << 20;
 
 // === impl RegistrySession ===
 
 impl RegistrySession {
-    /// A token as a challenge asks for it, for whom the credential is of.
+    /// Requests the token for a challenge with the session's credential.
     pub(super) async fn token(&self, challenge: &AuthChallenge) -> Result<SecretString, RegistryError> {
         let realm = challenge.parameters.get("realm");
         let realm = realm
@@ -49,7 +50,7 @@ impl RegistrySession {
         } else {
             for (name, value) in &fields {
                 if *name == "scope" {
-                    // Docker asks for each on its own.
+                    // Docker sends each scope separately.
                     for scope in value.split_ascii_whitespace() {
                         url.query_pairs_mut().append_pair(name, scope);
                     }
@@ -93,11 +94,11 @@ impl RegistrySession {
         let answer: Option<TokenAnswer> = serde_json::from_slice(&content).ok();
         let token = answer.and_then(|answer| answer.token.or(answer.access_token));
         let token = token.filter(|token| !token.is_empty()).map(SecretString::from);
-        // What it says instead is not repeated: it may be a token.
+        // Do not quote the response: it may contain a token.
         token.ok_or_else(|| RegistryError::Answer {
             host,
             what,
-            problem: "something else than JSON with a token".to_owned(),
+            problem: "something other than JSON with a token".to_owned(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! What is sent to a registry.
+//! Bodies of uploads.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// Bytes that are sent in parts, so that it is seen whether they are taken.
+/// Bytes that are sent in parts, to observe progress.
 pub(super) struct UploadBody {
     rest: Bytes,
     taken: Arc<AtomicU64>,
@@ -24,7 +24,7 @@ const PART: usize = 64 << 10;
 // === impl UploadBody ===
 
 impl UploadBody {
-    /// Counts in `taken` how many parts were taken.
+    /// Counts in `taken` the parts that were sent.
     pub(super) fn new(content: Bytes, taken: Arc<AtomicU64>) -> Self {
         Self { rest: content, taken }
     }

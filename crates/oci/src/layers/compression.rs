@@ -1,4 +1,4 @@
-//! How a layer's tar archive is packed.
+//! The compression of a layer.
 
 use std::io::{BufReader, Read};
 
@@ -6,7 +6,8 @@ use flate2::read::MultiGzDecoder;
 
 use super::zstd::ZstdFrames;
 
-/// What a media type says of a layer (OCI image specification, layer.md; Docker's image manifest version 2, schema 2).
+/// The compression in a layer's media type (OCI image specification, layer.md; Docker's image manifest
+/// version 2, schema 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     Plain,
@@ -33,7 +34,7 @@ impl Compression {
         }
     }
 
-    /// The archive in `content`: of all members of gzip and all frames of zstd, as many as there are one after the other.
+    /// Decompresses the archive in `content`: all members of gzip or all frames of zstd.
     pub(super) fn unpack<'a>(self, content: impl Read + 'a) -> Box<dyn Read + 'a> {
         match self {
             Self::Plain => Box::new(content),

@@ -1,76 +1,76 @@
-//! What layers are refused for.
+//! Errors in layers.
 
 use std::io;
 
 use super::image_files::RATIO;
 
-/// Why layers make no files.
+/// Why layers cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
-    /// It is packed by something else.
+    /// The media type is unsupported.
     #[error(
-        "layer {layer}: the media type {media_type:?} is not a tar archive, packed with gzip, zstd or not"
+        "layer {layer}: the media type {media_type:?} is not a tar archive, compressed with gzip, zstd or not"
     )]
     MediaType {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// How it is packed.
+        /// The media type.
         media_type: String,
     },
-    /// It cannot be unpacked.
+    /// The layer cannot be unpacked.
     #[error("layer {layer}: cannot be unpacked: {cause}")]
     Unpack {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// Why.
+        /// The reason.
         cause: io::Error,
     },
-    /// There is too much in it.
+    /// The image is too large.
     #[error("layer {layer}: unpacked, the image has more than {limit} MiB")]
     TooLarge {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// The limit.
+        /// The limit in MiB.
         limit: u64,
     },
-    /// It is packed so tightly that it can only be meant to fill memory.
+    /// The compression ratio is that of a decompression bomb.
     #[error("layer {layer}: it unpacks to more than {RATIO} times its size")]
     Ratio {
-        /// Which layer.
+        /// The layer.
         layer: String,
     },
-    /// There are too many files.
+    /// The image has too many files.
     #[error("layer {layer}: the image has more than {limit} files, folders and links")]
     TooManyEntries {
-        /// Which layer.
+        /// The layer.
         layer: String,
         /// The limit.
         limit: usize,
     },
-    /// A path leads out of the image.
-    #[error("layer {layer}: {path:?} leads out of the image")]
+    /// A path is outside of the image.
+    #[error("layer {layer}: {path:?} is outside of the image")]
     PathOutside {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// The path as it is written.
+        /// The path as written.
         path: String,
     },
     /// A name is not UTF-8.
     #[error("layer {layer}: {path:?} has a name that is not UTF-8")]
     Name {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// The path, as far as it can be printed.
+        /// The printable part of the path.
         path: String,
     },
-    /// A link in a wanted folder leads to nothing that is kept.
+    /// The target of a link in a wanted folder is not extracted.
     #[error("{path} is a link to {target:?}, which is not a file in the image's {folders}")]
     Link {
         /// The link.
         path: String,
-        /// Where it leads.
+        /// Its target.
         target: String,
-        /// The folders that are read.
+        /// The folders that are extracted.
         folders: String,
     },
     /// A wanted folder is a file.
@@ -79,12 +79,12 @@ pub enum LayerError {
         /// The folder.
         path: String,
     },
-    /// Something is below a link or a file.
+    /// An entry is below a link or a file.
     #[error("layer {layer}: {path} is below {parent}, which is not a folder")]
     BelowFile {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// What is below.
+        /// The entry.
         path: String,
         /// The link or file.
         parent: String,
@@ -92,7 +92,7 @@ pub enum LayerError {
     /// A file is a device, a pipe or a socket.
     #[error("layer {layer}: {path} is neither a file nor a folder nor a link")]
     SpecialFile {
-        /// Which layer.
+        /// The layer.
         layer: String,
         /// The file.
         path: String,

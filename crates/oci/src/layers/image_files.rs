@@ -1,4 +1,4 @@
-//! Layers, one on top of the other.
+//! Extracts the files of an image from its layers.
 
 use std::{
     cell::Cell,
@@ -11,23 +11,23 @@ use tar::{Archive, Entry, EntryType};
 
 use super::{
     LayerError,
-    limited_reader::{LimitedReader, is_limit},
     compression::Compression,
+    limited_reader::{LimitedReader, is_limit},
     paths::{inside, join, parents},
 };
 
-/// How much of a stranger's image is unpacked.
+/// Limits for untrusted images.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerLimits {
-    /// How many bytes all layers have, unpacked.
+    /// The maximum size of all layers in bytes, unpacked.
     pub bytes: u64,
-    /// How many files, folders and links there are in all layers.
+    /// The maximum number of files, folders and links in all layers.
     pub entries: usize,
 }
 
-/// The files of an image, as its layers make them.
+/// The files of an image after all layers are applied.
 ///
-/// Only what is in the wanted folders is kept; the rest is counted and left out.
+/// Only files in the wanted folders are kept; others count towards the limits.
 pub struct ImageFiles {
     limits: LayerLimits,
     folders: Vec<String>,
@@ -39,11 +39,11 @@ pub struct ImageFiles {
 enum Node {
     Folder,
     File(Vec<u8>),
-    /// Where a link leads, from the root; `None` for out of the image.
+    /// The target of a link, from the root; `None` if it is outside of the image.
     Link(Option<String>, String),
 }
 
-/// What a layer does to those below.
+/// The changes of a layer to the layers below.
 #[derive(Default)]
 struct Layer {
     nodes: BTreeMap<String, Node>,
@@ -51,13 +51,13 @@ struct Layer {
     opaque: BTreeSet<String>,
 }
 
-/// How many times its size a layer may have, unpacked, once it is larger than 4 MiB.
+/// The maximum ratio of unpacked to packed size, for layers above 4 MiB.
 pub const RATIO: u64 = 200;
 
-/// So many bytes are unpacked whatever the ratio.
+/// The ratio does not apply to this number of bytes.
 pub(super) const RATIO_FREE: u64 = 4 << 20;
 
-/// How many links are followed, one after the other.
+/// The maximum number of consecutive links.
 const LINKS: usize = 40;
 
 pub(super) const WHITEOUT: &str = ".wh.";
@@ -66,7 +66,7 @@ pub(super) const OPAQUE: &str = ".wh..wh..opq";
 // === impl ImageFiles ===
 
 impl ImageFiles {
-    /// No files yet; those below `folders` will be kept.
+    /// Creates an image without files, that will keep files below `folders`.
     pub fn new(folders: &[&str], limits: LayerLimits) -> Self {
         Self {
             limits,
@@ -77,11 +77,11 @@ impl ImageFiles {
         }
     }
 
-    /// Puts the next layer on top.
+    /// Applies the next layer.
     ///
     /// # Errors
     ///
-    /// The first thing in it that may not be in an image.
+    /// The first entry that is not allowed.
     pub fn add(&mut self, name: &str, media_type: &str, content: &[u8]) -> Result<(), LayerError> {
         let compression = Compression::from_media_type(media_type).ok_or_else(|| LayerError::MediaType {
             layer: name.to_owned(),
@@ -91,25 +91,26 @@ impl ImageFiles {
         self.insert(name, layer)
     }
 
-    /// The files, with what links lead to in their place.
+    /// Returns the files, with links replaced by their targets.
     ///
     /// # Errors
     ///
-    /// When a link leads to nothing that is kept, or a wanted folder is a file.
+    /// If the target of a link was not kept, or a wanted folder is a file.
     pub fn into_files(self) -> Result<BTreeMap<String, Vec<u8>>, LayerError> {
         let mut files = BTreeMap::new();
-        // What a link repeats counts as if it were there twice.
+        // The content of a link's target counts again.
         let mut bytes = 0;
         for (path, node) in &self.paths {
             let content = match node {
                 Node::Folder => continue,
                 Node::File(content) => content,
                 Node::Link(target, written) => {
-                    self.resolve_link(target.as_deref()).ok_or_else(|| LayerError::Link {
-                        path: path.clone(),
-                        target: written.clone(),
-                        folders: self.folders.join(" and "),
-                    })?
+                    self.resolve_link(target.as_deref())
+                        .ok_or_else(|| LayerError::Link {
+                            path: path.clone(),
+                            target: written.clone(),
+                            folders: self.folders.join(" and "),
+                        })?
                 }
             };
             if self.folders.contains(path) {
@@ -142,7 +143,7 @@ impl ImageFiles {
         }
     }
 
-    /// Reads a layer, without those below.
+    /// Reads a layer without applying it.
     fn read(&mut self, name: &str, packed: usize, stream: impl Read) -> Result<Layer, LayerError> {
         let left = self.limits.bytes.saturating_sub(self.bytes);
         let by_ratio = (packed as u64).saturating_mul(RATIO).max(RATIO_FREE);
@@ -214,7 +215,7 @@ impl ImageFiles {
                 EntryType::Directory => Node::Folder,
                 EntryType::Symlink => {
                     let target = link(&entry)?;
-                    // From the root of the image.
+                    // Relative to the root of the image.
                     let start = if target.starts_with('/') { "" } else { folder };
                     Node::Link(inside(start, &target), target)
                 }
@@ -235,7 +236,7 @@ impl ImageFiles {
         Ok(layer)
     }
 
-    /// Takes away what the layer removes of those below, then puts its own in their place.
+    /// Applies the removals of a layer, then its entries.
     fn insert(&mut self, name: &str, layer: Layer) -> Result<(), LayerError> {
         self.paths.retain(|path, _| {
             let mut upwards = std::iter::once(path.as_str()).chain(parents(path));
@@ -256,7 +257,7 @@ impl ImageFiles {
                 }
             }
             if !matches!(node, Node::Folder) {
-                // A file in the place of a folder takes away what was in that.
+                // A file that replaces a folder removes the contents of the folder.
                 let below = format!("{path}/");
                 let hidden: Vec<_> = self
                     .paths
@@ -273,7 +274,7 @@ impl ImageFiles {
         Ok(())
     }
 
-    /// Whether a path, or what it removes, is one of the wanted folders or in one.
+    /// Reports whether a path, or the target of a whiteout, is a wanted folder or in one.
     fn is_wanted(&self, path: &str) -> bool {
         let (top, is_alone) = match path.split_once('/') {
             Some((top, _)) => (top, false),
@@ -288,7 +289,7 @@ impl ImageFiles {
     }
 }
 
-/// The path of what is in an archive, from the root of the image.
+/// The path of an archive entry, from the root of the image.
 pub(super) fn entry_path<R: Read>(layer: &str, entry: &Entry<'_, R>) -> Result<String, LayerError> {
     let written = String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| LayerError::Name {
         layer: layer.to_owned(),

@@ -1,4 +1,4 @@
-//! The files of an image that nobody holds.
+//! Streams the files of an image without keeping them.
 
 use std::{
     cell::Cell,
@@ -11,16 +11,16 @@ use tar::{Archive, EntryType};
 
 use super::{
     LayerError, LayerLimits, RATIO,
+    compression::Compression,
     image_files::{OPAQUE, RATIO_FREE, WHITEOUT, entry_path},
     limited_reader::{LimitedReader, is_limit},
-    compression::Compression,
     paths::{join, parents},
 };
 
-/// Gives away the files in one folder of an image as they come, and holds their paths alone.
+/// Streams the files in one folder of an image, keeping only their paths.
 ///
-/// Layers are read from the highest down: what a layer hides of those below is known when they come. Links are refused, since what they
-/// lead to may have gone by.
+/// Layers are read from highest to lowest, so that the paths they hide in lower layers are known. Links are
+/// refused, since their targets may have passed already.
 pub struct ImageScan {
     folder: String,
     limits: LayerLimits,
@@ -29,30 +29,30 @@ pub struct ImageScan {
     hidden: Hidden,
 }
 
-/// What the layers above hide.
+/// The paths that higher layers hide.
 #[derive(Default)]
 struct Hidden {
-    /// Files that they bring, and what they remove.
+    /// Their files and removals.
     paths: BTreeSet<String>,
-    /// Folders of which nothing below is seen.
+    /// Their opaque folders, which hide everything below.
     opaque: BTreeSet<String>,
-    /// Folders that they have, in whose place files of layers below are not seen.
+    /// Their folders, which hide files of the same path.
     folders: BTreeSet<String>,
 }
 
-/// A stream that may give so many bytes before somebody allows more: what a header says is read into memory.
+/// A stream with an allowance that its owner extends: tar headers are read into memory.
 struct AllowanceReader<R> {
     stream: R,
     allowed: Rc<Cell<u64>>,
 }
 
-/// How many bytes of headers stand between two contents: names of a few KiB.
+/// The maximum number of header bytes between two contents: enough for names of a few KiB.
 const HEADERS: u64 = 1 << 20;
 
 // === impl ImageScan ===
 
 impl ImageScan {
-    /// A scan of what is below `folder`, which is written without a slash at its ends.
+    /// Scans below `folder`, which has no slash at its start or end.
     pub fn new(folder: &str, limits: LayerLimits) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -63,17 +63,17 @@ impl ImageScan {
         }
     }
 
-    /// Whether nothing of the layers below can be seen.
+    /// Reports whether everything in lower layers is hidden.
     pub fn is_complete(&self) -> bool {
         self.hidden.hides(&self.folder) || self.hidden.opaque.contains(&self.folder)
     }
 
-    /// Reads the next layer below, packed as its media type says and `size` bytes long so; gives each file that is seen to `each`, by its
-    /// path in the folder.
+    /// Reads the next lower layer, which has `size` bytes compressed by its media type. Calls `each` with
+    /// every visible file and its path in the folder.
     ///
     /// # Errors
     ///
-    /// The first thing in it that may not be in an image, or what `each` fails with.
+    /// The first entry that is not allowed, or an error of `each`.
     pub fn read(
         &mut self,
         name: &str,
@@ -190,7 +190,7 @@ impl ImageScan {
         Ok(hidden)
     }
 
-    /// Whether a path is in the folder, is the folder, or has the folder in it.
+    /// Reports whether a path is the folder, in it, or a parent of it.
     fn concerns(&self, path: &str) -> bool {
         path == self.folder
             || self.inside(path).is_some()
@@ -198,7 +198,7 @@ impl ImageScan {
             || path.is_empty()
     }
 
-    /// The path as seen from the folder, if it is in there.
+    /// Returns the path relative to the folder, if it is in it.
     fn inside<'a>(&self, path: &'a str) -> Option<&'a str> {
         match self.folder.as_str() {
             "" => Some(path),

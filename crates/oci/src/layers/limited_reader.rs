@@ -1,4 +1,4 @@
-//! Streams of which only so much is read.
+//! Streams with a limit.
 
 use std::{
     cell::Cell,
@@ -6,16 +6,16 @@ use std::{
     rc::Rc,
 };
 
-/// A stream that fails, rather than ends, after so many bytes.
+/// A stream that fails at its limit instead of ending.
 pub(super) struct LimitedReader<R> {
     pub(super) stream: R,
     pub(super) left: u64,
-    /// How much was read already.
+    /// The number of bytes read.
     pub(super) read: Rc<Cell<u64>>,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is more than may be unpacked")]
+#[error("the limit on unpacked bytes is reached")]
 struct LimitReached;
 
 // === impl LimitedReader ===
@@ -33,7 +33,7 @@ impl<R: Read> Read for LimitedReader<R> {
     }
 }
 
-/// Whether reading ended at the limit.
+/// Reports whether an error comes from the limit.
 pub(super) fn is_limit(cause: &io::Error) -> bool {
     matches!(cause.get_ref(), Some(cause) if cause.is::<LimitReached>())
 }

@@ -1,10 +1,10 @@
-//! The files that the layers of an image make, one on top of the other (OCI image specification, layer.md).
+//! The files of an image's layers, applied in order (OCI image specification, layer.md).
 
+mod compression;
 mod error;
 mod image_files;
 mod image_scan;
 mod limited_reader;
-mod compression;
 mod paths;
 mod zstd;
 

@@ -1,6 +1,6 @@
-//! Paths in an image, which are written with slashes and begin at its root.
+//! Paths in an image: separated by slashes, relative to its root.
 
-/// The folders that a path is in, the nearest first.
+/// The parent folders of a path, nearest first.
 pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(end, _)| &path[..end])
 }
@@ -13,7 +13,7 @@ pub(super) fn join(folder: &str, file: &str) -> String {
     }
 }
 
-/// `path` as seen from `folder`; `None` when it leads out of the root.
+/// Resolves `path` relative to `folder`; `None` if it leaves the root.
 pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<_> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

@@ -1,4 +1,4 @@
-//! What layers make, and what is refused.
+//! Valid and invalid layers.
 
 use std::{collections::BTreeMap, io::Write};
 
@@ -17,14 +17,14 @@ const LIMITS: LayerLimits = LayerLimits {
     entries: 100,
 };
 
-/// A path, what it is, and its content or target.
+/// A path, its type, and its content or target.
 type Entry<'a> = (&'a str, EntryType, &'a str);
 
 fn tar_of(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut archive = Builder::new(Vec::new());
     for (path, kind, content) in entries {
         let mut header = Header::new_ustar();
-        // Written as it is: `set_path` refuses what strangers write.
+        // `set_path` rejects invalid paths, so the field is written directly.
         header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
         header.set_entry_type(*kind);
         header.set_mode(0o644);
@@ -76,7 +76,7 @@ fn pairs(expected: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
 }
 
 #[test]
-fn a_layer_replaces_and_removes_what_is_below() {
+fn a_layer_replaces_and_removes_files_of_lower_layers() {
     let base: &[Entry<'_>] = &[
         ("manifests/", EntryType::Directory, ""),
         file("./manifests/a", "1"),
@@ -100,7 +100,7 @@ fn a_layer_replaces_and_removes_what_is_below() {
         (vec![file("manifests/.wh.a", "")], vec![b, c, d]),
         (vec![file("manifests/.wh.sub", "")], vec![a, b, d]),
         (vec![file(".wh.manifests", "")], vec![d]),
-        // Only what is below is hidden, wherever the whiteout stands in its layer.
+        // A whiteout hides only lower layers, wherever it is in its own layer.
         (
             vec![file("manifests/x", "2"), file("manifests/.wh..wh..opq", "")],
             vec![d].into_iter().chain([]).collect::<Vec<_>>(),
@@ -125,7 +125,7 @@ fn a_layer_replaces_and_removes_what_is_below() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_wanted_folder_is_refused() {
+fn a_file_instead_of_a_wanted_folder_is_refused() {
     let link = ("manifests", EntryType::Symlink, "metadata/a");
     for layer in [
         vec![file("manifests", "1"), file("metadata/a", "1")],
@@ -174,10 +174,10 @@ fn links_are_followed_within_the_image_only() {
 }
 
 #[test]
-fn what_leads_out_or_is_no_file_is_refused() {
+fn paths_outside_of_the_image_and_devices_are_refused() {
     for path in ["../a", "/manifests/a", "manifests/../../a", "bin/../../../a"] {
         let error = flatten(&[&[file(path, "1")]]).unwrap_err();
-        assert_eq!(error, format!("layer 0: {path:?} leads out of the image"));
+        assert_eq!(error, format!("layer 0: {path:?} is outside of the image"));
     }
     for kind in [EntryType::Char, EntryType::Block, EntryType::Fifo] {
         let error = flatten(&[&[("manifests/a", kind, "")]]).unwrap_err();
@@ -203,7 +203,7 @@ fn bombs_are_refused_before_they_fill_memory() {
         add(ZSTD, &compress_to_vec(bomb.as_slice(), CompressionLevel::Fastest)),
         ratio
     );
-    // Also where nobody wants what is in it.
+    // Also in folders that are not extracted.
     let elsewhere = tar_of(&[file("bin/a", &"\0".repeat(9 << 20))]);
     assert_eq!(
         add(PLAIN, &elsewhere),
@@ -219,7 +219,7 @@ fn bombs_are_refused_before_they_fill_memory() {
 }
 
 #[test]
-fn gzip_and_zstd_are_unpacked_and_what_is_cut_off_is_refused() {
+fn gzip_and_zstd_are_unpacked_and_truncated_layers_refused() {
     let archive = tar_of(&[file("manifests/a", "content")]);
     for (media_type, packed) in [
         (LAYER_GZIP, gzip(&archive)),
@@ -246,7 +246,7 @@ fn layers_of_several_members_or_frames_are_read_to_their_end() {
     let skipped = b"\x50\x2a\x4d\x18\x04\x00\x00\x00toc!".to_vec();
     let chunked = parts().map(zstd).collect::<Vec<_>>().join(&skipped[..]);
     for (name, media_type, packed) in [
-        // As eStargz packs each file.
+        // eStargz compresses each file as a member.
         ("gzip", LAYER_GZIP, parts().flat_map(gzip).collect()),
         ("pzstd", ZSTD, parts().flat_map(zstd).collect()),
         ("zstd:chunked", ZSTD, [chunked, skipped].concat()),
@@ -265,7 +265,7 @@ fn layers_of_several_members_or_frames_are_read_to_their_end() {
             .add("0", media_type, &packed[..packed.len() / 2])
             .unwrap_err();
     }
-    // The limits are of all together.
+    // The limits apply to the sum.
     let bomb = tar_of(&[file("manifests/a", &"\0".repeat(7 << 20))]);
     let packed: Vec<u8> = bomb.chunks(1 << 20).flat_map(gzip).collect();
     let refused = ImageFiles::new(&["manifests"], LIMITS).add("0", LAYER_GZIP, &packed);
@@ -276,7 +276,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_bytes_are_too_strange(
+    fn arbitrary_bytes_never_panic(
         content in collection::vec(any::<u8>(), 0..600),
         start in prop_oneof![Just(&[][..]), Just(&[0x1f, 0x8b, 8][..]), Just(&[0x28, 0xb5, 0x2f, 0xfd][..])],
     ) {
@@ -288,15 +288,15 @@ proptest! {
         }
     }
 
-    /// Layers are what a file system would show after each was unpacked over those below.
+    /// The result is that of unpacking each layer over the previous ones in a file system.
     #[test]
-    fn layers_are_as_if_they_were_unpacked_one_after_the_other(
+    fn layers_equal_a_file_system_they_are_unpacked_into(
         layers in collection::vec(collection::btree_map("[ab](/[ab])?", prop_oneof![Just(None), "[xy]".prop_map(Some)], 0..4), 1..5),
     ) {
         let mut files = ImageFiles::new(&["manifests"], LIMITS);
         let mut model: BTreeMap<String, String> = BTreeMap::new();
         for layer in &layers {
-            // A file and something below it are not in one layer.
+            // A layer does not contain a file together with entries below it.
             let is_below = |path: &str| path.len() > 1 && layer.get(&path[..1]).is_some_and(Option::is_some);
             let mut entries = Vec::new();
             for (path, content) in layer.iter().filter(|(path, _)| !is_below(path)) {
@@ -333,7 +333,7 @@ proptest! {
     }
 }
 
-/// What a scan of a folder gives away, and whether it was complete before the lowest layer.
+/// Returns the files from a scan of a folder, and whether it was complete before the lowest layer.
 fn scan(folder: &str, layers: &[&[Entry<'_>]]) -> Result<Vec<(String, String)>, String> {
     let mut scan = ImageScan::new(folder, LIMITS);
     let mut found = Vec::new();
@@ -360,7 +360,7 @@ fn scan(folder: &str, layers: &[&[Entry<'_>]]) -> Result<Vec<(String, String)>, 
 }
 
 #[test]
-fn a_scan_sees_what_layers_make() {
+fn a_scan_yields_the_visible_files() {
     let folder = |path| (path, EntryType::Directory, "");
     let found = scan(
         "configs",
@@ -397,7 +397,7 @@ fn a_scan_sees_what_layers_make() {
 }
 
 #[test]
-fn a_scan_refuses_what_it_cannot_follow() {
+fn a_scan_refuses_links() {
     let link = ("configs/a", EntryType::Symlink, "../b");
     let error = scan("configs", &[&[link]]).unwrap_err();
     assert_eq!(
@@ -412,14 +412,14 @@ fn a_scan_refuses_what_it_cannot_follow() {
     assert!(
         scan("configs", &[&[file("../a", "")]])
             .unwrap_err()
-            .contains("leads out of the image")
+            .contains("is outside of the image")
     );
     let bomb = "0".repeat(9 << 20);
     assert!(scan("configs", &[&[file("other", &bomb)]]).is_err());
 }
 
 #[test]
-fn names_of_a_scan_are_not_read_into_memory_without_end() {
+fn header_memory_of_a_scan_is_limited() {
     let mut archive = Builder::new(Vec::new());
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::GNULongName);
@@ -441,7 +441,7 @@ fn names_of_a_scan_are_not_read_into_memory_without_end() {
 
 proptest! {
     #[test]
-    fn a_scan_finds_what_the_files_are(
+    fn a_scan_yields_the_same_files_as_image_files(
         layers in collection::vec(collection::vec(("[ab](/[ab])?", "[a-z]{0,3}", any::<bool>()), 0..5), 1..4),
     ) {
         let layers: Vec<Vec<(String, String)>> = layers
@@ -454,7 +454,7 @@ proptest! {
                         (true, None) => format!("manifests/.wh.{path}"),
                         (false, _) => format!("manifests/{path}"),
                     };
-                    // Nothing twice in a layer, and nothing below a file: `ImageFiles` refuses that.
+                    // `ImageFiles` rejects duplicates in a layer, and entries below a file.
                     let clashes = |(other, _): &(String, String)| {
                         *other == path || other.starts_with(&format!("{path}/")) || path.starts_with(&format!("{other}/"))
                     };

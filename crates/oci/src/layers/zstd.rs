@@ -1,4 +1,4 @@
-//! Frames of zstd, one after the other (RFC 8878 §3.1).
+//! Consecutive zstd frames (RFC 8878 §3.1).
 
 use std::io::{self, BufRead, Read};
 
@@ -7,7 +7,8 @@ use ruzstd::decoding::{
     errors::{FrameDecoderError, FrameHeaderError, ReadFrameHeaderError},
 };
 
-/// What all frames hold together. Skippable ones, in which zstd:chunked keeps its table of contents, hold nothing.
+/// The content of all frames. Skippable frames, in which zstd:chunked stores its table of contents, have
+/// none.
 pub(super) struct ZstdFrames<R> {
     rest: R,
     decoder: FrameDecoder,
@@ -16,13 +17,13 @@ pub(super) struct ZstdFrames<R> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No frame was read yet: there must be one.
+    /// Before the first frame, which is required.
     Start,
     Inside,
     Between,
 }
 
-/// The largest window of zstd: what RFC 8878 §3.1.1.1.2 recommends decoders to support.
+/// The maximum window of zstd: RFC 8878 §3.1.1.1.2 recommends that decoders support it.
 const WINDOW: u64 = 8 << 20;
 
 // === impl ZstdFrames ===
@@ -30,7 +31,7 @@ const WINDOW: u64 = 8 << 20;
 impl<R: BufRead> ZstdFrames<R> {
     pub(super) fn new(content: R) -> Self {
         let mut decoder = FrameDecoder::new();
-        // It is allocated as the header of a frame says.
+        // The decoder allocates the window that the frame header declares.
         decoder.set_max_window_size(WINDOW);
         Self {
             rest: content,
@@ -64,7 +65,7 @@ impl<R: BufRead> ZstdFrames<R> {
         Ok(())
     }
 
-    /// Ends a frame whose content was read.
+    /// Ends a frame after its content.
     fn end(&mut self) -> io::Result<()> {
         let written = self.decoder.get_checksum_from_data();
         if written.is_some() && written != self.decoder.get_calculated_checksum() {
@@ -134,11 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_follows_is_refused() {
+    fn truncated_frames_and_trailing_bytes_are_refused() {
         let packed = [frame(b"one"), SKIPPED.to_vec(), frame(b"two")].concat();
         let bounds = [frame(b"one").len(), frame(b"one").len() + SKIPPED.len()];
         for end in 0..packed.len() {
-            // A stream may end after each frame.
+            // A stream may end after any frame.
             assert_eq!(read(&packed[..end]).is_ok(), bounds.contains(&end), "{end}");
         }
         read(&[&packed[..], b"more"].concat()).unwrap_err();
@@ -150,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_in_parts_is_unpacked_as_a_whole(
+        fn concatenated_frames_are_unpacked(
             parts in collection::vec(collection::vec(any::<u8>(), 0..3000), 1..6),
         ) {
             let packed: Vec<u8> = parts.iter().flat_map(|part| frame(part)).collect();

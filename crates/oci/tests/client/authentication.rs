@@ -1,4 +1,4 @@
-//! What registries want to be shown.
+//! Authentication.
 
 use oci::ContentDigest;
 use serde_json::json;
@@ -12,7 +12,7 @@ fn password(host: &str) -> RegistryCredentials {
     credentials(host, &json!({"username": "user", "password": "hunter2"}))
 }
 
-/// Has the registry ask for tokens, which `/token` gives to who shows `wanted`.
+/// Makes the registry require tokens, which `/token` issues for the authorization `wanted`.
 fn with_tokens(registry: &TestRegistry, wanted: Option<&'static str>) {
     let challenge = format!(
         r#"Bearer realm="http://{}/token",service="test""#,
@@ -47,7 +47,7 @@ fn with_tokens(registry: &TestRegistry, wanted: Option<&'static str>) {
 }
 
 #[tokio::test]
-async fn a_password_is_shown_to_who_asks_for_it() {
+async fn a_password_is_sent_after_a_challenge() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     registry.fail(|head, _| {
@@ -60,7 +60,7 @@ async fn a_password_is_shown_to_who_asks_for_it() {
     let (client, name, host) = (client_of(&registry), registry.image("v1"), registry.host());
     let pulled = client.pull(&name, &password(&host)).await.unwrap();
     assert_eq!(content(&pulled), "one");
-    // It is not shown before it is asked for, and then not asked for again.
+    // The password is sent only after a challenge, and then without further challenges.
     let shown: Vec<_> = registry
         .requests()
         .iter()
@@ -72,7 +72,7 @@ async fn a_password_is_shown_to_who_asks_for_it() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{host} asks for credentials for team/app, and none were given: it needs some, or does not exist there"
+            "{host} requires credentials for team/app, and none are configured: configure some, or check that the repository exists"
         )
     );
     let wrong = credentials(&host, &json!({"username": "user", "password": "other"}));
@@ -83,12 +83,15 @@ async fn a_password_is_shown_to_who_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_token_server_gives_what_the_registry_takes() {
+async fn tokens_are_requested_from_the_token_server() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     let (client, name, host) = (client_of(&registry), registry.image("v1"), registry.host());
     with_tokens(&registry, None);
-    assert_eq!(content(&client.pull(&name, &no_credentials()).await.unwrap()), "one");
+    assert_eq!(
+        content(&client.pull(&name, &no_credentials()).await.unwrap()),
+        "one"
+    );
     let tokens: Vec<_> = registry
         .requests()
         .into_iter()
@@ -151,7 +154,7 @@ async fn a_token_that_expires_is_replaced() {
             .get("authorization")
             .and_then(|value| value.to_str().ok());
         let number = shown.and_then(|shown| shown.strip_prefix("Bearer ")?.parse::<usize>().ok());
-        // The first token is not good any more for the layer.
+        // The first token has expired when the layer is requested.
         let oldest = if head.uri.path().ends_with(&layer) { 2 } else { 0 };
         let is_good = number.is_some_and(|number| number >= oldest);
         (!is_good).then(|| with_header(response(401, ""), "www-authenticate", &challenge))
@@ -177,7 +180,7 @@ async fn a_push_gets_a_token_for_it() {
 }
 
 #[tokio::test]
-async fn challenges_that_cannot_be_met_are_told() {
+async fn unsupported_challenges_are_reported() {
     let registry = TestRegistry::start().await;
     let (client, name, host) = (client_of(&registry), registry.image("v1"), registry.host());
     for (challenge, problem) in [
@@ -198,7 +201,7 @@ async fn challenges_that_cannot_be_met_are_told() {
     ] {
         registry.fail(move |_, _| Some(with_header(response(401, ""), "www-authenticate", challenge)));
         let error = client.pull(&name, &password(&host)).await.unwrap_err();
-        let message = format!("{host} asks for authentication that is not supported: {problem}");
+        let message = format!("{host} requires authentication that is not supported: {problem}");
         assert_eq!(error.to_string(), message, "{challenge}");
     }
     let basic = |head: &axum::http::request::Parts, _| {
@@ -217,7 +220,7 @@ async fn challenges_that_cannot_be_met_are_told() {
 }
 
 #[tokio::test]
-async fn what_a_token_server_says_is_not_repeated() {
+async fn responses_of_token_servers_are_not_quoted() {
     let registry = TestRegistry::start().await;
     let (client, name, host) = (client_of(&registry), registry.image("v1"), registry.host());
     let challenge = format!(r#"Bearer realm="http://{host}/token""#);

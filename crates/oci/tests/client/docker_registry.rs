@@ -1,4 +1,4 @@
-//! The registry that others run: Debian's `docker-registry`, where it is installed or `DOCKER_REGISTRY` names it.
+//! Tests with Debian's `docker-registry`, if it is installed or `DOCKER_REGISTRY` names it.
 
 use std::{
     env, fs,
@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::*;
 
-/// Bcrypt of few rounds.
+/// Bcrypt with few rounds.
 const HTPASSWD: &str = "user:$2y$04$abcdefghijklmnopqrstuuV3duMsC0HpUex6N9qapiuOHHWkwRXVm\n";
 
-/// `docker-registry`, which ends with the test.
+/// `docker-registry`, stopped at the end of the test.
 struct Running(Child);
 
 // === impl Running ===
@@ -35,14 +35,14 @@ fn program() -> Option<PathBuf> {
 }
 
 #[tokio::test]
-async fn the_registry_of_others_takes_and_gives_images() {
+async fn docker_registry_accepts_and_serves_images() {
     let Some(program) = program() else {
         eprintln!("skipped: docker-registry is not installed: install it, or name it in DOCKER_REGISTRY");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
     let passwords = folder.path().join("htpasswd");
-    // user:hunter2, as `htpasswd -B` has it.
+    // user:hunter2, hashed by `htpasswd -B`.
     fs::write(&passwords, HTPASSWD).unwrap();
     let config = folder.path().join("config.yml");
     let settings = json!({
@@ -68,7 +68,7 @@ async fn the_registry_of_others_takes_and_gives_images() {
         Some(address.split(['"', ' ', ',']).next()?.to_owned())
     });
     let host = host.unwrap();
-    // Whoever writes a log that nobody reads stops in the end.
+    // The process would block if nothing read its log.
     std::thread::spawn(move || lines.for_each(drop));
 
     let client = RegistryClient::new(options(&[&host])).unwrap();

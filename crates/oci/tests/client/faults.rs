@@ -1,4 +1,4 @@
-//! Registries that refuse, are slow, or stop in the middle.
+//! Registries that fail, are slow, or stop in the middle of a response.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -12,7 +12,7 @@ use oci::ContentDigest;
 use super::*;
 use test_registry::{cut_off, response, stalled, with_header};
 
-/// The whole answer is this status.
+/// Makes the registry respond with this status and no body.
 fn status(registry: &TestRegistry, status: u16) {
     registry.fail(move |_, _| {
         Some(response(
@@ -45,7 +45,12 @@ async fn each_status_has_one_clear_error() {
             1,
             format!("{host} answers HTTP 418 I'm a teapot (DENIED) to {host}/team/app:v1"),
         ),
-        (429, "TooManyRequests", 3, format!("{host} is asked too often")),
+        (
+            429,
+            "TooManyRequests",
+            3,
+            format!("{host} limits the rate of requests"),
+        ),
         (
             500,
             "RegistryUnavailable",
@@ -74,7 +79,7 @@ async fn each_status_has_one_clear_error() {
 }
 
 #[tokio::test]
-async fn what_passes_is_asked_again() {
+async fn transient_errors_are_retried() {
     let registry = TestRegistry::start().await;
     let image = packed("one");
     registry.store("v1", &image);
@@ -102,13 +107,13 @@ async fn what_passes_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_registry_that_says_when_is_not_asked_earlier() {
+async fn retry_after_is_respected() {
     let registry = TestRegistry::start().await;
     for code in [429, 503] {
         registry.fail(move |_, _| Some(with_header(response(code, ""), "retry-after", "3600")));
         let error = pulled(&registry).await.unwrap_err();
         assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)), "{error}");
-        assert!(error.to_string().ends_with(": ask again in 3600s"), "{error}");
+        assert!(error.to_string().ends_with(": retry in 3600s"), "{error}");
         assert_eq!(registry.requests().len(), 1);
     }
 }
@@ -142,19 +147,22 @@ async fn a_layer_that_is_always_truncated_is_refused() {
 }
 
 #[tokio::test]
-async fn who_sends_nothing_is_not_waited_for() {
+async fn an_idle_registry_times_out() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     let mut options = options(&[&registry.host()]);
     (options.idle_timeout, options.attempts) = (Duration::from_millis(200), 2);
     let client = RegistryClient::new(options).unwrap();
     registry.fail(|_, _| Some(stalled("{".into(), 100)));
-    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
+    let error = client
+        .pull(&registry.image("v1"), &no_credentials())
+        .await
+        .unwrap_err();
     assert_eq!(error.reason(), "RegistryTimeout");
-    let message = format!("{} has neither sent nor taken anything for 0.2s", registry.host());
+    let message = format!("{} has neither sent nor accepted data for 0.2s", registry.host());
     assert_eq!(error.to_string(), message);
     assert_eq!(registry.requests().len(), 2);
-    // Who takes a connection and never answers is not waited for either.
+    // The same timeout applies to a server that accepts connections and never responds.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("{}/team/app", silent.local_addr().unwrap());
     let error = client.pull(&image(&name), &no_credentials()).await.unwrap_err();
@@ -162,7 +170,7 @@ async fn who_sends_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn who_sends_drop_by_drop_has_no_more_time_than_others() {
+async fn a_slow_registry_times_out() {
     let registry = TestRegistry::start().await;
     let mut options = options(&[&registry.host()]);
     options.timeout = Duration::from_millis(400);
@@ -174,16 +182,19 @@ async fn who_sends_drop_by_drop_has_no_more_time_than_others() {
         });
         Some(response(200, Body::from_stream(drops)))
     });
-    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
+    let error = client
+        .pull(&registry.image("v1"), &no_credentials())
+        .await
+        .unwrap_err();
     let (host, name) = (registry.host(), registry.image("v1"));
     assert_eq!(
         error.to_string(),
-        format!("{host} has not sent or taken all of {name} within 0.4s")
+        format!("{host} did not finish the transfer of {name} within 0.4s")
     );
 }
 
 #[tokio::test]
-async fn who_does_not_listen_is_named() {
+async fn an_unreachable_registry_is_named() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);

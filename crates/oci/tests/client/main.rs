@@ -1,6 +1,6 @@
-//! Pulling and pushing, from and to registries that do not always behave.
+//! Pulls and pushes with registries that fail in various ways.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 mod authentication;
 mod docker_registry;
@@ -26,7 +26,7 @@ const LIMITS: LayerLimits = LayerLimits {
     entries: 100,
 };
 
-/// Options that try again quickly, for registries without TLS at these hosts.
+/// Options with quick retries, for registries without TLS at these hosts.
 fn options(insecure: &[&str]) -> RegistryOptions {
     let entries = insecure
         .iter()
@@ -39,7 +39,7 @@ fn options(insecure: &[&str]) -> RegistryOptions {
 fn options_with(registries: &str) -> RegistryOptions {
     RegistryOptions {
         registries: RegistriesConfig::parse("registries.conf", registries).unwrap(),
-        // A machine may have none of its own.
+        // The machine may have no CA certificates.
         certificate_authorities: test_authority::TestAuthority::new("Unused").pem().into_bytes(),
         backoff: Duration::from_millis(1),
         longest_wait: Duration::from_secs(5),
@@ -60,7 +60,7 @@ fn no_credentials() -> RegistryCredentials {
     RegistryCredentials::default()
 }
 
-/// Credentials for a host, as a pull Secret has them.
+/// Credentials for a host, in the format of a pull Secret.
 fn credentials(host: &str, entry: &serde_json::Value) -> RegistryCredentials {
     let mut credentials = RegistryCredentials::default();
     let file = serde_json::json!({"auths": {host: entry}}).to_string();
@@ -84,5 +84,7 @@ fn content(pulled: &PulledImage) -> String {
 }
 
 async fn pulled(registry: &TestRegistry) -> Result<PulledImage, RegistryError> {
-    client_of(registry).pull(&registry.image("v1"), &no_credentials()).await
+    client_of(registry)
+        .pull(&registry.image("v1"), &no_credentials())
+        .await
 }

@@ -1,11 +1,11 @@
-//! Images in several places.
+//! Mirrors.
 
 use oci::ContentDigest;
 
 use super::*;
 use test_registry::response;
 
-/// A registry that nobody runs, behind mirrors.
+/// The name of an image on an unreachable registry with mirrors.
 const OWN: &str = "registry.invalid";
 
 fn mirrored(mirrors: &[&str]) -> RegistryClient {
@@ -19,7 +19,7 @@ fn mirrored(mirrors: &[&str]) -> RegistryClient {
 }
 
 #[tokio::test]
-async fn mirrors_are_asked_in_order_until_one_has_all_of_it() {
+async fn mirrors_are_tried_in_order_until_one_has_the_whole_image() {
     let (first, second) = (TestRegistry::start().await, TestRegistry::start().await);
     let one = packed("one");
     let digest = first.store("v1", &one);
@@ -53,7 +53,7 @@ async fn mirrors_are_asked_in_order_until_one_has_all_of_it() {
 }
 
 #[tokio::test]
-async fn where_nobody_has_it_each_place_says_why() {
+async fn every_location_without_the_image_gives_its_reason() {
     let registry = TestRegistry::start().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let down = listener.local_addr().unwrap().to_string();
@@ -65,8 +65,11 @@ async fn where_nobody_has_it_each_place_says_why() {
     let mut options = options_with(&file);
     options.attempts = 1;
     let client = RegistryClient::new(options).unwrap();
-    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
-    // The registry's own word counts.
+    let error = client
+        .pull(&registry.image("v1"), &no_credentials())
+        .await
+        .unwrap_err();
+    // The reason of the image's own registry applies.
     assert_eq!(error.reason(), "ImageNotFound");
     let message = error.to_string();
     let start = format!("{down}/mirror/team/app:v1: cannot connect to {down}: ");
@@ -76,7 +79,7 @@ async fn where_nobody_has_it_each_place_says_why() {
         message.starts_with(&start) && message.ends_with(&end),
         "{message}"
     );
-    // The mirror may come back.
+    // The mirror may recover.
     assert!(error.is_transient());
 }
 
@@ -85,7 +88,10 @@ async fn a_blocked_registry_is_neither_pulled_from_nor_pushed_to() {
     let registry = TestRegistry::start().await;
     let file = format!("[[registry]]\nlocation = {:?}\nblocked = true\n", registry.host());
     let client = RegistryClient::new(options_with(&file)).unwrap();
-    let pulled = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
+    let pulled = client
+        .pull(&registry.image("v1"), &no_credentials())
+        .await
+        .unwrap_err();
     let pushed = client
         .push(&registry.image("v1"), &no_credentials(), &packed("one"))
         .await

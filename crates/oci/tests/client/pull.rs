@@ -1,4 +1,4 @@
-//! Images as they should be, and those that nobody should take.
+//! Pulls of valid and invalid images.
 
 use oci::{
     ContentDigest,
@@ -15,16 +15,22 @@ async fn an_image_is_pulled_by_tag_and_by_digest() {
     let registry = TestRegistry::start().await;
     let digest = registry.store("v1", &packed("one"));
     let client = client_of(&registry);
-    for reference in [registry.image("v1"), registry.image("v1").with_digest(digest.clone())] {
+    for reference in [
+        registry.image("v1"),
+        registry.image("v1").with_digest(digest.clone()),
+    ] {
         let pulled = client.pull(&reference, &no_credentials()).await.unwrap();
         assert_eq!((content(&pulled).as_str(), &pulled.digest), ("one", &digest));
         assert!(String::from_utf8_lossy(&pulled.config).contains("\"label\":\"value\""));
-        assert_eq!(client.resolve(&reference, &no_credentials()).await.unwrap(), digest);
+        assert_eq!(
+            client.resolve(&reference, &no_credentials()).await.unwrap(),
+            digest
+        );
     }
 }
 
 #[tokio::test]
-async fn a_tag_that_moves_is_seen_and_the_old_image_stays() {
+async fn a_moved_tag_is_detected_and_the_old_digest_stays_available() {
     let registry = TestRegistry::start().await;
     let client = client_of(&registry);
     let (tag, old) = (registry.image("v1"), registry.store("v1", &packed("old")));
@@ -32,14 +38,25 @@ async fn a_tag_that_moves_is_seen_and_the_old_image_stays() {
     let new = registry.store("v1", &packed("new"));
     registry.fail(|_, _| None);
     assert_eq!(client.resolve(&tag, &no_credentials()).await.unwrap(), new);
-    // Looking whether it moved does not count as a pull.
+    // Resolving a tag does not count as a pull.
     assert!(registry.requests().iter().all(|asked| asked.method == "HEAD"));
-    assert_eq!(content(&client.pull(&tag, &no_credentials()).await.unwrap()), "new");
-    assert_eq!(content(&client.pull(&tag.with_digest(old), &no_credentials()).await.unwrap()), "old");
+    assert_eq!(
+        content(&client.pull(&tag, &no_credentials()).await.unwrap()),
+        "new"
+    );
+    assert_eq!(
+        content(
+            &client
+                .pull(&tag.with_digest(old), &no_credentials())
+                .await
+                .unwrap()
+        ),
+        "old"
+    );
 }
 
 #[tokio::test]
-async fn a_digest_is_found_where_a_registry_does_not_say_it() {
+async fn the_digest_is_computed_if_the_registry_does_not_send_it() {
     let registry = TestRegistry::start().await;
     let image = packed("one");
     let digest = registry.store("v1", &image);
@@ -54,14 +71,17 @@ async fn a_digest_is_found_where_a_registry_does_not_say_it() {
             }
         });
         assert_eq!(
-            client.resolve(&registry.image("v1"), &no_credentials()).await.unwrap(),
+            client
+                .resolve(&registry.image("v1"), &no_credentials())
+                .await
+                .unwrap(),
             digest
         );
     }
 }
 
 #[tokio::test]
-async fn an_index_leads_to_the_image_for_an_architecture() {
+async fn the_image_for_the_architecture_is_chosen_from_an_index() {
     let registry = TestRegistry::start().await;
     let mut manifests = Vec::new();
     for architecture in ["amd64", "arm64"] {
@@ -78,8 +98,11 @@ async fn an_index_leads_to_the_image_for_an_architecture() {
         let mut options = options(&[&registry.host()]);
         options.architecture = architecture.to_owned();
         let client = RegistryClient::new(options).unwrap();
-        let pulled = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap();
-        // What is pinned is the same everywhere.
+        let pulled = client
+            .pull(&registry.image("v1"), &no_credentials())
+            .await
+            .unwrap();
+        // The pinned digest is the same for every architecture.
         assert_eq!(
             (content(&pulled).as_str(), &pulled.digest),
             (architecture, &digest)
@@ -88,7 +111,7 @@ async fn an_index_leads_to_the_image_for_an_architecture() {
 }
 
 #[tokio::test]
-async fn indexes_that_lead_to_indexes_are_refused() {
+async fn nested_indexes_are_refused() {
     let registry = TestRegistry::start().await;
     let mut inner = registry.store("inner", &packed("one"));
     let mut media_type = IMAGE_MANIFEST;
@@ -110,13 +133,16 @@ async fn indexes_that_lead_to_indexes_are_refused() {
 }
 
 #[tokio::test]
-async fn what_has_another_digest_is_refused() {
+async fn content_with_another_digest_is_refused() {
     let registry = TestRegistry::start().await;
     let image = packed("one");
     let digest = registry.store("v1", &image);
     let [layer, _] = image.blobs();
     let refused = async |reference, what: &str| {
-        let error = client_of(&registry).pull(&reference, &no_credentials()).await.unwrap_err();
+        let error = client_of(&registry)
+            .pull(&reference, &no_credentials())
+            .await
+            .unwrap_err();
         assert_eq!(error.reason(), "ImageDigestMismatch", "{error}");
         assert!(error.to_string().contains(what), "{error}");
     };
@@ -136,7 +162,7 @@ async fn what_has_another_digest_is_refused() {
     let path = format!("/v2/team/app/blobs/{}", ContentDigest::compute(layer));
     registry.fail(move |head, _| (head.uri.path() == path).then(|| response(200, wrong.clone())));
     refused(registry.image("v1"), "layer sha256:").await;
-    // It is asked once: it is complete, and another time would be no better.
+    // There is no retry: the response was complete.
     assert_eq!(registry.count(&ContentDigest::compute(layer).to_string()), 1);
     let manifest = image.manifest().clone();
     registry.fail(move |head, _| {
@@ -148,13 +174,16 @@ async fn what_has_another_digest_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_not_read_to_its_end() {
+async fn reading_stops_at_the_size_limit() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     let mut options = options(&[&registry.host()]);
     options.largest_image = 10;
     let client = RegistryClient::new(options).unwrap();
-    let error = client.pull(&registry.image("v1"), &no_credentials()).await.unwrap_err();
+    let error = client
+        .pull(&registry.image("v1"), &no_credentials())
+        .await
+        .unwrap_err();
     assert_eq!(error.reason(), "ImageTooLarge", "{error}");
     assert_eq!(registry.count("/blobs/"), 0);
     registry.fail(|_, _| Some(response(200, vec![b' '; 5 << 20])));
@@ -167,7 +196,7 @@ async fn what_is_too_large_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_manifest_is_refused() {
+async fn documents_other_than_manifests_are_refused() {
     let registry = TestRegistry::start().await;
     registry.fail(|_, _| Some(with_header(response(200, "<html>"), "content-type", "text/html")));
     let error = pulled(&registry).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Pushing.
+//! Pushes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,17 +8,23 @@ use super::*;
 use test_registry::{response, with_header};
 
 #[tokio::test]
-async fn what_was_pushed_is_pulled_and_only_once_sent() {
+async fn pushed_images_can_be_pulled_and_blobs_are_sent_once() {
     let registry = TestRegistry::start().await;
     let (client, name, image) = (client_of(&registry), registry.image("v1"), packed("one"));
     let digest = client.push(&name, &no_credentials(), &image).await.unwrap();
     assert_eq!(digest, ContentDigest::compute(image.manifest()));
-    let pulled = client.pull(&name.with_digest(digest.clone()), &no_credentials()).await.unwrap();
+    let pulled = client
+        .pull(&name.with_digest(digest.clone()), &no_credentials())
+        .await
+        .unwrap();
     assert_eq!(content(&pulled), "one");
     assert_eq!(client.resolve(&name, &no_credentials()).await.unwrap(), digest);
-    // The manifest comes last: a tag never leads to what is not there yet.
+    // The manifest is last: a tag never refers to missing blobs.
     registry.fail(|_, _| None);
-    client.push(&registry.image("v2"), &no_credentials(), &image).await.unwrap();
+    client
+        .push(&registry.image("v2"), &no_credentials(), &image)
+        .await
+        .unwrap();
     let asked: Vec<_> = registry
         .requests()
         .iter()
@@ -28,7 +34,7 @@ async fn what_was_pushed_is_pulled_and_only_once_sent() {
 }
 
 #[tokio::test]
-async fn an_upload_that_fails_is_begun_anew() {
+async fn a_failed_upload_restarts() {
     let registry = TestRegistry::start().await;
     let failures = AtomicUsize::new(0);
     registry.fail(move |head, _| {
@@ -36,14 +42,20 @@ async fn an_upload_that_fails_is_begun_anew() {
         is_failed.then(|| response(502, ""))
     });
     let (client, name) = (client_of(&registry), registry.image("v1"));
-    client.push(&name, &no_credentials(), &packed("one")).await.unwrap();
-    assert_eq!(content(&client.pull(&name, &no_credentials()).await.unwrap()), "one");
+    client
+        .push(&name, &no_credentials(), &packed("one"))
+        .await
+        .unwrap();
+    assert_eq!(
+        content(&client.pull(&name, &no_credentials()).await.unwrap()),
+        "one"
+    );
 }
 
 #[tokio::test]
 async fn a_large_layer_is_pushed_in_parts() {
     let registry = TestRegistry::start().await;
-    // What does not get smaller.
+    // Incompressible content.
     let mut state = 1_u64;
     let noise = (0..2 << 20).map(|_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -51,16 +63,22 @@ async fn a_large_layer_is_pushed_in_parts() {
     });
     let noise: String = noise.collect();
     let (client, name) = (client_of(&registry), registry.image("v1"));
-    client.push(&name, &no_credentials(), &packed(&noise)).await.unwrap();
+    client
+        .push(&name, &no_credentials(), &packed(&noise))
+        .await
+        .unwrap();
     assert!(content(&client.pull(&name, &no_credentials()).await.unwrap()) == noise);
 }
 
 #[tokio::test]
-async fn what_a_registry_does_not_take_is_told() {
+async fn rejected_pushes_are_reported() {
     let registry = TestRegistry::start().await;
     let (client, name) = (client_of(&registry), registry.image("v1"));
     let other = name.with_digest(ContentDigest::compute(b"other"));
-    let error = client.push(&other, &no_credentials(), &packed("one")).await.unwrap_err();
+    let error = client
+        .push(&other, &no_credentials(), &packed("one"))
+        .await
+        .unwrap_err();
     assert_eq!(error.reason(), "ImageDigestMismatch", "{error}");
     for (fault, reason) in [
         ("forbidden", "RegistryForbids"),
@@ -77,9 +95,11 @@ async fn what_a_registry_does_not_take_is_told() {
                 (_, "HEAD", _) => Some(response(404, "")),
                 ("forbidden", "POST", _) => Some(response(403, r#"{"errors":[{"code":"DENIED"}]}"#)),
                 ("without location", "POST", _) => Some(response(202, "")),
-                ("elsewhere", "POST", _) => {
-                    Some(with_header(response(202, ""), "location", "https://user@localhost/"))
-                }
+                ("elsewhere", "POST", _) => Some(with_header(
+                    response(202, ""),
+                    "location",
+                    "https://user@localhost/",
+                )),
                 ("redirected", "POST", _) => Some(with_header(response(307, ""), "location", "/x")),
                 ("invalid", "PUT", true) => Some(response(400, r#"{"errors":[{"code":"DIGEST_INVALID"}]}"#)),
                 ("other digest", "PUT", false) => {
@@ -90,7 +110,10 @@ async fn what_a_registry_does_not_take_is_told() {
                 _ => None,
             }
         });
-        let error = client.push(&name, &no_credentials(), &packed("one")).await.unwrap_err();
+        let error = client
+            .push(&name, &no_credentials(), &packed("one"))
+            .await
+            .unwrap_err();
         assert_eq!(error.reason(), reason, "{fault}: {error}");
     }
 }

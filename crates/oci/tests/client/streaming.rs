@@ -1,4 +1,4 @@
-//! Images that are read as they come.
+//! Streamed images.
 
 use std::io::Read as _;
 
@@ -7,7 +7,7 @@ use test_registry::{cut_off, response};
 
 use super::*;
 
-/// The files of an image, as a scan gives them away.
+/// The files of an image from a scan.
 async fn scanned(client: &RegistryClient, image: &ImageReference) -> Result<Vec<(String, String)>, String> {
     let opened = client.open(image, &no_credentials()).await;
     let mut image = opened.map_err(|error: RegistryError| error.to_string())?;
@@ -30,7 +30,7 @@ async fn scanned(client: &RegistryClient, image: &ImageReference) -> Result<Vec<
                 &mut each,
             );
             read.map_err(|error| error.to_string())?;
-            // What follows the archive belongs to the digest, too.
+            // The digest includes bytes after the end of the archive.
             let rest = reader.read_to_end(&mut Vec::new());
             rest.map_err(|error| error.to_string())?;
             Ok::<_, String>((scan, found))
@@ -41,7 +41,7 @@ async fn scanned(client: &RegistryClient, image: &ImageReference) -> Result<Vec<
 }
 
 #[tokio::test]
-async fn layers_are_read_as_they_come() {
+async fn layers_are_streamed() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     let found = scanned(&client_of(&registry), &registry.image("v1"))
@@ -52,13 +52,13 @@ async fn layers_are_read_as_they_come() {
 }
 
 #[tokio::test]
-async fn a_layer_with_another_digest_or_size_is_refused_at_its_end() {
+async fn a_streamed_layer_with_another_digest_or_size_fails_at_its_end() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
     let (client, image) = (client_of(&registry), registry.image("v1"));
     let layer = packed("one").blobs()[0].clone();
     let mut other = layer.to_vec();
-    // The time in the header of gzip, which nothing unpacks.
+    // The time in the gzip header, which no decompressor checks.
     other[4] ^= 1;
     let other = bytes::Bytes::from(other);
     let (short, long) = (layer.slice(..layer.len() - 1), [&layer[..], b"more"].concat());
@@ -86,6 +86,6 @@ async fn a_layer_with_another_digest_or_size_is_refused_at_its_end() {
         scanned(&client, &image)
             .await
             .unwrap_err()
-            .contains("ended the connection before")
+            .contains("closed the connection before")
     );
 }

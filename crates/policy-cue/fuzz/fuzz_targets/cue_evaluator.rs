@@ -1,4 +1,4 @@
-//! Whatever a program does, it ends within its budget, with the same answer each time; what it makes stays within the bytes it may have.
+//! Every program ends within its budget, deterministically, and its values stay within the memory limit.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use policy_cue::{CueBudget, CueInputs, CueProgram};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// Counts what is in use.
+/// Counts the allocated bytes.
 struct Counting;
 
 #[global_allocator]
@@ -25,13 +25,13 @@ static ALLOCATOR: Counting = Counting;
 static USED: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// How long a program may take with the budget below.
+/// The time limit of a program with the budget below.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Of what an evaluation may make.
+/// The limit on bytes of values.
 const BYTES: usize = 1 << 20;
 
-/// What is in use beside what is counted: places in vectors that grow, and what a pattern needs.
+/// Memory that the budget does not count: spare capacity of vectors, and patterns.
 const BESIDE: usize = 24 << 20;
 
 static OBJECT: LazyLock<Value> = LazyLock::new(|| {
@@ -42,23 +42,23 @@ static OBJECT: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
-// SAFETY: everything is done by the system's allocator.
+// SAFETY: forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// What this thread has had of a processor: on a busy machine a clock says nothing of a program.
+/// The processor time of this thread, which does not depend on the load of the machine.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

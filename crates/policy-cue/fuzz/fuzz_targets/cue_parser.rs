@@ -1,4 +1,5 @@
-//! Whatever a source says, it is a program or its problems are named, each with a place in the source; and it reads back what is quoted.
+//! Every source is a program or has problems, each with a position in the source; quoted text reads back
+//! unchanged.
 
 #![no_main]
 
@@ -9,10 +10,10 @@ use policy_cue::{CueBudget, CueInputs, CueProgram, quote};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-/// How long a source of a few kilobytes may take.
+/// The time limit for a source of a few kilobytes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What this thread has had of a processor: on a busy machine a clock says nothing of a program.
+/// The processor time of this thread, which does not depend on the load of the machine.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -36,6 +37,8 @@ fuzz_target!(|input: &[u8]| {
 
     let quoted = format!("a: {}", quote(&source));
     let program = CueProgram::compile(&quoted).unwrap();
-    let output = program.evaluate(&CueInputs::new(), "a", &CueBudget::default()).unwrap();
+    let output = program
+        .evaluate(&CueInputs::new(), "a", &CueBudget::default())
+        .unwrap();
     assert_eq!(output, Some(Value::from(&*source)));
 });

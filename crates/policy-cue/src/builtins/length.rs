@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[BuiltinFunction::new(
     len,
 )];
 
-/// Of a string its bytes.
+/// The length of a string is in bytes.
 fn len<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<'a>> {
     let length = match &arguments.values[0] {
         CueValue::Text(text) => Some(text.len()),

@@ -126,7 +126,7 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
     }),
 ];
 
-/// A negative depth has no end.
+/// A negative depth is unlimited.
 fn flatten<'a>(
     arguments: &mut Arguments<'_, 'a, '_>,
     items: Vec<ValuePlace<'a>>,
@@ -135,7 +135,7 @@ fn flatten<'a>(
 ) -> Evaluated<()> {
     for item in items {
         arguments.evaluation.step()?;
-        // What has no value yet is no list.
+        // A value that is not concrete is not a list.
         let value = arguments
             .evaluation
             .value_of(&item)

@@ -1,4 +1,4 @@
-//! The functions that programs may call.
+//! The built-in functions.
 
 mod length;
 mod lists;
@@ -14,13 +14,13 @@ use crate::{
     number::{CueNumber, Decimal},
 };
 
-/// The packages that may be imported.
+/// The packages that programs can import.
 pub(crate) const PACKAGES: &[&str] = &["list", "math", "strconv", "strings"];
 
-/// How a function is done.
+/// The implementation of a function.
 type Implementation = for<'a, 'b> fn(&mut Arguments<'_, 'a, 'b>) -> Evaluated<CueValue<'a>>;
 
-/// A function, what it takes and how it is done.
+/// A function, with its parameters and implementation.
 pub(crate) struct BuiltinFunction {
     package: &'static str,
     name: &'static str,
@@ -29,18 +29,18 @@ pub(crate) struct BuiltinFunction {
     implementation: Implementation,
 }
 
-/// What a function is called with. Each is of the kind that its parameter has.
+/// The arguments of a call; their kinds match the parameters.
 pub(crate) struct Arguments<'e, 'a, 'b> {
     pub(crate) evaluation: &'e mut Evaluation<'a, 'b>,
     pub(crate) values: &'e [CueValue<'a>],
 }
 
-/// The package of that path.
+/// Finds a package by path.
 pub(crate) fn package(path: &str) -> Option<&'static str> {
     PACKAGES.iter().find(|package| **package == path).copied()
 }
 
-/// All functions there are.
+/// Lists all functions.
 fn functions() -> impl Iterator<Item = &'static BuiltinFunction> {
     [
         length::FUNCTIONS,
@@ -53,12 +53,12 @@ fn functions() -> impl Iterator<Item = &'static BuiltinFunction> {
     .flatten()
 }
 
-/// The function of that name; those of CUE itself have no package.
+/// Finds a function by name; CUE's own functions have no package.
 pub(crate) fn function(package: &str, name: &str) -> Option<&'static BuiltinFunction> {
     functions().find(|function| function.package == package && function.name == name)
 }
 
-/// The names of the functions in a package.
+/// Lists the names of a package's functions.
 pub(crate) fn functions_of(package: &str) -> Vec<&'static str> {
     let found = functions().filter(|function| function.package == package);
     found.map(|function| function.name).collect()
@@ -83,12 +83,12 @@ impl BuiltinFunction {
         }
     }
 
-    /// Whether it says yes or no, so that CUE takes a call without its first argument for a constraint.
+    /// Reports whether it returns a boolean: CUE treats a call without its first argument as a constraint.
     pub(crate) fn is_predicate(&self) -> bool {
         self.result == KindSet::BOOL
     }
 
-    /// The result of a call.
+    /// Calls the function.
     pub(crate) fn call<'a>(
         &'static self,
         evaluation: &mut Evaluation<'a, '_>,
@@ -156,7 +156,7 @@ impl<'a> Arguments<'_, 'a, '_> {
         integer.ok_or_else(|| self.error(format!("{number} is not an integer of 64 bits")))
     }
 
-    /// An integer that is not negative.
+    /// A non-negative integer.
     fn count(&self, index: usize) -> Evaluated<usize> {
         let number = self.integer(index)?;
         usize::try_from(number).map_err(|_| self.error(format!("{number} is negative")))
@@ -175,7 +175,7 @@ impl<'a> Arguments<'_, 'a, '_> {
     }
 }
 
-/// What a function makes of a decimal: an `int` where nothing stands behind its point.
+/// Converts a decimal result: an `int` if it has no fraction.
 fn detected(decimal: Decimal) -> CueNumber {
     CueNumber {
         is_integer: decimal.is_whole(),

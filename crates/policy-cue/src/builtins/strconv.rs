@@ -76,7 +76,7 @@ fn base(arguments: &Arguments<'_, '_, '_>, index: usize) -> Evaluated<u32> {
         .ok_or_else(|| arguments.error(format!("{base} is not a base from 2 to 36")))
 }
 
-/// A sign and digits, nothing else.
+/// Parses an optional sign and digits.
 fn parse_integer(text: &str, base: u32) -> Option<i128> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(base)) {
@@ -155,7 +155,7 @@ fn parse_float<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<
     if !number.is_finite() {
         return Err(arguments.error("the number is out of range"));
     }
-    // As Go prints it: with an exponent only where the plain form would be long.
+    // Go's format: an exponent only if the plain form would be long.
     let printed = if number == 0.0 || (1e-4..1e21).contains(&number.abs()) {
         number.to_string()
     } else {

@@ -1,4 +1,4 @@
-//! Package `strings`. Positions and lengths count bytes, as in Go, where the name does not say runes.
+//! Package `strings`. Positions and lengths count bytes, as in Go, unless the name contains "Rune".
 
 use crate::{
     builtins::{Arguments, BuiltinFunction},
@@ -20,7 +20,7 @@ const fn function(
     BuiltinFunction::new("strings", name, parameters, result, implementation)
 }
 
-/// A test of one string by another.
+/// A predicate on two strings.
 macro_rules! tests {
     ($name:literal, $test:expr) => {
         function($name, &[S, S], KindSet::BOOL, |arguments| {
@@ -30,7 +30,7 @@ macro_rules! tests {
     };
 }
 
-/// A part of a string, chosen by another.
+/// A part of a string, selected by another string.
 macro_rules! trims {
     ($name:literal, $trim:expr) => {
         function($name, &[S, S], S, |arguments| {
@@ -53,7 +53,7 @@ macro_rules! finds {
     };
 }
 
-/// Another string in place of one.
+/// A transformation of a string.
 macro_rules! maps {
     ($name:literal, $map:expr) => {
         function($name, &[S], S, |arguments| {
@@ -185,7 +185,7 @@ fn replace<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<'a>>
     Ok(CueValue::text(&text.replacen(old, new, most)))
 }
 
-/// The first character after each blank mapped.
+/// Maps the first character after each space.
 fn initials(text: &str, map: fn(char) -> char) -> String {
     let mut before = ' ';
     let mapped = text.chars().map(|character| {
@@ -196,9 +196,9 @@ fn initials(text: &str, map: fn(char) -> char) -> String {
     mapped.collect()
 }
 
-/// Go maps each character to one; where Unicode has several, it stays.
+/// Like Go, maps each character to a single one; if Unicode has several, the character stays.
 fn upper(character: char) -> char {
-    // Greek letters with iota below have a capital of their own beside the one of two characters.
+    // Greek letters with iota subscript have a single-character capital, besides the one of two characters.
     match u32::from(character) {
         0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7 => return offset_char(character, 8),
         0x1FB3 | 0x1FC3 | 0x1FF3 => return offset_char(character, 9),

@@ -1,4 +1,4 @@
-//! What an evaluation has used up.
+//! The consumed budget of an evaluation.
 
 use crate::{
     budget::CueBudget,
@@ -6,7 +6,7 @@ use crate::{
     position::SourcePosition,
 };
 
-/// After how many steps the time is looked at.
+/// The number of steps between checks of the deadline.
 const BETWEEN_LOOKS: u64 = 256;
 
 pub(super) struct Spending<'b> {
@@ -42,7 +42,7 @@ impl<'b> Spending<'b> {
         Ok(())
     }
 
-    /// That so many bytes are about to be made.
+    /// Accounts for bytes that are about to be allocated.
     pub(super) fn take(&mut self, position: SourcePosition, bytes: usize) -> Evaluated<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.bytes {
@@ -53,7 +53,7 @@ impl<'b> Spending<'b> {
 
     pub(super) fn enter(&mut self, position: SourcePosition) -> Evaluated<()> {
         if self.depth >= self.limits.depth {
-            let message = "values or references lead too deep into each other; make them flatter";
+            let message = "values or references are nested too deep; make them flatter";
             return Err(exhausted(position, message));
         }
         self.depth += 1;

@@ -1,4 +1,4 @@
-//! Disjunctions: which of several values are left, and which of them is the default.
+//! Disjunctions: the remaining alternatives and their default.
 
 use std::rc::Rc;
 
@@ -13,23 +13,23 @@ use crate::{
     syntax::Alternative,
 };
 
-/// One of the disjunctions that a field must be at once.
+/// One of several disjunctions that apply to a field.
 pub(super) enum PendingChoice<'a> {
     Alternatives(&'a [Alternative], ScopeId),
     Values(Rc<Choice<'a>>),
 }
 
-/// What a mark makes of a value. Of two, the later one counts.
+/// The effect of a default mark on a value. Of two, the later variant takes precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum DefaultMode {
-    /// Nothing is marked.
+    /// No alternative is marked.
     Maybe,
     Is,
-    /// Something else is marked.
+    /// Another alternative is marked.
     Not,
 }
 
-/// A value that is left, and how it was marked in each disjunction: outside, and by a choice within.
+/// A remaining value, with its marks in each disjunction: in the outer one, and in a nested choice.
 struct Candidate<'a> {
     value: CueValue<'a>,
     modes: Vec<(DefaultMode, DefaultMode)>,
@@ -38,7 +38,7 @@ struct Candidate<'a> {
 // === impl Candidate ===
 
 impl Candidate<'_> {
-    /// What the marks come to, where `used` says for each disjunction whether a marked value is left.
+    /// Combines the marks; `used` tells for each disjunction whether a marked value remains.
     fn mode(&self, marks: &[(bool, bool)]) -> DefaultMode {
         let mut mode = DefaultMode::Maybe;
         for ((outer, inner), (has_marks, is_used)) in self.modes.iter().zip(marks) {
@@ -53,7 +53,7 @@ impl Candidate<'_> {
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// What is left of the value and all disjunctions together.
+    /// Returns the alternatives that are consistent with the value and all disjunctions.
     pub(super) fn choose(
         &mut self,
         value: CueValue<'a>,
@@ -107,13 +107,13 @@ impl<'a> Evaluation<'a, '_> {
             })));
         }
         candidates.pop().map_or_else(
-            || Err(failure.unwrap_or_else(|| self.incomplete("no value is left of the disjunction"))),
+            || Err(failure.unwrap_or_else(|| self.incomplete("no alternative of the disjunction remains"))),
             |candidate| Ok(candidate.value),
         )
     }
 
-    /// The values of alternatives with their marks, whether there are marks, and whether one is on what is incomplete. What cannot be
-    /// evaluated is left out.
+    /// Returns the values of alternatives with their marks, whether there are marks, and whether an
+    /// incomplete alternative is marked. Alternatives that fail to evaluate are omitted.
     #[expect(clippy::type_complexity, reason = "used once")]
     fn alternatives(
         &mut self,
@@ -159,7 +159,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// Keeps a candidate; of equal ones the one that is a default.
+    /// Adds a candidate; of equal ones keeps the default.
     fn add_candidate(&mut self, left: &mut Vec<Candidate<'a>>, candidate: Candidate<'a>) -> Evaluated<()> {
         for kept in left.iter_mut() {
             self.step()?;
@@ -180,7 +180,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// What is both values at once.
+    /// Unifies two values.
     fn unify_values(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<CueValue<'a>> {
         match (left, right) {
             (CueValue::Kind(left), CueValue::Kind(right)) => {
@@ -222,7 +222,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 }
 
-/// Why no alternative is left: incomplete if one of them is.
+/// Combines failures of alternatives: incomplete if one of them is.
 fn softer_failure(first: Option<SharedFailure>, second: SharedFailure) -> Option<SharedFailure> {
     match first {
         Some(first) if second.severity <= first.severity => Some(first),

@@ -1,4 +1,4 @@
-//! `if` and `for`: in which scopes their body counts.
+//! `if` and `for` clauses, and the scopes of their bodies.
 
 use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
@@ -17,7 +17,7 @@ use crate::{
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// One scope for each time that the body counts.
+    /// Returns one scope for each iteration of the body.
     pub(super) fn scopes_of(
         &mut self,
         comprehension: &'a Comprehension,
@@ -61,7 +61,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// The keys and items that a `for` goes through.
+    /// The keys and items that a `for` iterates over.
     fn pairs(
         &mut self,
         source: &'a Expression,

@@ -1,4 +1,4 @@
-//! Expressions and what they come to.
+//! Evaluates expressions.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     syntax::{Expression, ExpressionKind, Fragment, UnaryOperator},
 };
 
-/// What an interpolation comes to so far. Of one text alone it is that text.
+/// The partial result of an interpolation. A single text is shared, not copied.
 enum JoinedText<'a> {
     Nothing,
     One(SharedRef<'a, str>),
@@ -51,7 +51,7 @@ impl<'a> JoinedText<'a> {
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// The value of an expression, perhaps a choice or a kind.
+    /// Evaluates an expression; the value may be a choice or a kind.
     pub(super) fn evaluate(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
         self.position = expression.position;
         self.step()?;
@@ -62,7 +62,7 @@ impl<'a> Evaluation<'a, '_> {
             ExpressionKind::Text(text) => Ok(CueValue::Text(SharedRef::Borrowed(text))),
             ExpressionKind::Top => Ok(CueValue::Kind(KindSet::TOP)),
             ExpressionKind::Kind(kind) => Ok(CueValue::Kind(*kind)),
-            ExpressionKind::Bottom => Err(self.error("the program says that this is an error: _|_")),
+            ExpressionKind::Bottom => Err(self.error("the program contains an explicit error: _|_")),
             _ => {
                 self.spending.enter(expression.position)?;
                 let value = self.compute(expression, scope);
@@ -100,7 +100,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// What is found at a place.
+    /// Returns the value at a place.
     pub(crate) fn value_of(&mut self, place: &ValuePlace<'a>) -> Evaluated<CueValue<'a>> {
         match place {
             ValuePlace::Node(node) => self.evaluate_node(*node),
@@ -108,27 +108,31 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// The value of an expression, of a choice its default.
-    pub(super) fn evaluate_decided(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
+    /// Evaluates an expression; a choice yields its default.
+    pub(super) fn evaluate_decided(
+        &mut self,
+        expression: &'a Expression,
+        scope: ScopeId,
+    ) -> Evaluated<CueValue<'a>> {
         let value = self.evaluate(expression, scope)?;
         self.position = expression.position;
         self.decide(value)
     }
 
-    /// The default of a choice; any other value as it is.
+    /// Returns the default of a choice; any other value unchanged.
     pub(crate) fn decide(&self, value: CueValue<'a>) -> Evaluated<CueValue<'a>> {
         let mut value = value;
         while let CueValue::Choice(choice) = &value {
             if choice.defaults != 1 {
                 let count = choice.values.len();
-                return Err(self.incomplete(format!("{count} values are left and none is the default")));
+                return Err(self.incomplete(format!("{count} alternatives remain and none is the default")));
             }
             value = choice.values[0].clone();
         }
         Ok(value)
     }
 
-    /// A decided value that is not only a kind.
+    /// Evaluates an expression to a value that is not only a kind.
     pub(super) fn concrete(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<CueValue<'a>> {
         let value = self.evaluate_decided(expression, scope)?;
         self.require_concrete(value)
@@ -211,7 +215,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(value)
     }
 
-    /// The items of a list, if a value is one.
+    /// The items of a list; `None` for other values.
     pub(crate) fn list(&mut self, value: &CueValue<'a>) -> Evaluated<Option<Vec<ValuePlace<'a>>>> {
         match value {
             CueValue::Json(Value::Array(items)) => {
@@ -230,7 +234,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// How many fields a struct or items a list has.
+    /// The number of fields of a struct, or of items of a list.
     pub(crate) fn count(&self, value: &CueValue<'a>) -> Option<usize> {
         match value {
             CueValue::Json(Value::Array(items)) => Some(items.len()),
@@ -243,7 +247,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// That a value is of another kind than is needed, or may be of that kind but is not known yet.
+    /// The failure for a value of the wrong kind, or for one that is not concrete yet.
     pub(crate) fn wrong_kind(&self, value: &CueValue<'a>, wanted: KindSet) -> SharedFailure {
         if let CueValue::Kind(kind) = value
             && kind.intersects(wanted)
@@ -253,7 +257,7 @@ impl<'a> Evaluation<'a, '_> {
         self.error(format!("{} is not {wanted}", self.describe(value)))
     }
 
-    /// What is said of a value. Texts stay out of messages: they may be secrets.
+    /// Describes a value for a message. Strings are omitted: they may be secrets.
     pub(crate) fn describe(&self, value: &CueValue<'a>) -> String {
         match value {
             CueValue::Number(number) => number.to_string(),

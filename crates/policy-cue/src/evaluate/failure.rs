@@ -1,23 +1,23 @@
-//! Why an expression has no value, while the evaluation goes on.
+//! Failures of expressions during an evaluation.
 
 use std::{fmt, rc::Rc};
 
 use crate::{builtins::BuiltinFunction, position::SourcePosition};
 
-/// From the one that hides all others to the one that all others hide.
+/// Ordered by precedence: an earlier variant hides later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
-    /// The budget is used up. Nothing goes on after it.
+    /// The budget is exhausted. This ends the evaluation.
     Exhausted,
-    /// What only running the program shows to be outside of the subset. Nothing goes on after it.
+    /// A construct outside of the subset that only the evaluation detects. This ends the evaluation.
     Unsupported,
     Error,
     Incomplete,
-    /// Something needs itself. Incomplete, too.
+    /// A cycle. This counts as incomplete.
     Cycle,
 }
 
-/// Why, and where in the program.
+/// The reason, and the position in the program.
 #[derive(Debug)]
 pub(crate) struct EvaluationFailure {
     pub(crate) severity: Severity,
@@ -25,21 +25,21 @@ pub(crate) struct EvaluationFailure {
     pub(crate) message: FailureMessage,
 }
 
-/// What is wrong. Put into words only where somebody is told: most failures only answer `!= _|_`.
+/// The reason. It is formatted on demand: most failures only answer `!= _|_`.
 #[derive(Debug)]
 pub(crate) enum FailureMessage {
     Fixed(&'static str),
     Made(String),
     MissingField(Rc<str>),
     MissingOptional(Rc<str>),
-    /// Something is wrong with what a function was called with.
+    /// A function rejects its arguments.
     Argument(&'static BuiltinFunction, SharedFailure),
 }
 
-/// Many refer to one.
+/// Shared by many dependents.
 pub(crate) type SharedFailure = Rc<EvaluationFailure>;
 
-/// A value or why there is none.
+/// A value or a failure.
 pub(crate) type Evaluated<T> = Result<T, SharedFailure>;
 
 // === impl EvaluationFailure ===
@@ -65,12 +65,12 @@ impl EvaluationFailure {
         Self::new(Severity::Incomplete, position, message)
     }
 
-    /// Whether another attempt, or other inputs, may succeed.
+    /// Reports whether another attempt or other inputs may succeed.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.severity >= Severity::Incomplete
     }
 
-    /// Whether nothing goes on after it.
+    /// Reports whether it ends the evaluation.
     pub(crate) fn is_final(&self) -> bool {
         self.severity <= Severity::Unsupported
     }
@@ -95,15 +95,18 @@ impl fmt::Display for FailureMessage {
         match self {
             Self::Fixed(message) => formatter.write_str(message),
             Self::Made(message) => formatter.write_str(message),
-            Self::MissingField(field) => write!(formatter, "the field {field:?} is not there"),
-            Self::MissingOptional(field) => write!(formatter, "the optional field {field} is not there"),
+            Self::MissingField(field) => write!(formatter, "the field {field:?} does not exist"),
+            Self::MissingOptional(field) => write!(formatter, "the optional field {field} does not exist"),
             Self::Argument(function, failure) => write!(formatter, "{function}: {}", failure.message),
         }
     }
 }
 
-/// The one that hides the other; the first of equals.
-pub(crate) fn worse_failure(first: Option<SharedFailure>, second: Option<SharedFailure>) -> Option<SharedFailure> {
+/// Returns the failure of higher precedence; the first of equals.
+pub(crate) fn worse_failure(
+    first: Option<SharedFailure>,
+    second: Option<SharedFailure>,
+) -> Option<SharedFailure> {
     match (first, second) {
         (Some(first), Some(second)) if second.severity < first.severity => Some(second),
         (Some(first), _) => Some(first),
@@ -111,7 +114,7 @@ pub(crate) fn worse_failure(first: Option<SharedFailure>, second: Option<SharedF
     }
 }
 
-/// Both values, or the failure that hides the other.
+/// Returns both values, or the failure of higher precedence.
 pub(crate) fn both_or_worse<A, B>(first: Evaluated<A>, second: Evaluated<B>) -> Evaluated<(A, B)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),

@@ -1,19 +1,19 @@
-//! The fields of a struct in their order, found by name.
+//! The ordered fields of a struct, indexed by name.
 
 use std::collections::HashMap;
 
 use crate::evaluate::{node::NodeId, value::SharedRef};
 
-/// Up to so many fields, looking at each is faster.
+/// Up to this number of fields, linear search is faster.
 const FEW: usize = 32;
 
 #[derive(Default)]
 pub(super) struct FieldTable<'a> {
     fields: Vec<(SharedRef<'a, str>, NodeId)>,
-    /// Once there are many.
+    /// An index, if there are many.
     #[expect(
         clippy::box_collection,
-        reason = "a table that has none, as most do, is smaller by five words"
+        reason = "a table without one, the usual case, is smaller by five words"
     )]
     index: Option<Box<HashMap<SharedRef<'a, str>, NodeId>>>,
 }
@@ -31,7 +31,7 @@ impl<'a> FieldTable<'a> {
         }
     }
 
-    /// Adds a field that is not there.
+    /// Appends a new field.
     pub(super) fn push(&mut self, label: SharedRef<'a, str>, node: NodeId) {
         if let Some(index) = &mut self.index {
             index.insert(label.clone(), node);

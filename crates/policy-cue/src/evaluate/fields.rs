@@ -1,4 +1,4 @@
-//! Fields of structs, and what expressions hold of their own.
+//! Fields of structs, and anonymous fields of expressions.
 
 use crate::{
     evaluate::{
@@ -14,7 +14,7 @@ use crate::{
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// Fails only with what ends everything.
+    /// Returns only failures that end the evaluation.
     pub(super) fn insert(
         &mut self,
         id: NodeId,
@@ -54,11 +54,11 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// What was found before counts no more.
+    /// Discards the previous value of the field.
     pub(super) fn add_to_field(&mut self, node: NodeId, conjunct: Conjunct<'a>) -> Evaluated<()> {
         let node = &mut self.nodes[node.index()];
         if node.is_decided {
-            let message = "a field gets another value after its default was used; declare it further up";
+            let message = "a field is extended after its default was used; declare it earlier";
             return Err(self.incomplete(message));
         }
         node.conjuncts.push(conjunct);
@@ -68,7 +68,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// A field of an expression's own, such as both sides of `&`.
+    /// Creates an anonymous field of an expression, such as for both sides of `&`.
     pub(super) fn anonymous(
         &mut self,
         expression: &'a Expression,
@@ -77,14 +77,14 @@ impl<'a> Evaluation<'a, '_> {
         let node = self.new_node(Conjunct::Expression(expression, scope))?;
         let value = self.evaluate_node(node);
         let is_incomplete = value.as_ref().is_err_and(|failure| failure.is_incomplete());
-        // 0.4.3 evaluates the operands to their last field, but for structs.
+        // 0.4.3 evaluates the operands completely, except structs.
         if !matches!(expression.kind, ExpressionKind::Struct(_)) && (value.is_ok() || is_incomplete) {
             self.settle(node)?;
         }
         value
     }
 
-    /// Looks for errors in all that a field of an expression's own holds.
+    /// Checks an anonymous field and its contents for errors.
     fn settle(&mut self, node: NodeId) -> Evaluated<()> {
         let fields = self.nodes[node.index()].fields.as_slice().iter();
         let mut places: Vec<NodeId> = fields.map(|(_, field)| *field).collect();
@@ -96,7 +96,7 @@ impl<'a> Evaluation<'a, '_> {
         for place in places {
             match self.evaluate_node(place) {
                 Err(failure) if !failure.is_incomplete() => return Err(failure),
-                // What is there of what is incomplete may be an error, too.
+                // The known part of an incomplete value may be an error.
                 Err(_) => {
                     self.enter()?;
                     let settled = self.settle(place);

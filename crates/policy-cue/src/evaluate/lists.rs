@@ -1,4 +1,4 @@
-//! Lists: their items, and several lists in one.
+//! Lists: evaluates items and unifies lists.
 
 use crate::{
     evaluate::{
@@ -27,7 +27,7 @@ impl<'a> Evaluation<'a, '_> {
                     let (items, failure) = self.items(elements, scope, length)?;
                     if let Some(failure) = failure {
                         so_far.fail(failure);
-                        // What is there may be an error, too.
+                        // The known part may be an error.
                         merged = Some(self.merge(merged, items)?);
                         continue;
                     }
@@ -51,7 +51,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// Two lists item by item.
+    /// Unifies two lists item by item.
     fn merge(
         &mut self,
         first: Option<Vec<ValuePlace<'a>>>,
@@ -74,7 +74,8 @@ impl<'a> Evaluation<'a, '_> {
         Ok(merged)
     }
 
-    /// The items that a list literal has, up to the first `if` or `for` that fails, or the first that is too much.
+    /// Returns the items of a list literal, up to the first failing `if` or `for`, or the first item in
+    /// excess.
     fn items(
         &mut self,
         elements: &'a [Element],

@@ -1,4 +1,4 @@
-//! Runs a program: lazily, with a value, "incomplete" or an error for each field.
+//! Evaluates a program lazily: each field has a value, is incomplete, or is an error.
 
 mod budget;
 mod choice;
@@ -30,19 +30,19 @@ pub(crate) use failure::{Evaluated, EvaluationFailure, FailureMessage, Severity,
 use node::{Conjunct, Node, NodeId, NodeState, ScopeFrame, ScopeId, ScopeNames};
 pub(crate) use value::{CueValue, SharedRef, ValuePlace};
 
-/// One run of one program.
+/// One evaluation of a program.
 pub(crate) struct Evaluation<'a, 'b> {
     nodes: Vec<Node<'a>>,
     scopes: Vec<ScopeFrame<'a>>,
     spending: Spending<'b>,
-    /// Where the expression stands that is evaluated, for what knows no place of its own.
+    /// The position of the current expression, for operations without a position.
     position: SourcePosition,
 }
 
-/// The scope around the program, in which there is nothing.
+/// The empty scope around the program.
 const OUTSIDE: ScopeId = ScopeId(0);
 
-/// What the output of a program is with these inputs; `None` if there is no field of that name.
+/// Returns the output of a program with these inputs; `None` if it has no such field.
 pub(crate) fn evaluate<'a>(
     program: &'a Expression,
     inputs: &[(&'a str, &'a Value)],
@@ -77,7 +77,7 @@ impl<'a> Evaluation<'a, '_> {
         });
         self.input(root, inputs).map_err(whole)?;
         let evaluated = self.evaluate_node(root);
-        // An error anywhere is one, whatever the output is.
+        // An error anywhere fails the program, whatever the output is.
         self.check(root)?;
         if let Err(failure) = &evaluated
             && !failure.is_incomplete()
@@ -86,12 +86,12 @@ impl<'a> Evaluation<'a, '_> {
         }
         match self.nodes[root.index()].field(output) {
             Some(node) => self.output(node, output).map(Some),
-            // What is incomplete might have brought it.
+            // The incomplete part might have declared it.
             None => evaluated.map(|_| None).map_err(whole),
         }
     }
 
-    /// Inputs are fields of the program beside its own.
+    /// Adds inputs as fields of the program.
     fn input(&mut self, root: NodeId, inputs: &[(&'a str, &'a Value)]) -> Evaluated<()> {
         for (name, value) in inputs {
             let conjunct = self.json_conjunct(value)?;
@@ -117,7 +117,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(id)
     }
 
-    /// The names so many scopes further out.
+    /// The names in the scope `up` levels further out.
     fn names(&self, scope: ScopeId, up: u32) -> &ScopeNames<'a> {
         let mut frame = &self.scopes[scope.index()];
         for _ in 0..up {
@@ -128,7 +128,7 @@ impl<'a> Evaluation<'a, '_> {
         &frame.names
     }
 
-    /// A list of values that an expression makes.
+    /// Creates a list as result of an expression.
     pub(crate) fn new_list(&mut self, items: Vec<ValuePlace<'a>>) -> Evaluated<CueValue<'a>> {
         self.spending
             .take(self.position, items.len() * size_of::<ValuePlace<'_>>())?;
@@ -140,23 +140,23 @@ impl<'a> Evaluation<'a, '_> {
         Ok(CueValue::Node(id))
     }
 
-    /// A text that an expression makes.
+    /// Creates a text as result of an expression.
     pub(crate) fn new_text(&mut self, text: &str) -> Evaluated<CueValue<'a>> {
         self.spending.take(self.position, text.len())?;
         Ok(CueValue::text(text))
     }
 
-    /// That so many bytes are about to be made.
+    /// Accounts for bytes that are about to be allocated.
     pub(crate) fn take(&mut self, bytes: usize) -> Evaluated<()> {
         self.spending.take(self.position, bytes)
     }
 
-    /// That one more thing is looked at.
+    /// Accounts for one step.
     pub(crate) fn step(&mut self) -> Evaluated<()> {
         self.spending.step(self.position)
     }
 
-    /// That values lead one level deeper into each other.
+    /// Accounts for one level of nesting.
     pub(crate) fn enter(&mut self) -> Evaluated<()> {
         self.spending.enter(self.position)
     }
@@ -181,12 +181,12 @@ impl<'a> Evaluation<'a, '_> {
         Ok(Conjunct::Place(ValuePlace::Value(self.json(value)?)))
     }
 
-    /// The value that JSON says.
+    /// Converts a JSON value.
     pub(crate) fn json(&self, value: &'a Value) -> Evaluated<CueValue<'a>> {
         CueValue::from_json(value).ok_or_else(|| self.error(format!("{value} is out of range")))
     }
 
-    /// Which kinds a value may be of.
+    /// The possible kinds of a value.
     pub(crate) fn kind(&self, value: &CueValue<'a>) -> KindSet {
         match value {
             CueValue::Null => KindSet::NULL,
@@ -223,7 +223,7 @@ impl ScopeId {
     }
 }
 
-/// Whether an expression says one value, whatever is around it.
+/// Reports whether an expression is a scalar literal, independent of its scope.
 fn is_scalar(expression: &Expression) -> bool {
     matches!(
         expression.kind,
@@ -231,7 +231,7 @@ fn is_scalar(expression: &Expression) -> bool {
     )
 }
 
-/// Whether an expression only leads to another value, which is then the same one.
+/// Reports whether an expression only refers to another value, which it then shares.
 fn is_reference(expression: &Expression) -> bool {
     matches!(
         expression.kind,

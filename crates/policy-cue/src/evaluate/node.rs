@@ -1,4 +1,4 @@
-//! Fields and items, which are evaluated when they are needed.
+//! Lazily evaluated fields and items.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,15 +11,15 @@ use crate::{
     syntax::Expression,
 };
 
-/// A field or item of the evaluation.
+/// The ID of a field or item in the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeId(pub(super) u32);
 
-/// What names lead to at some place of the program, of the evaluation.
+/// The ID of a scope in the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScopeId(pub(super) u32);
 
-/// One of the things that a field must be at once.
+/// One of several expressions or values that are unified in a field.
 #[derive(Clone)]
 pub(crate) enum Conjunct<'a> {
     Expression(&'a Expression, ScopeId),
@@ -36,17 +36,17 @@ pub(super) struct Node<'a> {
     /// Nearly always one.
     pub(super) conjuncts: SmallVec<[Conjunct<'a>; 1]>,
     pub(super) state: NodeState<'a>,
-    /// What is known of a scalar while the rest is evaluated.
+    /// The known kind or scalar, during the evaluation of the rest.
     pub(super) scalar: Option<CueValue<'a>>,
     pub(super) fields: FieldTable<'a>,
     pub(super) optional: Vec<(&'a str, Conjunct<'a>)>,
-    /// Of a list.
+    /// The items of a list.
     pub(super) items: Option<Vec<ValuePlace<'a>>>,
-    /// A choice was made for it: nothing can be added any more.
+    /// Whether a choice was made, after which nothing can be added.
     pub(super) is_decided: bool,
 }
 
-/// A scope and the one around it.
+/// A scope with its parent.
 pub(super) struct ScopeFrame<'a> {
     pub(super) around: Option<ScopeId>,
     pub(super) names: ScopeNames<'a>,
@@ -72,7 +72,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// As if it was never evaluated.
+    /// Resets the node to unevaluated.
     pub(super) fn forget(&mut self) {
         self.state = NodeState::New;
         self.scalar = None;

@@ -18,7 +18,7 @@ use crate::{
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// Operators of one precedence, from left to right.
+    /// Evaluates operators of one precedence from left to right.
     pub(super) fn operations(
         &mut self,
         first: &'a Expression,
@@ -62,7 +62,7 @@ impl<'a> Evaluation<'a, '_> {
         left.unwrap_or_else(|| self.evaluate(first, scope))
     }
 
-    /// Whether there is a value, whatever it is.
+    /// Compares with `_|_`: whether an expression has a value.
     fn compare_with_bottom(
         &mut self,
         value: Evaluated<CueValue<'a>>,
@@ -72,7 +72,7 @@ impl<'a> Evaluation<'a, '_> {
         let is_so = match value {
             Err(failure) if failure.is_final() || failure.severity == Severity::Cycle => return Err(failure),
             Err(_) => wants_bottom,
-            // What is not decided is neither.
+            // An undecided value is neither.
             Ok(value) => match self.decide(value) {
                 Err(_) => false,
                 Ok(CueValue::Kind(_)) => wants_bottom,
@@ -88,7 +88,7 @@ impl<'a> Evaluation<'a, '_> {
         operation: &'a BinaryOperation,
         scope: ScopeId,
     ) -> Evaluated<CueValue<'a>> {
-        // The right side counts only where the left one does not decide.
+        // The right side matters only if the left one is not decisive.
         match (operation.operator, &left) {
             (BinaryOperator::And, Ok(CueValue::Bool(false)))
             | (BinaryOperator::Or, Ok(CueValue::Bool(true))) => {
@@ -125,7 +125,7 @@ impl<'a> Evaluation<'a, '_> {
         self.error(format!("{symbol:?} does not work between {left} and {right}"))
     }
 
-    /// Whether values are equal, asked because they are `wanted` to be or not to be.
+    /// Reports whether values are equal; `wanted` is the outcome that the operator tests for.
     fn equal(&mut self, left: &CueValue<'a>, right: &CueValue<'a>, wanted: bool) -> Evaluated<bool> {
         match (left, right) {
             (CueValue::Null, other) | (other, CueValue::Null) => Ok(matches!(other, CueValue::Null)),
@@ -144,7 +144,7 @@ impl<'a> Evaluation<'a, '_> {
             return Err(self.mismatched(left, right, "=="));
         };
         if left.len() != right.len() {
-            // 0.4.3 calls them neither equal nor unequal.
+            // 0.4.3 treats these as neither equal nor unequal.
             return Ok(!wanted);
         }
         self.spending.enter(self.position)?;
@@ -161,7 +161,7 @@ impl<'a> Evaluation<'a, '_> {
             match is_equal {
                 Ok(true) => {}
                 Err(failure) if failure.is_final() => return Err(failure),
-                // What cannot be compared is not equal, within lists.
+                // Within lists, incomparable items are unequal.
                 Ok(false) | Err(_) => return Ok(false),
             }
         }
@@ -274,7 +274,7 @@ impl<'a> Evaluation<'a, '_> {
         self.new_list(all)
     }
 
-    /// Whether scalars are of one kind and equal.
+    /// Reports whether scalars have the same kind and value.
     pub(super) fn are_equal_scalars(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> bool {
         match (left, right) {
             (CueValue::Null, CueValue::Null) => true,
@@ -288,7 +288,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// Whether values have the same kinds, fields and items, as `list.Contains` looks at them.
+    /// Reports whether values are deeply equal, as in `list.Contains`.
     pub(crate) fn are_equal(&mut self, left: &CueValue<'a>, right: &CueValue<'a>) -> Evaluated<bool> {
         self.step()?;
         let kind = self.kind(left);

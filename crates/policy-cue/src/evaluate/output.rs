@@ -1,4 +1,4 @@
-//! Takes the output out, and looks for errors everywhere.
+//! Extracts the output, and checks the whole program for errors.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// How far the search for errors is with a struct or list.
+/// The progress of the error check in a struct or list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visit {
     Not,
@@ -20,7 +20,7 @@ enum Visit {
     Done,
 }
 
-/// The way from the program to a value.
+/// The path from the program to a value.
 struct Trail<'t> {
     before: Option<&'t Self>,
     part: TrailPart<'t>,
@@ -31,7 +31,7 @@ enum TrailPart<'t> {
     Item(usize),
 }
 
-/// What a failure is for those who asked.
+/// Converts a failure for the caller.
 pub(super) fn error(failure: &EvaluationFailure, path: &str) -> EvaluationError {
     let (path, position, message) = (path.to_owned(), failure.position, failure.message.to_string());
     match failure.severity {
@@ -86,7 +86,7 @@ impl Trail<'_> {
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// The fields of a struct.
+    /// Lists the fields of a struct.
     pub(super) fn fields(
         &self,
         value: &CueValue<'a>,
@@ -109,7 +109,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// Evaluates all of a program; an error anywhere is one.
+    /// Evaluates the whole program; an error anywhere fails it.
     pub(super) fn check(&mut self, root: NodeId) -> Result<(), EvaluationError> {
         let mut visits = vec![Visit::Not; self.nodes.len()];
         self.check_within(root, &mut visits, None)
@@ -127,7 +127,7 @@ impl<'a> Evaluation<'a, '_> {
         let value = match self.evaluate_node(*node) {
             Ok(CueValue::Node(value)) => value,
             Err(failure) if !failure.is_incomplete() => return Err(trail.error(&failure)),
-            // What is there of what is incomplete may be an error, too.
+            // The known part of an incomplete value may be an error.
             Err(_) => *node,
             Ok(_) => return Ok(()),
         };
@@ -183,7 +183,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// The JSON of a field.
+    /// Converts a field to JSON.
     pub(super) fn output(&mut self, node: NodeId, label: &str) -> Result<Value, EvaluationError> {
         let part = TrailPart::Field(label);
         let trail = Trail { before: None, part };

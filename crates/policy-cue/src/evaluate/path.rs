@@ -1,4 +1,4 @@
-//! What names, selectors and indexes lead to.
+//! Resolves names, selectors and indexes.
 
 use serde_json::Value;
 
@@ -14,10 +14,10 @@ use crate::{
     syntax::{Expression, ExpressionKind, NameTarget, SelectorStep, SelectorStepKind},
 };
 
-/// A field or an index, once it is known.
+/// An evaluated field name or index.
 enum Selector<'s> {
     Field(&'s str),
-    /// What it is comes from a value, which may be a secret.
+    /// The name is a value, which may be a secret.
     Computed(&'s str),
     Index(u64),
 }
@@ -25,7 +25,7 @@ enum Selector<'s> {
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// The place that a reference leads to, or the value of any other expression.
+    /// Returns the place of a reference, or the value of any other expression.
     pub(super) fn place(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
         self.position = expression.position;
         match &expression.kind {
@@ -35,9 +35,10 @@ impl<'a> Evaluation<'a, '_> {
                 for step in steps {
                     place = match (place, &step.kind) {
                         (Ok(place), _) => self.select(&place, step, scope),
-                        // An index counts even where there is nothing to select from.
+                        // The index is evaluated even if there is nothing to select from.
                         (Err(failure), SelectorStepKind::Index(index)) if !failure.is_final() => {
-                            both_or_worse(Err(failure), self.evaluate_decided(index, scope)).map(|(place, _)| place)
+                            both_or_worse(Err(failure), self.evaluate_decided(index, scope))
+                                .map(|(place, _)| place)
                         }
                         (failure, _) => failure,
                     };
@@ -100,7 +101,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// What something is selected from.
+    /// Evaluates the left side of a selector.
     fn container(&mut self, place: &ValuePlace<'a>, position: SourcePosition) -> Evaluated<CueValue<'a>> {
         let value = match place {
             ValuePlace::Value(value) => value.clone(),
@@ -156,12 +157,12 @@ impl<'a> Evaluation<'a, '_> {
     fn missing(&self, selector: &Selector<'_>) -> SharedFailure {
         self.incomplete(match selector {
             Selector::Field(field) => FailureMessage::MissingField((*field).into()),
-            _ => FailureMessage::Fixed("the field that the index names is not there"),
+            _ => FailureMessage::Fixed("the indexed field does not exist"),
         })
     }
 
     fn index_out_of_range(&self, index: u64, length: usize) -> SharedFailure {
-        self.error(format!("item {index} is not there: the list has {length}"))
+        self.error(format!("item {index} does not exist: the list has {length}"))
     }
 
     fn wrong_selector(&self, container: &CueValue<'a>, selector: &Selector<'_>) -> SharedFailure {
@@ -173,11 +174,11 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    /// That nothing can be selected from a value, or not yet.
+    /// The failure for a selection from a value that has no fields, or is not known yet.
     pub(super) fn not_a_container(&self, value: &CueValue<'a>) -> SharedFailure {
         let kind = self.kind(value);
         if matches!(value, CueValue::Kind(_)) && kind.contains(KindSet::STRUCT) {
-            return self.incomplete("it is not known what it is selected from");
+            return self.incomplete("the value to select from is not known");
         }
         self.error(format!("{} is not a struct or list", self.describe(value)))
     }

@@ -1,4 +1,4 @@
-//! What is known of a field while it is evaluated.
+//! The state of a field during its evaluation.
 
 use smallvec::SmallVec;
 
@@ -14,26 +14,26 @@ use crate::{
     syntax::{Comprehension, Element},
 };
 
-/// What is known of a field so far.
+/// The state of a field during its evaluation.
 pub(super) struct Unification<'a> {
     pub(super) kind: KindSet,
     pub(super) scalar: Option<CueValue<'a>>,
-    /// Something in it makes it a struct for sure.
+    /// Whether a part makes it a struct.
     pub(super) is_struct: bool,
-    /// Something in it makes it a struct if nothing makes it something else.
+    /// Whether a part makes it a struct unless another part makes it something else.
     pub(super) may_be_struct: bool,
     pub(super) has_top: bool,
     pub(super) lists: SmallVec<[PendingList<'a>; 1]>,
     pub(super) choices: Vec<PendingChoice<'a>>,
     pub(super) comprehensions: Vec<(&'a Comprehension, ScopeId, Option<SharedFailure>)>,
-    /// What was incomplete at the last attempt.
+    /// The incomplete parts after the last attempt.
     pub(super) pending: Vec<(Conjunct<'a>, SharedFailure)>,
     pub(super) error: Option<SharedFailure>,
-    /// Whose conjuncts were added already.
+    /// The nodes whose conjuncts were added.
     pub(super) seen: SmallVec<[NodeId; 4]>,
 }
 
-/// One of the lists that a field must be at once.
+/// One of several lists that are unified in a field.
 pub(super) enum PendingList<'a> {
     Literal(&'a [Element], ScopeId),
     Items(Vec<ValuePlace<'a>>),
@@ -62,7 +62,7 @@ impl Unification<'_> {
         self.error = worse_failure(self.error.take(), Some(failure));
     }
 
-    /// Keeps to these kinds. Whether something is left.
+    /// Restricts the possible kinds; returns whether any remains.
     pub(super) fn restrict(&mut self, kind: KindSet, position: SourcePosition) -> bool {
         let left = self.kind & kind;
         if left.is_empty() {
@@ -77,7 +77,7 @@ impl Unification<'_> {
         true
     }
 
-    /// The worst of what is incomplete.
+    /// The incomplete failure of highest precedence.
     pub(super) fn incomplete(&self) -> Option<SharedFailure> {
         let comprehensions = self
             .comprehensions

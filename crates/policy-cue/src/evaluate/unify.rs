@@ -1,4 +1,4 @@
-//! Makes one value of all that a field must be at once.
+//! Unifies the conjuncts of a field.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ use crate::{
 // === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
-    /// The value of a field. Done once, whoever asks.
+    /// Evaluates a field once.
     pub(super) fn evaluate_node(&mut self, id: NodeId) -> Evaluated<CueValue<'a>> {
         let node = &mut self.nodes[id.index()];
         match &node.state {
@@ -30,7 +30,7 @@ impl<'a> Evaluation<'a, '_> {
                 return match &node.scalar {
                     Some(scalar) => Ok(scalar.clone()),
                     None => {
-                        let message = "it needs itself: a cycle of references";
+                        let message = "it depends on itself: a cycle of references";
                         Err(EvaluationFailure::new(Severity::Cycle, self.position, message))
                     }
                 };
@@ -47,13 +47,13 @@ impl<'a> Evaluation<'a, '_> {
         };
         self.spending.leave();
         self.position = position;
-        // What ends everything is no value of this field.
+        // A failure that ends the evaluation is not the value of this field.
         if let Err(failure) = &value
             && failure.is_final()
         {
             return value;
         }
-        // What needs itself is tried again by whoever asks next: more may be known by then.
+        // A cycle is retried by the next evaluation, which may have more values.
         if let Err(failure) = &value
             && failure.severity == Severity::Cycle
         {
@@ -64,7 +64,7 @@ impl<'a> Evaluation<'a, '_> {
         value
     }
 
-    /// The value of a field that only refers to another place, which it then shares.
+    /// Evaluates a field that only refers to another place, whose value it shares.
     fn alias(&mut self, id: NodeId) -> Option<Evaluated<CueValue<'a>>> {
         let [conjunct] = self.nodes[id.index()].conjuncts.as_slice() else {
             return None;
@@ -111,7 +111,7 @@ impl<'a> Evaluation<'a, '_> {
         self.conclude(id, so_far)
     }
 
-    /// Fails only with what ends everything.
+    /// Returns only failures that end the evaluation.
     fn add(&mut self, id: NodeId, so_far: &mut Unification<'a>, conjunct: Conjunct<'a>) -> Evaluated<()> {
         self.step()?;
         let (expression, scope) = match conjunct {
@@ -167,7 +167,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// All that another field must be, this one must be, too.
+    /// Adds all conjuncts of another field.
     fn add_node(&mut self, id: NodeId, so_far: &mut Unification<'a>, node: NodeId) -> Evaluated<()> {
         if node == id || so_far.seen.contains(&node) {
             return Ok(());
@@ -257,7 +257,7 @@ impl<'a> Evaluation<'a, '_> {
         around: ScopeId,
     ) -> Evaluated<()> {
         so_far.may_be_struct = true;
-        // The program itself has the scope that is there from the start.
+        // The program itself uses the initial scope.
         let is_program = id.index() == 0 && around == OUTSIDE;
         let scope = if is_program {
             OUTSIDE
@@ -265,7 +265,7 @@ impl<'a> Evaluation<'a, '_> {
             self.new_scope(around, ScopeNames::Struct(id))?
         };
         let mut has_embedding = false;
-        // First the fields, as the rest may name them.
+        // Declare fields first: the rest may refer to them.
         for declaration in &literal.declarations {
             let Declaration::Field(field) = declaration else {
                 has_embedding = true;
@@ -302,7 +302,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// Tries what was incomplete again. Whether there was progress.
+    /// Retries the incomplete parts; returns whether there was progress.
     fn expand(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<bool> {
         let mut progressed = false;
         let mut index = 0;
@@ -346,7 +346,7 @@ impl<'a> Evaluation<'a, '_> {
             so_far.restrict(KindSet::STRUCT, self.position);
         }
         let incomplete = so_far.incomplete();
-        // 0.4.3 does not look at a choice before all else is known.
+        // 0.4.3 evaluates choices last.
         if let Some(failure) = &incomplete
             && !so_far.choices.is_empty()
             && so_far.scalar.is_none()
@@ -365,7 +365,7 @@ impl<'a> Evaluation<'a, '_> {
             || so_far.may_be_struct && so_far.kind.contains(KindSet::STRUCT) && !so_far.has_top && !is_list;
         let value = match so_far.scalar.take() {
             Some(scalar) => scalar,
-            // Beside a choice, a struct that declares nothing is whatever is chosen.
+            // Unified with a choice, a struct without declarations yields the choice.
             None if so_far.is_struct || is_list || is_struct && so_far.choices.is_empty() => {
                 CueValue::Node(id)
             }

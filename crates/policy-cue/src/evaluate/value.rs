@@ -1,4 +1,4 @@
-//! What expressions come to.
+//! Values of expressions.
 
 use std::{
     borrow::Borrow,
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::{evaluate::node::NodeId, kind::KindSet, number::CueNumber};
 
-/// Something of the program or its inputs, read in place, or something made.
+/// A reference to a part of the program or its inputs, or a shared new value.
 pub(crate) enum SharedRef<'a, T: ?Sized> {
     Borrowed(&'a T),
     Made(Rc<T>),
 }
 
-/// A value, perhaps not a concrete one.
+/// A value, which may not be concrete.
 #[derive(Clone)]
 pub(crate) enum CueValue<'a> {
     Null,
@@ -26,22 +26,22 @@ pub(crate) enum CueValue<'a> {
     Text(SharedRef<'a, str>),
     /// Any value of these kinds.
     Kind(KindSet),
-    /// One of several, not decided.
+    /// An undecided choice.
     Choice(Rc<Choice<'a>>),
     /// An object or array of an input.
     Json(&'a Value),
-    /// A struct or list, evaluated.
+    /// An evaluated struct or list.
     Node(NodeId),
 }
 
-/// The values that are left of a disjunction, the defaults first. Never less than two.
+/// The remaining values of a disjunction, defaults first; at least two.
 pub(crate) struct Choice<'a> {
     pub(crate) values: Vec<CueValue<'a>>,
     pub(crate) defaults: usize,
     pub(crate) has_marks: bool,
 }
 
-/// Where a value is found.
+/// The place of a value.
 #[derive(Clone)]
 pub(crate) enum ValuePlace<'a> {
     Node(NodeId),

@@ -9,10 +9,10 @@ use super::{
     round::RoundingMode,
 };
 
-/// How many digits a result has at most.
+/// The maximum number of digits of a result.
 pub(super) const PRECISION: i64 = 24;
 
-/// Why numbers have no result.
+/// Why an operation has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ArithmeticError {
     #[error("the divisor is zero")]
@@ -21,7 +21,7 @@ pub(crate) enum ArithmeticError {
     OutOfRange,
 }
 
-/// The coefficients of two numbers at the smaller of their exponents.
+/// Returns the coefficients of two numbers, scaled to the smaller of their exponents.
 pub(super) fn aligned(left: &Decimal, right: &Decimal) -> (BigUint, BigUint, i64) {
     let exponent = left.exponent.min(right.exponent);
     let scaled = |number: &Decimal| {
@@ -34,7 +34,7 @@ pub(super) fn aligned(left: &Decimal, right: &Decimal) -> (BigUint, BigUint, i64
     (scaled(left), scaled(right), exponent)
 }
 
-/// A result is an integer if both operands are.
+/// Creates a result: an integer if both operands are.
 fn combined(left: &CueNumber, right: &CueNumber, decimal: Decimal) -> Result<CueNumber, ArithmeticError> {
     Ok(CueNumber {
         decimal: decimal.rounded(PRECISION, RoundingMode::HalfUp)?,
@@ -84,7 +84,7 @@ fn sum(left: &Decimal, right: &Decimal) -> Result<Decimal, ArithmeticError> {
     })
 }
 
-/// Of a number so small that beside the other only its sign counts: a number with that sign that is small enough, too.
+/// Replaces a number that is negligible next to `other` by a small one of the same sign.
 fn without_the_rest<'n>(number: &'n Decimal, other: &Decimal) -> std::borrow::Cow<'n, Decimal> {
     let last_digit = other.exponent.min(other.adjusted() - PRECISION);
     let small = last_digit - PRECISION;
@@ -95,7 +95,7 @@ fn without_the_rest<'n>(number: &'n Decimal, other: &Decimal) -> std::borrow::Co
     std::borrow::Cow::Owned(Decimal::new(number.is_negative, coefficient, small))
 }
 
-/// As many digits as are needed, at most 24; the exponent is the difference of both or smaller.
+/// Divides to as many digits as are needed, at most 24; the exponent is at most the difference of both.
 fn quotient(dividend: &Decimal, divisor: &Decimal) -> Result<Decimal, ArithmeticError> {
     if divisor.is_zero() {
         return Err(ArithmeticError::DivisionByZero);
@@ -107,7 +107,7 @@ fn quotient(dividend: &Decimal, divisor: &Decimal) -> Result<Decimal, Arithmetic
         return zero.in_range().ok_or(ArithmeticError::OutOfRange);
     }
     let (left, right) = (&dividend.coefficient, &divisor.coefficient);
-    // So many places further left is the first digit of the quotient than its last one may be.
+    // The distance between the first digit of the quotient and its last possible one.
     let first = count_digits(left) - count_digits(right);
     let is_less = {
         let (left, right) = if first >= 0 {
@@ -129,7 +129,7 @@ fn quotient(dividend: &Decimal, divisor: &Decimal) -> Result<Decimal, Arithmetic
     let remainder = &scaled_left - &digits * &scaled_right;
     let mut exponent = ideal - scale;
     if remainder.bits() == 0 {
-        // It ended before: no more zeros than the exponents of both ask for.
+        // The quotient is exact: remove zeros beyond the exponents of the operands.
         let ten = BigUint::from(10_u8);
         while exponent < ideal && (&digits % &ten).bits() == 0 {
             digits /= &ten;

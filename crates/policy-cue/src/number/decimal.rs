@@ -4,13 +4,13 @@ use std::{cmp::Ordering, fmt};
 
 use num_bigint::BigUint;
 
-/// The largest power of ten, and, negated, the smallest.
+/// The largest exponent and, negated, the smallest.
 pub(crate) const LARGEST_EXPONENT: i64 = 100_000;
 
-/// How many digits a number has at most that is written down or that something is rounded to.
+/// The maximum number of digits in a literal or in a rounded result.
 pub(crate) const MOST_DIGITS: usize = 1000;
 
-/// Equality is of the value: see [`Decimal::compare`].
+/// Equality compares the values: see [`Decimal::compare`].
 #[derive(Clone, Debug)]
 pub(crate) struct Decimal {
     pub(super) is_negative: bool,
@@ -18,19 +18,18 @@ pub(crate) struct Decimal {
     pub(super) exponent: i64,
 }
 
-/// `10^power`.
 pub(super) fn power_of_ten(power: u64) -> BigUint {
     match u32::try_from(power)
         .ok()
         .and_then(|power| 10_u128.checked_pow(power))
     {
         Some(small) => small.into(),
-        // Exponents are at most twice 100,000 apart.
+        // Exponents differ by at most twice 100,000.
         None => BigUint::from(10_u8).pow(u32::try_from(power).unwrap_or(u32::MAX)),
     }
 }
 
-/// How many digits a number has; 1 for zero.
+/// The number of decimal digits; 1 for zero.
 pub(super) fn count_digits(number: &BigUint) -> i64 {
     if let Ok(small) = u64::try_from(number) {
         return small.checked_ilog10().map_or(1, |digits| i64::from(digits) + 1);
@@ -60,7 +59,7 @@ impl Decimal {
         self.is_negative
     }
 
-    /// Digits with an optional sign, fraction and exponent; `None` if it is otherwise or out of range.
+    /// Parses digits with an optional sign, fraction and exponent; `None` if invalid or out of range.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (is_negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -86,20 +85,20 @@ impl Decimal {
         Self::new(is_negative, coefficient, i64::from(exponent) - fraction).in_range()
     }
 
-    /// This number, if its first digit and its exponent are in the range of decimals.
+    /// Returns the number if its first digit and its exponent are in the range of decimals.
     pub(super) fn in_range(self) -> Option<Self> {
         let adjusted = self.adjusted();
         let range = -LARGEST_EXPONENT..=LARGEST_EXPONENT;
         (range.contains(&self.exponent) && range.contains(&adjusted)).then_some(self)
     }
 
-    /// The power of ten of the first digit.
+    /// The exponent of the first digit.
     pub(super) fn adjusted(&self) -> i64 {
         self.exponent + count_digits(&self.coefficient) - 1
     }
 
     pub(crate) fn negated(mut self) -> Self {
-        // Zero has no sign of its own.
+        // Zero is never negative.
         self.is_negative = !self.is_negative && !self.is_zero();
         self
     }
@@ -135,21 +134,21 @@ impl Decimal {
         if self.exponent == other.exponent {
             return self.coefficient.cmp(&other.coefficient);
         }
-        // Most are told apart before their powers are made alike.
+        // Most comparisons are decided before scaling.
         self.adjusted().cmp(&other.adjusted()).then_with(|| {
             let (left, right, _) = super::arithmetic::aligned(self, other);
             left.cmp(&right)
         })
     }
 
-    /// The value, if it is a whole number of at most 64 bits.
+    /// The value, if it is an integer of at most 64 bits.
     pub(crate) fn to_i64(&self) -> Option<i64> {
         let magnitude = i128::from(self.magnitude()?);
         let signed = if self.is_negative { -magnitude } else { magnitude };
         i64::try_from(signed).ok()
     }
 
-    /// As [`Decimal::to_i64`], not negative.
+    /// Like [`Decimal::to_i64`], for non-negative values.
     pub(crate) fn to_u64(&self) -> Option<u64> {
         let magnitude = self.magnitude()?;
         (!self.is_negative || magnitude == 0).then_some(magnitude)
@@ -176,7 +175,7 @@ impl Decimal {
             .flatten()
     }
 
-    /// The nearest double; infinite where it is too large for one.
+    /// The nearest double; infinite if out of range.
     pub(crate) fn to_f64(&self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
@@ -194,7 +193,8 @@ impl From<u64> for Decimal {
     }
 }
 
-/// Plain where the exponent is not above zero and not far below, scientific otherwise, as General Decimal Arithmetic has it.
+/// Formats as in General Decimal Arithmetic: plain if the exponent is not positive and not far below zero,
+/// else scientific.
 impl fmt::Display for Decimal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_negative {

@@ -1,4 +1,4 @@
-//! Numbers as they are written in a program.
+//! Parses number literals.
 
 use num_bigint::BigUint;
 
@@ -7,7 +7,7 @@ use super::{
     decimal::{MOST_DIGITS, power_of_ten},
 };
 
-/// The factors that may stand behind digits.
+/// Suffixes that multiply a number.
 const MULTIPLIERS: &[(&str, u64)] = &[
     ("Ki", 1 << 10),
     ("Mi", 1 << 20),
@@ -23,7 +23,7 @@ const MULTIPLIERS: &[(&str, u64)] = &[
 
 const PREFIXES: &[(&str, u32)] = &[("0x", 16), ("0X", 16), ("0b", 2), ("0o", 8)];
 
-/// The number that a literal says; what is wrong with it otherwise.
+/// Parses a literal, or returns the problem.
 pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
     if text.len() > MOST_DIGITS {
         return Err(format!("a number has at most {MOST_DIGITS} digits"));
@@ -65,9 +65,9 @@ pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
     Ok(CueNumber { decimal, is_integer })
 }
 
-/// `None` where the product is not whole.
+/// `None` if the product is not an integer.
 fn multiplied(digits: &str, factor: u64) -> Option<CueNumber> {
-    // Zeros in front would be octal, which has no factor.
+    // Leading zeros would mean octal, which has no factors.
     if digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.") || digits == "0" {
         return None;
     }

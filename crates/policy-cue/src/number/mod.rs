@@ -1,4 +1,4 @@
-//! Numbers as CUE counts: decimals with 24 digits, of which some are integers.
+//! CUE numbers: integers and floats as decimals with 24 digits.
 
 mod arithmetic;
 mod decimal;
@@ -36,7 +36,7 @@ impl CueNumber {
         }
     }
 
-    /// `None` where the JSON number is out of the range of decimals, which no parsed one is.
+    /// `None` for a JSON number out of the range of decimals; no parsed number is.
     pub(crate) fn from_json(number: &serde_json::Number) -> Option<Self> {
         if let Some(number) = number.as_i64() {
             return Some(Self::integer(number.into()));
@@ -47,7 +47,7 @@ impl CueNumber {
         Decimal::parse(&number.to_string()).map(Self::float)
     }
 
-    /// A whole number as an integer however it came about, as those who read JSON into integers need it.
+    /// Converts any whole number to a JSON integer, for readers that require integers.
     pub(crate) fn to_json(&self) -> Option<serde_json::Number> {
         if let Some(number) = self.decimal.to_i64() {
             return Some(number.into());

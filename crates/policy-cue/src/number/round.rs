@@ -1,4 +1,4 @@
-//! Takes digits away.
+//! Rounds decimals.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::{
     decimal::{Decimal, MOST_DIGITS, count_digits, power_of_ten},
 };
 
-/// What becomes of the digits that go.
+/// The treatment of dropped digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundingMode {
     /// To the nearest, halves away from zero.
@@ -18,15 +18,15 @@ pub(crate) enum RoundingMode {
     HalfEven,
     /// Towards zero.
     Down,
-    /// To the next one below.
+    /// Towards negative infinity.
     Floor,
-    /// To the next one above.
+    /// Towards positive infinity.
     Ceiling,
 }
 
-/// A coefficient without its last digits.
+/// Returns a coefficient without its last digits, rounded.
 fn shortened(coefficient: &BigUint, dropped: u64, is_negative: bool, mode: RoundingMode) -> BigUint {
-    // Most numbers are small, and need no memory for what is between.
+    // A fast path: small numbers need no allocation.
     let small_scale = u32::try_from(dropped)
         .ok()
         .and_then(|dropped| 10_u128.checked_pow(dropped));
@@ -54,7 +54,7 @@ fn shortened(coefficient: &BigUint, dropped: u64, is_negative: bool, mode: Round
     kept + u8::from(is_up)
 }
 
-/// Whether what goes makes what is kept larger. `half` is how what goes compares with a half.
+/// Reports whether the kept digits are incremented. `half` compares the dropped digits with a half.
 fn is_rounded_up(
     half: Ordering,
     is_exact: bool,
@@ -74,7 +74,7 @@ fn is_rounded_up(
 // === impl Decimal ===
 
 impl Decimal {
-    /// With at most so many digits.
+    /// Rounds to at most this number of digits.
     pub(super) fn rounded(self, digits: i64, mode: RoundingMode) -> Result<Self, ArithmeticError> {
         let dropped = count_digits(&self.coefficient) - digits;
         let mut result = self;
@@ -94,10 +94,10 @@ impl Decimal {
         result.in_range().ok_or(ArithmeticError::OutOfRange)
     }
 
-    /// The whole number that it is rounded to, without an exponent.
+    /// Rounds to an integer with exponent zero.
     ///
     /// # Errors
-    /// If that has too many digits.
+    /// If it has too many digits.
     pub(crate) fn to_integral(&self, mode: RoundingMode) -> Result<Self, ArithmeticError> {
         if self.exponent >= 0 {
             if self.adjusted() >= i64::try_from(MOST_DIGITS).unwrap_or(i64::MAX) {
@@ -107,7 +107,7 @@ impl Decimal {
             return Ok(Self::new(self.is_negative, &self.coefficient * scale, 0));
         }
         let dropped = self.exponent.unsigned_abs();
-        // Far below one, all of its digits go.
+        // Far below one, all digits are dropped.
         let digits = count_digits(&self.coefficient).unsigned_abs();
         let dropped = dropped.min(digits + 1);
         let whole = shortened(&self.coefficient, dropped, self.is_negative, mode);
@@ -115,7 +115,7 @@ impl Decimal {
         Ok(Self::new(is_negative, whole, 0))
     }
 
-    /// Whether nothing stands behind the point.
+    /// Reports whether the number has no fraction.
     pub(crate) fn is_whole(&self) -> bool {
         self.exponent >= 0
             || self.is_zero()

@@ -14,7 +14,7 @@ fn number(text: &str) -> CueNumber {
 }
 
 #[test]
-fn literals_say_what_cue_reads() {
+fn literals_are_parsed_as_in_cue() {
     for (text, said, is_integer) in [
         ("0", "0", true),
         ("1_000", "1000", true),
@@ -45,7 +45,7 @@ fn literals_say_what_cue_reads() {
 }
 
 #[test]
-fn what_is_no_literal_is_refused() {
+fn invalid_literals_are_refused() {
     for text in [
         "08",
         "1.55Ki",
@@ -71,7 +71,7 @@ fn results_have_24_digits() {
 }
 
 #[test]
-fn quotients_end_where_they_can() {
+fn exact_quotients_have_no_excess_digits() {
     for (dividend, divisor, quotient) in [
         ("4", "2", "2"),
         ("1", "4", "0.25"),
@@ -104,7 +104,7 @@ fn products_are_exact() {
 }
 
 #[test]
-fn sums_of_very_unlike_numbers_are_rounded_once() {
+fn sums_of_very_different_numbers_are_rounded_once() {
     for (left, right, sum) in [
         ("1e90000", "1", "1.00000000000000000000000E+90000"),
         ("1", "-1e-90000", "1.00000000000000000000000"),
@@ -172,7 +172,7 @@ fn rounding_goes_away_from_zero_at_halves() {
 }
 
 #[test]
-fn values_are_compared_not_digits() {
+fn equal_values_with_different_digits_are_equal() {
     assert_eq!(number("1.0").compare(&number("1")), Ordering::Equal);
     assert_eq!(number("-0.0").compare(&number("0")), Ordering::Equal);
     assert_eq!(
@@ -184,7 +184,7 @@ fn values_are_compared_not_digits() {
 }
 
 #[test]
-fn whole_numbers_become_integers_of_json() {
+fn whole_numbers_become_json_integers() {
     assert_eq!(number("536870912.0").to_json().unwrap().to_string(), "536870912");
     assert_eq!(number("-3").to_json().unwrap().to_string(), "-3");
     assert_eq!(

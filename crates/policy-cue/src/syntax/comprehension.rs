@@ -1,4 +1,4 @@
-//! Reads `if` and `for`.
+//! Parses `if` and `for`.
 
 use crate::syntax::{
     lexer::Token,
@@ -10,7 +10,7 @@ use crate::syntax::{
 // === impl Parser ===
 
 impl<'s> Parser<'s> {
-    /// What follows the first `if` or `for`.
+    /// Parses the rest of a comprehension after its first keyword.
     pub(super) fn comprehension(&mut self, keyword: Token<'s>) -> Parsed<Comprehension> {
         let position = keyword.position;
         let mut clauses = vec![self.clause(keyword)?];

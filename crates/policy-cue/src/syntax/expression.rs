@@ -1,4 +1,4 @@
-//! Reads expressions.
+//! Parses expressions.
 
 use crate::{
     number::parse_literal,
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// Names that select nothing unless they are in quotes.
+/// Keywords that select a field only in quotes.
 const KEYWORDS: &[&str] = &["false", "for", "if", "in", "let", "null", "true"];
 
-/// From the loosest to the tightest: `||`, `&&`, comparisons, sums, products.
+/// Operators from lowest to highest precedence: `||`, `&&`, comparisons, sums, products.
 const PRECEDENCES: &[&[(TokenKind, BinaryOperator)]] = &[
     &[(TokenKind::Or, BinaryOperator::Or)],
     &[(TokenKind::And, BinaryOperator::And)],
@@ -46,7 +46,7 @@ const PRECEDENCES: &[&[(TokenKind, BinaryOperator)]] = &[
 // === impl Parser ===
 
 impl<'s> Parser<'s> {
-    /// A whole expression: alternatives between `|`.
+    /// Parses an expression: alternatives separated by `|`.
     pub(super) fn expression(&mut self) -> Parsed<Expression> {
         self.nested(Self::disjunction)
     }
@@ -82,10 +82,10 @@ impl<'s> Parser<'s> {
         Ok(Expression::new(position, ExpressionKind::Conjunction(parts)))
     }
 
-    /// Operators that bind at least that tightly, with what is between them.
+    /// Parses operators of at least this precedence, with their operands.
     fn operations(&mut self, loosest: usize) -> Parsed<Expression> {
         let mut left = self.unary()?;
-        // Of the row that `left` is, if it is one that goes on.
+        // Continues the row of operators in `left`, if it has the same precedence.
         let mut row = None;
         loop {
             self.refuse_integer_division()?;
@@ -115,7 +115,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `a div b` and the like.
+    /// Rejects `a div b` and the like.
     fn refuse_integer_division(&mut self) -> Parsed<()> {
         while self.is(TokenKind::Identifier) && matches!(self.token.text, "div" | "mod" | "quo" | "rem") {
             let advice = "use math.Floor or math.Trunc of a quotient";
@@ -162,7 +162,7 @@ impl<'s> Parser<'s> {
         ))
     }
 
-    /// An operand with its selectors, indexes and calls.
+    /// Parses an operand with its selectors, indexes and calls.
     fn primary(&mut self) -> Parsed<Expression> {
         let mut expression = self.operand()?;
         loop {
@@ -195,7 +195,7 @@ impl<'s> Parser<'s> {
             TokenKind::Identifier => {
                 let name = self.advance()?.text;
                 if KEYWORDS.contains(&name) {
-                    let message = format!("{name:?} is a word of CUE; put it in quotes to select a field");
+                    let message = format!("{name:?} is a keyword of CUE; put it in quotes to select a field");
                     self.problems.push(CueProblem::syntax(position, message));
                 } else if name.starts_with('#') || name.starts_with("_#") {
                     self.refuse(
@@ -219,7 +219,7 @@ impl<'s> Parser<'s> {
         Ok(SelectorStep { position, kind })
     }
 
-    /// `None` for a slice, which is refused.
+    /// `None` for a slice, which is rejected.
     fn index(&mut self) -> Parsed<Option<SelectorStep>> {
         let position = self.advance()?.position;
         let mut index = None;
@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
             ));
         };
         let kind = match index.kind {
-            // What a string says is a field, however it is written.
+            // An index with a string literal selects a field, whatever its notation.
             ExpressionKind::Text(text) => SelectorStepKind::Field(text),
             kind => SelectorStepKind::Index(Expression { kind, ..index }),
         };
@@ -360,7 +360,7 @@ impl<'s> Parser<'s> {
         Ok(ExpressionKind::List(elements))
     }
 
-    /// A string literal without interpolations.
+    /// Parses a string literal without interpolations.
     pub(super) fn text_literal(&mut self) -> Parsed<String> {
         let token = self.advance()?;
         let (hashes, text) = unquoted(token);
@@ -406,7 +406,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// How many `#` are before a string, and what follows its first quote.
+/// Returns the number of `#` before a string, and the text after its first quote.
 fn unquoted(token: Token<'_>) -> (usize, &str) {
     let text = token.text.trim_start_matches('#');
     (
@@ -419,7 +419,7 @@ fn closing(hashes: usize) -> String {
     format!("\"{}", "#".repeat(hashes))
 }
 
-/// The operator that a token is, and how tightly it binds.
+/// The operator of a token, and its precedence.
 fn operator(kind: TokenKind) -> Option<(usize, BinaryOperator)> {
     let mut precedences = PRECEDENCES.iter().enumerate();
     precedences.find_map(|(precedence, operators)| {

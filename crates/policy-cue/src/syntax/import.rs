@@ -1,4 +1,4 @@
-//! Reads what a file imports.
+//! Parses imports.
 
 use crate::{
     position::SourcePosition,
@@ -8,7 +8,7 @@ use crate::{
     },
 };
 
-/// One package that is imported.
+/// An imported package.
 #[derive(Debug)]
 pub(crate) struct ImportSpecification {
     pub(crate) position: SourcePosition,

@@ -1,8 +1,8 @@
-//! Divides a source into tokens, and puts commas at ends of lines where CUE does.
+//! Splits a source into tokens, and inserts commas at line ends like CUE.
 
 use crate::{position::SourcePosition, problem::CueProblem, syntax::token::TokenKind};
 
-/// A token and the text that it spans.
+/// A token and its text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'s> {
     pub(crate) kind: TokenKind,
@@ -15,7 +15,7 @@ pub(crate) struct Lexer<'s> {
     source: &'s str,
     offset: usize,
     position: SourcePosition,
-    /// Whether the next end of a line is a comma.
+    /// Whether the next line end is a comma.
     ends_line: bool,
 }
 
@@ -63,7 +63,7 @@ fn is_part_of_name(character: char) -> bool {
     is_letter(character) || character.is_numeric() || character == '$' || character == '#'
 }
 
-/// Whether the end of a line after this token is a comma.
+/// Reports whether a line end after this token is a comma.
 fn ends_line(kind: TokenKind) -> bool {
     matches!(
         kind,
@@ -126,7 +126,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Skips blanks and comments. Whether there was the end of a line.
+    /// Skips blanks and comments; returns whether they contain a line end.
     fn skip_blanks(&mut self) -> bool {
         let mut found = false;
         loop {
@@ -152,11 +152,11 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The next token; after the last one [`TokenKind::End`] for ever.
+    /// Returns the next token; [`TokenKind::End`] after the last one.
     pub(crate) fn next(&mut self) -> Result<Token<'s>, CueProblem> {
         let before = (self.offset, self.position);
         let is_new_line = self.skip_blanks();
-        // Before these, as JSON is written, the end of a line is no comma.
+        // Before a closing bracket on a new line, as in JSON, the line end is not a comma.
         let goes_on = matches!(self.peek(), Some(',' | ':'));
         if self.ends_line && (self.peek().is_none() || is_new_line && !goes_on) {
             self.ends_line = false;
@@ -211,7 +211,7 @@ impl<'s> Lexer<'s> {
         byte.is_some_and(u8::is_ascii_digit)
     }
 
-    /// What [`crate::syntax::number`] reads: here only its end matters.
+    /// Finds the end of a number, which [`crate::syntax::number`] parses.
     fn number(&mut self) -> Result<TokenKind, CueProblem> {
         let start = (self.offset, self.position);
         let mut is_float = false;
@@ -253,7 +253,7 @@ impl<'s> Lexer<'s> {
             self.ends_line = true;
             self.skip_while(is_part_of_name);
             let text = &self.source[start.0..self.offset];
-            let message = format!("{text:?} is not a number; put it in quotes, or a blank behind the number");
+            let message = format!("{text:?} is not a number; put it in quotes, or a blank after the number");
             return Err(CueProblem::syntax(start.1, message));
         }
         Ok(if is_float {
@@ -296,7 +296,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Reads a string literal after its first quote, to its end or its first `\(`.
+    /// Lexes a string literal after its first quote, to its end or its first `\(`.
     fn opened_text(&mut self, hashes: usize, start: SourcePosition) -> Result<TokenKind, CueProblem> {
         if self.rest().starts_with("\"\"") {
             return Err(self.multi_line(hashes, start));
@@ -304,7 +304,7 @@ impl<'s> Lexer<'s> {
         self.text(hashes, start)
     }
 
-    /// Reads on after an interpolation, whose `)` is read.
+    /// Continues in a string after the `)` of an interpolation.
     pub(crate) fn resume_text(
         &mut self,
         hashes: usize,

@@ -1,4 +1,4 @@
-//! From text to a tree.
+//! Parses text into a syntax tree.
 
 mod comprehension;
 mod expression;

@@ -1,4 +1,4 @@
-//! Reads declarations: imports, fields, comprehensions. Expressions are read beside, in [`super::expression`].
+//! Parses declarations: imports, fields, comprehensions. Expressions are in [`super::expression`].
 
 use crate::{
     position::SourcePosition,
@@ -11,10 +11,10 @@ use crate::{
     },
 };
 
-/// How deeply brackets, calls, labels and signs may be nested.
+/// The maximum nesting of brackets, calls, labels and signs.
 pub(super) const DEEPEST: usize = 64;
 
-/// A file: what it imports, and its fields.
+/// A parsed file: its imports and fields.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     pub(crate) imports: Vec<ImportSpecification>,
@@ -28,10 +28,10 @@ pub(super) struct Parser<'s> {
     depth: usize,
 }
 
-/// A problem that ends the reading of what is being read.
+/// A problem that ends the parsing of the current construct.
 pub(super) type Parsed<T> = Result<T, CueProblem>;
 
-/// Reads a file. All that is in it and not in the subset is reported together.
+/// Parses a file. All constructs outside of the subset are reported together.
 pub(crate) fn parse(source: &str) -> Result<SourceFile, CueProblems> {
     let mut parser = Parser {
         lexer: Lexer::new(source),
@@ -52,7 +52,7 @@ pub(crate) fn parse(source: &str) -> Result<SourceFile, CueProblems> {
     }
 }
 
-/// What becomes a label when a colon follows.
+/// The form of a label in front of a colon.
 enum LabelForm {
     Name(String),
     Quoted(String),
@@ -68,7 +68,7 @@ impl<'s> Parser<'s> {
         Ok(std::mem::replace(&mut self.token, next))
     }
 
-    /// Reads on in a string after an interpolation.
+    /// Continues in a string after an interpolation.
     pub(super) fn resume_text(&mut self, hashes: usize, start: SourcePosition) -> Parsed<Token<'s>> {
         self.lexer.resume_text(hashes, start)
     }
@@ -97,10 +97,7 @@ impl<'s> Parser<'s> {
             TokenKind::Identifier | TokenKind::Integer | TokenKind::Float => format!("{:?}", self.token.text),
             kind => kind.to_string(),
         };
-        CueProblem::syntax(
-            self.token.position,
-            format!("found {found} where {wanted} should be"),
-        )
+        CueProblem::syntax(self.token.position, format!("found {found}, expected {wanted}"))
     }
 
     pub(super) fn refuse(&mut self, position: SourcePosition, construct: &'static str, advice: &str) {
@@ -108,7 +105,7 @@ impl<'s> Parser<'s> {
         self.problems.push(CueProblem::new(position, construct, message));
     }
 
-    /// Does what nests, unless it is too deep.
+    /// Parses a nested construct, unless it is too deep.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEEPEST {
             let message = format!("it is nested more than {DEEPEST} deep; give parts of it names");
@@ -120,7 +117,7 @@ impl<'s> Parser<'s> {
         read
     }
 
-    /// Reports what is no token and goes to the next one.
+    /// Reports an invalid token and skips it.
     fn recover_to_token(&mut self) {
         while let Err(problem) = self.advance() {
             self.problems.push(problem);
@@ -131,7 +128,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Goes to what follows the declaration that cannot be read.
+    /// Skips the rest of an invalid declaration.
     pub(super) fn recover_to_declaration(&mut self) {
         let mut open = 0_usize;
         loop {
@@ -149,7 +146,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// After a declaration comes a comma, or the end of what it is in.
+    /// Expects a comma after a declaration, or the end of its struct.
     pub(super) fn end_declaration(&mut self) -> Parsed<()> {
         if self.is_comma() {
             self.advance()?;
@@ -161,14 +158,14 @@ impl<'s> Parser<'s> {
         Err(self.unexpected("\",\" or the end of the line"))
     }
 
-    /// Declarations up to that token, which is not read.
+    /// Parses declarations up to that token, which is not consumed.
     fn declarations(&mut self, end: TokenKind) -> StructLiteral {
         let mut literal = StructLiteral::default();
         while self.problems.len() < MOST_PROBLEMS {
             if self.is(end) || self.is(TokenKind::End) {
                 break;
             }
-            // A brace too many ends nothing.
+            // A surplus brace ends nothing.
             if self.is(TokenKind::CloseBrace) {
                 self.problems.push(self.unexpected("a field"));
                 self.recover_to_token();
@@ -190,7 +187,7 @@ impl<'s> Parser<'s> {
         literal
     }
 
-    /// `{` and what it holds.
+    /// Parses `{` up to its `}`.
     pub(super) fn struct_literal(&mut self) -> Parsed<Expression> {
         let start = self.expect(TokenKind::OpenBrace)?.position;
         let literal = self.nested(|parser| Ok(parser.declarations(TokenKind::CloseBrace)))?;
@@ -267,7 +264,7 @@ impl<'s> Parser<'s> {
         Ok(Some(Declaration::Field(field)))
     }
 
-    /// The label that an expression before a colon is, and whether names lead to it.
+    /// Converts an expression before a colon into a label, and whether names can refer to it.
     fn label(&mut self, start: Token<'s>, expression: Expression) -> Parsed<(String, bool)> {
         match form(start, expression) {
             LabelForm::Name(name) => Ok((name, true)),
@@ -283,7 +280,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// What follows a label: `?`, `:`, the value and attributes.
+    /// Parses the part after a label: `?`, `:`, the value and attributes.
     fn field(&mut self, position: SourcePosition, label: String, is_name: bool) -> Parsed<FieldDeclaration> {
         let field = self.field_with_value(position, label, is_name)?;
         while self.is(TokenKind::Attribute) {
@@ -331,7 +328,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// An expression, or another label: `a: b: 1`.
+    /// Parses an expression, or another label: `a: b: 1`.
     fn field_value(&mut self) -> Parsed<Expression> {
         let start = self.token;
         let value = if self.is_keyword("if") || self.is_keyword("for") || self.is_keyword("let") {
@@ -366,7 +363,7 @@ fn form(start: Token<'_>, expression: Expression) -> LabelForm {
         ExpressionKind::Bool(value) => LabelForm::Quoted(value.to_string()),
         ExpressionKind::Interpolation(_) => LabelForm::Refused("dynamic field", "write its name"),
         ExpressionKind::List(_) => LabelForm::Refused("pattern constraint", "write each field"),
-        // What was refused already.
+        // It was rejected already.
         ExpressionKind::Top if start.text != "_" => LabelForm::Quoted(String::new()),
         _ => LabelForm::NotALabel,
     }

@@ -1,6 +1,6 @@
-//! What string literals say.
+//! Unescapes string literals.
 
-/// What stands between the quotes of a literal with this many `#` around it, with its escapes undone; what is wrong otherwise.
+/// Unescapes the text between the quotes of a literal with this number of `#`, or returns the problem.
 pub(crate) fn unescape(written: &str, hashes: usize) -> Result<String, String> {
     let escape = format!("\\{}", "#".repeat(hashes));
     let mut text = String::with_capacity(written.len());
@@ -56,7 +56,7 @@ fn push_plain(text: &mut String, plain: &str) {
 }
 
 fn hexadecimal(rest: &mut &str, length: usize) -> Result<u32, String> {
-    let wrong = || format!("\\u takes 4 hexadecimal digits and \\U takes 8; here are not {length}");
+    let wrong = || format!("\\u takes 4 hexadecimal digits and \\U takes 8; there are not {length} here");
     let digits = rest.get(..length).ok_or_else(wrong)?;
     if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(wrong());

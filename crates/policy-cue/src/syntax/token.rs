@@ -1,20 +1,20 @@
-//! The smallest parts of a source.
+//! Tokens.
 
 use std::fmt;
 
-/// What a token is. Literals and names are in the text that the token spans.
+/// The kind of a token. The text of literals and names is in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     Identifier,
     Integer,
     Float,
-    /// A whole string literal.
+    /// A complete string literal.
     Text,
     /// The part of a string literal before its first `\(`.
     Interpolation,
     Attribute,
     Bottom,
-    /// A comma, also one that the end of a line stands for.
+    /// A comma, or a line end that acts as one.
     Comma {
         written: bool,
     },

@@ -1,10 +1,10 @@
-//! What a program is made of, once it is read.
+//! The syntax tree of a program.
 
 use crate::{
     builtins::BuiltinFunction, kind::KindSet, number::CueNumber, pattern::Pattern, position::SourcePosition,
 };
 
-/// An expression and where it starts.
+/// An expression with its position.
 #[derive(Debug)]
 pub(crate) struct Expression {
     pub(crate) position: SourcePosition,
@@ -24,42 +24,42 @@ pub(crate) enum ExpressionKind {
     Bottom,
     /// `int`, `string` and the like.
     Kind(KindSet),
-    /// A name, and what it leads to once it is resolved.
+    /// A name, with its target after resolution.
     Name(String, NameTarget),
-    /// What selectors and indexes lead to, in one row however many there are.
+    /// A base with a flat row of selectors and indexes.
     Path(Box<Expression>, Vec<SelectorStep>),
     Unary(UnaryOperator, Box<Expression>),
-    /// Operators of one precedence in a row, done from left to right.
+    /// A row of operators of the same precedence, evaluated from left to right.
     Operations(Box<Expression>, Vec<BinaryOperation>),
     /// `a & b`.
     Conjunction(Vec<Expression>),
     /// `*a | b`.
     Disjunction(Vec<Alternative>),
-    /// A mark for a default, which stands alone only until the disjunction around it is read.
+    /// A default mark, which exists only until its disjunction is parsed.
     Marked(Box<Expression>),
-    /// Before it is resolved.
+    /// A call before resolution.
     UnresolvedCall(Box<Expression>, Vec<Expression>),
     Call(&'static BuiltinFunction, Vec<Expression>),
     Struct(StructLiteral),
     List(Vec<Element>),
 }
 
-/// What a name leads to: so many scopes further out.
+/// The target of a name; the number counts scopes outwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameTarget {
     Unresolved,
-    /// The field of that name in the struct there.
+    /// A field of the struct in that scope.
     Field {
         up: u32,
     },
-    /// What the `for` there calls so.
+    /// A variable of the `for` in that scope.
     Key {
         up: u32,
     },
     Item {
         up: u32,
     },
-    /// The package imported as that.
+    /// The package imported under that name.
     Package(&'static str),
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct BinaryOperation {
     pub(crate) operator: BinaryOperator,
     pub(crate) position: SourcePosition,
     pub(crate) right: Expression,
-    /// What the right side says, where it is a regular expression that is written down.
+    /// The compiled pattern, if the right side is a literal regular expression.
     pub(crate) pattern: Option<Pattern>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) enum Declaration {
 pub(crate) struct FieldDeclaration {
     pub(crate) position: SourcePosition,
     pub(crate) label: String,
-    /// Names are found by labels that are names, not by quoted ones.
+    /// Whether names can refer to it: quoted labels are not in scope.
     pub(crate) is_name: bool,
     pub(crate) is_optional: bool,
     pub(crate) value: Expression,
@@ -174,7 +174,7 @@ impl Expression {
         Self { position, kind }
     }
 
-    /// What stands for a construct that is refused, so that what follows it is read.
+    /// A placeholder for a rejected construct, so that parsing can continue.
     pub(crate) fn refused(position: SourcePosition) -> Self {
         Self::new(position, ExpressionKind::Top)
     }

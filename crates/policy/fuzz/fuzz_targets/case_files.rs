@@ -1,4 +1,4 @@
-//! Whatever a file of cases says, its problems are named by field, or its cases are run and come to an outcome, the same each time.
+//! Every case file yields problems by field, or its cases run deterministically.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use policy::{
 };
 use serde_json::Value;
 
-/// How long a file of a few kilobytes may take.
+/// The time limit for a file of a few kilobytes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 static ENGINES: LazyLock<Engines> = LazyLock::new(Engines::built_in);

@@ -1,5 +1,5 @@
-//! Whatever a template says, it is refused by field or rendered to a program, which CUE can read, which ends, and whose patches change
-//! nothing the second time. The input is a list in JSON: a template, and an object.
+//! Every template is rejected by field, or rendered to a program that compiles and ends, and whose patches
+//! are idempotent. The input is a JSON list with a template and an object.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use policy::{
 use policy_cue::{CueBudget, CueInputs, CueProgram};
 use serde_json::{Value, json};
 
-/// How long a template of a few kilobytes may take.
+/// The time limit for a template of a few kilobytes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fuzz_target!(|input: &[u8]| {
@@ -35,14 +35,17 @@ fuzz_target!(|input: &[u8]| {
     {
         match CueProgram::compile(&program) {
             Ok(program) => judge(&program, object),
-            // What fits is left to whoever compiles the program, which is done before a policy is taken.
-            Err(problems) => assert!(problems.to_string().contains("regular expression"), "{problems}\n{program}"),
+            // The size of programs is checked when they are compiled, before a policy is admitted.
+            Err(problems) => assert!(
+                problems.to_string().contains("regular expression"),
+                "{problems}\n{program}"
+            ),
         }
     }
     assert!(started.elapsed() < PATIENCE, "it took {:?}", started.elapsed());
 });
 
-/// What a program makes of an object, if it can say anything of it.
+/// The output of a program for an object, if it has one.
 fn output(program: &CueProgram, object: &Value, output: &str) -> Option<Value> {
     let data = json!({"object": object, "oldObject": {}, "extraParams": {}});
     let inputs = CueInputs::new().with_input("data", &data);
@@ -67,7 +70,7 @@ fn change(program: &str, object: &Value) {
         return;
     }
     let Some(patches) = output(&compiled, &once, "patches") else {
-        panic!("it fails at what it has made\n{program}\n{once}");
+        panic!("it fails on its own result\n{program}\n{once}");
     };
     let mut twice = once.clone();
     apply(&mut twice, &JsonPatchOperation::read(&patches).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Affinity, as `core/v1` has it.
+//! Affinity, as in `core/v1`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,34 +6,34 @@ use serde_json::Value;
 
 use super::schemas::label_selector;
 
-/// Which nodes and pods a pod is drawn to or kept from.
+/// Scheduling constraints of a pod, as in core/v1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
-    /// Nodes that it is drawn to.
+    /// Constraints on nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_affinity: Option<NodeAffinity>,
-    /// Pods that it is drawn to.
+    /// Pods to schedule it next to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_affinity: Option<PodAffinity>,
-    /// Pods that it is kept from.
+    /// Pods to schedule it away from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_anti_affinity: Option<PodAffinity>,
 }
 
-/// Nodes that a pod is drawn to.
+/// Constraints on the nodes of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeAffinity {
-    /// Where it must run.
+    /// Required constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
-    /// Where it should run.
+    /// Preferred constraints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preferred_during_scheduling_ignored_during_execution: Vec<PreferredSchedulingTerm>,
 }
 
-/// Nodes that any of the terms fits.
+/// A selector of nodes that match any of its terms.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["nodeSelectorTerms"]))]
@@ -42,19 +42,19 @@ pub struct NodeSelector {
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
-/// Nodes that all of the expressions fit.
+/// A term that matches nodes that meet all expressions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
-    /// Of their labels.
+    /// Expressions for labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<NodeSelectorRequirement>,
-    /// Of their fields.
+    /// Expressions for fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_fields: Vec<NodeSelectorRequirement>,
 }
 
-/// What a label or a field of a node is.
+/// An expression for a label or field of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["key", "operator"]))]
@@ -64,67 +64,67 @@ pub struct NodeSelectorRequirement {
     /// In, NotIn, Exists, DoesNotExist, Gt or Lt.
     #[schemars(extend("enum" = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]))]
     pub operator: String,
-    /// What it is compared with.
+    /// The values to compare with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
-/// Nodes that are preferred, and how much.
+/// A weighted preference for nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["preference", "weight"]))]
 pub struct PreferredSchedulingTerm {
-    /// From 1 to 100.
+    /// The weight, from 1 to 100.
     pub weight: i32,
-    /// Which nodes.
+    /// The nodes.
     pub preference: NodeSelectorTerm,
 }
 
-/// Pods that a pod is drawn to, or kept from.
+/// Pods to schedule a pod next to, or away from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodAffinity {
-    /// Beside which it must run, or must not.
+    /// Required terms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_during_scheduling_ignored_during_execution: Vec<PodAffinityTerm>,
-    /// Beside which it should run, or should not.
+    /// Preferred terms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preferred_during_scheduling_ignored_during_execution: Vec<WeightedPodAffinityTerm>,
 }
 
-/// Pods, and what beside them means.
+/// A set of pods, and the topology domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["topologyKey"]))]
 pub struct PodAffinityTerm {
-    /// What their labels fit.
+    /// The selector of the pods' labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub label_selector: Option<Value>,
-    /// In which namespaces; with namespaceSelector in those of both.
+    /// The namespaces of the pods, in addition to those of namespaceSelector.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// In namespaces with which labels.
+    /// The selector of the pods' namespaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub namespace_selector: Option<Value>,
-    /// The label of nodes whose values are the domains.
+    /// The node label whose values define the domains.
     pub topology_key: String,
-    /// Labels of the pod that they must have, too.
+    /// Keys of pod labels whose values must be equal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_label_keys: Vec<String>,
-    /// Labels of the pod that they must not have.
+    /// Keys of pod labels whose values must differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mismatch_label_keys: Vec<String>,
 }
 
-/// Pods that are preferred or avoided, and how much.
+/// A weighted preference for or against pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["podAffinityTerm", "weight"]))]
 pub struct WeightedPodAffinityTerm {
-    /// From 1 to 100.
+    /// The weight, from 1 to 100.
     pub weight: i32,
-    /// Which pods.
+    /// The pods.
     pub pod_affinity_term: PodAffinityTerm,
 }

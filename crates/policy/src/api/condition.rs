@@ -12,15 +12,15 @@ use super::{ConstantValue, IntOrString, ValueReference, schemas::rules};
     ("self.type != 'condition' || has(self.condition)", "type: condition needs condition"),
 ])))]
 pub struct ValidateRuleTemplate {
-    /// condition.
+    /// The type of the template: condition.
     #[serde(rename = "type")]
     pub template_type: ValidateTemplateType,
-    /// What is compared with what.
+    /// The condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ValidateCondition>,
 }
 
-/// What a template validates.
+/// The type of a validation template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -29,7 +29,7 @@ pub enum ValidateTemplateType {
     Condition,
 }
 
-/// What is compared with what, and what follows.
+/// A comparison of two values, and its effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
@@ -45,92 +45,92 @@ pub enum ValidateTemplateType {
     ("self.cond != 'Regex' || !has(self.value) || has(self.value.string)", "cond: Regex needs a value that is a string"),
 ])))]
 pub struct ValidateCondition {
-    /// reject refuses what the condition holds for; allow refuses what it does not hold for. Not given for reject.
+    /// reject refuses requests that meet the condition; allow refuses those that do not. Defaults to reject.
     #[serde(default)]
     pub affect_mode: AffectMode,
-    /// How it is compared.
+    /// The comparison operator.
     #[serde(rename = "cond")]
     pub operator: ConditionOperator,
-    /// What is compared.
+    /// The value to compare.
     pub data_ref: ValueReference,
-    /// What is said where something is refused.
+    /// The message of a refusal.
     #[schemars(length(min = 1, max = 4096))]
     pub message: String,
-    /// What it is compared with.
+    /// The value to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<ConstantValue>,
-    /// Where that comes from which it is compared with.
+    /// The source of the value to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_ref: Option<ValueReference>,
-    /// What is done with the number that it is compared with, before.
+    /// An arithmetic operation on the number to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_process: Option<ValueProcess>,
 }
 
-/// What follows of a condition.
+/// The effect of a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub enum AffectMode {
-    /// What it holds for is refused. This is the default.
+    /// Refuse requests that meet it. This is the default.
     #[default]
     Reject,
-    /// What it does not hold for is refused.
+    /// Refuse requests that do not meet it.
     Allow,
 }
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum ConditionOperator {
-    /// They are equal.
+    /// The values are equal.
     Equal,
-    /// They are not equal.
+    /// The values are not equal.
     NotEqual,
-    /// There is one.
+    /// The value exists.
     Exist,
-    /// There is none.
+    /// The value does not exist.
     NotExist,
-    /// It is in a list.
+    /// The value is in a list.
     In,
-    /// It is not in a list.
+    /// The value is not in a list.
     NotIn,
-    /// It is greater.
+    /// The value is greater.
     Gt,
-    /// It is greater or equal.
+    /// The value is greater or equal.
     Gte,
-    /// It is less.
+    /// The value is less.
     Lt,
-    /// It is less or equal.
+    /// The value is less or equal.
     Lte,
-    /// It fits a regular expression.
+    /// The value matches a regular expression.
     Regex,
 }
 
-/// What is done with a number before something is compared with it.
+/// An arithmetic operation before a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValueProcess {
-    /// +, -, * or /.
+    /// The operator: +, -, * or /.
     pub operation: ProcessOperation,
-    /// The other number: 2, "0.5" or "50%".
+    /// The second operand: 2, "0.5" or "50%".
     pub operation_with: IntOrString,
 }
 
-/// What is done with two numbers.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum ProcessOperation {
-    /// They are added.
+    /// Add the operands.
     #[serde(rename = "+")]
     Add,
-    /// The second is subtracted.
+    /// Subtract the second operand.
     #[serde(rename = "-")]
     Subtract,
-    /// They are multiplied.
+    /// Multiply the operands.
     #[serde(rename = "*")]
     Multiply,
-    /// The first is divided by the second.
+    /// Divide by the second operand.
     #[serde(rename = "/")]
     Divide,
 }

@@ -1,18 +1,18 @@
-//! Values that stand in a policy.
+//! Constant values in a policy.
 
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A value of one of eight kinds. Where several are given the first counts, in the order in which they stand here.
+/// A value of one of eight types. If several are set, the first applies, in the order of the fields below.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConstantValue {
     /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub string: Option<String>,
-    /// A whole number.
+    /// An integer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub integer: Option<i64>,
     /// A decimal number, in quotes.
@@ -21,25 +21,25 @@ pub struct ConstantValue {
     /// true or false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boolean: Option<bool>,
-    /// A list of texts.
+    /// A list of strings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub string_slice: Vec<String>,
-    /// A list of whole numbers.
+    /// A list of integers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub integer_slice: Vec<i64>,
     /// A list of decimal numbers, each in quotes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub float_slice: Vec<String>,
-    /// Texts by name.
+    /// Strings by key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub string_map: BTreeMap<String, String>,
 }
 
-/// A whole number or text, as Kubernetes writes ports, percentages and quantities.
+/// An integer or string, as Kubernetes uses for ports, percentages and quantities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntOrString {
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// Text.
     String(String),

@@ -1,45 +1,45 @@
-//! What both policies have in common beside their selectors.
+//! Fields that both types of policies share, apart from their selectors.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// On which operations a rule acts.
+/// An operation that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
 pub enum TargetOperation {
-    /// An object is created.
+    /// Creating an object.
     Create,
-    /// An object is changed.
+    /// Updating an object.
     Update,
-    /// An object is deleted.
+    /// Deleting an object.
     Delete,
-    /// Somebody connects to an object, for example to a shell in a pod.
+    /// Connecting to an object, for example to a shell in a pod.
     Connect,
-    /// All of these, and those that are added to Kubernetes later. It stands alone.
+    /// All operations, including future ones. It must be the only entry.
     #[serde(rename = "*")]
     All,
 }
 
-/// What becomes of a request when a policy cannot be evaluated.
+/// The handling of requests if a policy cannot be evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum FailurePolicyType {
-    /// It is refused. This is the default.
+    /// Refuse the request. This is the default.
     #[default]
     Fail,
-    /// It goes on as if the policy were not there.
+    /// Skip the policy.
     Ignore,
 }
 
-/// What becomes of a request that a validate policy objects to.
+/// The handling of requests that a validate policy finds invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum ValidationAction {
-    /// It is refused.
+    /// Refuse the request.
     Deny,
-    /// It goes on, and whoever sent it is warned.
+    /// Admit the request with a warning to the client.
     Warn,
-    /// It goes on, and is reported.
+    /// Admit the request and report it.
     Audit,
 }

@@ -1,14 +1,14 @@
-//! The objects that hold policies: `policy.kcloudlabs.io/v1alpha1`.
+//! The API of policies: `policy.kcloudlabs.io/v1alpha1`.
 //!
-//! | kind | short name | acts on |
+//! | kind | short name | applies to |
 //! |---|---|---|
 //! | `OverridePolicy` | `op` | objects of its own namespace |
 //! | `ClusterOverridePolicy` | `cop` | all objects |
 //! | `ClusterValidatePolicy` | `cvp` | all objects |
 //!
-//! Beyond kinitiras' own fields, all optional: `spec.failurePolicy`, `spec.validationActions`, `spec.namespaceSelector`,
-//! `spec.matchConditions`, `cel` beside every `cue`, `containers` of templates and typed overrides, `auth.secretRef`, the condition
-//! `Regex`, and `status`.
+//! Additional optional fields, unknown to kinitiras: `spec.failurePolicy`, `spec.validationActions`,
+//! `spec.namespaceSelector`, `spec.matchConditions`, `cel` next to every `cue`, `containers` of templates and
+//! typed overrides, `auth.secretRef`, the condition `Regex`, and `status`.
 
 mod affinity;
 mod cel;

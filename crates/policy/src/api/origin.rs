@@ -1,4 +1,4 @@
-//! Typed overrides: what Kubernetes has a field for.
+//! Typed overrides of Kubernetes fields.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{
     schemas::{containers, rules},
 };
 
-/// An override of one field of an object, or of the pods that it makes.
+/// An override of one field of an object, or of the pods in its template.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
@@ -34,20 +34,20 @@ use super::{
     ),
 ])))]
 pub struct OriginOverrider {
-    /// What is overridden.
+    /// The field to override.
     #[serde(rename = "type")]
     pub origin_type: OriginType,
     /// add, replace or remove.
     pub operation: OverrideOperation,
-    /// Whether all that is there is replaced, instead of single entries.
+    /// Whether to replace the whole field instead of single entries.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
-    /// For resourceRequirements and resourceOversell: which container, counted from 0.
+    /// For resourceRequirements and resourceOversell: the index of the container, from 0.
     #[serde(default, skip_serializing_if = "is_first")]
     #[schemars(range(min = 0))]
     pub container_count: i64,
-    /// For resourceRequirements and resourceOversell: names of containers and init containers, or * alone for all of both; empty for
-    /// containerCount.
+    /// For resourceRequirements and resourceOversell: names of containers and init containers, or only * for
+    /// all; empty to use containerCount.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-validations" = containers()))]
     pub containers: Vec<String>,
@@ -60,7 +60,7 @@ pub struct OriginOverrider {
     /// For nodeSelector.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// For hostNetwork; not given for false.
+    /// For hostNetwork; defaults to false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
     /// For schedulerName.
@@ -69,7 +69,7 @@ pub struct OriginOverrider {
     /// For resourceRequirements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_requirements: Option<ResourceRequirements>,
-    /// For resourceOversell: factors in quotes above 0 by resource, below requests and limits.
+    /// For resourceOversell: factors above 0 by resource, in quotes, under requests and limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resources_oversell: BTreeMap<String, BTreeMap<String, String>>,
     /// For affinity.
@@ -83,7 +83,7 @@ pub struct OriginOverrider {
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
 }
 
-/// What a typed override overrides.
+/// The field that a typed override changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -92,21 +92,21 @@ pub enum OriginType {
     Annotations,
     /// Labels of the object.
     Labels,
-    /// Labels that nodes must have.
+    /// The node selector of pods.
     NodeSelector,
     /// Whether pods use the network of their node.
     HostNetwork,
-    /// Who chooses nodes for pods.
+    /// The scheduler of pods.
     SchedulerName,
-    /// What containers ask for, and may use.
+    /// Requests and limits of containers.
     ResourceRequirements,
-    /// What containers ask for, or may use, times a factor.
+    /// Requests or limits of containers, multiplied by a factor.
     ResourceOversell,
-    /// Which nodes and pods a pod is drawn to or kept from.
+    /// Affinity of pods.
     Affinity,
-    /// Taints that a pod tolerates.
+    /// Tolerations of pods.
     Tolerations,
-    /// How pods spread over domains.
+    /// Topology spread constraints of pods.
     TopologySpreadConstraints,
 }
 

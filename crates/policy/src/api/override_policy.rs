@@ -10,46 +10,46 @@ use super::{
     schemas::{any, label_selector, rules, target_operations},
 };
 
-/// How objects are overridden.
+/// The overrides of a policy, and the objects they apply to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["overrideRules"]))]
 pub struct OverridePolicySpec {
-    /// Of which objects: those that any of them selects. None selects all.
+    /// The objects; an object must match one of the selectors. An empty list selects all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub resource_selectors: Vec<ResourceSelector>,
-    /// In namespaces with which labels. Objects without a namespace are not asked for it.
+    /// The selector of namespaces. Objects without a namespace always match.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub namespace_selector: Option<Value>,
-    /// What has to hold before the rules are looked at.
+    /// Conditions that a request must meet before the rules are evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub match_conditions: Vec<MatchCondition>,
-    /// What becomes of a request when the policy cannot be evaluated: Fail or Ignore; not given for Fail.
+    /// The handling of a request if the policy cannot be evaluated: Fail or Ignore. Defaults to Fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicyType>,
-    /// What is done, in order.
+    /// The rules, in order.
     #[schemars(length(min = 1, max = 64))]
     pub override_rules: Vec<OverrideRule>,
 }
 
-/// What is done on some operations.
+/// An override for some operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["overriders"]))]
 pub struct OverrideRule {
-    /// On which operations; none for all. * stands alone.
+    /// The operations; empty means all. * must be the only entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-validations" = target_operations()))]
     pub target_operations: Vec<TargetOperation>,
-    /// What is done.
+    /// The override.
     pub overriders: Overriders,
 }
 
-/// Ways to say what is done. Several are applied in the order renderedCue, cue, cel, origin, plaintext; each sees the result of the one
-/// before.
+/// Alternative forms of overrides. If several are set, they are applied in the order renderedCue, cue, cel,
+/// origin, plaintext; each sees the result of the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = rules(&[(
@@ -61,17 +61,17 @@ pub struct Overriders {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub plaintext: Vec<PlaintextOverrider>,
-    /// A program in CUE that has patches.
+    /// A program in CUE with the field patches.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 65536))]
     pub cue: String,
-    /// An expression in CEL for patches.
+    /// An expression in CEL that yields patches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cel: Option<CelOverride>,
-    /// What is rendered to renderedCue.
+    /// A template, which is rendered to renderedCue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<OverrideRuleTemplate>,
-    /// What template was rendered to. What anybody else writes here is overwritten.
+    /// The rendered template. Other values are overwritten.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rendered_cue: String,
     /// Typed overrides.
@@ -87,10 +87,10 @@ pub struct PlaintextOverrider {
     /// A JSON pointer, for example /metadata/annotations/example.com~1owner.
     #[schemars(length(min = 1, max = 1024))]
     pub path: String,
-    /// add, remove or replace. replace adds what is not there.
+    /// add, remove or replace. replace adds a missing value.
     #[serde(rename = "op")]
     pub operation: OverrideOperation,
-    /// Any JSON; none for remove.
+    /// Any JSON; omitted for remove.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     #[schemars(schema_with = "any")]
     pub value: Value,

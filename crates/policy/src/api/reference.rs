@@ -1,4 +1,4 @@
-//! Values that come from elsewhere.
+//! References to values.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,7 +11,7 @@ use super::{
     schemas::{any, rules},
 };
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
@@ -22,40 +22,42 @@ use super::{
 pub struct ValueReference {
     /// current, old, k8s, owner or http.
     pub from: ValueSource,
-    /// Where the value is in what is referred to: /spec/replicas in an object, body.data.x in the answer of a server.
+    /// The path of the value in the source: /spec/replicas in an object, body.data.x in the response of a
+    /// server.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub path: String,
-    /// Which other object, where from is k8s. Its namespace, name and labels may have {{path}} for a value of the current object.
+    /// The other object, with from: k8s. Its namespace, name and labels can contain {{path}} for a value of
+    /// the current object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub k8s: Option<ResourceSelector>,
-    /// Which request, where from is http.
+    /// The request, with from: http.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpReference>,
 }
 
-/// What is referred to.
+/// The source of a referenced value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub enum ValueSource {
-    /// The object as it is written.
+    /// The new object.
     Current,
-    /// The object as it was before.
+    /// The previous object.
     Old,
     /// Another object of the cluster.
     K8s,
     /// The first owner of the object.
     Owner,
-    /// The answer of a server.
+    /// The response of a server.
     Http,
 }
 
-/// A request whose answer is referred to.
+/// A request whose response contains a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpReference {
-    /// The whole URL. It may have {{path}} for a value of the current object.
+    /// The full URL. It can contain {{path}} for a value of the current object.
     #[schemars(length(min = 1, max = 2048))]
     pub url: String,
     /// GET or POST.
@@ -63,19 +65,19 @@ pub struct HttpReference {
     /// Headers of the request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub header: BTreeMap<String, String>,
-    /// Parameters that are added to the URL. They may have {{path}} for a value of the current object.
+    /// Query parameters for the URL. They can contain {{path}} for a value of the current object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
     /// The body of a POST, any JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub body: Option<Value>,
-    /// Who asks.
+    /// The authentication.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<HttpAuth>,
 }
 
-/// How a server is asked.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
@@ -86,7 +88,8 @@ pub enum HttpMethod {
     Post,
 }
 
-/// Who asks a server: by a token, or by a token that authUrl gives for a user name and a password. secretRef counts before all others.
+/// The authentication with a server: by a token, or by a token that authUrl issues for a user name and a
+/// password. secretRef takes precedence over the other fields.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
@@ -100,48 +103,48 @@ pub enum HttpMethod {
     ),
 ])))]
 pub struct HttpAuth {
-    /// The Secret that has token, or username and password.
+    /// The Secret with a token, or with username and password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
-    /// A token. Everybody who may read the policy reads it; use secretRef.
+    /// A token. All users who can read the policy can read it; use secretRef.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub static_token: String,
     /// A user name for authUrl.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub username: String,
-    /// A password for authUrl. Everybody who may read the policy reads it; use secretRef.
+    /// A password for authUrl. All users who can read the policy can read it; use secretRef.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub password: String,
-    /// The URL that gives a token for the user name and the password.
+    /// The URL that issues a token for the user name and the password.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub auth_url: String,
-    /// How long a token of authUrl is good where it does not say so, for example 10m.
+    /// The lifetime of a token of authUrl if the response has none, for example 10m.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub expire_duration: String,
-    /// What kinitiras wrote here. Not read: tokens are kept in memory.
+    /// Written by kinitiras; ignored: tokens are kept in memory.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub token: String,
-    /// What kinitiras wrote here. Not read.
+    /// Written by kinitiras; ignored.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub expire_at: String,
 }
 
-/// A Secret. That of an OverridePolicy is in its namespace.
+/// A reference to a Secret. For an OverridePolicy, the Secret must be in its namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["name"]))]
 pub struct SecretReference {
-    /// Its name.
+    /// The name of the Secret.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Its namespace; empty for that of the policy.
+    /// The namespace of the Secret. Defaults to that of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 }
 
 // === impl HttpAuth ===
 
-/// Without what is secret: it must not reach logs.
+/// Omits secrets, which must not reach logs.
 impl fmt::Debug for HttpAuth {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

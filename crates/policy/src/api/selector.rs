@@ -1,4 +1,4 @@
-//! Which objects a policy is about, or a reference means.
+//! Selectors of objects, for policies and references.
 
 use std::collections::BTreeMap;
 
@@ -8,47 +8,48 @@ use serde_json::Value;
 
 use super::schemas::{label_selector, rules};
 
-/// Objects of one kind: those that fit in all that is given.
+/// A selector of objects of one kind; an object must match all fields that are set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["apiVersion", "kind"]))]
 pub struct ResourceSelector {
-    /// Their apiVersion, for example apps/v1.
+    /// The apiVersion, for example apps/v1.
     #[schemars(length(min = 1))]
     pub api_version: String,
-    /// Their kind, for example Deployment.
+    /// The kind, for example Deployment.
     #[schemars(length(min = 1))]
     pub kind: String,
-    /// Their namespace; empty for that of the policy, or for any where the policy has none. In a reference empty for that of the
-    /// object.
+    /// The namespace. Defaults to that of the policy, or to any if the policy has none; in a reference, to
+    /// that of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Their name; empty for any. Where it is given, labelSelector and fieldSelector are not looked at.
+    /// The name; empty means any. If it is set, labelSelector and fieldSelector are ignored.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What their labels fit.
+    /// The selector of labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub label_selector: Option<Value>,
-    /// What their fields fit.
+    /// The selector of fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
 }
 
-/// What fields of objects are. All of it has to hold.
+/// Conditions on fields of an object, all of which must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FieldSelector {
-    /// Fields that have a value, for example `spec.nodeName: a`. A number or a boolean is compared by how it is written.
+    /// Fields with required values, for example `spec.nodeName: a`. Numbers and booleans are compared as
+    /// text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_fields: BTreeMap<String, String>,
-    /// Expressions that hold for fields.
+    /// Expressions for fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub match_expressions: Vec<FieldSelectorRequirement>,
 }
 
-/// What a field of objects is.
+/// An expression for a field of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
@@ -56,29 +57,29 @@ pub struct FieldSelector {
     ("self.operator in ['In', 'NotIn'] || !has(self.value) && !has(self.values)", "Exists and DoesNotExist take no value"),
 ])))]
 pub struct FieldSelectorRequirement {
-    /// The whole path of the field, for example `metadata.annotations.example.com/owner`.
+    /// The full path of the field, for example `metadata.annotations.example.com/owner`.
     #[schemars(length(min = 1))]
     pub field: String,
     /// In, NotIn, Exists or DoesNotExist.
     pub operator: SelectorOperator,
-    /// Values of the field, for In and NotIn.
+    /// The values, for In and NotIn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value: Vec<String>,
-    /// The same as value, under the name that label selectors have for it.
+    /// A synonym of value, with the name that label selectors use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
-/// How a field and values are compared.
+/// A comparison of a field with values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum SelectorOperator {
-    /// It is one of the values.
+    /// The field is one of the values.
     In,
-    /// It is none of the values, or is not there.
+    /// The field is none of the values, or does not exist.
     NotIn,
-    /// It is there.
+    /// The field exists.
     Exists,
-    /// It is not there.
+    /// The field does not exist.
     DoesNotExist,
 }

@@ -1,20 +1,20 @@
-//! How a policy fares.
+//! The status of a policy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a policy fares.
+/// The status of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyStatus {
-    /// The generation that this is about.
+    /// The generation that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Rendered: whether its templates are rendered. Ready: whether it is asked.
+    /// Rendered: whether its templates are rendered. Ready: whether it is evaluated for requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<PolicyCondition>,
-    /// How its rules fare, in their order.
+    /// The status of its rules, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleStatus>,
 }
@@ -24,31 +24,31 @@ pub struct PolicyStatus {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["type", "status", "reason", "message", "lastTransitionTime"]))]
 pub struct PolicyCondition {
-    /// What it is about.
+    /// The type.
     #[serde(rename = "type")]
     pub condition_type: String,
     /// True, False or Unknown.
     #[schemars(extend("enum" = ["True", "False", "Unknown"]))]
     pub status: String,
-    /// Why, in one word.
+    /// The reason, in CamelCase.
     pub reason: String,
-    /// Why, for people.
+    /// The message for users.
     pub message: String,
-    /// Since when the status is what it is.
+    /// The time of the last change of the status.
     pub last_transition_time: String,
-    /// The generation that it is about.
+    /// The generation that this condition describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
-/// How a rule fares.
+/// The status of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RuleStatus {
-    /// What its template was rendered to.
+    /// The rendered template.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rendered_cue: String,
-    /// What keeps it from being asked.
+    /// The error that prevents its evaluation.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
 }

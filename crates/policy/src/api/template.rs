@@ -27,24 +27,24 @@ use super::{
     ("self.type != 'affinity' || has(self.affinity)", "type: affinity needs affinity"),
 ])))]
 pub struct OverrideRuleTemplate {
-    /// What is overridden.
+    /// The field to override.
     #[serde(rename = "type")]
     pub template_type: OverrideTemplateType,
     /// add, replace or remove.
     pub operation: OverrideOperation,
-    /// For annotations and labels: the key. A value that is a stringMap needs none.
+    /// For annotations and labels: the key. Omitted if the value is a stringMap.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// For annotations and labels: the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<ConstantValue>,
-    /// For annotations and labels: where the value comes from.
+    /// For annotations and labels: the source of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_ref: Option<ValueReference>,
-    /// For resources: what containers ask for, and may use.
+    /// For resources: requests and limits of containers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    /// For resourcesOversell: which part of their limits containers ask for.
+    /// For resourcesOversell: the fraction of the limits that containers request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources_oversell: Option<ResourcesOversell>,
     /// For tolerations.
@@ -53,14 +53,14 @@ pub struct OverrideRuleTemplate {
     /// For affinity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
-    /// For resources and resourcesOversell: names of containers and init containers, or * alone for all of both; empty for the first
-    /// container.
+    /// For resources and resourcesOversell: names of containers and init containers, or only * for all; empty
+    /// for the first container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-validations" = containers()))]
     pub containers: Vec<String>,
 }
 
-/// What a template overrides.
+/// The field that a template overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -69,40 +69,41 @@ pub enum OverrideTemplateType {
     Annotations,
     /// Labels of the object.
     Labels,
-    /// What containers ask for: a part of their limits.
+    /// Requests of containers as a fraction of their limits.
     ResourcesOversell,
-    /// What containers ask for, and may use.
+    /// Requests and limits of containers.
     Resources,
-    /// Which nodes and pods a pod is drawn to or kept from.
+    /// Affinity of pods.
     Affinity,
-    /// Taints that a pod tolerates.
+    /// Tolerations of pods.
     Tolerations,
 }
 
-/// What is done at a place of an object.
+/// The operation of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub enum OverrideOperation {
-    /// A value is added.
+    /// Add a value.
     Add,
-    /// A value is put in the place of another, or added where there is none.
+    /// Replace a value, or add it if missing.
     Replace,
-    /// What is there is removed.
+    /// Remove a value.
     Remove,
 }
 
-/// Which part of their limits containers ask for: numbers in quotes above 0 and below 1. Those that are not given, or 0, are left alone.
+/// The fractions of their limits that containers request: numbers above 0 and below 1, in quotes. Omitted or
+/// 0 leaves a resource unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourcesOversell {
-    /// Of cpu.
+    /// For cpu.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cpu_factor: String,
-    /// Of memory.
+    /// For memory.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub memory_factor: String,
-    /// Of ephemeral-storage.
+    /// For ephemeral-storage.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disk_factor: String,
 }

@@ -1,4 +1,4 @@
-//! Files of cases as they are written.
+//! The format of case files.
 
 use std::collections::BTreeMap;
 
@@ -8,49 +8,49 @@ use serde_json::Value;
 
 use crate::api::{HttpMethod, schemas::any};
 
-/// A file.
+/// A case file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["policies", "cases"]))]
 pub(super) struct WrittenCases {
-    /// Names of files, or policies.
+    /// File names, or policies.
     #[schemars(length(min = 1), schema_with = "list_of_any")]
     pub(super) policies: Vec<Value>,
     /// Objects by name.
     #[schemars(schema_with = "map_of_objects")]
     pub(super) objects: BTreeMap<String, Value>,
-    /// What is known beside.
+    /// Data for all cases.
     pub(super) data: WrittenData,
     /// The cases.
     #[schemars(length(min = 1))]
     pub(super) cases: Vec<WrittenCase>,
 }
 
-/// What is known of a cluster and of servers.
+/// Objects in a cluster, and responses of servers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct WrittenData {
     /// Objects.
     #[schemars(schema_with = "list_of_objects")]
     pub(super) objects: Vec<Value>,
-    /// Answers.
+    /// Responses.
     pub(super) responses: Vec<WrittenResponse>,
 }
 
-/// What a server answers: a body, or an error.
+/// The response of a server: a body, or an error.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WrittenResponse {
-    /// The whole URL.
+    /// The full URL.
     #[schemars(length(min = 1))]
     pub(super) url: String,
-    /// GET or POST; left out for GET.
+    /// GET or POST. Defaults to GET.
     pub(super) method: Option<HttpMethod>,
     /// Any JSON.
     #[serde(default)]
     #[schemars(schema_with = "any")]
     pub(super) body: Option<Value>,
-    /// Why there is no answer.
+    /// The error of the request.
     pub(super) error: Option<String>,
 }
 
@@ -62,47 +62,47 @@ pub(super) struct WrittenCase {
     /// Its name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// What is done.
+    /// The operation.
     pub(super) operation: Option<WrittenOperation>,
     /// The object, or its name.
     #[schemars(schema_with = "any")]
     pub(super) object: Value,
-    /// A merge patch of it.
+    /// A merge patch of the object.
     #[schemars(schema_with = "map_of_any")]
     pub(super) change: Option<Value>,
-    /// The object as it was, or its name.
+    /// The previous object, or its name.
     #[schemars(schema_with = "any")]
     pub(super) old_object: Option<Value>,
-    /// A merge patch of it.
+    /// A merge patch of the previous object.
     #[schemars(schema_with = "map_of_any")]
     pub(super) old_change: Option<Value>,
-    /// Who asks.
+    /// The user of the request.
     pub(super) user: WrittenUser,
     /// The Namespace, or its name among the objects.
     #[schemars(schema_with = "any")]
     pub(super) namespace_object: Option<Value>,
-    /// Whether nothing is stored.
+    /// Whether the request is a dry run.
     pub(super) dry_run: bool,
-    /// What is known for this case.
+    /// Data for this case.
     pub(super) data: WrittenData,
-    /// What is expected.
+    /// The expected outcome.
     pub(super) expect: WrittenExpectation,
 }
 
-/// What is done.
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
 pub(super) enum WrittenOperation {
-    /// An object is created.
+    /// Creates an object.
     Create,
-    /// An object is changed.
+    /// Updates an object.
     Update,
-    /// An object is deleted.
+    /// Deletes an object.
     Delete,
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct WrittenUser {
@@ -112,7 +112,7 @@ pub(super) struct WrittenUser {
     pub(super) groups: Vec<String>,
 }
 
-/// What is expected.
+/// The expected outcome.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct WrittenExpectation {
@@ -133,7 +133,7 @@ pub(super) struct WrittenExpectation {
     pub(super) error: Option<String>,
     /// Warnings.
     pub(super) warnings: Vec<String>,
-    /// What is reported.
+    /// Reported messages.
     pub(super) audits: Vec<String>,
     /// Parts of messages.
     pub(super) ignored: Vec<String>,

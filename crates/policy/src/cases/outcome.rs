@@ -1,4 +1,4 @@
-//! Whether what became of a request is what was expected.
+//! Compares the outcome of a case with the expected one.
 
 use std::fmt;
 
@@ -10,36 +10,36 @@ use super::{
 };
 use crate::{Rehearsal, ValidationOutcome, api::ValidationAction, patch::JsonPatchOperation};
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseOutcome {
-    /// What became of the request.
+    /// The outcome of the policies.
     pub rehearsal: Rehearsal,
-    /// Where that is not what was expected; empty where the case passes.
+    /// Differences from the expected outcome; empty if the case passes.
     pub differences: Vec<CaseDifference>,
 }
 
-/// Where what became of a request is not what was expected.
+/// A difference from the expected outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseDifference {
     /// The field of `expect`.
     pub field: &'static str,
-    /// What was expected: text, a list or an object; null for nothing.
+    /// The expected value: text, a list or an object; null for nothing.
     pub expected: Value,
-    /// What there is.
+    /// The actual value.
     pub actual: Value,
 }
 
 // === impl CaseOutcome ===
 
 impl CaseOutcome {
-    /// Whether the case passes.
+    /// Reports whether the case passes.
     pub fn passes(&self) -> bool {
         self.differences.is_empty()
     }
 }
 
-/// All of it.
+/// Lists the differences.
 pub(super) fn differences(
     expected: &ExpectedOutcome,
     object: &Value,
@@ -66,7 +66,7 @@ pub(super) fn differences(
     if !expected.error.as_ref().is_some_and(is_expected) {
         compare("error", json!(expected.error), or_null(&failures));
     }
-    // Whether it is refused is told already.
+    // Other comparisons already show whether it is refused.
     let is_refusal_expected = expected.denied.is_some() || expected.error.is_some();
     if rehearsal.is_allowed() && !is_refusal_expected {
         let (before, after) = (object, &rehearsal.overriding.object);
@@ -112,7 +112,7 @@ fn or_null(message: &str) -> Value {
 
 // === impl CaseDifference ===
 
-/// On one line. Objects are long: show how they differ instead.
+/// Formats the difference on one line. Objects are long: show a diff instead.
 impl fmt::Display for CaseDifference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |value: &Value| match value {

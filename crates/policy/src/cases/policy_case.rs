@@ -1,4 +1,4 @@
-//! One case: a request, and what is expected of policies.
+//! One case: a request, and the expected outcome.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::{AdmissionAttributes, AdmissionOperation, EvaluationBudget, KnownData
 /// A case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyCase {
-    /// What is tried.
+    /// The tested behaviour.
     pub name: String,
-    /// What is done.
+    /// The operation.
     pub operation: AdmissionOperation,
     /// The object that is written or deleted.
     pub object: CaseObject,
-    /// The object as it was before, where it is changed.
+    /// The previous object, for an update.
     pub old_object: Option<CaseObject>,
-    /// The Namespace of the object; `None` where the data knows it, or nobody does.
+    /// The Namespace of the object; `None` to use the one in the data, if any.
     pub namespace_object: Option<CaseObject>,
-    /// What of the request says who asks.
+    /// The attributes of the request, such as its user.
     pub request: Value,
-    /// What is known for this case, beside what is known for all of the file.
+    /// Data for this case, in addition to that of the file.
     pub data: KnownData,
-    /// What is expected.
+    /// The expected outcome.
     pub expected: ExpectedOutcome,
 }
 
-/// An object that several cases may share, with what is different in one.
+/// An object that several cases can share, with a change for one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseObject {
     /// The object.
@@ -40,41 +40,41 @@ pub struct CaseObject {
     pub change: Option<Value>,
 }
 
-/// What is expected of a request.
+/// The expected outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExpectedOutcome {
-    /// What becomes of the object, unless the request is refused.
+    /// The resulting object, unless the request is refused.
     pub object: ExpectedObject,
-    /// The message with which it is refused.
+    /// The message of the refusal.
     pub denied: Option<String>,
     /// A part of the failure for which it is refused.
     pub error: Option<String>,
-    /// What is warned of.
+    /// The warnings.
     pub warnings: Vec<String>,
-    /// What is reported.
+    /// The reported messages.
     pub audits: Vec<String>,
-    /// A part of each failure that does not matter.
+    /// A part of each ignored failure.
     pub ignored: Vec<String>,
 }
 
-/// What is expected to become of an object.
+/// The expected object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ExpectedObject {
-    /// It stays as it is.
+    /// The object stays unchanged.
     #[default]
     Same,
-    /// It becomes this.
+    /// The object becomes this one.
     Whole(CaseObject),
-    /// It becomes what this JSON merge patch makes of it.
+    /// The result of this JSON merge patch.
     Change(Value),
-    /// This JSON patch, a list of operations, is the answer.
+    /// The response contains this JSON patch, a list of operations.
     Patch(Value),
 }
 
 // === impl CaseObject ===
 
 impl CaseObject {
-    /// The object, changed.
+    /// Returns the object with the change applied.
     pub fn object(&self) -> Value {
         match &self.change {
             Some(change) => merged(&self.base, change),
@@ -86,7 +86,7 @@ impl CaseObject {
 // === impl PolicyCase ===
 
 impl PolicyCase {
-    /// Asks policies, and compares.
+    /// Evaluates policies and compares the outcome.
     pub fn run(
         &self,
         policies: &PolicySet,

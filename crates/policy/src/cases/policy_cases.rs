@@ -1,27 +1,27 @@
-//! A file of cases.
+//! The parsed contents of a case file.
 
 use serde_json::Value;
 
 use super::policy_case::PolicyCase;
 use crate::KnownData;
 
-/// Policies, and what is expected of them.
+/// Policies, with test cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyCases {
     /// The policies.
     pub policies: Vec<CasePolicy>,
-    /// What is known for all cases.
+    /// Data for all cases.
     pub data: KnownData,
     /// The cases.
     pub cases: Vec<PolicyCase>,
 }
 
-/// Policies of a file of cases.
+/// Policies in a case file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CasePolicy {
-    /// Those in a file: a relative path with `/` between its parts, which leads to nothing outside of the folder of the cases, but for
-    /// links.
+    /// The policies in a file: a relative path with `/` as separator, which stays in the folder of the case
+    /// file, except for links.
     File(String),
-    /// This one.
+    /// An inline policy.
     Inline(Value),
 }

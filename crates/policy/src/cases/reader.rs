@@ -1,4 +1,4 @@
-//! From documents, whatever is in them, to cases.
+//! Parses case files.
 
 use std::{collections::BTreeMap, sync::Arc, sync::LazyLock};
 
@@ -9,12 +9,12 @@ use structural_schema::Structural;
 use windlass_object::{custom_resource::schema, object};
 
 use super::{
-    policy_case::{CaseObject, ExpectedObject, ExpectedOutcome, PolicyCase},
-    policy_cases::{CasePolicy, PolicyCases},
     case_file::{
         WrittenCase, WrittenCases, WrittenData, WrittenExpectation, WrittenOperation, WrittenResponse,
         WrittenUser,
     },
+    policy_case::{CaseObject, ExpectedObject, ExpectedOutcome, PolicyCase},
+    policy_cases::{CasePolicy, PolicyCases},
 };
 use crate::{
     AdmissionOperation, FetchedAnswer, KnownData, KnownResponse, PolicyProblem, api::HttpMethod,
@@ -24,18 +24,18 @@ use crate::{
 static FILE: LazyLock<Structural> = LazyLock::new(|| Structural::new(&schema::<WrittenCases>()));
 static DATA: LazyLock<Structural> = LazyLock::new(|| Structural::new(&schema::<WrittenData>()));
 
-/// The objects of a file, by the names that it gives them.
+/// The objects of a file, by name.
 type NamedObjects = BTreeMap<String, Arc<Value>>;
 
-/// The name that a path has in messages: schemas begin paths of a document as a whole with nothing.
+/// A stand-in for the root path in messages: schemas use an empty path for the document itself.
 const ROOT: &str = "";
 
 impl PolicyCases {
-    /// Reads a file of cases.
+    /// Parses a case file.
     ///
     /// # Errors
     ///
-    /// With everything that is wrong with it, each with its field.
+    /// Every problem in it, each with its field.
     pub fn read(document: &Value) -> Result<Self, Vec<PolicyProblem>> {
         let written: WrittenCases = typed(document, &FILE)?;
         let mut problems = PolicyProblems::below(ROOT);
@@ -63,7 +63,7 @@ impl PolicyCases {
         for (index, case) in written.cases.into_iter().enumerate() {
             problems.within(format!("cases[{index}]"), |problems| {
                 if let Some(other) = names.insert(case.name.clone(), index) {
-                    problems.note("name", format!("is that of cases[{other}], too"));
+                    problems.note("name", format!("is used by cases[{other}] already"));
                 }
                 cases.extend(read_case(case, &objects, problems));
             });
@@ -80,11 +80,11 @@ impl PolicyCases {
     }
 }
 
-/// Reads what is known of a cluster and of servers: an object, or `objects` and `responses` as in a file of cases.
+/// Parses data: an object, or `objects` and `responses` as in a case file.
 ///
 /// # Errors
 ///
-/// With everything that is wrong with it, each with its field.
+/// Every problem in it, each with its field.
 pub fn known_data(document: &Value) -> Result<KnownData, Vec<PolicyProblem>> {
     let mut problems = PolicyProblems::below(ROOT);
     let is_object = document.get("kind").is_some() || document.get("apiVersion").is_some();
@@ -105,7 +105,7 @@ pub fn known_data(document: &Value) -> Result<KnownData, Vec<PolicyProblem>> {
     }
 }
 
-/// What a JSON merge patch (RFC 7386) makes of a value.
+/// Applies a JSON merge patch (RFC 7386).
 pub fn merged(target: &Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else {
         return patch.clone();
@@ -122,7 +122,7 @@ pub fn merged(target: &Value, patch: &Value) -> Value {
     fields.into()
 }
 
-/// A document whose fields are all known, and what they are to be.
+/// Validates a document against its schema, and parses it.
 fn typed<T: DeserializeOwned + JsonSchema>(
     document: &Value,
     schema: &Structural,
@@ -170,7 +170,7 @@ fn read_policy(policy: Value, problems: &mut PolicyProblems) -> Option<CasePolic
     }
 }
 
-/// Whether a path leads to nothing but what is below the folder that it starts in, on whatever system.
+/// Reports whether a path stays below its base folder, on every operating system.
 fn is_below(path: &str) -> bool {
     let is_name = |part: &str| !["", ".", ".."].contains(&part);
     !path.contains(['\\', ':', '\0']) && path.split('/').all(is_name)
@@ -261,7 +261,7 @@ fn read_case(case: WrittenCase, objects: &NamedObjects, problems: &mut PolicyPro
     })
 }
 
-/// What of a request says who asks.
+/// The attributes of a request that describe its user.
 fn request_attributes(user: &WrittenUser, is_dry_run: bool) -> Value {
     let mut info = Map::new();
     if !user.name.is_empty() {

@@ -15,7 +15,7 @@ fn file(case: Value) -> Value {
     json!({"policies": ["policy.yaml"], "objects": {"pod": pod()}, "cases": [case]})
 }
 
-/// How a case differs from what policies do.
+/// The differences between a case and the outcome of policies.
 fn differences(policies: &[Value], case: Value) -> Vec<String> {
     let cases = PolicyCases::read(&file(case)).unwrap();
     let set = PolicySet::new(policies.iter().map(compiled));
@@ -31,7 +31,7 @@ fn problems(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_file_is_told_at_once() {
+fn all_problems_of_a_file_are_reported_at_once() {
     let document = json!({
         "policies": ["../a.yaml", "/etc/passwd", "a\\b.yaml", 3, "good/policy.yaml"],
         "objects": {"pod": {"kind": "Pod"}},
@@ -58,7 +58,7 @@ fn everything_that_is_wrong_with_a_file_is_told_at_once() {
             "data.responses[0]: must have either body or error",
             "cases[0].object: \"pot\" not found in objects",
             "cases[0].expect: must have at most one of object, change and patch",
-            "cases[1].name: is that of cases[0], too",
+            "cases[1].name: is used by cases[0] already",
             "cases[1].oldObject: must be given with UPDATE",
             "cases[1].expect.change: must not be given with denied: nothing is written",
             "cases[2].oldObject: must be given with UPDATE only",
@@ -68,7 +68,7 @@ fn everything_that_is_wrong_with_a_file_is_told_at_once() {
 }
 
 #[test]
-fn wrong_types_and_unknown_fields_are_told_with_their_places() {
+fn wrong_types_and_unknown_fields_are_reported_with_paths() {
     let case =
         json!({"name": "", "operation": "PATCH", "expekt": {}, "expect": {"denied": 3}, "dryRun": "yes"});
     assert_eq!(
@@ -90,7 +90,7 @@ fn wrong_types_and_unknown_fields_are_told_with_their_places() {
 }
 
 #[test]
-fn a_case_passes_where_all_of_it_is_as_expected() {
+fn a_case_passes_if_the_whole_outcome_is_expected() {
     let overrides = overriding(
         "o",
         &[json!({"cue": adds("/metadata/labels", json!({"a": "b"}))})],
@@ -143,7 +143,7 @@ fn refusals_and_warnings_are_compared() {
 }
 
 #[test]
-fn failures_are_compared_by_a_part_of_them() {
+fn failures_match_by_substring() {
     let fails = |failure_policy: &str| {
         let mut policy = overriding("o", &[json!({"cue": "{}"})]);
         policy["spec"]["failurePolicy"] = failure_policy.into();
@@ -191,7 +191,7 @@ fn data_is_an_object_or_objects_and_responses() {
 
 proptest! {
     #[test]
-    fn any_document_is_read_or_refused(text in "[ -~]{0,20}", number in any::<i64>()) {
+    fn any_document_is_parsed_or_refused(text in "[ -~]{0,20}", number in any::<i64>()) {
         for value in [json!(text), json!(number), json!([text]), json!({text.as_str(): number}), Value::Null] {
             for field in ["policies", "objects", "data", "cases"] {
                 let mut document = file(json!({"name": "a", "object": "pod"}));

@@ -1,8 +1,8 @@
-//! The most that an expression may take, reckoned from its form and what it gets.
+//! Estimates the maximum cost of an expression from its form and its inputs.
 //!
-//! The library behind it has no budget, and what it makes cannot be stopped from outside. So nothing is evaluated that could take too
-//! many steps or too much memory. For what is only selected from an input the real lists are looked at; for everything else the most
-//! that it can be.
+//! The CEL library has no budget, and an evaluation cannot be stopped from outside. So an expression is not
+//! evaluated if it could exceed the step or memory limit. Values selected from an input have their actual
+//! sizes; for all others the maximum is assumed.
 
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
@@ -11,34 +11,34 @@ use serde_json::Value;
 
 use crate::engine::{EvaluationBudget, ProgramError};
 
-/// The most values that are looked at for one part of an expression.
+/// The maximum number of alternative values that are tracked for one part of an expression.
 const LOOKED_AT: usize = 20_000;
 
-/// What compiling a regular expression takes, in steps: one that counts or is not known may be large.
+/// The steps charged for compiling a regular expression: one with counts, or an unknown one, may be large.
 const SIMPLE_REGEX: u64 = 500;
 const LARGE_REGEX: u64 = 100_000;
 
-/// The most of what a part of an expression may be.
+/// An upper bound of the values of a part of an expression.
 #[derive(Clone, Debug)]
 enum Extent<'a> {
-    /// One of these.
+    /// One of these input values.
     Known(Vec<&'a Value>),
-    /// No more than that: items of lists and maps, and bytes of texts, all counted.
+    /// Any value up to this size: items of lists and maps, and bytes of texts, all counted.
     AtMost(u64),
 }
 
-/// What a part of an expression takes, and what it may be.
+/// The estimated cost and extent of a part of an expression.
 type Estimate<'a> = (u64, Extent<'a>);
 
 struct Reckoning<'a> {
     names: Vec<(&'a str, Extent<'a>)>,
 }
 
-/// Whether an expression stays within a budget for these inputs.
+/// Checks that an expression stays within a budget for these inputs.
 ///
 /// # Errors
 ///
-/// When it might not.
+/// If it could exceed the budget.
 pub(super) fn check(
     root: &IdedExpr,
     inputs: &[(&str, &Value)],
@@ -56,7 +56,7 @@ pub(super) fn check(
         return Err(ProgramError::new(message));
     }
     if extent.weight() > budget.bytes as u64 {
-        return Err(ProgramError::new("may give more than fits the memory for it"));
+        return Err(ProgramError::new("may yield more than fits the memory limit"));
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ pub(super) fn check(
 // === impl Extent ===
 
 impl<'a> Extent<'a> {
-    /// How many items there may be.
+    /// The maximum number of items.
     fn items(&self) -> u64 {
         match self {
             Self::Known(values) => values.iter().map(|value| length(value)).max().unwrap_or(0),
@@ -72,7 +72,7 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// How large it may be, with everything in it.
+    /// The maximum size, including nested values.
     fn weight(&self) -> u64 {
         match self {
             Self::Known(values) => values.iter().map(|value| weight(value)).max().unwrap_or(0),
@@ -80,7 +80,7 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// What may be in it.
+    /// The extent of parts of the value.
     fn parts(&self, part: impl Fn(&'a Value) -> Vec<&'a Value>) -> Self {
         match self {
             Self::Known(values) => {
@@ -163,13 +163,13 @@ impl<'a> Reckoning<'a> {
         }
     }
 
-    /// Several parts, put into one.
+    /// Combines several parts into one value.
     fn sum(&mut self, parts: impl Iterator<Item = &'a IdedExpr>) -> Estimate<'a> {
         let (mut steps, mut weight) = (1_u64, 1_u64);
         for part in parts {
             let (of_part, extent) = self.estimate(part);
             let of_extent = extent.weight();
-            // It is copied.
+            // The value is copied.
             steps = steps.saturating_add(of_part).saturating_add(of_extent);
             weight = weight.saturating_add(of_extent);
         }
@@ -190,7 +190,7 @@ impl<'a> Reckoning<'a> {
             (operators::INDEX, [(_, operand), _]) => (steps, indexed(operand, parts[1])),
             ("size", [(_, operand)]) => (steps.saturating_add(operand.items()), Extent::AtMost(1)),
             (name, estimates) => {
-                // Arguments are copied and looked through.
+                // Arguments are copied and scanned.
                 let weights: Vec<_> = estimates.iter().map(|(_, extent)| extent.weight()).collect();
                 let weight = weights
                     .iter()
@@ -207,12 +207,12 @@ impl<'a> Reckoning<'a> {
         let times = range.items();
         let element = range.parts(|value| match value {
             Value::Array(items) => items.iter().collect(),
-            // Names of fields, of which none is longer than all.
+            // A field name is at most as long as all names together.
             value => vec![value],
         });
         let known = self.names.len();
         self.names.push((&comprehension.iter_var, element.clone()));
-        // What one turn adds to what there is.
+        // The growth of the accumulator per iteration.
         self.names.push((&comprehension.accu_var, Extent::AtMost(1)));
         let (of_condition, _) = self.estimate(&comprehension.loop_cond);
         let (of_step, step) = self.estimate(&comprehension.loop_step);
@@ -223,7 +223,7 @@ impl<'a> Reckoning<'a> {
         self.names.push((&comprehension.accu_var, Extent::AtMost(weight)));
         let (of_result, result) = self.estimate(&comprehension.result);
         self.names.truncate(known);
-        // In each turn the element and all that there is so far are copied.
+        // Each iteration copies the element and the accumulator.
         let copied = element.weight().saturating_add(weight / 2);
         let of_turn = of_condition.saturating_add(of_step).saturating_add(copied / 8);
         let steps = of_turn
@@ -248,7 +248,7 @@ fn indexed<'a>(operand: &Extent<'a>, index: &IdedExpr) -> Extent<'a> {
     }
 }
 
-/// What a call of a function takes, and how large what it gives may be.
+/// Returns the cost of a function call, and the maximum size of its result.
 fn function(name: &str, weights: &[u64], weight: u64, parts: &[&IdedExpr]) -> (u64, u64) {
     let literal = |place: usize| parts.get(place).and_then(|part| text_of(part));
     let product = weights
@@ -263,7 +263,8 @@ fn function(name: &str, weights: &[u64], weight: u64, parts: &[&IdedExpr]) -> (u
             let compiling = if is_simple { SIMPLE_REGEX } else { LARGE_REGEX };
             (weight.saturating_add(compiling), weight)
         }
-        // Each place of the first may become the third; joined, each item has the second behind it.
+        // Each position of the first argument may be replaced by the third; joining appends the second to
+        // each item.
         "replace" | "join" => (product, product),
         "format" => {
             let precise = |format: &str| {

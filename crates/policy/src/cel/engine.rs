@@ -1,4 +1,4 @@
-//! Compiling expressions.
+//! Compiles CEL expressions.
 
 use super::{
     expression::CelExpression,
@@ -11,7 +11,7 @@ use crate::{
     problem::PolicyProblems,
 };
 
-/// Evaluates CEL.
+/// The engine for CEL.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CelEngine;
 
@@ -47,7 +47,7 @@ fn parse(
         .ok()
 }
 
-/// The variables, each of which knows those before it, and all their names.
+/// Compiles the variables, each of which can use earlier ones, and returns all their names.
 fn compile_variables(
     variables: &[CelVariable],
     problems: &mut PolicyProblems,

@@ -1,4 +1,4 @@
-//! Expressions, parsed and checked.
+//! Parses and checks expressions.
 
 use kube_cel::cel::{
     common::ast::{EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr},
@@ -8,25 +8,25 @@ use kube_cel::cel::{
 use super::{functions, stack::on_large_stack};
 use crate::{PolicyProblem, ProgramPosition};
 
-/// The longest expression, in bytes: it recurses into what it is made of.
+/// The maximum length of an expression in bytes: parsing is recursive.
 const LONGEST: usize = 4096;
 
-/// How deep an expression may be nested.
+/// The maximum nesting of an expression.
 const DEEPEST: usize = 64;
 
-/// How deep loops may be nested.
+/// The maximum nesting of loops.
 const LOOPS: usize = 3;
 
-/// An expression that can be evaluated.
+/// A checked expression.
 #[derive(Debug)]
 pub(super) struct CelExpression {
     pub(super) text: String,
     pub(super) root: IdedExpr,
-    /// How deep it is nested.
+    /// The nesting depth.
     pub(super) depth: usize,
 }
 
-/// What is wrong with an expression.
+/// Collects the problems of an expression.
 struct Check<'a> {
     text: &'a str,
     variables: &'a [String],
@@ -39,11 +39,11 @@ struct Check<'a> {
 // === impl CelExpression ===
 
 impl CelExpression {
-    /// Parses an expression that knows the inputs, and these variables.
+    /// Parses an expression with the given variables.
     ///
     /// # Errors
     ///
-    /// With all that is wrong with it, each with its place.
+    /// Every problem, each with its position.
     pub(super) fn parse(text: &str, variables: &[String]) -> Result<Self, Vec<PolicyProblem>> {
         let whole = |message: String| vec![PolicyProblem::new("", message)];
         if text.trim().is_empty() {
@@ -105,7 +105,7 @@ impl Check<'_> {
         });
     }
 
-    /// Checks an expression, and turns what the library does not know into what it does: objects with a type into maps.
+    /// Checks an expression, and converts typed objects, which the library does not support, into maps.
     fn walk(&mut self, expression: &mut IdedExpr, depth: usize) {
         if depth > DEEPEST {
             self.problems = vec![PolicyProblem::new(
@@ -127,7 +127,7 @@ impl Check<'_> {
                     let name = name.clone();
                     let message = match name.as_str() {
                         VARIABLES => {
-                            "variables is not there: the rule has none before this expression".to_owned()
+                            "variables is undeclared: the rule has none before this expression".to_owned()
                         }
                         _ => format!("undeclared reference to {name}; there are {}", INPUTS.join(", ")),
                     };
@@ -235,13 +235,13 @@ impl Check<'_> {
     }
 }
 
-/// What every expression knows.
+/// The inputs of every expression.
 pub(super) const INPUTS: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
 
-/// What expressions know after variables were given.
+/// The inputs after variables.
 pub(super) const VARIABLES: &str = "variables";
 
-/// Makes a field of an object a key of a map.
+/// Turns a field of an object into a key of a map.
 fn name_key(entry: &mut IdedEntryExpr) {
     if let EntryExpr::StructField(field) = &entry.expr {
         let key = LiteralValue::String(unescaped(&field.field).as_str().into());
@@ -256,7 +256,7 @@ fn name_key(entry: &mut IdedEntryExpr) {
     }
 }
 
-/// Names that are no identifiers, as Kubernetes escapes them in CEL.
+/// Reverses Kubernetes' escaping of field names that are not CEL identifiers.
 fn unescaped(name: &str) -> String {
     if !name.contains("__") {
         return name.to_owned();
@@ -271,7 +271,7 @@ fn unescaped(name: &str) -> String {
         .replace("__underscores__", "__")
 }
 
-/// Words that cannot be names of fields in CEL.
+/// Reserved words, which cannot be field names in CEL.
 const KEYWORDS: [&str; 20] = [
     "true",
     "false",
@@ -295,7 +295,7 @@ const KEYWORDS: [&str; 20] = [
     "void",
 ];
 
-/// Where a name stands first as a word of its own.
+/// Finds the first occurrence of a name as a whole word.
 fn find_name(text: &str, name: &str) -> Option<ProgramPosition> {
     let is_inner = |character: char| character.is_alphanumeric() || character == '_';
     let stands_alone = |(start, _): &(usize, &str)| {

@@ -1,8 +1,8 @@
-//! The functions that expressions may call.
+//! The available functions.
 
 use kube_cel::cel::common::ast::operators;
 
-/// Functions of CEL and of Kubernetes' libraries, as the libraries behind it have them.
+/// Functions of CEL and of Kubernetes' libraries, with the names in the Rust libraries.
 const FUNCTIONS: &str = "\
     contains size max min startsWith endsWith string bytes double int uint matches duration timestamp type dyn bool \
     getFullYear getMonth getDayOfYear getDayOfMonth getDate getDayOfWeek getHours getMinutes getSeconds getMilliseconds \
@@ -18,7 +18,7 @@ const FUNCTIONS: &str = "\
     replace reverse semver sets.contains sets.equivalent sets.intersects sign slice sort split strings.quote sub substring sum trim \
     upperAscii url validate";
 
-/// Operators, which are functions, too.
+/// Operators, which are functions as well.
 const OPERATORS: [&str; 18] = [
     operators::CONDITIONAL,
     operators::LOGICAL_AND,
@@ -40,14 +40,14 @@ const OPERATORS: [&str; 18] = [
     operators::IN,
 ];
 
-/// Whether there is a function of that name.
+/// Reports whether a function exists.
 pub(super) fn is_known(name: &str) -> bool {
     OPERATORS.contains(&name)
         || name == operators::NOT_STRICTLY_FALSE
         || FUNCTIONS.split_whitespace().any(|known| known == name)
 }
 
-/// What comes before the dot of functions that have one: no variables.
+/// Reports whether a name is a function's namespace, which is not a variable.
 pub(super) fn is_namespace(name: &str) -> bool {
     FUNCTIONS.split_whitespace().any(|known| {
         known

@@ -1,4 +1,4 @@
-//! Evaluating expressions.
+//! Evaluates expressions.
 
 use std::sync::LazyLock;
 
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::engine::{EvaluationBudget, ProgramError, RuleProgram};
 
-/// The most characters of a message: as for an API server.
+/// The maximum length of a message in characters, as in API servers.
 const LONGEST_MESSAGE: usize = 5 << 10;
 
 /// All functions.
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 
-/// Expressions with what they are for.
+/// Compiled expressions, by purpose.
 #[derive(Debug)]
 pub(super) struct CelProgram {
     pub(super) variables: Vec<(String, CelExpression)>,
@@ -31,11 +31,11 @@ pub(super) struct CelProgram {
 
 #[derive(Debug)]
 pub(super) enum CelPurpose {
-    /// All have to be true; each has a name.
+    /// Named conditions, all of which must be true.
     Conditions(Vec<(String, CelExpression)>),
-    /// All have to be true, or there is something to say.
+    /// Validations, each with a message.
     Validations(Vec<CompiledValidation>),
-    /// It gives operations.
+    /// An expression that yields operations.
     Override(CelExpression),
 }
 
@@ -46,13 +46,13 @@ pub(super) struct CompiledValidation {
     pub(super) message_expression: Option<CelExpression>,
 }
 
-/// What expressions of one evaluation know.
+/// The variables of one evaluation.
 struct Known<'a> {
     context: Context<'a>,
     inputs: Vec<(&'a str, &'a Value)>,
     budget: &'a EvaluationBudget<'a>,
     variables: Value,
-    /// Variables that could not be evaluated, and why.
+    /// Variables that failed, with the reasons.
     failed: Vec<(String, ProgramError)>,
 }
 
@@ -73,7 +73,7 @@ impl RuleProgram for CelProgram {
                 let mut error = None;
                 for (name, condition) in conditions {
                     match known.truth(condition) {
-                        // As for an API server: what is excluded is excluded, whatever else fails.
+                        // As in API servers, a false condition takes precedence over a failing one.
                         Ok(false) => return Ok(Some(false.into())),
                         Ok(true) => {}
                         Err(failure) => {
@@ -156,7 +156,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Variables are there for those after them. One that fails is not there, so that it matters only where it is used.
+    /// Adds a variable for later expressions. The failure of a variable is reported only by expressions that
+    /// use it.
     fn add_variable(&mut self, name: &str, expression: &CelExpression) {
         let value = self.value(expression).and_then(|value| {
             let json = to_json(&value).map_err(ProgramError::new)?;
@@ -171,7 +172,7 @@ impl<'a> Known<'a> {
         self.context.add_variable_from_value(VARIABLES, variables);
     }
 
-    /// What is said where a validation does not hold.
+    /// The message of a failed validation.
     fn message(&self, validation: &CompiledValidation) -> String {
         let computed =
             validation

@@ -1,24 +1,25 @@
-//! Work that recurses, on a stack that is large enough.
+//! Runs recursive work on a large stack.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     thread,
 };
 
-/// Bytes of stack for the parser: an unoptimised level of it takes some 100 KiB.
+/// Stack size in bytes for the parser: an unoptimised level needs some 100 KiB.
 const STACK: usize = 64 << 20;
 
-/// What is said where the library panics.
+/// The message if the library panics.
 const FAILED: &str = "the expression is of a form that is not supported";
 
-/// How deep what is evaluated may be nested on the stack that there is: an unoptimised level takes some 30 KiB.
+/// The maximum nesting that fits the current stack: an unoptimised level of the evaluation needs some 30 KiB.
 const SHALLOW: usize = 24;
 
-/// Runs `work`, which recurses so deep, aside if need be. The library may panic on what it does not know.
+/// Runs recursive `work`, on a large stack if `depth` requires it. The library may panic on unsupported
+/// input.
 ///
 /// # Errors
 ///
-/// When it does.
+/// If it panics.
 pub(super) fn nested<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     if depth > SHALLOW {
         return on_large_stack(work);
@@ -26,11 +27,11 @@ pub(super) fn nested<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> 
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| FAILED.to_owned())
 }
 
-/// Runs `work` aside. The parser may also panic on what it does not know.
+/// Runs `work` on a large stack. The parser may panic on unsupported input.
 ///
 /// # Errors
 ///
-/// When it does.
+/// If it panics.
 pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()

@@ -67,7 +67,7 @@ fn overridden(expression: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn expressions_know_what_a_validating_admission_policy_gives() {
+fn expressions_have_the_variables_of_validating_admission_policy() {
     for (expression, expected) in [
         ("object.spec.priority == 7 && object.spec.priority > 6", true),
         ("object.spec.share < 1.0", true),
@@ -103,7 +103,7 @@ fn expressions_know_what_a_validating_admission_policy_gives() {
 }
 
 #[test]
-fn what_is_wrong_with_an_expression_is_told_with_line_and_column() {
+fn problems_of_expressions_have_line_and_column() {
     for (expression, expected) in [
         (
             "object.spec.\n  replicas >",
@@ -123,7 +123,7 @@ fn what_is_wrong_with_an_expression_is_told_with_line_and_column() {
         ),
         (
             "variables.a",
-            "[0].expression: line 1, column 1: variables is not there: the rule has none before this expression",
+            "[0].expression: line 1, column 1: variables is undeclared: the rule has none before this expression",
         ),
         (
             "Pod{a: 1} == object",
@@ -137,7 +137,7 @@ fn what_is_wrong_with_an_expression_is_told_with_line_and_column() {
 }
 
 #[test]
-fn every_problem_of_a_rule_is_told_at_once() {
+fn all_problems_of_a_rule_are_reported_at_once() {
     let error = validated(json!({
         "variables": [{"name": "a-b", "expression": "x"}, {"name": "c", "expression": "variables.d"}, {"name": "c", "expression": "1"}],
         "validations": [{"expression": "y", "messageExpression": "z"}, {"expression": "variables.none"}],
@@ -157,7 +157,7 @@ fn every_problem_of_a_rule_is_told_at_once() {
 }
 
 #[test]
-fn a_condition_that_excludes_counts_before_one_that_fails() {
+fn a_false_condition_takes_precedence_over_a_failing_one() {
     let conditions = |expressions: &[&str]| -> Vec<_> {
         let condition = |expression: &&str| MatchCondition {
             name: format!("named {expression}"),
@@ -176,7 +176,7 @@ fn a_condition_that_excludes_counts_before_one_that_fails() {
 }
 
 #[test]
-fn validations_say_what_does_not_hold() {
+fn validations_report_failed_expressions() {
     let rule = json!({
         "variables": [
             {"name": "foreign", "expression": "object.spec.containers.filter(c, !c.image.startsWith('mirror/'))"},
@@ -208,7 +208,7 @@ fn validations_say_what_does_not_hold() {
 }
 
 #[test]
-fn overrides_give_operations_as_a_mutating_admission_policy() {
+fn overrides_yield_operations_as_in_mutating_admission_policy() {
     let expected = json!([{"op": "add", "path": "/metadata/labels/a.b~1c", "value": {"x": 1}}]);
     for expression in [
         "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a.b/c'), value: Object{x: 1}}]",
@@ -255,7 +255,7 @@ fn f6_a_policy_in_cel_is_evaluated_end_to_end() {
 }
 
 #[test]
-fn a_deleted_object_is_null_as_for_a_validating_admission_policy() {
+fn a_deleted_object_is_null_as_in_validating_admission_policy() {
     let rules = json!([{"cel": {"validations": [{"expression": "object == null && oldObject.metadata.name == 'b'", "message": "is not b"}]}}]);
     let spec = json!({"validateRules": rules});
     let compiled =
@@ -273,7 +273,7 @@ fn a_deleted_object_is_null_as_for_a_validating_admission_policy() {
 }
 
 #[test]
-fn hostile_expressions_are_refused_when_they_are_written() {
+fn hostile_expressions_are_refused_at_compile_time() {
     for (expression, expected) in [
         (
             "(".repeat(4000) + "1" + &")".repeat(4000),
@@ -306,7 +306,7 @@ fn hostile_expressions_are_refused_when_they_are_written() {
 }
 
 #[test]
-fn hostile_expressions_are_not_evaluated_where_they_would_take_too_much() {
+fn expressions_that_could_exceed_the_budget_are_not_evaluated() {
     let items: Vec<_> = (0..2000)
         .map(|number| json!({"name": format!("c{number}"), "image": "i"}))
         .collect();
@@ -329,12 +329,12 @@ fn hostile_expressions_are_not_evaluated_where_they_would_take_too_much() {
         let started = Instant::now();
         let error = run(RuleSource::CelConditions(&[condition]), &large).unwrap_err();
         assert!(
-            error.contains("may take too long") || error.contains("may give more"),
+            error.contains("may take too long") || error.contains("may yield more"),
             "{expression}: {error}"
         );
         assert!(started.elapsed() < Duration::from_secs(5), "{expression}");
     }
-    // Doubling within one expression.
+    // Doubling in a single expression.
     let doubled = (0..60).fold("'xxxxxxxx'".to_owned(), |text, _| {
         format!("{text}.replace('x', 'xxxxxxxx')")
     });
@@ -343,7 +343,7 @@ fn hostile_expressions_are_not_evaluated_where_they_would_take_too_much() {
         error.contains("may take too long") || error.contains("nested deeper"),
         "{error}"
     );
-    // One loop over all is fine.
+    // A single loop over all items is allowed.
     let condition = MatchCondition {
         name: "c".into(),
         expression: "object.spec.containers.all(a, a.image == 'i')".into(),
@@ -355,7 +355,7 @@ fn hostile_expressions_are_not_evaluated_where_they_would_take_too_much() {
 }
 
 #[test]
-fn lists_of_any_length_are_reckoned_without_overflow() {
+fn cost_estimates_of_long_lists_do_not_overflow() {
     for expression in [
         "lists.range(size(object.spec.containers)).flatten() == []",
         "lists.range(9223372036854775807).distinct() == []",

@@ -1,4 +1,4 @@
-//! From JSON to CEL and back.
+//! Converts between JSON and CEL.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use kube_cel::cel::{
 };
 use serde_json::{Number, Value};
 
-/// JSON as CEL knows it. Names of fields stay as they are.
+/// Converts JSON to CEL; field names stay unchanged.
 pub(super) fn to_cel(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -23,7 +23,6 @@ pub(super) fn to_cel(value: &Value) -> CelValue {
     }
 }
 
-/// A map with names.
 pub(super) fn map(entries: impl Iterator<Item = (String, CelValue)>) -> CelValue {
     let entries: HashMap<_, _> = entries
         .map(|(name, value)| (Key::String(Arc::new(name)), value))
@@ -33,11 +32,11 @@ pub(super) fn map(entries: impl Iterator<Item = (String, CelValue)>) -> CelValue
     })
 }
 
-/// What CEL gives, as JSON.
+/// Converts CEL to JSON.
 ///
 /// # Errors
 ///
-/// When JSON has nothing like it.
+/// If JSON has no equivalent.
 pub(super) fn to_json(value: &CelValue) -> Result<Value, String> {
     Ok(match value {
         CelValue::Null => Value::Null,
@@ -57,7 +56,7 @@ pub(super) fn to_json(value: &CelValue) -> Result<Value, String> {
                 };
                 fields.push((name.to_string(), to_json(value)?));
             }
-            // A map of CEL has no order.
+            // A CEL map is unordered.
             fields.sort_by(|(one, _), (other, _)| one.cmp(other));
             Value::Object(fields.into_iter().collect())
         }

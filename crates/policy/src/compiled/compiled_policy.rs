@@ -1,4 +1,4 @@
-//! A policy that can be asked.
+//! A compiled policy.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::{
     selection::SubjectMatcher,
 };
 
-/// A policy that can be asked. Rules that are wrong fail when they are asked, and the failure policy says what becomes of that.
+/// A compiled policy. Invalid rules fail when they are evaluated, and the failure policy applies.
 #[derive(Debug)]
 pub struct CompiledPolicy {
     pub(crate) key: PolicyKey,
@@ -22,11 +22,11 @@ pub struct CompiledPolicy {
     pub(crate) matcher: SubjectMatcher,
     pub(crate) conditions: Option<Box<dyn RuleProgram>>,
     pub(crate) rules: PolicyRules,
-    /// What is wrong outside of its rules.
+    /// Problems outside of the rules.
     outside: Vec<PolicyProblem>,
 }
 
-/// The rules of a policy.
+/// The compiled rules of a policy.
 #[derive(Debug)]
 pub(crate) enum PolicyRules {
     Override(Vec<CompiledRule>),
@@ -36,17 +36,17 @@ pub(crate) enum PolicyRules {
 // === impl CompiledPolicy ===
 
 impl CompiledPolicy {
-    /// Compiles a policy, whatever is wrong with its rules.
+    /// Parses and compiles a policy; its rules may have problems.
     ///
     /// # Errors
     ///
-    /// When its kind's schema does not allow it: then it cannot be told which objects it is for.
+    /// If its kind's schema rejects it: then it is unknown which objects it selects.
     pub fn compile(object: &Value, engines: &Engines) -> Result<Self, Vec<PolicyProblem>> {
         let (object, _) = PolicyObject::read(object)?;
         Ok(Self::from_object(&object, engines))
     }
 
-    /// Compiles a policy that was read.
+    /// Compiles a parsed policy.
     pub fn from_object(object: &PolicyObject, engines: &Engines) -> Self {
         let key = &object.key;
         let mut problems = PolicyProblems::below("spec");
@@ -92,28 +92,28 @@ impl CompiledPolicy {
         }
     }
 
-    /// Which policy it is.
+    /// The identity of the policy.
     pub fn key(&self) -> &PolicyKey {
         &self.key
     }
 
-    /// What becomes of a request when it fails.
+    /// The handling of requests if the policy fails.
     pub fn failure_policy(&self) -> FailurePolicyType {
         self.failure_policy
     }
 
-    /// The apiVersions and kinds of the objects that it is for; none for all.
+    /// The apiVersions and kinds of the selected objects; `None` for all.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
         self.matcher.kinds()
     }
 
-    /// Whether any of its rules is for an operation.
+    /// Reports whether any of its rules applies to an operation.
     pub fn acts_on(&self, operation: AdmissionOperation) -> bool {
         let mut rules = self.compiled_rules().iter();
         rules.any(|rule| operation.is_among(&rule.operations))
     }
 
-    /// Which of its rules, counted from 0, are for an operation.
+    /// Returns the indexes of the rules that apply to an operation.
     pub fn rules_for(&self, operation: AdmissionOperation) -> impl Iterator<Item = usize> {
         let rules = self.compiled_rules().iter().enumerate();
         rules
@@ -121,7 +121,7 @@ impl CompiledPolicy {
             .map(|(index, _)| index)
     }
 
-    /// Whether what its rules object to is told with this action.
+    /// Reports whether findings of its rules lead to this action.
     pub fn has_action(&self, action: ValidationAction) -> bool {
         match &self.rules {
             PolicyRules::Override(_) => false,
@@ -129,7 +129,7 @@ impl CompiledPolicy {
         }
     }
 
-    /// Which of its rules, counted from 0, have programs that describe a request to a server themselves.
+    /// Returns the indexes of the rules with programs that describe a request to a server.
     pub fn requesting_rules(&self) -> impl Iterator<Item = usize> {
         let describes = |action: &StepAction| {
             let StepAction::Program(_, InputKind::Cue { processing, .. }) = action else {
@@ -143,18 +143,18 @@ impl CompiledPolicy {
             .map(|(index, _)| index)
     }
 
-    /// What is wrong with it.
+    /// Returns all problems.
     pub fn problems(&self) -> Vec<PolicyProblem> {
         let of_rules = self.compiled_rules().iter().flat_map(|rule| &rule.problems);
         self.outside.iter().chain(of_rules).cloned().collect()
     }
 
-    /// What is wrong outside of its rules: nothing can be asked then.
+    /// Returns a problem outside of the rules, with which no rule can be evaluated.
     pub(crate) fn outer_problem(&self) -> Option<&PolicyProblem> {
         self.outside.first()
     }
 
-    /// What the template of each rule was rendered to, where it has one, and what is wrong with the rule.
+    /// Returns the rendered template of each rule, if it has one, and the problems of the rule.
     pub fn rule_states(&self) -> impl Iterator<Item = (Option<&str>, &[PolicyProblem])> {
         self.compiled_rules()
             .iter()

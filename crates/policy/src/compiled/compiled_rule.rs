@@ -1,4 +1,4 @@
-//! Rules that can be asked.
+//! Compiled rules.
 
 use super::step::{InputKind, RuleStep, StepAction};
 use crate::{
@@ -12,22 +12,22 @@ use crate::{
     render,
 };
 
-/// A rule that can be asked, or what keeps it from that.
+/// A compiled rule, or its problems.
 #[derive(Debug)]
 pub(crate) struct CompiledRule {
     pub(crate) operations: Vec<TargetOperation>,
     pub(crate) references: RuleReferences,
     pub(crate) steps: Vec<(RuleStep, StepAction)>,
-    /// What its template was rendered to.
+    /// The rendered template.
     pub(crate) rendered: Option<String>,
     pub(crate) problems: Vec<PolicyProblem>,
 }
 
-/// The programs of a rule, as they are written.
+/// The sources of a rule's programs.
 struct RulePrograms<'a> {
-    /// What its template was rendered to, or what is wrong with the template.
+    /// The rendered template, or a problem in it.
     rendered: Option<Result<String, Vec<PolicyProblem>>>,
-    /// Empty where there is none.
+    /// Empty if there is none.
     cue: &'a str,
     cel: Option<RuleSource<'a>>,
     cue_source: for<'t> fn(&'t str) -> RuleSource<'t>,
@@ -38,7 +38,12 @@ struct RulePrograms<'a> {
 
 impl CompiledRule {
     /// Compiles a rule of an override policy.
-    pub(crate) fn from_override_rule(key: &PolicyKey, index: usize, rule: &OverrideRule, engines: &Engines) -> Self {
+    pub(crate) fn from_override_rule(
+        key: &PolicyKey,
+        index: usize,
+        rule: &OverrideRule,
+        engines: &Engines,
+    ) -> Self {
         let mut compiled = Self::new(&rule.target_operations);
         let mut problems = PolicyProblems::below(format!("spec.overrideRules[{index}].overriders"));
         let overriders = &rule.overriders;
@@ -106,7 +111,7 @@ impl CompiledRule {
         }
     }
 
-    /// Adds programs in the order in which they are asked. What is wrong with a template itself is not told a second time.
+    /// Compiles programs in the order of evaluation. Problems of a template are not repeated.
     fn add_programs(&mut self, programs: RulePrograms<'_>, engines: &Engines, problems: &mut PolicyProblems) {
         match programs.rendered {
             Some(Err(of_template)) => problems.extend("template", of_template),
@@ -150,7 +155,7 @@ impl CompiledRule {
     }
 }
 
-/// The operations of `plaintext`.
+/// Parses the operations of `plaintext`.
 fn plaintext(overriders: &[PlaintextOverrider], problems: &mut PolicyProblems) -> JsonPatch {
     let mut patch = JsonPatch::new();
     for (index, overrider) in overriders.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Policies that can be asked.
+//! Compiled policies.
 
 mod compiled_policy;
 mod compiled_rule;

@@ -1,4 +1,4 @@
-//! The ways in which a rule says what is done.
+//! The steps of a rule.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::{
     patch::JsonPatch,
 };
 
-/// A way in which a rule says what is done, in the order in which they are asked.
+/// The form of a step, in the order of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleStep {
-    /// What a template was rendered to.
+    /// A rendered template.
     RenderedCue,
     /// A program in CUE.
     Cue,
@@ -23,7 +23,7 @@ pub enum RuleStep {
     Plaintext,
 }
 
-/// What a step does.
+/// The compiled form of a step.
 #[derive(Debug)]
 pub(crate) enum StepAction {
     Program(Box<dyn RuleProgram>, InputKind),
@@ -31,27 +31,27 @@ pub(crate) enum StepAction {
     Plaintext(JsonPatch),
 }
 
-/// What a program gets.
+/// The inputs of a program.
 #[derive(Debug)]
 pub(crate) enum InputKind {
     /// `data`.
     Rendered,
-    /// `object`, in an update `oldObject` where a validation or the program itself asks for it, and of `request` and `namespaceObject`
-    /// those that it asks for: a field of an older program may have the same name.
+    /// `object`; `oldObject` in updates if a validation or the program itself declares it; `request` and
+    /// `namespaceObject` if the program declares them, since older programs may have fields of these names.
     Cue {
         has_old_object: bool,
         has_request: bool,
         has_namespace_object: bool,
-        /// What gives the request that the program describes itself.
+        /// The inputs of the program that describes a request.
         processing: Option<Box<dyn RuleProgram>>,
     },
-    /// What ValidatingAdmissionPolicy gives.
+    /// The variables of ValidatingAdmissionPolicy.
     Cel,
 }
 
 // === impl RuleStep ===
 
-/// As the field of the rule is named.
+/// The name of the rule's field.
 impl fmt::Display for RuleStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -67,7 +67,7 @@ impl fmt::Display for RuleStep {
 // === impl InputKind ===
 
 impl InputKind {
-    /// What a program in CUE asks for by attributes: `request: _ @tag(request)`.
+    /// Detects the inputs that a CUE program declares by attributes: `request: _ @tag(request)`.
     pub(crate) fn from_cue(source: &str, is_validation: bool, engines: &Engines) -> Self {
         let asks_for = |name: &str| source.contains(&format!("@tag({name}"));
         Self::Cue {

@@ -1,7 +1,8 @@
 //! Rules in policy CUE, a declared subset of CUE v0.4.3.
 //!
-//! Programs get `object`; where they ask for it by an attribute, as in `request: _ @tag(request)`, also `request` and `namespaceObject`, and
-//! in updates `oldObject`, which validations get without asking. Of rendered templates it is `data`, with all of that.
+//! Programs get `object`; if they declare them by an attribute, as in `request: _ @tag(request)`, also
+//! `request` and `namespaceObject`; and in updates `oldObject`, which validations get without a declaration.
+//! Rendered templates get all of these in `data`.
 
 use policy_cue::{CueBudget, CueInputs, CueProgram, SourcePosition};
 use serde_json::Value;
@@ -11,11 +12,11 @@ use crate::{
     engine::{EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
 };
 
-/// Evaluates policy CUE.
+/// The engine for policy CUE.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CueEngine;
 
-/// A program, and the field of it that is asked for.
+/// A program, and the name of its output field.
 #[derive(Debug)]
 struct CompiledCue {
     program: CueProgram,
@@ -58,9 +59,9 @@ impl RuleProgram for CompiledCue {
         inputs: &[(&str, &Value)],
         budget: &EvaluationBudget<'_>,
     ) -> Result<Option<Value>, ProgramError> {
-        let inputs = inputs
-            .iter()
-            .fold(CueInputs::new(), |inputs, (name, value)| inputs.with_input(name, value));
+        let inputs = inputs.iter().fold(CueInputs::new(), |inputs, (name, value)| {
+            inputs.with_input(name, value)
+        });
         let budget = CueBudget {
             steps: budget.steps,
             depth: budget.depth,
@@ -70,7 +71,7 @@ impl RuleProgram for CompiledCue {
         let given = self.program.evaluate(&inputs, self.output, &budget);
         given.map_err(|error| {
             let whole = error.to_string();
-            // The position stands before the message, in a form of its own.
+            // The error has its own form for the position in front of the message.
             let message = whole
                 .split_once(": ")
                 .map_or(whole.as_str(), |(_, message)| message);

@@ -32,7 +32,7 @@ fn pod() -> Value {
 }
 
 #[test]
-fn f6_a_program_adds_an_annotation_whether_there_are_some_or_not() {
+fn f6_a_program_adds_an_annotation_with_or_without_existing_ones() {
     let program = r#"
 object: _ @tag(object)
 patches: [
@@ -56,7 +56,7 @@ patches: [
 }
 
 #[test]
-fn f7_defect_1_a_guard_against_deletion_allows_where_there_is_no_label() {
+fn f7_defect_1_a_guard_against_deletion_allows_objects_without_labels() {
     let program = r#"
 object: _ @tag(object)
 reject: object.metadata.labels != _|_ && object.metadata.labels["example.com/no-delete"] == "true"
@@ -91,7 +91,7 @@ validate: {
 }
 
 #[test]
-fn f6_who_asks_is_known_to_programs_that_ask_for_it() {
+fn f6_programs_can_declare_the_request() {
     let program = r#"
 object: _ @tag(object)
 request: _ @tag(request)
@@ -100,7 +100,7 @@ patches: [{op: "replace", path: "/metadata/labels/by", value: request.userInfo.u
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let outcome = overridden(json!({"cue": program}), &attributes);
     assert_eq!(outcome.object["metadata"]["labels"], json!({"by": "me"}));
-    // A program of its own time may have a field of that name.
+    // An older program may have a field of that name.
     let program = r#"
 object: _ @tag(object)
 request: object.metadata.name
@@ -110,7 +110,7 @@ patches: [{op: "replace", path: "/metadata/labels/by", value: request}]"#;
 }
 
 #[test]
-fn what_is_wrong_with_a_program_is_told_with_line_and_column() {
+fn problems_of_programs_have_line_and_column() {
     let policy = overriding("a", &[json!({"cue": "#Definition: 1\npatches: missing"})]);
     let problems = CompiledPolicy::compile(&policy, &Engines::built_in())
         .unwrap()
@@ -131,7 +131,7 @@ fn what_is_wrong_with_a_program_is_told_with_line_and_column() {
 }
 
 #[test]
-fn a_program_that_uses_up_its_budget_is_stopped() {
+fn a_program_that_exhausts_its_budget_is_stopped() {
     let program = "object: _ @tag(object)\npatches: [for i, t in object.list for j, u in object.list for k, v in object.list {op: \"remove\", path: \"/\\(i)\"}]";
     let mut pod = pod();
     pod["list"] = (0..1000).collect();
@@ -150,7 +150,7 @@ fn a_program_that_uses_up_its_budget_is_stopped() {
 }
 
 #[test]
-fn f13_a_program_may_describe_a_request_itself() {
+fn f13_a_program_can_describe_a_request() {
     let program = r#"
 object: _ @tag(object)
 processing: {

@@ -1,4 +1,4 @@
-//! Why a policy is asked about an object, or is not.
+//! Explains whether a policy applies to an object.
 
 use serde_json::Value;
 
@@ -10,29 +10,30 @@ use crate::{
     selection::{self, SelectedSubject},
 };
 
-/// Whether a policy is asked about an object, and what keeps it from that, each part of it by itself.
+/// Whether a policy applies to an object, with the result of each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyExplanation {
-    /// Which policy.
+    /// The policy.
     pub policy: PolicyKey,
-    /// What has to hold for the policy: its namespace, its selectors, of which one is enough, and its conditions.
+    /// The conditions on the policy level: its namespace, its selectors, of which one must match, and its
+    /// conditions.
     pub parts: Vec<ExplainedPart>,
     /// Its rules.
     pub rules: Vec<ExplainedPart>,
-    /// Whether any of its rules is asked.
+    /// Whether any rule is evaluated.
     pub is_asked: bool,
 }
 
-/// Whether a part of a policy holds for an object.
+/// Whether a part of a policy matches an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedPart {
     /// The field, for example `spec.resourceSelectors[0]`.
     pub field: String,
-    /// What of it does not hold first; `None` where all of it holds.
+    /// The first mismatch; `None` if the part matches.
     pub mismatch: Option<String>,
 }
 
-/// What a policy says about selection, whatever its kind.
+/// The selection of a policy of any kind.
 struct Selection<'a> {
     selectors: &'a [ResourceSelector],
     namespace_selector: Option<&'a Value>,
@@ -42,7 +43,7 @@ struct Selection<'a> {
 // === impl PolicyExplanation ===
 
 impl PolicyExplanation {
-    /// Explains a policy. Its rules are not evaluated.
+    /// Explains a policy without evaluating its rules.
     pub fn new(
         policy: &PolicyObject,
         engines: &Engines,
@@ -92,7 +93,7 @@ impl PolicyExplanation {
     }
 }
 
-/// A policy without rules, and with these conditions.
+/// Compiles the conditions as a policy without rules.
 fn compiled(policy: &PolicyObject, conditions: &[MatchCondition], engines: &Engines) -> CompiledPolicy {
     let mut spec = policy.spec.clone();
     match &mut spec {
@@ -123,7 +124,7 @@ fn unmet(
         Ok(true) => None,
         Ok(false) => Some(format!("{name}: is false")),
         Err(RuleStop::Failed(_, message)) => Some(format!("{name}: {message}")),
-        Err(RuleStop::Missing(_)) => Some(format!("{name}: refers to what is not known")),
+        Err(RuleStop::Missing(_)) => Some(format!("{name}: references unavailable data")),
     }
 }
 
@@ -156,7 +157,7 @@ fn rules(spec: &PolicySpec, operation: AdmissionOperation) -> Vec<ExplainedPart>
     match spec {
         PolicySpec::Override(_) if operation == AdmissionOperation::Delete => {
             let refused = |index| {
-                let mismatch = "what is deleted is not overridden".to_owned();
+                let mismatch = "deletions are not overridden".to_owned();
                 ExplainedPart::new(format!("spec.overrideRules[{index}]"), Some(mismatch))
             };
             (0..rules_of(spec)).map(refused).collect()
@@ -187,7 +188,7 @@ fn rules_of(spec: &PolicySpec) -> usize {
     }
 }
 
-/// A name, or that there is none.
+/// Returns a name, or a placeholder for an empty one.
 fn or_none(name: &str) -> &str {
     if name.is_empty() { "empty" } else { name }
 }

@@ -1,4 +1,4 @@
-//! Policies that cannot be evaluated.
+//! Failures of policies.
 
 use std::fmt;
 
@@ -6,40 +6,40 @@ use crate::{
     CompiledPolicy, PolicyKey, api::FailurePolicyType, compiled::RuleStep, reference::DataReference,
 };
 
-/// That a policy could not be evaluated for an object.
+/// The failure of a policy for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFailure {
-    /// Which policy.
+    /// The policy.
     pub policy: PolicyKey,
-    /// Which of its rules, counted from 0; `None` where none was asked yet.
+    /// The index of the rule; `None` for a failure before any rule.
     pub rule: Option<usize>,
-    /// At what.
+    /// The part that failed.
     pub reason: FailureReason,
     /// What went wrong.
     pub message: String,
-    /// What the policy says that becomes of the request.
+    /// The failure policy that applies.
     pub failure_policy: FailurePolicyType,
 }
 
-/// At what a policy failed.
+/// The part of a policy that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureReason {
-    /// It is wrong itself.
+    /// The policy itself is invalid.
     Policy,
-    /// It cannot be told whether it is for the object.
+    /// It is unknown whether it selects the object.
     Selection,
-    /// Something that a rule refers to is not there.
+    /// A reference of a rule failed.
     Reference,
     /// A step of a rule failed.
     Step(RuleStep),
-    /// The time for the request ran out.
+    /// The deadline of the request passed.
     Deadline,
 }
 
-/// Why a rule comes to no end.
+/// Why a rule did not complete.
 #[derive(Debug)]
 pub(super) enum RuleStop {
-    /// These have to be fetched first.
+    /// References that must be fetched first.
     Missing(Vec<DataReference>),
     Failed(FailureReason, String),
 }
@@ -68,7 +68,7 @@ impl std::error::Error for PolicyFailure {}
 impl fmt::Display for PolicyFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: ", self.policy)?;
-        // A problem of the policy says itself where it is.
+        // Problems of the policy contain their location.
         if let Some(rule) = self.rule.filter(|_| self.reason != FailureReason::Policy) {
             write!(formatter, "rule {rule}: ")?;
         }

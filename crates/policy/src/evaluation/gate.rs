@@ -1,19 +1,19 @@
-//! What lets policies be asked.
+//! The gate in front of the evaluation of policies.
 
 use crate::CompiledPolicy;
 
-/// Lets policies be asked, one after another, and sees when each begins and ends: this crate has no clock.
+/// Admits policies to an evaluation, and observes when each begins and ends, since this crate has no clock.
 ///
-/// What is asked again with more answers passes once more.
+/// A repeated evaluation with more answers passes the gate again.
 pub trait EvaluationGate: Sync {
-    /// Whether a policy that is for an object is asked about it now. One that is not is as if it were not there.
+    /// Decides whether a matching policy is evaluated now. A rejected policy is skipped.
     fn enter(&self, policy: &CompiledPolicy) -> bool;
 
-    /// One that has entered has been asked.
+    /// Called after the evaluation of an admitted policy.
     fn leave(&self, policy: &CompiledPolicy);
 }
 
-/// Lets all of them be asked.
+/// A gate that admits all policies.
 pub(crate) struct OpenGate;
 
 // === impl OpenGate ===

@@ -1,4 +1,4 @@
-//! What becomes of a request.
+//! Evaluates policies for a request.
 
 mod explanation;
 mod failure;

@@ -1,4 +1,4 @@
-//! Override policies, one after another.
+//! Evaluates override policies.
 
 use serde_json::Value;
 
@@ -15,18 +15,18 @@ use crate::{
     patch::{self, JsonPatch, JsonPatchOperation},
 };
 
-/// What override policies make of an object.
+/// The outcome of override policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverrideOutcome {
-    /// The patch (RFC 6902) from the object to what has become of it; empty where the request is refused.
+    /// The patch (RFC 6902) from the original to the resulting object; empty if the request is refused.
     pub patch: JsonPatch,
-    /// What has become of it.
+    /// The resulting object.
     pub object: Value,
-    /// Which steps changed something, in order.
+    /// The steps that changed the object, in order.
     pub steps: Vec<AppliedStep>,
-    /// The policies that were asked, in order.
+    /// The evaluated policies, in order.
     pub asked: Vec<PolicyKey>,
-    /// The failures that do not matter, as their policies say.
+    /// The ignored failures.
     pub ignored: Vec<PolicyFailure>,
     /// The failure for which the request is refused.
     pub refusal: Option<PolicyFailure>,
@@ -37,15 +37,16 @@ pub struct OverrideOutcome {
 pub struct AppliedStep {
     /// The policy.
     pub policy: PolicyKey,
-    /// Which of its rules, counted from 0.
+    /// The index of the rule.
     pub rule: usize,
-    /// Which step of it.
+    /// The step of the rule.
     pub step: RuleStep,
-    /// What it did.
+    /// Its operations.
     pub patch: JsonPatch,
 }
 
-/// Asks policies, in order. Each sees what the one before has made of the object; of one that fails and may be ignored nothing is left.
+/// Evaluates policies in order, each on the result of the previous one. A policy that fails and may be
+/// ignored has no effect.
 pub(super) fn override_object<'p>(
     policies: impl Iterator<Item = Result<&'p CompiledPolicy, PolicyFailure>>,
     attributes: &AdmissionAttributes<'_>,
@@ -104,7 +105,7 @@ pub(super) fn override_object<'p>(
     PolicyEvaluation::Done(outcome)
 }
 
-/// Asks a policy. Nothing is left of what it did where it fails.
+/// Evaluates a policy. It has no effect if it fails.
 fn evaluate_policy(
     policy: &CompiledPolicy,
     operation: AdmissionOperation,
@@ -175,7 +176,7 @@ fn apply(
                 let patch = JsonPatchOperation::read(&given).map_err(|error| failed(error.to_string()))?;
                 change(subject, patch, *step, &mut note)?;
             }
-            // Each sees the result of the one before.
+            // Each step gets the result of the previous one.
             StepAction::Origin(overriders) => {
                 for (index, overrider) in overriders.iter().enumerate() {
                     let patch = origin::apply(overrider, subject.object())

@@ -1,4 +1,4 @@
-//! All policies of a cluster, in their order.
+//! The ordered policies of a cluster.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -13,33 +13,35 @@ use crate::{
     selection::{PolicyIndex, SelectedSubject},
 };
 
-/// Policies in the order in which they are asked: cluster-wide ones before those of a namespace, by name, each with its rules in order.
+/// Policies in the order of evaluation: cluster-wide ones before those of a namespace, by name, each with its
+/// rules in order.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     overrides: OrderedPolicies,
     validations: OrderedPolicies,
 }
 
-/// Policies in their order, and which are for which kinds.
+/// Ordered policies with an index by kind.
 #[derive(Debug, Default)]
 struct OrderedPolicies {
     policies: Vec<Arc<CompiledPolicy>>,
     index: PolicyIndex,
 }
 
-/// What an evaluation comes to.
+/// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicyEvaluation<T> {
-    /// These have to be fetched; then it is asked again with their answers. They are none that an answer was given for.
+    /// References that must be fetched before the evaluation is repeated with their answers. None of them has
+    /// an answer yet.
     Missing(Vec<DataReference>),
-    /// This.
+    /// The outcome.
     Done(T),
 }
 
 // === impl PolicySet ===
 
 impl PolicySet {
-    /// All of these policies. Of several with one key the last counts.
+    /// Creates a set; the last of several policies with the same key is kept.
     pub fn new(policies: impl IntoIterator<Item = Arc<CompiledPolicy>>) -> Self {
         let is_validation =
             |policy: &Arc<CompiledPolicy>| policy.key.kind == PolicyKind::ClusterValidatePolicy;
@@ -50,12 +52,13 @@ impl PolicySet {
         }
     }
 
-    /// All of them, in their order.
+    /// All policies, in order.
     pub fn policies(&self) -> impl Iterator<Item = &Arc<CompiledPolicy>> {
         self.overrides.policies.iter().chain(&self.validations.policies)
     }
 
-    /// What has to be fetched before an object is overridden, as far as that can be told from the object as it comes.
+    /// Returns the references to fetch before an object is overridden, as far as the original object
+    /// determines them.
     pub fn override_needs(&self, attributes: &AdmissionAttributes<'_>) -> Vec<DataReference> {
         if attributes.operation == AdmissionOperation::Delete {
             return Vec::new();
@@ -63,12 +66,12 @@ impl PolicySet {
         self.overrides.needs(attributes)
     }
 
-    /// What has to be fetched before an object is validated.
+    /// Returns the references to fetch before an object is validated.
     pub fn validation_needs(&self, attributes: &AdmissionAttributes<'_>) -> Vec<DataReference> {
         self.validations.needs(attributes)
     }
 
-    /// What override policies make of an object. What is deleted is not changed.
+    /// Evaluates override policies. A deletion changes nothing.
     pub fn override_object(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -78,7 +81,7 @@ impl PolicySet {
         override_outcome::override_object(self.overrides.matching(attributes), attributes, answers, budget)
     }
 
-    /// What validate policies say to a request.
+    /// Evaluates validate policies.
     pub fn validate(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -88,7 +91,8 @@ impl PolicySet {
         validation::validate(self.validations.matching(attributes), attributes, answers, budget)
     }
 
-    /// The policies that are for an object, in their order, and those of which that cannot be told. Conditions are not looked at.
+    /// Returns the policies that select an object, in order, and failures where this is unknown. Conditions
+    /// are not evaluated.
     pub fn matching<'p>(
         &'p self,
         attributes: &'p AdmissionAttributes<'_>,

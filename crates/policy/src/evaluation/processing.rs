@@ -1,4 +1,4 @@
-//! The request that a program in CUE describes itself: `processing.http`, whose answer becomes `processing.output`.
+//! The request that a CUE program describes: the response to `processing.http` becomes `processing.output`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     Answers, DataReference, FetchedAnswer, HttpRequest, RuleStep, api::HttpMethod, reference::check_url,
 };
 
-/// What `processing` of a program is, with what was fetched for it; nothing where it describes no request.
+/// Returns `processing` of a program with the fetched response; `None` if it describes no request.
 pub(super) fn with_output(processing: &Value, answers: &Answers) -> Result<Option<Value>, RuleStop> {
     let failed = |message: String| RuleStop::Failed(FailureReason::Step(RuleStep::Cue), message);
     let Some(http) = processing.get("http").filter(|http| !http.is_null()) else {
@@ -37,7 +37,9 @@ fn parse_request(http: &Value) -> Result<HttpRequest, String> {
     let url = text("url");
     check_url(url).map_err(|error| format!(".url: {error}"))?;
     if http.get("tls_config").is_some() {
-        return Err(".tls_config: is not supported; servers are trusted as this program is told to".into());
+        return Err(
+            ".tls_config: is not supported; configure trusted CAs for the policy server instead".into(),
+        );
     }
     let mut headers = BTreeMap::new();
     let request = http.get("request").unwrap_or(&Value::Null);
@@ -54,7 +56,7 @@ fn parse_request(http: &Value) -> Result<HttpRequest, String> {
     }
     let body = match request.get("body") {
         None | Some(Value::Null) => None,
-        // What is JSON is sent as that.
+        // JSON is sent as JSON.
         Some(Value::String(text)) => match serde_json::from_str(text) {
             Ok(body) => Some(body),
             Err(_) => return Err(".request.body: must be JSON".into()),
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f13_requests_that_cannot_be_sent_are_told() {
+    fn f13_invalid_requests_are_reported() {
         for (http, expected) in [
             (json!({}), ".url: must begin with https:// or http://"),
             (
@@ -87,7 +89,7 @@ mod tests {
             ),
             (
                 json!({"url": "https://a", "tls_config": {}}),
-                ".tls_config: is not supported; servers are trusted as this program is told to",
+                ".tls_config: is not supported; configure trusted CAs for the policy server instead",
             ),
             (
                 json!({"url": "https://a", "request": {"header": {"a": 1}}}),

@@ -1,4 +1,4 @@
-//! The object that rules are asked about, as it has become so far.
+//! The current state of the object during an evaluation.
 
 use std::cell::OnceCell;
 
@@ -16,13 +16,13 @@ use crate::{
     reference::ReferenceResolution,
 };
 
-/// What in a request is an object itself, or as large as one.
+/// Fields of a request that are objects, or as large as one.
 const LARGE: [&str; 3] = ["object", "oldObject", "options"];
 
-/// The object that rules are asked about, with everything that their programs may get.
+/// The current object, with all inputs of programs.
 pub(super) struct RuleSubject<'a> {
     attributes: &'a AdmissionAttributes<'a>,
-    /// `object`, `oldObject` and `extraParams`: what rendered programs get as a whole.
+    /// `object`, `oldObject` and `extraParams`: the complete input of rendered programs.
     data: Value,
     request: OnceCell<Value>,
 }
@@ -59,7 +59,7 @@ impl<'a> RuleSubject<'a> {
         self.data["object"].take()
     }
 
-    /// Whether the conditions of a policy hold.
+    /// Evaluates the conditions of a policy.
     pub(super) fn meets_conditions(
         &self,
         policy: &CompiledPolicy,
@@ -77,7 +77,7 @@ impl<'a> RuleSubject<'a> {
         }
     }
 
-    /// Makes the references of a rule known to its rendered program.
+    /// Resolves the references of a rule into the input of its rendered program.
     pub(super) fn resolve(&mut self, rule: &CompiledRule, answers: &Answers) -> Result<(), RuleStop> {
         let namespace = self.attributes.namespace();
         match rule.references.resolve(self.object(), namespace, answers) {
@@ -90,7 +90,7 @@ impl<'a> RuleSubject<'a> {
         }
     }
 
-    /// What a program of a rule gives.
+    /// Evaluates a program of a rule.
     pub(super) fn run(
         &self,
         step: RuleStep,
@@ -114,9 +114,9 @@ impl<'a> RuleSubject<'a> {
         };
         given.extend(processed.as_ref().map(|processed| ("processing", processed)));
         let given = program.evaluate(&given, budget);
-        given
-            .map_err(|error| failed(error.to_string()))?
-            .ok_or_else(|| failed("the program does not have what it is for: patches, or validate".into()))
+        given.map_err(|error| failed(error.to_string()))?.ok_or_else(|| {
+            failed("the program does not have the required field: patches, or validate".into())
+        })
     }
 
     fn inputs(&self, kind: &InputKind) -> Vec<(&'static str, &Value)> {
@@ -156,7 +156,7 @@ impl<'a> RuleSubject<'a> {
         }
     }
 
-    /// Who asks for what. Where nobody asks, what is known of the object.
+    /// The attributes of the request; without a request, those known from the object.
     fn request(&self) -> &Value {
         self.request.get_or_init(|| {
             let (api_version, kind) = self.attributes.kind();

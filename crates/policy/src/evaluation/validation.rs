@@ -1,4 +1,4 @@
-//! Validate policies, all of them.
+//! Evaluates validate policies.
 
 use serde_json::Value;
 
@@ -14,49 +14,49 @@ use crate::{
     compiled::{CompiledRule, PolicyRules, RuleStep, StepAction},
 };
 
-/// What validate policies say to a request.
+/// The outcome of validate policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationOutcome {
-    /// What rules object to, in the order of policies and rules.
+    /// The findings, in the order of policies and rules.
     pub findings: Vec<PolicyFinding>,
-    /// The policies that were asked, in order.
+    /// The evaluated policies, in order.
     pub asked: Vec<PolicyKey>,
-    /// The failures that do not matter, as their policies say.
+    /// The ignored failures.
     pub ignored: Vec<PolicyFailure>,
     /// The failures for which the request is refused.
     pub refusals: Vec<PolicyFailure>,
 }
 
-/// What a rule objects to.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFinding {
     /// The policy.
     pub policy: PolicyKey,
-    /// Which of its rules, counted from 0.
+    /// The index of the rule.
     pub rule: usize,
-    /// Which step of it.
+    /// The step of the rule.
     pub step: RuleStep,
-    /// What it says.
+    /// The message.
     pub reason: String,
-    /// What becomes of the request.
+    /// The actions of the policy.
     pub actions: Vec<ValidationAction>,
 }
 
 // === impl ValidationOutcome ===
 
 impl ValidationOutcome {
-    /// Whether the request may go on.
+    /// Reports whether the request is admitted.
     pub fn is_allowed(&self) -> bool {
         self.refusals.is_empty() && self.findings_with(ValidationAction::Deny).next().is_none()
     }
 
-    /// What is objected to with this action.
+    /// Returns the findings with this action.
     pub fn findings_with(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
         let has = move |finding: &&PolicyFinding| finding.actions.contains(&action);
         self.findings.iter().filter(has)
     }
 
-    /// Why the request is refused: all reasons, in order. One that stands alone stands as its policy has it.
+    /// Returns the message of a refusal: all reasons, in order. A single reason is not prefixed.
     pub fn message(&self) -> Option<String> {
         let denials: Vec<_> = self.findings_with(ValidationAction::Deny).collect();
         if let ([denial], []) = (denials.as_slice(), self.refusals.as_slice()) {
@@ -70,7 +70,7 @@ impl ValidationOutcome {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// What whoever sent the request is warned of.
+    /// Returns the warnings for the client.
     pub fn warnings(&self) -> Vec<String> {
         self.findings_with(ValidationAction::Warn)
             .map(|finding| format!("{}: {}", finding.policy, finding.reason))
@@ -78,7 +78,7 @@ impl ValidationOutcome {
     }
 }
 
-/// Asks all policies. Each is asked about the same object, so that all that has to be fetched is known at once.
+/// Evaluates all policies on the same object, so that all references to fetch are known at once.
 pub(super) fn validate<'p>(
     policies: impl Iterator<Item = Result<&'p CompiledPolicy, PolicyFailure>>,
     attributes: &AdmissionAttributes<'_>,
@@ -119,7 +119,7 @@ pub(super) fn validate<'p>(
 }
 
 impl ValidationOutcome {
-    /// Notes what a policy says.
+    /// Evaluates a policy and adds its findings.
     fn evaluate_policy(
         &mut self,
         policy: &CompiledPolicy,
@@ -132,7 +132,7 @@ impl ValidationOutcome {
         let PolicyRules::Validate(rules, actions) = &policy.rules else {
             return;
         };
-        // As of ValidatingAdmissionPolicy: what does not deny does not refuse by failing.
+        // As in ValidatingAdmissionPolicy, a policy that does not deny does not refuse by failing either.
         let refuses =
             policy.failure_policy == FailurePolicyType::Fail && actions.contains(&ValidationAction::Deny);
         let outer = policy
@@ -189,7 +189,7 @@ impl ValidationOutcome {
     }
 }
 
-/// What a rule objects to. The first step that objects is enough.
+/// Evaluates a rule up to the first step with a finding.
 fn evaluate_rule(
     policy: &CompiledPolicy,
     rule: &CompiledRule,

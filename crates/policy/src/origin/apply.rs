@@ -1,4 +1,4 @@
-//! What a typed override does to an object.
+//! Converts typed overrides into operations.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::{
     patch::{JsonPatch, JsonPatchOperation, Pointer},
 };
 
-/// The operations that a typed override means for an object.
+/// Returns the operations of a typed override for an object.
 ///
 /// # Errors
 ///
-/// When the object has no such container, or a quantity cannot be read.
+/// If the object lacks the container, or has an invalid quantity.
 pub(crate) fn apply(overrider: &OriginOverrider, subject: &Value) -> Result<JsonPatch, String> {
     let metadata = |name: &str| Pointer::from_tokens(["metadata", name]);
     match overrider.origin_type {
@@ -87,7 +87,7 @@ pub(crate) fn apply(overrider: &OriginOverrider, subject: &Value) -> Result<Json
     })
 }
 
-/// A value as JSON; it has no map whose keys are not text.
+/// Serializes a value without non-text keys, which cannot fail.
 fn json_of(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -121,7 +121,7 @@ fn entries(
             .collect();
     }
     let set = |(name, value): (&String, _)| JsonPatchOperation::Replace(place.join(name), json_of(value));
-    // A name that is a number would else not say that it is a name.
+    // Otherwise a numeric name would look like an index.
     let missing = place.find(subject).is_none_or(Value::is_null) && !given.is_empty();
     let parent = missing.then(|| JsonPatchOperation::Replace(place.clone(), json!({})));
     parent.into_iter().chain(given.iter().map(set)).collect()

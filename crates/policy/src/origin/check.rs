@@ -1,4 +1,4 @@
-//! What is wrong with typed overrides.
+//! Validates typed overrides.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     problem::PolicyProblems,
 };
 
-/// Notes what is wrong with the typed overrides of a rule.
+/// Adds the problems of a rule's typed overrides.
 pub(crate) fn check(overriders: &[OriginOverrider], problems: &mut PolicyProblems) {
     for (index, overrider) in overriders.iter().enumerate() {
         problems.within(format!("origin[{index}]"), |problems| {
@@ -37,7 +37,7 @@ pub(crate) fn check(overriders: &[OriginOverrider], problems: &mut PolicyProblem
 fn is_for_same_container(one: &OriginOverrider, other: &OriginOverrider) -> bool {
     match (one.containers.as_slice(), other.containers.as_slice()) {
         ([], []) => one.container_count == other.container_count,
-        // The one that is counted to may have any name.
+        // A container selected by index may have any name.
         ([], _) | (_, []) => false,
         (names, others) => names
             .iter()

@@ -1,19 +1,19 @@
-//! Which containers an override is for.
+//! Selects the containers of an override.
 
 use serde_json::Value;
 use windlass_object::object;
 
 use crate::{api::OriginOverrider, patch::Pointer};
 
-/// For all containers.
+/// The name that selects all containers.
 pub(crate) const ALL: &str = "*";
 
-/// The places of the containers that an override is for: those with the names that it gives, wherever there are some, or the one that
-/// it counts to.
+/// Returns pointers to the containers of an override: those with the given names, which need not exist, or
+/// the one with the given index.
 ///
 /// # Errors
 ///
-/// When there are not so many.
+/// If the index is too large.
 pub(super) fn chosen(
     overrider: &OriginOverrider,
     subject: &Value,

@@ -1,10 +1,10 @@
-//! Lists whose items are known by some of their fields.
+//! Lists whose items are identified by some of their fields.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Sets items that are there already, and adds the others behind.
+/// Replaces items of the same identity, and appends the others.
 pub(super) fn merged(current: &[Value], given: Vec<Value>, identity: fn(&Value) -> Value) -> Vec<Value> {
     let mut list = current.to_vec();
     let mut places: HashMap<Value, usize> = HashMap::new();
@@ -21,14 +21,14 @@ pub(super) fn merged(current: &[Value], given: Vec<Value>, identity: fn(&Value) 
     list
 }
 
-/// Takes items away.
+/// Removes items of the same identity.
 pub(super) fn without(current: &[Value], given: &[Value], identity: fn(&Value) -> Value) -> Vec<Value> {
     let given: std::collections::HashSet<_> = given.iter().map(identity).collect();
     let stays = |item: &&Value| !given.contains(&identity(item));
     current.iter().filter(stays).cloned().collect()
 }
 
-/// What tells a toleration from others: all but its seconds.
+/// The identity of a toleration: all fields but its seconds.
 pub(super) fn toleration(item: &Value) -> Value {
     let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
     let operator = match text("operator") {
@@ -40,7 +40,7 @@ pub(super) fn toleration(item: &Value) -> Value {
         .collect()
 }
 
-/// What tells a topology spread constraint from others.
+/// The identity of a topology spread constraint.
 pub(super) fn spread_constraint(item: &Value) -> Value {
     let field = |name: &str| item.get(name).cloned().unwrap_or_default();
     [field("topologyKey"), field("whenUnsatisfiable")]

@@ -1,17 +1,17 @@
-//! Typed overrides: what Kubernetes has a field for.
+//! Typed overrides of Kubernetes fields.
 //!
 //! | type | add | replace | remove |
 //! |---|---|---|---|
-//! | annotations, labels, nodeSelector | sets entries | sets entries | takes entries away by their names |
-//! | tolerations | adds those that are not there, and sets the seconds of those that are | the same | takes those away that are there |
-//! | topologySpreadConstraints | sets those of the same topologyKey and whenUnsatisfiable, adds the others | puts these in place of all | takes away by topologyKey and whenUnsatisfiable, all where none is given |
-//! | affinity | sets nodeAffinity, podAffinity and podAntiAffinity where they are not there | puts this in place of all | takes away those that are given, all where none is given |
-//! | hostNetwork, schedulerName | sets it | sets it | takes it away |
-//! | resourceRequirements | sets entries | puts this in place of all | takes entries away by their names |
-//! | resourceOversell | multiplies | multiplies | is refused |
+//! | annotations, labels, nodeSelector | sets entries | sets entries | removes entries by name |
+//! | tolerations | adds missing ones, and sets the seconds of existing ones | the same | removes existing ones |
+//! | topologySpreadConstraints | sets those of the same topologyKey and whenUnsatisfiable, adds the others | replaces all | removes by topologyKey and whenUnsatisfiable, or all if none is given |
+//! | affinity | sets missing nodeAffinity, podAffinity and podAntiAffinity | replaces all | removes the given parts, or all if none is given |
+//! | hostNetwork, schedulerName | sets the value | sets the value | removes the value |
+//! | resourceRequirements | sets entries | replaces all | removes entries by name |
+//! | resourceOversell | multiplies | multiplies | is rejected |
 //!
-//! With `replace: true` whatever is given is put in place of all. Annotations and labels are those of the object; all others those of
-//! its pods, or of the pods that it makes. An object that makes none is left alone.
+//! With `replace: true` the given value replaces the whole field. Annotations and labels are those of the
+//! object; all other fields those of its pods, or of its pod template. An object without pods is unchanged.
 
 mod apply;
 mod check;

@@ -1,11 +1,11 @@
-//! Where the pods are that an object makes.
+//! The location of the pod spec in an object.
 
 use serde_json::Value;
 use windlass_object::object;
 
 use crate::patch::Pointer;
 
-/// The spec of an object's pods, if it is a pod or makes some.
+/// Returns the pointer to the spec of a pod, or of the pod template.
 pub(crate) fn pod_spec(subject: &Value) -> Option<Pointer> {
     let api_version = object::text(subject, "/apiVersion")?;
     let kind = object::text(subject, "/kind")?;

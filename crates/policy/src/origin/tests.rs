@@ -13,7 +13,7 @@ fn applied(mut object: Value, given: Value) -> Result<Value, String> {
     Ok(object)
 }
 
-/// What becomes of the spec of a pod.
+/// The spec of a pod after an override.
 #[track_caller]
 fn of_pod(spec: Value, given: Value) -> Value {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
@@ -28,7 +28,7 @@ fn problems(overriders: Value) -> Vec<String> {
 }
 
 #[test]
-fn f14_annotations_labels_and_node_selectors_are_set_and_taken_away() {
+fn f14_annotations_labels_and_node_selectors_are_set_and_removed() {
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": "1", "b": "2"}}});
     for (operation, replace, labels, expected) in [
@@ -63,7 +63,7 @@ fn f14_annotations_labels_and_node_selectors_are_set_and_taken_away() {
 }
 
 #[test]
-fn f14_all_kinds_that_make_pods_are_known_and_others_left_alone() {
+fn f14_all_kinds_with_pod_templates_are_supported() {
     let given = json!({"type": "hostNetwork", "operation": "replace", "hostNetwork": true});
     for (api_version, kind, path) in [
         ("v1", "Pod", "/spec"),
@@ -92,7 +92,7 @@ fn f14_all_kinds_that_make_pods_are_known_and_others_left_alone() {
 }
 
 #[test]
-fn f14_single_values_are_set_and_taken_away() {
+fn f14_single_values_are_set_and_removed() {
     let scheduler =
         |operation: &str| json!({"type": "schedulerName", "operation": operation, "schedulerName": "s"});
     assert_eq!(of_pod(json!({}), scheduler("add")), json!({"schedulerName": "s"}));
@@ -107,7 +107,7 @@ fn f14_single_values_are_set_and_taken_away() {
 }
 
 #[test]
-fn f14_tolerations_are_known_by_all_but_their_seconds() {
+fn f14_tolerations_are_identified_by_all_but_their_seconds() {
     let current = json!({"tolerations": [
         {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
         {"key": "b", "value": "v"},
@@ -123,7 +123,7 @@ fn f14_tolerations_are_known_by_all_but_their_seconds() {
         json!([more[0], {"key": "b", "value": "v"}, {"key": "b", "value": "w"}, more[1]])
     );
     assert_eq!(of("replace", true, more.clone()), more);
-    // Several go, each the right one.
+    // Several tolerations are removed, and no others.
     let gone = json!([{"key": "a", "operator": "Exists", "effect": "NoExecute"}, {"key": "b", "operator": "Equal", "value": "v"}]);
     assert_eq!(
         of("remove", false, gone.clone()),
@@ -136,7 +136,7 @@ fn f14_tolerations_are_known_by_all_but_their_seconds() {
 }
 
 #[test]
-fn f14_affinity_is_set_by_its_kinds() {
+fn f14_each_part_of_affinity_is_set() {
     let term = |key: &str| json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key}]});
     let current = json!({"affinity": {"podAffinity": term("old"), "nodeAffinity": {}}});
     let of = |operation: &str, affinity: Value| {
@@ -159,7 +159,7 @@ fn f14_affinity_is_set_by_its_kinds() {
 }
 
 #[test]
-fn f14_spread_constraints_are_known_by_key_and_what_is_unsatisfiable() {
+fn f14_spread_constraints_are_identified_by_key_and_when_unsatisfiable() {
     let constraint = |key: &str, skew: i64| json!({"topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "DoNotSchedule"});
     let current = json!({"topologySpreadConstraints": [constraint("zone", 1), constraint("host", 1)]});
     let of = |operation: &str, constraints: Value| {
@@ -192,7 +192,7 @@ fn containers() -> Value {
 }
 
 #[test]
-fn f14_defect_14_resources_are_for_the_containers_that_are_chosen() {
+fn f14_defect_14_resources_apply_to_the_selected_containers() {
     let given = |chosen: Value, operation: &str| {
         let mut given = json!({"type": "resourceRequirements", "operation": operation, "resourceRequirements": {"requests": {"cpu": "250m"}}});
         given
@@ -238,7 +238,7 @@ fn f14_defect_14_resources_are_for_the_containers_that_are_chosen() {
 }
 
 #[test]
-fn f14_defect_13_any_quantity_is_oversold_and_what_is_not_there_is_not() {
+fn f14_defect_13_any_existing_quantity_is_oversold() {
     let given = json!({
         "type": "resourceOversell", "operation": "replace", "containers": ["*"],
         "resourcesOversell": {"limits": {"cpu": "0.5", "memory": "0.2"}, "requests": {"cpu": "0.1", "memory": "0.5"}},
@@ -262,7 +262,7 @@ fn f14_defect_13_any_quantity_is_oversold_and_what_is_not_there_is_not() {
 }
 
 #[test]
-fn tolerations_are_judged_as_by_an_api_server() {
+fn tolerations_are_validated_as_in_an_api_server() {
     let check = |toleration: Value| {
         problems(json!([{"type": "tolerations", "operation": "add", "tolerations": [toleration]}]))
     };
@@ -306,7 +306,7 @@ fn tolerations_are_judged_as_by_an_api_server() {
 }
 
 #[test]
-fn overrides_that_cannot_be_meant_are_told() {
+fn invalid_overrides_are_reported() {
     let oversell = |fields: Value| {
         let mut given = json!({"type": "resourceOversell", "operation": "replace", "resourcesOversell": {"requests": {"cpu": "0.5"}}});
         given
@@ -341,7 +341,7 @@ fn overrides_that_cannot_be_meant_are_told() {
 }
 
 #[test]
-fn huge_lists_are_merged_in_time() {
+fn huge_lists_are_merged_quickly() {
     let many = |from: usize| {
         (from..from + 20_000)
             .map(|number| json!({"key": format!("k{number}"), "operator": "Exists"}))

@@ -1,4 +1,4 @@
-//! What an API server takes as a toleration (`validateTolerations` of Kubernetes' core validation).
+//! Validates tolerations like an API server (`validateTolerations` of Kubernetes' core validation).
 
 use windlass_object::label_selector::{is_label_key, is_label_name};
 
@@ -7,7 +7,6 @@ use crate::{
     problem::PolicyProblems,
 };
 
-/// Notes what is wrong with tolerations.
 pub(crate) fn check(tolerations: &[Toleration], problems: &mut PolicyProblems) {
     for (index, toleration) in tolerations.iter().enumerate() {
         problems.within(format!("tolerations[{index}]"), |problems| {

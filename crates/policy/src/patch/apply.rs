@@ -1,51 +1,51 @@
-//! Applying a patch as rules mean it.
+//! Applies patches with the semantics of rules.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::operation::{JsonPatchOperation, Pointer, index};
 
-/// The most values, those within them counted, that one patch copies: copies of copies double each time.
+/// The maximum number of copied values per patch, including nested ones: copies of copies grow exponentially.
 const MOST_COPIED: usize = 100_000;
 
-/// How deep an object may be nested: whatever goes through it recurses.
+/// The maximum nesting of an object: all traversals are recursive.
 const DEEPEST_VALUE: usize = 256;
 
 /// Why an operation cannot be applied to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApplyPatchError {
-    /// A part of the path is something that has no parts.
+    /// A parent in the path is a scalar.
     #[error("{0}: {1} is neither an object nor a list")]
     NoContainer(Pointer, Pointer),
-    /// A list has no such place.
+    /// The index is out of range.
     #[error("{0}: {1:?} is not an index of a list of {2} items")]
     NoIndex(Pointer, String, usize),
-    /// What the path leads through is not there, and it cannot be told whether it would be a list.
+    /// A parent in the path does not exist, and could be a list or an object.
     #[error("{0}: {1} is not there")]
     Missing(Pointer, Pointer),
     /// A test fails.
-    #[error("{0}: is not what is tested for")]
+    #[error("{0}: does not have the tested value")]
     Untrue(Pointer),
-    /// All of an object would be taken away, or become something else.
-    #[error("the object as a whole cannot be removed or made something else")]
+    /// The whole object would be removed or become another type.
+    #[error("the object as a whole cannot be removed or replaced by another type")]
     Whole,
     /// Copies would make the object too large.
     #[error("{0}: copies more than {MOST_COPIED} values")]
     TooLarge(Pointer),
-    /// It would be nested too deep.
-    #[error("{0}: leads deeper than {DEEPEST_VALUE} levels")]
+    /// The object would be nested too deep.
+    #[error("{0}: is nested deeper than {DEEPEST_VALUE} levels")]
     TooDeep(Pointer),
     /// A value would be moved into itself.
     #[error("{0}: cannot be moved into itself")]
     IntoItself(Pointer),
 }
 
-/// Applies operations in order: `replace` adds what is not there, missing parents are made, and `remove` of what is not there does
-/// nothing. What is null counts as not there, as for an API server.
+/// Applies operations in order. `replace` adds missing values, missing parents are created, and `remove` of a
+/// missing value does nothing. Null counts as missing, as in API servers.
 ///
 /// # Errors
 ///
-/// With the first operation that cannot be applied; those before it are.
+/// The first operation that cannot be applied; earlier ones are applied.
 pub fn apply(object: &mut Value, patch: &[JsonPatchOperation]) -> Result<(), ApplyPatchError> {
     let mut copied = 0;
     patch
@@ -87,7 +87,7 @@ fn apply_one(
     }
 }
 
-/// How many values there are in one, itself counted.
+/// Counts a value and its nested values.
 fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
@@ -96,7 +96,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// How many levels there are in a value.
+/// Returns the nesting depth of a value.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -110,7 +110,7 @@ fn path_value<'a>(object: &'a Value, path: &Pointer) -> Result<&'a Value, ApplyP
         .ok_or_else(|| ApplyPatchError::Missing(path.clone(), path.clone()))
 }
 
-/// Puts a value at a place; in a list before the item that is there, or in its place.
+/// Sets a value; in a list, inserts it before an item, or replaces the item.
 fn set_value(object: &mut Value, path: &Pointer, value: Value, inserts: bool) -> Result<(), ApplyPatchError> {
     if path.tokens().len() + depth(&value) > DEEPEST_VALUE {
         return Err(ApplyPatchError::TooDeep(path.clone()));
@@ -157,7 +157,7 @@ fn set_value(object: &mut Value, path: &Pointer, value: Value, inserts: bool) ->
     Ok(())
 }
 
-/// The part of a parent that the path goes through, made where it is not there.
+/// Returns a child of a parent, creating it if missing.
 fn child<'a>(
     place: &'a mut Value,
     path: &Pointer,
@@ -181,7 +181,7 @@ fn child<'a>(
     }
 }
 
-/// What is made where the path leads through what is not there: a list before `-`, an object before a name. Before a number it could be
+/// The type of a missing parent: a list before `-`, an object before a name. Before a number it could be
 /// either.
 fn new_parent(path: &Pointer, depth: usize) -> Result<Value, ApplyPatchError> {
     let token = &path.tokens()[depth];
@@ -195,7 +195,7 @@ fn new_parent(path: &Pointer, depth: usize) -> Result<Value, ApplyPatchError> {
     Ok(Value::Object(Map::new()))
 }
 
-/// Takes away what is at a place, if there is something.
+/// Removes the value at a path, if it exists.
 fn remove(object: &mut Value, path: &Pointer) -> Result<Option<Value>, ApplyPatchError> {
     let Some((last, parents)) = path.tokens().split_last() else {
         return Err(ApplyPatchError::Whole);

@@ -1,14 +1,14 @@
-//! What makes one object of another.
+//! Computes the difference between objects.
 
 use serde_json::Value;
 
 use super::operation::{JsonPatch, JsonPatchOperation, Pointer};
 
-/// The most pairs of items that are compared to find which of a list stay.
+/// The maximum number of item pairs that are compared to find unchanged list items.
 const PAIRS: usize = 10_000;
 
-/// The patch (RFC 6902) that makes `after` of `before`: it touches only what differs. Items of lists that stay are not written again,
-/// but in lists that are very long and differ much.
+/// Computes a minimal patch (RFC 6902) from `before` to `after`. Unchanged list items are not rewritten,
+/// except in very long lists with many differences.
 pub fn difference(before: &Value, after: &Value) -> JsonPatch {
     let mut patch = JsonPatch::new();
     compare(before, after, &mut Vec::new(), &mut patch);
@@ -44,8 +44,8 @@ fn pointer_to(path: &[String]) -> Pointer {
     Pointer::from_tokens(path)
 }
 
-/// Goes through both lists from the front, past those items that stay. Between these, items that are on both sides are compared, and
-/// the rest is removed or added.
+/// Traverses both lists from the front, skipping unchanged items. Between these, items on both sides are
+/// compared, and the rest is removed or added.
 fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &mut JsonPatch) {
     let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let back = old[front..]
@@ -58,7 +58,7 @@ fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &m
     let new = &new[front..new.len() - back];
     let mut kept = common_items(old, new);
     kept.push((old.len(), new.len()));
-    // Where the next item is in the list as it has become so far.
+    // The index of the next item in the partially patched list.
     let mut place = front;
     let (mut old_start, mut new_start) = (0, 0);
     for (old_end, new_end) in kept {
@@ -87,7 +87,7 @@ fn compare_lists(old: &[Value], new: &[Value], path: &mut Vec<String>, patch: &m
     }
 }
 
-/// The longest series of items that both lists have in the same order, as their indexes in both.
+/// Returns the longest common subsequence of both lists, as index pairs.
 fn common_items(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
     if old.len().saturating_mul(new.len()) > PAIRS {
         return Vec::new();

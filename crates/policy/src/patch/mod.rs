@@ -1,7 +1,8 @@
-//! JSON patches (RFC 6902): what rules do to objects, and what is answered.
+//! JSON patches (RFC 6902): the changes of rules, and the patch of a response.
 //!
-//! Rules are applied as kinitiras' documents promise rather than as the RFC has it: `replace` adds what is not there, missing parents
-//! are made, and `remove` of what is not there does nothing. What is answered keeps to the RFC: [`difference`].
+//! Rules are applied as documented by kinitiras, which differs from the RFC: `replace` adds missing values,
+//! missing parents are created, and `remove` of a missing value does nothing. Patches in responses conform to
+//! the RFC: [`difference`].
 
 mod apply;
 mod diff;

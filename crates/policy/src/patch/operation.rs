@@ -1,14 +1,14 @@
-//! Operations and pointers.
+//! Operations and JSON pointers.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-/// The most operations of one patch.
+/// The maximum number of operations per patch.
 const MOST: usize = 10_000;
 
-/// The deepest that a pointer may lead.
+/// The maximum number of tokens in a pointer.
 const DEEPEST: usize = 100;
 
 /// A JSON patch.
@@ -17,17 +17,17 @@ pub type JsonPatch = Vec<JsonPatchOperation>;
 /// An operation of a JSON patch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonPatchOperation {
-    /// Puts a value at a place, or before an item of a list.
+    /// Adds a value at a path, or before an item of a list.
     Add(Pointer, Value),
-    /// Puts a value in the place of another.
+    /// Replaces a value.
     Replace(Pointer, Value),
-    /// Takes a value away.
+    /// Removes a value.
     Remove(Pointer),
-    /// Goes on only where there is that value.
+    /// Fails unless the value is equal.
     Test(Pointer, Value),
-    /// Puts the value of the first place at the second, too.
+    /// Copies the value of the first path to the second.
     Copy(Pointer, Pointer),
-    /// Takes the value away from the first place and puts it at the second.
+    /// Moves the value of the first path to the second.
     Move(Pointer, Pointer),
 }
 
@@ -35,7 +35,7 @@ pub enum JsonPatchOperation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pointer(Vec<String>);
 
-/// Why something is not a JSON patch.
+/// Why a value is not a valid JSON patch.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}{message}")]
 pub struct InvalidPatchError {
@@ -47,11 +47,11 @@ pub struct InvalidPatchError {
 // === impl Pointer ===
 
 impl Pointer {
-    /// Reads a pointer.
+    /// Parses a pointer.
     ///
     /// # Errors
     ///
-    /// When it has no slash before it, a `~` is not escaped, or it leads deeper than 100 levels.
+    /// If it has no leading slash, has an unescaped `~`, or more than 100 levels.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -73,17 +73,17 @@ impl Pointer {
             })
             .collect::<Result<_, _>>()?;
         if tokens.len() > DEEPEST {
-            return Err(format!("leads deeper than {DEEPEST} levels"));
+            return Err(format!("has more than {DEEPEST} levels"));
         }
         Ok(Self(tokens))
     }
 
-    /// The place at these names and indexes.
+    /// Creates a pointer from names and indexes.
     pub fn from_tokens<T: Into<String>>(tokens: impl IntoIterator<Item = T>) -> Self {
         Self(tokens.into_iter().map(Into::into).collect())
     }
 
-    /// The place of a field or an item below it.
+    /// Appends a name or index.
     #[must_use]
     pub fn join(&self, token: impl Into<String>) -> Self {
         let mut tokens = self.0.clone();
@@ -96,7 +96,7 @@ impl Pointer {
         &self.0
     }
 
-    /// What is there.
+    /// Returns the value at the pointer.
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(value, |value, token| match value {
             Value::Object(fields) => fields.get(token),
@@ -115,7 +115,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// An index of a list, as the RFC writes it: without leading zeros.
+/// Parses an index of a list, without leading zeros as in the RFC.
 pub(super) fn index(token: &str) -> Option<usize> {
     let is_plain = token.bytes().all(|byte| byte.is_ascii_digit());
     let is_padded = token.len() > 1 && token.starts_with('0');
@@ -125,11 +125,11 @@ pub(super) fn index(token: &str) -> Option<usize> {
 // === impl JsonPatchOperation ===
 
 impl JsonPatchOperation {
-    /// Reads a list of operations, as a program gives it.
+    /// Parses a list of operations.
     ///
     /// # Errors
     ///
-    /// With the first that is wrong.
+    /// The first invalid operation.
     pub fn read(patches: &Value) -> Result<JsonPatch, InvalidPatchError> {
         let error = |place: String, message: String| InvalidPatchError { place, message };
         let Value::Array(items) = patches else {
@@ -177,7 +177,7 @@ impl JsonPatchOperation {
         }
     }
 
-    /// As the RFC writes it.
+    /// Formats the operation as in the RFC.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Add(path, value) => json!({"op": "add", "path": path.to_string(), "value": value}),

@@ -17,7 +17,7 @@ fn written(before: &Value, after: &Value) -> Value {
 }
 
 #[test]
-fn f5_replace_adds_what_is_not_there_with_its_parents() {
+fn f5_replace_adds_missing_values_with_their_parents() {
     let replace = json!([{"op": "replace", "path": "/metadata/annotations/a.io~1b", "value": "c"}]);
     let expected = json!({"metadata": {"annotations": {"a.io/b": "c"}}});
     assert_eq!(patched(json!({}), replace.clone()), Ok(expected.clone()));
@@ -28,7 +28,7 @@ fn f5_replace_adds_what_is_not_there_with_its_parents() {
 }
 
 #[test]
-fn f5_add_works_where_the_document_uses_it_on_an_object_without_annotations() {
+fn f5_add_creates_annotations_as_documented() {
     let add = json!([{"op": "add", "path": "/metadata/annotations/added-by", "value": "op"}]);
     assert_eq!(
         patched(json!({"metadata": {"name": "a"}}), add),
@@ -42,7 +42,7 @@ fn f5_add_works_where_the_document_uses_it_on_an_object_without_annotations() {
 }
 
 #[test]
-fn defect_7_remove_of_what_is_not_there_does_nothing() {
+fn defect_7_removing_a_missing_value_does_nothing() {
     for path in ["/a", "/a/b/c", "/l/7", "/l/x", "/text/a"] {
         let object = json!({"l": [1], "text": "t"});
         let remove = json!([{"op": "remove", "path": path}]);
@@ -51,7 +51,7 @@ fn defect_7_remove_of_what_is_not_there_does_nothing() {
 }
 
 #[test]
-fn operations_do_what_the_rfc_says() {
+fn operations_conform_to_the_rfc() {
     let object = json!({"l": [1, 2], "o": {"a": 1}});
     for (patches, expected) in [
         (
@@ -88,7 +88,7 @@ fn operations_do_what_the_rfc_says() {
 }
 
 #[test]
-fn what_cannot_be_applied_is_told_with_its_place() {
+fn inapplicable_operations_are_reported_with_their_path() {
     let object = json!({"l": [1], "text": "t"});
     for (patches, expected) in [
         (
@@ -126,11 +126,11 @@ fn what_cannot_be_applied_is_told_with_its_place() {
         ),
         (
             json!([{"op": "test", "path": "/text", "value": 1}]),
-            "/text: is not what is tested for",
+            "/text: does not have the tested value",
         ),
         (
             json!([{"op": "remove", "path": ""}]),
-            "the object as a whole cannot be removed or made something else",
+            "the object as a whole cannot be removed or replaced by another type",
         ),
         (
             json!([{"op": "move", "from": "/l", "path": "/l/0"}]),
@@ -145,7 +145,7 @@ fn what_cannot_be_applied_is_told_with_its_place() {
 fn hostile_patches_are_refused() {
     let deep = "/a".repeat(200_000);
     let error = patched(json!({}), json!([{"op": "add", "path": deep, "value": 1}])).unwrap_err();
-    assert_eq!(error, "patches[0].path: leads deeper than 100 levels");
+    assert_eq!(error, "patches[0].path: has more than 100 levels");
     let doubling: Vec<_> = (0..64)
         .map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"}))
         .collect();
@@ -161,7 +161,7 @@ fn hostile_patches_are_refused() {
         })
         .collect();
     let error = patched(json!({"a": [1]}), nesting.into()).unwrap_err();
-    assert!(error.ends_with(": leads deeper than 256 levels"), "{error}");
+    assert!(error.ends_with(": is nested deeper than 256 levels"), "{error}");
     let many: Vec<_> = (0..10_001)
         .map(|_| json!({"op": "remove", "path": "/a"}))
         .collect();
@@ -172,7 +172,7 @@ fn hostile_patches_are_refused() {
 }
 
 #[test]
-fn f18_a_difference_touches_only_what_differs() {
+fn f18_a_difference_is_minimal() {
     let before = json!({"a": {"b": 1, "c/d": 2}, "l": [{"k": 1}, {"k": 2}, {"k": 3}]});
     for (after, expected) in [
         (before.clone(), json!([])),
@@ -198,7 +198,7 @@ fn f18_a_difference_touches_only_what_differs() {
 }
 
 #[test]
-fn long_lists_that_differ_are_compared_in_time() {
+fn long_different_lists_are_compared_quickly() {
     let before: Value = (0..20_000).map(Value::from).collect();
     let after: Value = (0..20_000).map(|number| Value::from(number * 7 + 1)).collect();
     let patch = difference(&before, &after);
@@ -206,9 +206,10 @@ fn long_lists_that_differ_are_compared_in_time() {
     let below: Vec<_> = patch
         .into_iter()
         .map(|operation| match operation {
-            JsonPatchOperation::Replace(path, value) => {
-                JsonPatchOperation::Replace(Pointer::from_tokens(["l".to_owned(), path.tokens()[0].clone()]), value)
-            }
+            JsonPatchOperation::Replace(path, value) => JsonPatchOperation::Replace(
+                Pointer::from_tokens(["l".to_owned(), path.tokens()[0].clone()]),
+                value,
+            ),
             other => other,
         })
         .collect();
@@ -234,7 +235,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn a_difference_makes_the_one_of_the_other(before in any_json(), after in any_json()) {
+    fn a_difference_transforms_one_object_into_the_other(before in any_json(), after in any_json()) {
         let patch = difference(&json!({"o": before}), &json!({"o": after}));
         let by_the_rfc: json_patch::Patch =
             serde_json::from_value(patch.iter().map(JsonPatchOperation::to_json).collect()).unwrap();
@@ -247,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_rfc_can_apply_has_the_same_result(
+    fn patches_of_the_rfc_have_the_same_result(
         object in any_json(),
         path in "(/[a-c01-]){0,3}",
         value in any_json(),
@@ -263,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn any_pointer_is_read_as_it_is_written(tokens in proptest::collection::vec(".*", 0..5)) {
+    fn any_formatted_pointer_parses_back(tokens in proptest::collection::vec(".*", 0..5)) {
         let pointer = Pointer::from_tokens(tokens);
         prop_assert_eq!(Pointer::parse(&pointer.to_string()), Ok(pointer));
     }

@@ -1,4 +1,4 @@
-//! What has to be fetched for an object, and what was.
+//! References to data, and the fetched answers.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,101 +9,101 @@ use serde_json::Value;
 
 use crate::api::{HttpAuth, HttpMethod};
 
-/// Something that a rule needs from elsewhere.
+/// A reference of a rule to other data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataReference {
-    /// One object.
+    /// An object.
     Object {
-        /// Its apiVersion.
+        /// The apiVersion.
         api_version: String,
-        /// Its kind.
+        /// The kind.
         kind: String,
-        /// Its namespace, if its kind has one; empty where only the whole cluster can be meant.
+        /// The namespace; empty for a cluster-scoped object.
         namespace: String,
-        /// Its name.
+        /// The name.
         name: String,
-        /// Whether it must be in that namespace: an OverridePolicy sees nothing outside of its own.
+        /// Whether it must be in that namespace: an OverridePolicy has no access to others.
         is_confined: bool,
     },
-    /// All objects of a kind with some labels. The answer is a list.
+    /// All objects of a kind with matching labels. The answer is a list.
     Objects {
-        /// Their apiVersion.
+        /// The apiVersion.
         api_version: String,
-        /// Their kind.
+        /// The kind.
         kind: String,
-        /// Their namespace; empty for all.
+        /// The namespace; empty for all.
         namespace: String,
-        /// What their labels fit, a LabelSelector.
+        /// A LabelSelector.
         label_selector: Value,
         /// Whether they must be in that namespace.
         is_confined: bool,
     },
-    /// The answer of a server: the JSON in its body. An answer of another status than 2xx is a failure.
+    /// The JSON body of a server's response. A status other than 2xx is a failure.
     Http(HttpRequest),
 }
 
-/// Objects that are meant by a [`DataReference`].
+/// The objects of a [`DataReference`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReferencedObjects<'a> {
-    /// Their apiVersion.
+    /// The apiVersion.
     pub api_version: &'a str,
-    /// Their kind.
+    /// The kind.
     pub kind: &'a str,
-    /// Their namespace; empty where the whole cluster is meant.
+    /// The namespace; empty for the whole cluster.
     pub namespace: &'a str,
     /// Whether they must be in that namespace.
     pub is_confined: bool,
-    /// Which of those.
+    /// The selected objects.
     pub which: WhichObjects<'a>,
 }
 
-/// Which of the objects of a kind.
+/// A selection of objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WhichObjects<'a> {
-    /// The one of that name.
+    /// The object with this name.
     Named(&'a str),
-    /// All whose labels fit a LabelSelector.
+    /// All objects whose labels match a LabelSelector.
     Labelled(&'a Value),
 }
 
 /// A request to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpRequest {
-    /// How it is asked.
+    /// The method.
     pub method: HttpMethod,
-    /// The whole URL, with its parameters.
+    /// The full URL, with parameters.
     pub url: String,
-    /// Headers, beside those for who asks.
+    /// Headers, except for authentication.
     pub headers: BTreeMap<String, String>,
     /// The body, JSON.
     pub body: Option<Value>,
-    /// Who asks. A Secret in it has its namespace.
+    /// The authentication. A Secret in it has its namespace set.
     pub auth: Option<HttpAuth>,
 }
 
-/// What came of fetching something.
+/// The result of fetching a reference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FetchedAnswer {
-    /// It is this.
+    /// The value.
     Found(Value),
-    /// There is no such object.
+    /// The object does not exist.
     NotFound,
-    /// It could not be fetched, and why.
+    /// The error.
     Failed(String),
 }
 
-/// What was fetched.
+/// Fetched answers by reference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers(HashMap<DataReference, FetchedAnswer>);
 
 // === impl DataReference ===
 
 impl DataReference {
-    /// The objects that are meant.
+    /// Returns the referenced objects.
     ///
     /// # Errors
     ///
-    /// When a server is to be asked: how.
+    /// The request, if it refers to a server.
     pub fn objects(&self) -> Result<ReferencedObjects<'_>, &HttpRequest> {
         let (api_version, kind, namespace, is_confined, which) = match self {
             Self::Object {
@@ -141,7 +141,7 @@ impl DataReference {
     }
 }
 
-/// As it is named where it fails. Parameters and headers may be secret.
+/// Formats the reference for messages, without parameters and headers, which may be secret.
 impl fmt::Display for DataReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,12 +175,12 @@ impl fmt::Display for DataReference {
 // === impl Answers ===
 
 impl Answers {
-    /// Adds what came of fetching something.
+    /// Adds an answer.
     pub fn insert(&mut self, reference: DataReference, answer: FetchedAnswer) {
         self.0.insert(reference, answer);
     }
 
-    /// What came of it, if it was fetched.
+    /// Returns the answer, if it was fetched.
     pub fn get(&self, reference: &DataReference) -> Option<&FetchedAnswer> {
         self.0.get(reference)
     }

@@ -1,7 +1,7 @@
-//! Values that come from elsewhere: what has to be fetched, and what was.
+//! References to other data: the data to fetch, and the fetched answers.
 //!
-//! It is in two steps, since nothing is fetched here: first a rule says what it needs for an object, then it is evaluated with the
-//! answers.
+//! This crate fetches nothing: first a rule returns its references for an object, then it is evaluated with
+//! the answers.
 
 mod data_reference;
 mod placeholder;

@@ -10,7 +10,7 @@ use crate::{
     selection::{field, scalar_text},
 };
 
-/// Text with places for values of an object.
+/// Text with placeholders for values of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlaceholderText(Vec<Part>);
 
@@ -20,13 +20,13 @@ enum Part {
     Path(String),
 }
 
-/// Why a value does not come into a text.
+/// Why a placeholder has no text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PlaceholderError {
-    /// It is not there.
+    /// The value does not exist.
     #[error("{{{{{0}}}}} is not there")]
     Missing(String),
-    /// It is a list or an object.
+    /// The value is a list or an object.
     #[error("{{{{{0}}}}} is neither a string nor a number nor a boolean")]
     NoText(String),
 }
@@ -34,11 +34,11 @@ pub(crate) enum PlaceholderError {
 // === impl PlaceholderText ===
 
 impl PlaceholderText {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// When braces do not close, or nothing is between them.
+    /// If a placeholder is not closed, or is empty.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -60,7 +60,7 @@ impl PlaceholderText {
         Ok(Self(parts))
     }
 
-    /// What comes before the first place for a value.
+    /// The text before the first placeholder.
     pub(crate) fn leading_text(&self) -> &str {
         match self.0.first() {
             Some(Part::Text(text)) => text,
@@ -68,12 +68,12 @@ impl PlaceholderText {
         }
     }
 
-    /// Whether it has no place for a value.
+    /// Reports whether it has no placeholder.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
-    /// The text with values of an object, each as `encode` writes it.
+    /// Replaces the placeholders by values of an object, formatted by `encode`.
     pub(crate) fn fill(
         &self,
         object: &Value,
@@ -102,13 +102,13 @@ impl PlaceholderText {
     }
 }
 
-/// As it is.
+/// Returns the text unchanged.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// As a part of a URL: everything but unreserved characters (RFC 3986 §2.3) is encoded, so that no value leads elsewhere. Dots alone
-/// would lead upwards.
+/// Encodes a value for a URL: everything but unreserved characters (RFC 3986 §2.3), so that no value changes
+/// the target. A path segment of dots would refer to a parent.
 pub(crate) fn percent_encoded(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let is_dots = !text.is_empty() && text.bytes().all(|byte| byte == b'.');

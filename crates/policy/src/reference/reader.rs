@@ -1,4 +1,4 @@
-//! Reading references, and what is wrong with them.
+//! Parses and validates references.
 
 use windlass_object::GoDuration;
 
@@ -13,7 +13,7 @@ use crate::{
     selection,
 };
 
-/// A reference to an object.
+/// Parses a reference to an object.
 pub(super) fn object(
     key: &PolicyKey,
     selector: &ResourceSelector,
@@ -46,7 +46,7 @@ pub(super) fn object(
     }
 }
 
-/// A reference to the answer of a server.
+/// Parses a reference to the response of a server.
 pub(super) fn http(key: &PolicyKey, http: &HttpReference, problems: &mut PolicyProblems) -> FetchedReference {
     let url = placeholders("url", &http.url, problems);
     check_start("url", &url, problems);
@@ -78,7 +78,7 @@ pub(super) fn http(key: &PolicyKey, http: &HttpReference, problems: &mut PolicyP
     }))
 }
 
-/// The host has to end before the first value: an object must not say which server is asked.
+/// Requires that the host ends before the first placeholder: an object must not choose the server.
 fn check_start(name: &str, url: &PlaceholderText, problems: &mut PolicyProblems) {
     let text = url.leading_text();
     let is_open = |rest: &str| !rest.contains(['/', '?', '#']);
@@ -90,7 +90,7 @@ fn check_start(name: &str, url: &PlaceholderText, problems: &mut PolicyProblems)
     }
 }
 
-/// What is wrong with the beginning of a URL.
+/// Validates the beginning of a URL.
 pub(crate) fn check_url(text: &str) -> Result<(), &'static str> {
     let rest = ["https://", "http://"]
         .iter()

@@ -1,4 +1,4 @@
-//! The references of a rule's template, compiled.
+//! The compiled references of a rule's template.
 
 use serde_json::{Map, Value, json};
 use windlass_object::object;
@@ -18,16 +18,16 @@ use crate::{
     selection,
 };
 
-/// What a rule's template refers to, each under the name that the rendered program has for it below `data.extraParams`.
+/// The references of a rule's template, by their names in `data.extraParams` of the rendered program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleReferences(Vec<(&'static str, FetchedReference)>);
 
-/// A reference that has to be fetched.
+/// A reference to fetch.
 #[derive(Clone, Debug)]
 pub(super) enum FetchedReference {
     Owner {
         is_confined: bool,
-        /// Whether only that there is one is of interest.
+        /// Whether only the existence of an owner matters.
         may_be_missing: bool,
     },
     Object {
@@ -39,7 +39,7 @@ pub(super) enum FetchedReference {
     Http(Box<RequestReference>),
 }
 
-/// A request, whose URL and parameters have places for values.
+/// A request whose URL and parameters can have placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct RequestReference {
     pub(super) url: PlaceholderText,
@@ -47,21 +47,21 @@ pub(super) struct RequestReference {
     pub(super) reference: HttpReference,
 }
 
-/// What became of the references of a rule for an object.
+/// The result of resolving the references of a rule for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ReferenceResolution {
-    /// What `data.extraParams` is.
+    /// The value of `data.extraParams`.
     Ready(Value),
-    /// These have to be fetched first.
+    /// References that must be fetched first.
     Missing(Vec<DataReference>),
-    /// One of them is of no use, and why.
+    /// A reference that cannot be resolved, and the reason.
     Failed(String),
 }
 
 // === impl RuleReferences ===
 
 impl RuleReferences {
-    /// Reads the reference of an override template, and notes what is wrong with it.
+    /// Parses the reference of an override template, and adds its problems.
     pub(crate) fn from_override_template(
         key: &PolicyKey,
         template: &OverrideRuleTemplate,
@@ -72,7 +72,7 @@ impl RuleReferences {
         references
     }
 
-    /// Reads the references of a condition, and notes what is wrong with them.
+    /// Parses the references of a condition, and adds their problems.
     pub(crate) fn from_validate_template(
         key: &PolicyKey,
         template: &ValidateRuleTemplate,
@@ -128,7 +128,7 @@ impl RuleReferences {
         self.0.extend(found.map(|reference| (name, reference)));
     }
 
-    /// What has to be fetched for an object.
+    /// Returns the references to fetch for an object.
     pub(crate) fn needs(&self, object: &Value, namespace: &str) -> Vec<DataReference> {
         let meanings = self
             .0
@@ -142,7 +142,7 @@ impl RuleReferences {
             .collect()
     }
 
-    /// What the references of an object are, with what was fetched.
+    /// Resolves the references for an object with the fetched answers.
     pub(crate) fn resolve(&self, object: &Value, namespace: &str, answers: &Answers) -> ReferenceResolution {
         let mut found = Map::new();
         let mut missing = Vec::new();
@@ -178,7 +178,8 @@ impl RuleReferences {
 // === impl FetchedReference ===
 
 impl FetchedReference {
-    /// What it means for an object; nothing where it depends on a value that the object does not have.
+    /// Returns the data reference for an object; `None` if it depends on a value that the object does not
+    /// have.
     fn meaning(&self, object: &Value, namespace: &str) -> Result<Option<DataReference>, String> {
         let wanted = match self {
             Self::Owner { may_be_missing, .. } if *may_be_missing && !has_owner(object) => return Ok(None),
@@ -210,7 +211,7 @@ impl FetchedReference {
         }
     }
 
-    /// What an answer means for the rule.
+    /// Converts an answer into the value for the rule.
     fn value(&self, wanted: &DataReference, answer: &FetchedAnswer, object: &Value) -> Result<Value, String> {
         let found = match answer {
             FetchedAnswer::Found(found) => found,
@@ -237,7 +238,7 @@ impl FetchedReference {
     }
 }
 
-/// Why it cannot be said what is referred to.
+/// Why a reference cannot be resolved.
 enum Unresolved {
     Placeholder(PlaceholderError),
     Other(String),
@@ -249,7 +250,7 @@ impl From<PlaceholderError> for Unresolved {
     }
 }
 
-/// A value that is not there means nothing; anything else that is wrong is an error.
+/// Maps a missing value to `None`; other errors remain errors.
 fn nothing_or(error: PlaceholderError) -> Result<Option<DataReference>, String> {
     match error {
         PlaceholderError::Missing(_) => Ok(None),
@@ -301,7 +302,7 @@ fn named_or_labelled(
     let mut label_selector = selector.label_selector.clone().unwrap_or_else(|| json!({}));
     for value in label_values(&mut label_selector) {
         if let Value::String(text) = value {
-            // It was read when the policy was compiled.
+            // The text was parsed when the policy was compiled.
             let text = PlaceholderText::parse(text).map_err(|error| Unresolved::Other(error.into()))?;
             *value = text.fill(object, plain)?.into();
         }
@@ -315,7 +316,7 @@ fn named_or_labelled(
     })
 }
 
-/// A name that cannot lead to another path of an API server.
+/// Validates a name, so that it cannot change the API path.
 fn checked_name(name: String) -> Result<String, Unresolved> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '%']) {
         return Err(Unresolved::Other(format!("{name:?} is not a name of an object")));
@@ -344,7 +345,7 @@ pub(super) fn label_values(selector: &mut Value) -> Vec<&mut Value> {
     values
 }
 
-/// The first by namespace and name; null where there is none.
+/// Returns the first object by namespace and name; null if there is none.
 fn first_by_name(selector: &ResourceSelector, objects: &[Value]) -> Value {
     let place = |object: &&Value| {
         let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();

@@ -37,7 +37,7 @@ fn pod() -> Value {
     })
 }
 
-/// What has to be fetched, as it is named, or what is wrong.
+/// The references to fetch, or the problems, as text.
 #[track_caller]
 fn wanted(namespace: &str, reference: Value) -> Result<Vec<DataReference>, String> {
     let (references, problems) = read(namespace, reference);
@@ -66,7 +66,7 @@ fn url_of(http: Value) -> String {
 }
 
 #[test]
-fn f11_several_values_stand_in_one_name() {
+fn f11_a_name_can_have_several_placeholders() {
     let name = "{{metadata.namespace}}-{{ spec.priority }}-{{/spec/hostNetwork}}-{{metadata.name}}";
     let wanted = wanted("", of_config_map(json!({"name": name}))).unwrap();
     assert_eq!(wanted[0].to_string(), "ConfigMap n/n-7-true-a");
@@ -79,7 +79,7 @@ fn f11_several_values_stand_in_one_name() {
 }
 
 #[test]
-fn f11_values_stand_in_selectors() {
+fn f11_selectors_can_have_placeholders() {
     let selector = json!({
         "matchLabels": {"app": "{{metadata.labels.example.com/app}}"},
         "matchExpressions": [{"key": "a", "operator": "In", "values": ["{{metadata.name}}", "b"]}],
@@ -101,7 +101,7 @@ fn f11_values_stand_in_selectors() {
 }
 
 #[test]
-fn f11_of_several_objects_the_first_by_name_is_meant_and_of_none_null() {
+fn f11_the_first_object_by_name_or_null_is_used() {
     let object = |name: &str, key: &str| json!({"metadata": {"name": name}, "data": {"key": key}});
     let selector = json!({"labelSelector": {}, "fieldSelector": {"matchFields": {"data.key": "x"}}});
     let (references, _) = read("", of_config_map(selector));
@@ -125,7 +125,7 @@ fn f11_of_several_objects_the_first_by_name_is_meant_and_of_none_null() {
 }
 
 #[test]
-fn f11_values_in_urls_lead_nowhere_else() {
+fn f11_values_cannot_change_the_server_of_a_url() {
     assert_eq!(
         url_of(
             json!({"url": "https://a.b/{{metadata.annotations.up}}/{{metadata.labels.example.com/app}}", "method": "GET"})
@@ -146,7 +146,7 @@ fn f11_values_in_urls_lead_nowhere_else() {
 }
 
 #[test]
-fn f11_the_answer_of_a_server_is_the_body() {
+fn f11_the_answer_of_a_server_is_its_body() {
     let (references, _) = read(
         "",
         json!({"from": "http", "path": "body.a", "http": {"url": "https://a", "method": "GET"}}),
@@ -162,7 +162,7 @@ fn f11_the_answer_of_a_server_is_the_body() {
 }
 
 #[test]
-fn defect_18_whether_there_is_an_owner_is_no_error() {
+fn defect_18_a_missing_owner_is_not_an_error_for_existence_checks() {
     let (references, _) = read("", json!({"from": "owner"}));
     assert_eq!(
         references.resolve(&pod(), "n", &Answers::default()),
@@ -177,7 +177,7 @@ fn defect_18_whether_there_is_an_owner_is_no_error() {
 }
 
 #[test]
-fn defect_25_references_without_what_they_need_are_told() {
+fn defect_25_incomplete_references_are_reported() {
     for (reference, expected) in [
         (
             json!({"from": "k8s", "path": "/a"}),
@@ -229,7 +229,7 @@ fn defect_25_references_without_what_they_need_are_told() {
 }
 
 #[test]
-fn an_override_policy_refers_to_its_own_namespace_only() {
+fn an_override_policy_can_refer_to_its_own_namespace_only() {
     let confined = wanted("n", of_config_map(json!({"name": "a"}))).unwrap();
     let DataReference::Object {
         namespace,
@@ -271,7 +271,7 @@ fn an_override_policy_refers_to_its_own_namespace_only() {
 }
 
 #[test]
-fn f12_nothing_secret_is_named() {
+fn f12_secrets_are_not_in_messages() {
     let auth = json!({"staticToken": "hidden", "password": "hidden"});
     let http =
         json!({"url": "https://a/b?key=hidden", "method": "POST", "params": {"key": "hidden"}, "auth": auth});
@@ -285,7 +285,7 @@ fn f12_nothing_secret_is_named() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "[a{} .]{0,20}") {
+    fn any_text_is_parsed_or_refused(text in "[a{} .]{0,20}") {
         if let Ok(read) = PlaceholderText::parse(&text) {
             let filled = read.fill(&json!({"a": "v"}), plain);
             if !text.contains("{{") {
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn an_encoded_value_has_nothing_that_separates(text in ".*") {
+    fn an_encoded_value_contains_no_separators(text in ".*") {
         let encoded = percent_encoded(&text);
         prop_assert!(encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
         prop_assert!(encoded != "." && encoded != "..");

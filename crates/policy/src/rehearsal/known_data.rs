@@ -1,4 +1,4 @@
-//! What is known of a cluster and of servers, where nobody can be asked.
+//! Data that is given for an evaluation without a cluster.
 
 use std::collections::HashSet;
 
@@ -7,31 +7,30 @@ use windlass_object::{label_selector, object};
 
 use crate::{DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects, api::HttpMethod};
 
-/// Objects of a cluster, and what servers answer.
+/// Objects of a cluster, and responses of servers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownData {
-    /// The objects. Of several with one name the first counts.
+    /// The objects; the first of several with the same name applies.
     pub objects: Vec<Value>,
-    /// The answers of servers. Of several to one request the first counts.
+    /// The responses; the first of several for the same request applies.
     pub responses: Vec<KnownResponse>,
 }
 
-/// What a server answers.
+/// The response of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownResponse {
-    /// How it is asked.
+    /// The method.
     pub method: HttpMethod,
-    /// The whole URL, with its parameters.
+    /// The full URL, with parameters.
     pub url: String,
-    /// What comes of it.
+    /// The result.
     pub answer: FetchedAnswer,
 }
 
 // === impl KnownData ===
 
 impl KnownData {
-    /// What comes of fetching something, where these are all there is; what an earlier one knows counts before the same in a later
-    /// one.
+    /// Answers a reference from this data; earlier data takes precedence.
     pub fn answer(known: &[&Self], reference: &DataReference) -> FetchedAnswer {
         let wanted = match reference.objects() {
             Ok(wanted) => wanted,
@@ -40,7 +39,8 @@ impl KnownData {
         match wanted.which {
             WhichObjects::Named(name) => {
                 let mut objects = known.iter().flat_map(|known| &known.objects);
-                let found = objects.find(|object| is_selected(&wanted, object) && text(object, "name") == name);
+                let found =
+                    objects.find(|object| is_selected(&wanted, object) && text(object, "name") == name);
                 found.map_or(FetchedAnswer::NotFound, |object| {
                     FetchedAnswer::Found(object.clone())
                 })
@@ -51,7 +51,7 @@ impl KnownData {
         }
     }
 
-    /// The Namespace of that name, if one of these knows it.
+    /// Finds the Namespace of that name.
     pub fn namespace<'a>(known: &[&'a Self], name: &str) -> Option<&'a Value> {
         let mut objects = known.iter().flat_map(|known| &known.objects);
         objects.find(|object| {
@@ -71,13 +71,13 @@ fn response(known: &[&KnownData], request: &HttpRequest) -> FetchedAnswer {
     let mut responses = known.iter().flat_map(|known| &known.responses);
     let found = responses.find(|response| response.method == request.method && response.url == request.url);
     found.map_or_else(
-        || FetchedAnswer::Failed("it is not known what the server answers".into()),
+        || FetchedAnswer::Failed("the response of the server is not in the data".into()),
         |response| response.answer.clone(),
     )
 }
 
-/// Whether an object is of the kind, and where it is looked for. Objects without a namespace are everywhere, but not for those
-/// who see no other namespace.
+/// Reports whether an object has the referenced kind and namespace. Objects without a namespace match any,
+/// unless the reference is confined to one.
 fn is_selected(wanted: &ReferencedObjects<'_>, object: &Value) -> bool {
     let has = |pointer, wanted| object::text(object, pointer) == Some(wanted);
     let namespace = text(object, "namespace");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_in_its_namespace_or_where_it_has_none() {
+    fn objects_are_found_by_namespace_or_without_one() {
         let known = KnownData {
             objects: vec![config_map("n", "a", "x"), config_map("", "b", "y")],
             responses: Vec::new(),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_first_counts() {
+    fn earlier_data_takes_precedence() {
         let one = KnownData {
             objects: vec![config_map("n", "a", "new")],
             responses: Vec::new(),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_answers_a_request_by_its_whole_url() {
+    fn responses_match_the_full_url() {
         let known = KnownData {
             objects: Vec::new(),
             responses: vec![KnownResponse {

@@ -1,4 +1,4 @@
-//! What becomes of a request without a cluster: with data that is known beforehand.
+//! Evaluates policies without a cluster, with given data.
 
 mod known_data;
 mod outcome;

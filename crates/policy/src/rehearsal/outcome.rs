@@ -1,25 +1,25 @@
-//! What becomes of a request: first it is overridden, then validated.
+//! The outcome of a request: overriding, then validation.
 
 use crate::{
     AdmissionAttributes, Answers, DataReference, EvaluationBudget, FetchedAnswer, KnownData, OverrideOutcome,
     PolicyEvaluation, PolicyFailure, PolicyFinding, PolicySet, ValidationOutcome, api::ValidationAction,
 };
 
-/// What becomes of a request, as an API server would have it: what override policies make of the object is validated.
+/// The outcome of a request, as in an API server: validate policies get the overridden object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rehearsal {
-    /// What override policies make of the object.
+    /// The outcome of override policies.
     pub overriding: OverrideOutcome,
-    /// What validate policies say to that; `None` where an override policy has refused already.
+    /// The outcome of validate policies; `None` if an override policy refused the request.
     pub validation: Option<ValidationOutcome>,
-    /// What was fetched for it, in the order in which it was needed.
+    /// The fetched references, in order.
     pub fetched: Vec<(DataReference, FetchedAnswer)>,
 }
 
 // === impl Rehearsal ===
 
 impl Rehearsal {
-    /// Asks policies. What they refer to is what `known` has, and nothing else: see [`KnownData::answer`].
+    /// Evaluates policies. References resolve to the data in `known` only: see [`KnownData::answer`].
     pub fn run(
         policies: &PolicySet,
         attributes: &AdmissionAttributes<'_>,
@@ -46,14 +46,14 @@ impl Rehearsal {
         }
     }
 
-    /// Whether the request may go on.
+    /// Reports whether the request is admitted.
     pub fn is_allowed(&self) -> bool {
         self.validation
             .as_ref()
             .is_some_and(ValidationOutcome::is_allowed)
     }
 
-    /// What is objected to with this action, in the order of policies and rules.
+    /// Returns the findings with this action, in the order of policies and rules.
     pub fn findings(&self, action: ValidationAction) -> impl Iterator<Item = &PolicyFinding> {
         self.validation
             .iter()
@@ -66,15 +66,15 @@ impl Rehearsal {
         self.overriding.refusal.iter().chain(of_validation)
     }
 
-    /// The failures that do not matter, as their policies say.
+    /// The ignored failures.
     pub fn ignored(&self) -> impl Iterator<Item = &PolicyFailure> {
         let of_validation = self.validation.iter().flat_map(|validation| &validation.ignored);
         self.overriding.ignored.iter().chain(of_validation)
     }
 }
 
-/// Evaluates until nothing is missing. It comes to an end: what there is an answer for is not asked for again, and each rule is asked
-/// once.
+/// Evaluates until no reference is missing. This ends because answered references are not requested again,
+/// and each rule is evaluated once.
 fn evaluate_with<T>(
     known: &[&KnownData],
     fetched: &mut Vec<(DataReference, FetchedAnswer)>,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_overridden_is_validated() {
+    fn overridden_objects_are_validated() {
         let reason = json!({"validate": {"valid": false, "reason": "$object/metadata/labels/l"}});
         let validation = validating("v", json!([{ "cue": reason.to_string() }]));
         let rehearsal = rehearsed(&[validation, label_of("a")], &known("a"));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_not_validated() {
+    fn refused_objects_are_not_validated() {
         let validation = validating("v", json!([{"cue": "{\"validate\": {\"valid\": false}}"}]));
         let rehearsal = rehearsed(&[validation, label_of("a")], &known("b"));
         assert!(!rehearsal.is_allowed());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_and_may_is_told_apart() {
+    fn ignored_failures_are_listed_separately() {
         let mut overriding = label_of("a");
         overriding["spec"]["failurePolicy"] = "Ignore".into();
         let rehearsal = rehearsed(&[overriding], &KnownData::default());

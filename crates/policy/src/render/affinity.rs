@@ -1,4 +1,4 @@
-//! Which nodes and pods a pod is drawn to or kept from.
+//! Renders templates for affinity.
 
 use serde_json::{Value, json};
 use windlass_object::label_selector;
@@ -21,17 +21,16 @@ use super::{
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// A list of terms that a template has.
+/// A list of terms in a template.
 struct TermList {
     /// nodeAffinity, podAffinity or podAntiAffinity.
     sort: &'static str,
     /// Required or preferred.
     level: &'static str,
-    /// Where the terms are below the level.
+    /// The path of the terms below the level.
     terms: &'static str,
 }
 
-/// Renders a template of the type affinity.
 pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
     let is_removed = template.operation == OverrideOperation::Remove;
     let Some(affinity) = &template.affinity else {
@@ -94,7 +93,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     patches.declare(program);
 }
 
-/// Adds the terms that are not there yet, beside those that are.
+/// Adds the missing terms to the existing ones.
 fn add_terms(list: &TermList, program: &mut CueText, patches: &mut PatchList) {
     program.import("list");
     let TermList { sort, level, terms } = list;
@@ -117,13 +116,13 @@ fn add_terms(list: &TermList, program: &mut CueText, patches: &mut PatchList) {
     );
 }
 
-/// The path of something below the affinity of a pod, as an expression.
+/// The path of a field below the affinity of a pod, as an expression.
 fn path(names: &[&str]) -> String {
     let names: String = names.iter().map(|name| format!("/{name}")).collect();
     format!("\"\\(pod.path)/affinity{names}\"")
 }
 
-/// The lists of terms that there are.
+/// Lists all lists of terms.
 fn lists(affinity: &Affinity) -> Vec<TermList> {
     let mut lists = Vec::new();
     if let Some(node) = &affinity.node_affinity {
@@ -176,7 +175,7 @@ fn pod_sorts(affinity: &Affinity) -> impl Iterator<Item = (&'static str, &PodAff
         .filter_map(|(sort, pods)| Some((sort, pods.as_ref()?)))
 }
 
-/// The affinity without what has no terms, and each term once.
+/// Removes empty parts and duplicate terms from the affinity.
 fn with_terms(affinity: &Affinity, lists: &[TermList]) -> Value {
     let given = json!(affinity);
     let mut affinity = json!({});
@@ -200,7 +199,7 @@ fn with_terms(affinity: &Affinity, lists: &[TermList]) -> Value {
     affinity
 }
 
-/// Notes terms that no API server takes.
+/// Adds problems of terms that API servers reject.
 fn check(affinity: &Affinity, problems: &mut PolicyProblems) {
     if let Some(node) = &affinity.node_affinity {
         problems.within("nodeAffinity", |problems| check_nodes(node, problems));
@@ -277,7 +276,7 @@ fn check_expressions(term: &NodeSelectorTerm, problems: &mut PolicyProblems) {
                     }
                     "Gt" | "Lt" if values != 1 => problems.note("values", "must have one number"),
                     "Exists" | "DoesNotExist" if values > 0 => {
-                        problems.note("values", "must not stand beside Exists and DoesNotExist");
+                        problems.note("values", "must not be combined with Exists and DoesNotExist");
                     }
                     "In" | "NotIn" | "Gt" | "Lt" | "Exists" | "DoesNotExist" => {}
                     _ => problems.note("operator", "must be In, NotIn, Exists, DoesNotExist, Gt or Lt"),

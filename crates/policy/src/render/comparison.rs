@@ -1,4 +1,4 @@
-//! Comparisons of values of any kind.
+//! Renders comparisons of values of any type.
 
 use crate::api::ConditionOperator;
 
@@ -8,45 +8,46 @@ use super::{
     reference::list_value,
 };
 
-/// What something is compared with.
+/// The right side of a comparison.
 pub(super) enum Wanted {
     /// Literals of text.
     Texts(Vec<String>),
     /// Literals of numbers, or expressions of these.
     Numbers(Vec<String>),
-    /// The literal of a regular expression. It is compiled once, since it stands in the comparison.
+    /// The literal of a regular expression. As a literal in the comparison, it is compiled once.
     Pattern(String),
-    /// An expression that leads to it, and what is done with the number that is there.
+    /// An expression for the value, and an operation on it if it is a number.
     Reference(String, Option<String>),
 }
 
-/// The two that are compared.
+/// The side of a comparison.
 #[derive(Clone, Copy)]
 enum Side {
     Found,
     Wanted,
 }
 
-/// As what a value is compared.
+/// The type in which values are compared.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As a number, where it is one or text that is one.
+    /// As a number, also if it is a number in text.
     Numbers,
-    /// As a number, where it is one.
+    /// As a number.
     PlainNumbers,
-    /// As text, where it is text.
+    /// As text.
     Strings,
-    /// As text, where it is text, a number or a boolean.
+    /// As text, also if it is a number or a boolean.
     Texts,
 }
 
-/// Whole numbers in text.
+/// A pattern for integers in text.
 const INTEGER: &str = "^[+-]?[0-9]{1,18}$";
 
-/// Other numbers in text.
+/// A pattern for other numbers in text.
 const DECIMAL: &str = "^[+-]?[0-9]{1,18}[.][0-9]{1,18}$";
 
-/// Has the program compare what is `found` with something, and gives the expression that tells whether the condition holds.
+/// Adds the comparison of `found` with a value to the program; returns the expression of the condition's
+/// result.
 pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut CueText) -> String {
     let (result, symbol) = words(operator);
     let mut presence = "len(found) > 0";
@@ -78,7 +79,7 @@ pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut
                 list_items(&from, program);
                 presence = "len(found) > 0 && len(lists) > 0";
             } else {
-                let comment = "What it is compared with: nothing where it is missing or null.";
+                let comment = "The value to compare with: empty if missing or null.";
                 list_value(comment, "wanted", &from, program);
                 presence = "len(found) > 0 && len(wanted) > 0";
             }
@@ -92,18 +93,18 @@ pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut
     }
 }
 
-/// Whether something is compared with each item of a list.
+/// Reports whether the operator compares with each item of a list.
 pub(super) fn is_of_list(operator: ConditionOperator) -> bool {
     matches!(operator, ConditionOperator::In | ConditionOperator::NotIn)
 }
 
-/// Whether it is asked which of the two is greater.
+/// Reports whether the operator compares the order.
 pub(super) fn is_ordered(operator: ConditionOperator) -> bool {
     use ConditionOperator::{Gt, Gte, Lt, Lte};
     matches!(operator, Gt | Gte | Lt | Lte)
 }
 
-/// What the list is called of those values for which the comparison holds, and the operator of it.
+/// The name of the list of values that match, and the CUE operator.
 fn words(operator: ConditionOperator) -> (&'static str, &'static str) {
     match operator {
         ConditionOperator::Gt => ("greater", ">"),
@@ -115,7 +116,7 @@ fn words(operator: ConditionOperator) -> (&'static str, &'static str) {
     }
 }
 
-/// Where the other value comes from elsewhere, and may be of any kind.
+/// Compares with a referenced value of any type.
 fn compare_with_reference(
     operator: ConditionOperator,
     process: Option<String>,
@@ -155,12 +156,12 @@ fn compare_with_reference(
     ]
 }
 
-/// Has the program list what both values are in a form.
+/// Adds lists of both values, converted to a form, to the program.
 fn list_both(form: Form, program: &mut CueText) -> [&'static str; 2] {
     [Side::Found, Side::Wanted].map(|side| list_as(form, side, program))
 }
 
-/// Those of one list for which the comparison with one of another holds.
+/// The values of one list that match a value of another.
 fn pair(found: &str, symbol: &str, wanted: &str) -> CueElement {
     comprehension(
         format!("for it in {found} for one in {wanted} if it {symbol} one"),
@@ -173,16 +174,16 @@ fn list_wanted(literals: Vec<String>, program: &mut CueText) {
         .into_iter()
         .map(|literal| CueElement::Item(expression(literal)));
     program.section(
-        "What it is compared with.",
+        "The values to compare with.",
         "wanted",
         ValueText::List(items.collect()),
     );
 }
 
-/// Has the program list the items of what is referred to. A list that is empty is there nevertheless.
+/// Adds the items of a reference to the program. An empty list counts as present.
 fn list_items(from: &str, program: &mut CueText) {
     program.section(
-        "The list that it is compared with: nothing where it is missing or text.",
+        "The list to compare with: empty if missing or text.",
         "lists",
         ValueText::List(vec![comprehension(
             format!("if len({from}) != _|_ if ({from} & string) == _|_"),
@@ -199,7 +200,7 @@ fn list_items(from: &str, program: &mut CueText) {
     );
 }
 
-/// Has the program list what a value is in a form, if it has that; what the list is called.
+/// Adds the list of a value in a form, empty if it has another type, and returns its name.
 fn list_as(form: Form, side: Side, program: &mut CueText) -> &'static str {
     let source = match side {
         Side::Found => "found",
@@ -215,7 +216,8 @@ fn list_as(form: Form, side: Side, program: &mut CueText) -> &'static str {
         (Side::Wanted, Form::Strings) => "wantedStrings",
         (Side::Wanted, Form::Texts) => "wantedTexts",
     };
-    let of = |clauses: &str, item: &str| comprehension(format!("for it in {source} {clauses}"), expression(item));
+    let of =
+        |clauses: &str, item: &str| comprehension(format!("for it in {source} {clauses}"), expression(item));
     let is_number = of("if (it & number) != _|_", "it");
     let parsed = |pattern: &str, item: &str| {
         of(
@@ -231,16 +233,13 @@ fn list_as(form: Form, side: Side, program: &mut CueText) -> &'static str {
                 parsed(INTEGER, "strconv.Atoi(it)"),
                 parsed(DECIMAL, "strconv.ParseFloat(it, 64)"),
             ];
-            ("As a number: text that is one counts, too.", items)
+            ("As a number, also if it is a number in text.", items)
         }
         Form::PlainNumbers => ("If it is a number.", vec![is_number]),
         Form::Strings => ("If it is text.", vec![of("if (it & string) != _|_", "it")]),
         Form::Texts => {
             let written = of("if \"\\(it)\" != _|_", "\"\\(it)\"");
-            (
-                "As text: numbers and booleans as they are written.",
-                vec![written],
-            )
+            ("As text, also numbers and booleans.", vec![written])
         }
     };
     program.section(comment, name, ValueText::List(items));

@@ -1,4 +1,4 @@
-//! Conditions: what is refused, and why.
+//! Renders conditions.
 
 use crate::{
     api::{AffectMode, ConditionOperator, IntOrString, ProcessOperation, ValidateCondition, ValueProcess},
@@ -14,19 +14,18 @@ use super::{
     reference::{ReferenceRole, expression_of, list_value},
 };
 
-/// Renders a condition.
 pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, problems: &mut PolicyProblems) {
     if condition.message.is_empty() {
         problems.note(
             "message",
-            "is missing: say what is wrong with the object, and what to do",
+            "is missing: describe the problem of the object, and its solution",
         );
     }
     let found = problems.within("dataRef", |problems| {
         expression_of(&condition.data_ref, ReferenceRole::Data, program, problems)
     });
     list_value(
-        "What is compared: nothing where it is missing or null.",
+        "The value to compare: empty if missing or null.",
         "found",
         found.as_deref().unwrap_or("_"),
         program,
@@ -59,7 +58,7 @@ pub(super) fn render(condition: &ValidateCondition, program: &mut CueText, probl
     );
 }
 
-/// What it is compared with. Notes what is wrong with it.
+/// Returns the right side of the comparison, and adds its problems.
 fn expected_value(
     condition: &ValidateCondition,
     program: &mut CueText,
@@ -67,7 +66,7 @@ fn expected_value(
 ) -> Option<Wanted> {
     let operator = condition.operator;
     if condition.value.is_some() && condition.value_ref.is_some() {
-        problems.note("valueRef", "must not stand beside value: remove one of them");
+        problems.note("valueRef", "must not be combined with value: remove one of them");
     }
     let process = condition.value_process.as_ref();
     let takes_process = !matches!(
@@ -77,7 +76,7 @@ fn expected_value(
     if process.is_some() && !takes_process {
         problems.note(
             "valueProcess",
-            format!("cannot be done with what cond: {operator:?} compares: remove it"),
+            format!("cannot be used with cond: {operator:?}: remove it"),
         );
     }
     let process =
@@ -106,7 +105,7 @@ fn expected_value(
     })
 }
 
-/// The literals of a value, if the operator takes such.
+/// Returns the literals of a value, if the operator supports its type.
 fn comparison_with(
     constant: &Constant,
     operator: ConditionOperator,
@@ -167,7 +166,7 @@ fn comparison_with(
     }
 }
 
-/// What follows on a number that something is done with, for example ` * 0.5`.
+/// Returns the operation on a number, for example ` * 0.5`.
 fn process_value(process: &ValueProcess, problems: &mut PolicyProblems) -> Option<String> {
     let text = match &process.operation_with {
         IntOrString::Int(number) => number.to_string(),

@@ -1,10 +1,10 @@
-//! Values that stand in a template.
+//! Constant values in a template.
 
 use crate::{api::ConstantValue, problem::PolicyProblems};
 
 use super::decimal::DecimalText;
 
-/// The value that counts of those that are given.
+/// The value that applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Constant {
     Text(String),
@@ -18,7 +18,7 @@ pub(super) enum Constant {
 // === impl Constant ===
 
 impl Constant {
-    /// The first of the values that is given. Notes what is wrong with the field `value`.
+    /// Returns the first value that is set, and adds problems of the field `value`.
     pub(super) fn read(value: &ConstantValue, problems: &mut PolicyProblems) -> Option<Self> {
         let number = |name: &str, text: &str, problems: &mut PolicyProblems| {
             let number = DecimalText::parse(text);

@@ -1,4 +1,4 @@
-//! Programs as text: as `cue fmt` of v0.4.3 leaves them, with four spaces.
+//! Formats programs like `cue fmt` of v0.4.3, with four spaces.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub(super) struct CueText {
     sections: Vec<CueSection>,
 }
 
-/// What a program is given, in the order in which it stands there.
+/// An input of a program, in the order of declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CueInput {
     Object,
@@ -21,23 +21,23 @@ pub(super) enum CueInput {
     HttpOfData,
 }
 
-/// Declarations that stand together, and a comment before them.
+/// Adjacent declarations with a comment in front.
 #[derive(Debug)]
 struct CueSection {
     comment: &'static str,
     declarations: Vec<CueDeclaration>,
 }
 
-/// What stands in a struct.
+/// An element of a struct.
 #[derive(Debug)]
 pub(super) enum CueDeclaration {
-    /// A label as it is written, and its value.
+    /// A formatted label, and its value.
     Field(String, ValueText),
-    /// `if` clauses, and what there is where they hold.
+    /// `if` clauses, and the declarations under them.
     Guard(String, Vec<Self>),
 }
 
-/// What a field or an item of a list is.
+/// The value of a field or item.
 #[derive(Debug)]
 pub(super) enum ValueText {
     Expression(String),
@@ -47,32 +47,32 @@ pub(super) enum ValueText {
     List(Vec<CueElement>),
 }
 
-/// What stands in a list.
+/// An element of a list.
 #[derive(Debug)]
 pub(super) enum CueElement {
     Item(ValueText),
-    /// `for` and `if` clauses, and the items that they give.
+    /// `for` and `if` clauses, and the items that they yield.
     Each(String, ValueText),
 }
 
-/// How wide one level is.
+/// The width of an indentation level.
 const INDENT: &str = "    ";
 
 // === impl CueText ===
 
 impl CueText {
-    /// Has a package imported.
+    /// Imports a package.
     pub(super) fn import(&mut self, package: &'static str) {
         self.imports.insert(package);
     }
 
-    /// Has an input declared; how it is called.
+    /// Declares an input and returns its name.
     pub(super) fn input(&mut self, input: CueInput) -> &'static str {
         self.inputs.insert(input);
         input.name()
     }
 
-    /// Adds a field at the end.
+    /// Appends a field.
     pub(super) fn section(&mut self, comment: &'static str, label: &str, value: ValueText) {
         self.sections.push(CueSection {
             comment,
@@ -80,7 +80,7 @@ impl CueText {
         });
     }
 
-    /// The text, with a new line at its end.
+    /// Formats the program, with a final line break.
     pub(super) fn write(&self) -> String {
         let mut blocks = Vec::new();
         let imports: Vec<_> = self.imports.iter().map(|name| format!("{name:?}")).collect();
@@ -117,17 +117,17 @@ impl CueText {
     }
 }
 
-/// A field, its label as it is written.
+/// Creates a field with a formatted label.
 pub(super) fn field(label: &str, value: ValueText) -> CueDeclaration {
     CueDeclaration::Field(label.to_owned(), value)
 }
 
-/// An expression.
+/// Creates an expression.
 pub(super) fn expression(text: impl Into<String>) -> ValueText {
     ValueText::Expression(text.into())
 }
 
-/// An item for each time that the clauses let one through.
+/// Creates a comprehension: an item for each match of the clauses.
 pub(super) fn comprehension(clauses: impl Into<String>, value: ValueText) -> CueElement {
     CueElement::Each(clauses.into(), value)
 }
@@ -161,7 +161,7 @@ fn write_declarations(text: &mut String, depth: usize, declarations: &[CueDeclar
     }
 }
 
-/// How wide the labels of the fields are that are aligned with the first: those with expressions that follow each other.
+/// The width of the labels that are aligned with the first: those of adjacent fields with expressions.
 fn widest(declarations: &[CueDeclaration]) -> usize {
     let labels = declarations.iter().map_while(|declaration| match declaration {
         CueDeclaration::Field(label, ValueText::Expression(_)) => Some(width(label)),

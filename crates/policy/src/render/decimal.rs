@@ -1,6 +1,6 @@
 //! Decimal numbers in text.
 
-/// A decimal number as CUE and JSON write it. It is not changed by a computer's idea of numbers.
+/// A decimal number in the syntax of CUE and JSON. It is exact, without floating point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DecimalText {
     is_negative: bool,
@@ -10,13 +10,13 @@ pub(super) struct DecimalText {
     fraction: String,
 }
 
-/// The most digits before or behind the point. It is more than any exact number of a computer needs.
+/// The maximum number of digits on either side of the point, more than any double needs.
 const MOST_DIGITS: usize = 30;
 
 // === impl DecimalText ===
 
 impl DecimalText {
-    /// Reads a number such as `-3`, `0.5`, `.5`, `+2.50` or `1e3`.
+    /// Parses a number such as `-3`, `0.5`, `.5`, `+2.50` or `1e3`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (digits, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -29,12 +29,12 @@ impl DecimalText {
         (number.whole.len() <= MOST_DIGITS && number.fraction.len() <= MOST_DIGITS).then_some(number)
     }
 
-    /// So many hundredths of it: 0.5 of 50.
+    /// Divides by a hundred: 0.5 of 50.
     pub(super) fn percent(self) -> Self {
         self.shifted(-2)
     }
 
-    /// The digits without those that say nothing.
+    /// Creates a number without redundant zeros.
     fn from_parts(is_negative: bool, whole: &str, fraction: &str) -> Self {
         let whole = whole.trim_start_matches('0').to_owned();
         let fraction = fraction.trim_end_matches('0').to_owned();
@@ -45,7 +45,7 @@ impl DecimalText {
         }
     }
 
-    /// The same times a power of ten.
+    /// Multiplies by a power of ten.
     pub(super) fn shifted(self, power: i8) -> Self {
         let zeros = "0".repeat(power.unsigned_abs().into());
         let digits = if power < 0 {
@@ -66,12 +66,12 @@ impl DecimalText {
         self.whole.is_empty() && self.fraction.is_empty()
     }
 
-    /// Whether it is above 0 and below 1.
+    /// Reports whether it is above 0 and below 1.
     pub(super) fn is_part(&self) -> bool {
         !self.is_negative && self.whole.is_empty() && !self.fraction.is_empty()
     }
 
-    /// The literal.
+    /// Formats the literal.
     pub(super) fn literal(&self) -> String {
         let sign = if self.is_negative { "-" } else { "" };
         let whole = if self.whole.is_empty() { "0" } else { &self.whole };
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_json_has_them() {
+    fn numbers_are_formatted_as_in_json() {
         for (text, written) in [
             ("0", "0"),
             ("-0.0", "0"),

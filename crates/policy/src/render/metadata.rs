@@ -1,4 +1,4 @@
-//! Annotations and labels.
+//! Renders templates for annotations and labels.
 
 use windlass_object::label_selector::{is_label_key, is_label_name};
 
@@ -16,18 +16,17 @@ use super::{
     reference::{ReferenceRole, expression_of, list_value},
 };
 
-/// What names and values of labels have.
+/// The syntax of label names and values.
 const LETTERS: &str =
     "it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit";
 
-/// What an entry becomes.
+/// The value of an entry.
 enum EntryValue {
     Constant(String),
     /// An expression.
     Reference(String),
 }
 
-/// Renders a template of the type annotations or labels.
 pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
     let map = match template.template_type {
         OverrideTemplateType::Labels => "labels",
@@ -47,7 +46,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
         let known = match entries.as_slice() {
             [(_, EntryValue::Reference(from))] => {
                 list_value(
-                    "What is written: nothing where it is missing or null.",
+                    "The value to write: empty if missing or null.",
                     "found",
                     from,
                     program,
@@ -65,7 +64,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
             let path = quote(&place.join(name.as_str()).to_string());
             match value {
                 EntryValue::Constant(text) => patches.add("", path, expression(quote(text))),
-                // It is text whatever it was.
+                // Values of any type are converted to text.
                 EntryValue::Reference(_) => patches.add("for it in found", path, expression("\"\\(it)\"")),
             }
         }
@@ -73,7 +72,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     patches.declare(program);
 }
 
-/// The entries that are written or removed, by name. Those that are removed have an empty value.
+/// Returns the entries to write or remove, by key. Entries to remove have an empty value.
 fn entries(
     template: &OverrideRuleTemplate,
     program: &mut CueText,
@@ -82,13 +81,13 @@ fn entries(
     let is_removed = template.operation == OverrideOperation::Remove;
     let is_label = template.template_type == OverrideTemplateType::Labels;
     if template.value.is_some() && template.value_ref.is_some() {
-        problems.note("valueRef", "must not stand beside value: remove one of them");
+        problems.note("valueRef", "must not be combined with value: remove one of them");
     }
     let read = |value, problems: &mut PolicyProblems| {
         problems.within("value", |problems| Constant::read(value, problems))
     };
     let constant = match &template.value {
-        // Whatever it is, it goes.
+        // The entry is removed whatever its value is.
         Some(value) if is_removed => read(value, &mut PolicyProblems::default()),
         Some(value) => read(value, problems),
         None => None,
@@ -135,7 +134,7 @@ fn entries(
     value.into_iter().map(|value| (name.clone(), value)).collect()
 }
 
-/// The text of a value that is read of `given`.
+/// Returns the text of a constant; `given` is its source.
 fn text(value: &Constant, given: &ConstantValue, problems: &mut PolicyProblems) -> Option<String> {
     match value {
         Constant::Text(text) => Some(text.clone()),
@@ -151,20 +150,20 @@ fn text(value: &Constant, given: &ConstantValue, problems: &mut PolicyProblems) 
     }
 }
 
-/// The key that a path names: `owner`, `/owner`, `example.com/owner` or `/example.com~1owner`.
+/// Parses the key in a path: `owner`, `/owner`, `example.com/owner` or `/example.com~1owner`.
 fn key(path: &str) -> String {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.replace("~1", "/").replace("~0", "~")
 }
 
-/// What Kubernetes asks of the names of annotations and labels: that of an annotation may have a domain in capitals.
+/// Validates a key by the rules of Kubernetes; the domain of an annotation may have capitals.
 fn check_name(key: &str, is_label: bool, field: &str, problems: &mut PolicyProblems) {
     let is_key = is_label_key(key) || !is_label && is_label_key(&key.to_lowercase());
     if !is_key {
         problems.note(
             field,
             format!(
-                "{key:?} is not a key: {LETTERS}, and if it has / before it must stand a domain, for example example.com"
+                "{key:?} is not a key: {LETTERS}, and a prefix before / must be a domain, for example example.com"
             ),
         );
     }

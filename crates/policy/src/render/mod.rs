@@ -1,12 +1,14 @@
-//! Templates as programs: what is shown as `renderedCue`, and what runs.
+//! Renders templates to programs, which are shown as `renderedCue` and evaluated.
 //!
-//! A program is formatted as `cue fmt` of CUE v0.4.3 leaves it, and stays within policy CUE. The same template always gives the same
-//! program. It reads `data`: `object`, `oldObject` and `extraParams`, which has `otherObject` and `http` of `valueRef`, and `otherObject_d`
-//! and `http_d` of `dataRef`. An override gives `patches`, a list of `add` and `remove` that any library for JSON patches applies. A
-//! validation gives `validate`, with `valid` and, where that is false, `reason`; `affectMode` is minded already.
+//! A program is formatted like `cue fmt` of CUE v0.4.3, and stays within policy CUE. Rendering is
+//! deterministic. The program reads `data`: `object`, `oldObject` and `extraParams`, which has `otherObject`
+//! and `http` of `valueRef`, and `otherObject_d` and `http_d` of `dataRef`. An override yields `patches`, a
+//! list of `add` and `remove` that any library for JSON patches can apply. A validation yields `validate`,
+//! with `valid` and, if that is false, `reason`; it takes `affectMode` into account.
 //!
-//! What is missing in an object is no error: a program of a template without problems has an outcome for every object, but for a reference to
-//! a list or an object where text is needed, or to what is not a regular expression.
+//! Missing values in an object are not errors: the program of a valid template has an outcome for every
+//! object, except if a reference yields a list or an object in place of text, or an invalid regular
+//! expression.
 
 mod affinity;
 mod comparison;
@@ -36,7 +38,7 @@ use self::cue_text::CueText;
 ///
 /// # Errors
 ///
-/// With everything that is wrong with the template, each with its field below the template.
+/// Every problem of the template, each with its field below the template.
 pub fn render_override(template: &OverrideRuleTemplate) -> Result<String, Vec<PolicyProblem>> {
     rendered(|program, problems| match template.template_type {
         OverrideTemplateType::Annotations | OverrideTemplateType::Labels => {
@@ -53,7 +55,7 @@ pub fn render_override(template: &OverrideRuleTemplate) -> Result<String, Vec<Po
 ///
 /// # Errors
 ///
-/// With everything that is wrong with the template, each with its field below the template.
+/// Every problem of the template, each with its field below the template.
 pub fn render_validation(template: &ValidateRuleTemplate) -> Result<String, Vec<PolicyProblem>> {
     rendered(|program, problems| match &template.condition {
         Some(condition) => problems.within("condition", |problems| {

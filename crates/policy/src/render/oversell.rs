@@ -1,4 +1,4 @@
-//! What containers ask for: a part of their limits.
+//! Renders templates for requests as a fraction of limits.
 
 use serde_json::json;
 
@@ -17,12 +17,12 @@ use super::{
     resources::below_container,
 };
 
-/// A resource of which containers ask for a part.
+/// An oversold resource.
 struct Oversold {
     /// The field of the template.
     field: &'static str,
     resource: &'static str,
-    /// In which parts of one, or whole, it is counted.
+    /// The unit of rounding: thousandths, or whole numbers.
     scale: Scale,
 }
 
@@ -50,14 +50,14 @@ const OVERSOLD: [Oversold; 3] = [
     },
 ];
 
-/// How quantities are written that are not negative.
+/// The pattern of non-negative quantities.
 const QUANTITY: &str =
     r"^[+]?([0-9]{1,30}[.]?[0-9]{0,30}|[.][0-9]{1,30})([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$";
 
-/// What the number of a quantity may have, without an exponent.
+/// The characters of a quantity's number, without an exponent.
 const NUMBER_LETTERS: &str = "+.0123456789";
 
-/// The units of quantities, and how much they are.
+/// The units of quantities, and their values.
 const UNITS: [(&str, &str); 16] = [
     ("", "1"),
     ("n", "0.000000001"),
@@ -77,7 +77,6 @@ const UNITS: [(&str, &str); 16] = [
     ("Ei", "1152921504606846976"),
 ];
 
-/// Renders a template of the type resourcesOversell.
 pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
     let is_removed = template.operation == OverrideOperation::Remove;
     let factors = problems.within("resourcesOversell", |problems| {
@@ -123,7 +122,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     patches.declare(program);
 }
 
-/// The factors that are given, each with its resource.
+/// Returns the given factors with their resources.
 fn factors(
     template: &OverrideRuleTemplate,
     is_removed: bool,
@@ -141,7 +140,7 @@ fn factors(
             continue;
         }
         match DecimalText::parse(text) {
-            // What is removed is named by a factor, whatever it is.
+            // For a removal, any factor names the resource.
             Some(factor) if is_removed || factor.is_part() => factors.push((oversold, factor)),
             Some(factor) if factor.is_zero() => {}
             _ => {
@@ -161,7 +160,7 @@ fn factors(
     factors
 }
 
-/// Has the program list what is oversold.
+/// Adds the list of oversold resources to the program.
 fn list_resources(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
     let resource = |(oversold, factor): &(&Oversold, DecimalText)| {
         let (factor, unit) = match oversold.scale {
@@ -175,23 +174,23 @@ fn list_resources(program: &mut CueText, factors: &[(&Oversold, DecimalText)]) {
         ]))
     };
     program.section(
-        "What limits are multiplied by, in thousandths where the unit is m.",
+        "The factors of the limits, in thousandths for the unit m.",
         "resources",
         ValueText::List(factors.iter().map(resource).collect()),
     );
 }
 
-/// Has the program list the requests that come of limits.
+/// Adds the list of requests computed from limits to the program.
 fn list_requests(program: &mut CueText) {
     let units = UNITS.map(|(unit, amount)| field(&label(unit), expression(amount)));
-    program.section("How much units are.", "units", ValueText::Struct(units.into()));
+    program.section("The values of units.", "units", ValueText::Struct(units.into()));
     let limit = "\"\\(it.container.resources.limits[resource.name])\"";
     let amount = |number: &str| {
         let amount = format!("math.Round({number} * resource.factor)");
         vec![field("amount", expression(amount))]
     };
     program.section(
-        "What their containers ask for. What follows a number is a unit, or an exponent.",
+        "The requests of their containers. A number is followed by a unit or an exponent.",
         "requests",
         ValueText::List(vec![comprehension(
             format!(
@@ -199,7 +198,7 @@ fn list_requests(program: &mut CueText) {
                 quote(QUANTITY)
             ),
             ValueText::Struct(vec![
-                // The names of these resources need no escape.
+                // The names of these resources need no escaping.
                 field("path", expression("\"\\(it.path)/resources/requests/\\(resource.name)\"")),
                 field("unit", expression("resource.unit")),
                 field(

@@ -1,4 +1,4 @@
-//! The operations that a program gives.
+//! The operations of a program.
 
 use serde_json::Value;
 
@@ -7,16 +7,16 @@ use super::{
     quote::{literal, quote},
 };
 
-/// Operations as they are collected.
+/// A list of operations under construction.
 #[derive(Debug, Default)]
 pub(super) struct PatchList(Vec<CueElement>);
 
 // === impl PatchList ===
 
 impl PatchList {
-    /// Puts a value at a path, both as expressions, each time that the clauses let through; once where there are none.
+    /// Adds a value at a path, both as expressions, for each match of the clauses; once without clauses.
     ///
-    /// `add` also replaces, whatever library applies it.
+    /// `add` also replaces, with every patch library.
     pub(super) fn add(&mut self, clauses: &str, path: String, value: ValueText) {
         self.push(
             clauses,
@@ -28,12 +28,12 @@ impl PatchList {
         );
     }
 
-    /// Puts JSON at a path.
+    /// Adds JSON at a path.
     pub(super) fn add_json(&mut self, clauses: &str, path: String, value: &Value) {
         self.add(clauses, path, literal(value));
     }
 
-    /// Takes away what is at a path.
+    /// Removes the value at a path.
     pub(super) fn remove(&mut self, clauses: &str, path: String) {
         self.push(
             clauses,
@@ -44,7 +44,7 @@ impl PatchList {
         );
     }
 
-    /// Has the program give them.
+    /// Adds the operations to the program.
     pub(super) fn declare(self, program: &mut CueText) {
         program.section("", "patches", ValueText::List(self.0));
     }

@@ -1,14 +1,15 @@
-//! Where pods and their containers are in objects of any kind.
+//! Renders the lists of pods and containers in an object of any kind.
 
 use super::{
     cue_text::{CueElement, CueInput, CueText, ValueText, comprehension, expression, field},
     quote::quote,
 };
 
-/// The places of pods: of CronJobs, and of whatever makes pods as Deployments do.
+/// The paths of pod templates: in CronJobs, and in workloads like Deployments.
 const TEMPLATES: [&str; 2] = ["spec.template.spec", "spec.jobTemplate.spec.template.spec"];
 
-/// Has the program list the pods of the object: itself, or those that it makes. What has no containers has no pods.
+/// Adds the list of the object's pods to the program: itself, or its pod template. An object without
+/// containers has no pods.
 pub(super) fn list_pods(program: &mut CueText) {
     let object = program.input(CueInput::Object);
     let pod = |clauses: String, place: &str| {
@@ -24,17 +25,18 @@ pub(super) fn list_pods(program: &mut CueText) {
     let mut pods = vec![pod(format!(" if {object}.kind == \"Pod\""), "spec")];
     pods.extend(TEMPLATES.map(|place| pod(String::new(), place)));
     program.section(
-        "The pod, or the pods that the object makes.",
+        "The pod, or the pod template of the object.",
         "pods",
         ValueText::List(pods),
     );
 }
 
-/// Has the program list the containers of the pods that have one of the names. `*` is all, and no name is the first container.
+/// Adds the list of containers with one of the names to the program. `*` means all, and no name means the
+/// first container.
 pub(super) fn list_containers(program: &mut CueText, names: &[String]) {
     list_pods(program);
     let containers = |list: &str, clauses: &str| -> CueElement {
-        // A pod that is listed has containers, but need not have others.
+        // A listed pod has containers, but may lack init containers.
         let guard = match list {
             "containers" => String::new(),
             _ => format!("if len(pod.spec.{list}) != _|_ "),
@@ -67,7 +69,7 @@ pub(super) fn list_containers(program: &mut CueText, names: &[String]) {
                 ("Their containers and init containers.", "")
             } else {
                 (
-                    "Those of their containers and init containers that are named.",
+                    "Their containers and init containers with these names.",
                     by_name.as_str(),
                 )
             };

@@ -1,24 +1,24 @@
-//! Text and JSON as CUE writes them, for people: several lines where one would be long, and nothing in them that a terminal hides.
+//! Formats text and JSON in readable CUE: long values on several lines, without invisible characters.
 
 use serde_json::Value;
 use windlass_object::text::is_hostile;
 
 use super::cue_text::{CueDeclaration, CueElement, ValueText};
 
-/// What CUE reads as something else where a label or a name could stand.
+/// Keywords and predeclared names, which cannot be unquoted labels.
 const KEYWORDS: [&str; 9] = [
     "for", "in", "if", "let", "import", "package", "true", "false", "null",
 ];
 
-/// The longest list that stands on one line, in characters.
+/// The maximum length in characters of a list on one line.
 const LONGEST_LINE: usize = 80;
 
-/// A string literal. What could not be seen in it is escaped.
+/// Formats a string literal; invisible characters are escaped.
 pub(super) fn quote(text: &str) -> String {
     policy_cue::quote_escaping(text, is_hostile)
 }
 
-/// A name as a label, or behind the dot of a selector: in quotes where it is not plain.
+/// Formats a label or a selector, in quotes unless it is an identifier.
 pub(super) fn label(name: &str) -> String {
     let mut characters = name.chars();
     let is_plain = characters.next().is_some_and(|first| first.is_ascii_alphabetic())
@@ -27,7 +27,7 @@ pub(super) fn label(name: &str) -> String {
     if is_plain { name.to_owned() } else { quote(name) }
 }
 
-/// JSON.
+/// Formats JSON.
 pub(super) fn literal(value: &Value) -> ValueText {
     match value {
         Value::String(text) => ValueText::Expression(quote(text)),
@@ -46,7 +46,7 @@ pub(super) fn literal(value: &Value) -> ValueText {
     }
 }
 
-/// A list on one line, where it has neither lists nor objects and is short.
+/// Formats a short list of scalars on one line; `None` for other lists.
 fn scalar_row(items: &[Value]) -> Option<String> {
     let item = |item: &Value| match literal(item) {
         ValueText::Expression(text) => Some(text),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d17_nothing_ends_a_string_early() {
+    fn d17_quoted_strings_never_end_early() {
         for (text, written) in [
             (r#"a"b"#, r#""a\"b""#),
             (r"\(data)", r#""\\(data)""#),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_is_in_quotes_unless_it_is_plain() {
+    fn labels_are_quoted_unless_identifiers() {
         for (name, written) in [
             ("nodeAffinity", "nodeAffinity"),
             ("a_1", "a_1"),

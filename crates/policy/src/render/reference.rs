@@ -1,4 +1,4 @@
-//! Where values come from, as expressions.
+//! Renders references as expressions.
 
 use crate::{
     api::{ValueReference, ValueSource},
@@ -11,12 +11,12 @@ use super::{
     quote::label,
 };
 
-/// Which reference of a template is meant. Each has its own inputs.
+/// The role of a reference in a template. Each role has its own inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReferenceRole {
-    /// `dataRef`: what is compared.
+    /// `dataRef`: the value to compare.
     Data,
-    /// `valueRef`: what it is compared with, or what is written.
+    /// `valueRef`: the value to compare with, or to write.
     Value,
 }
 
@@ -27,10 +27,10 @@ enum PathPart {
     Index(String),
 }
 
-/// The longest path, in steps.
+/// The maximum number of parts in a path.
 const MOST_PARTS: usize = 100;
 
-/// Maps of text: what is below them is a name, however much it looks like an index.
+/// Maps of strings: any part below them is a name, even if it looks like an index.
 const MAPS: [&str; 8] = [
     "annotations",
     "labels",
@@ -42,7 +42,7 @@ const MAPS: [&str; 8] = [
     "requests",
 ];
 
-/// The expression that leads to what is referred to; has its input declared. Notes what is wrong with the fields of the reference.
+/// Declares the input of a reference and returns its expression; adds problems of its fields.
 pub(super) fn expression_of(
     reference: &ValueReference,
     role: ReferenceRole,
@@ -73,7 +73,7 @@ pub(super) fn expression_of(
     )
 }
 
-/// Has the program list a value, if it is there.
+/// Adds a list with a value, if it exists, to the program.
 pub(super) fn list_value(comment: &'static str, name: &str, from: &str, program: &mut CueText) {
     let clauses = format!("if {from} != _|_ if {from} != null");
     program.section(
@@ -94,14 +94,15 @@ fn input_of(from: ValueSource, role: ReferenceRole) -> CueInput {
     }
 }
 
-/// Reads `/spec/containers/0/image`, `spec/replicas`, `body.items[0].name` or `metadata.annotations.example.com/owner`.
+/// Parses `/spec/containers/0/image`, `spec/replicas`, `body.items[0].name` or
+/// `metadata.annotations.example.com/owner`.
 fn parse(path: &str) -> Result<Vec<PathPart>, String> {
     let is_pointer = path
         .find(['/', '.', '[', '"'])
         .is_some_and(|at| path[at..].starts_with('/'));
     let parts = if is_pointer { pointer(path)? } else { dotted(path)? };
     if parts.len() > MOST_PARTS {
-        return Err(format!("leads deeper than {MOST_PARTS} levels"));
+        return Err(format!("has more than {MOST_PARTS} levels"));
     }
     let is_empty = |part: &PathPart| matches!(part, PathPart::Name(name) if name.is_empty());
     if parts.iter().any(is_empty) {
@@ -122,7 +123,7 @@ fn pointer(path: &str) -> Result<Vec<PathPart>, String> {
         let is_below = |names: &[&str]| parent.is_some_and(|parent| names.contains(&parent.as_str()));
         let grandparent = place.checked_sub(2).and_then(|place| tokens.get(place));
         if is_below(&["annotations", "labels"]) && grandparent.is_some_and(|name| name == "metadata") {
-            // Names of annotations have slashes, and nothing is below them.
+            // Names of annotations contain slashes, and have no fields below them.
             parts.push(PathPart::Name(tokens[place..].join("/")));
             return Ok(parts);
         }
@@ -181,7 +182,7 @@ fn dotted(path: &str) -> Result<Vec<PathPart>, String> {
     }
 }
 
-/// Whether the next name is that of an annotation or a label, which has dots.
+/// Reports whether the next name is the key of an annotation or label, which may contain dots.
 fn is_text_map(parts: &[PathPart]) -> bool {
     let [.., PathPart::Name(metadata), PathPart::Name(map)] = parts else {
         return false;
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn d16_keys_with_slashes_and_tildes_are_read() {
+    fn d16_keys_with_slashes_and_tildes_are_parsed() {
         for (text, written) in [
             (
                 "/metadata/annotations/a.io~1b",

@@ -1,4 +1,4 @@
-//! What containers ask for, and may use.
+//! Renders templates for requests and limits.
 
 use serde_json::{Map, Value};
 use windlass_object::Quantity;
@@ -16,7 +16,6 @@ use super::{
     quote::{label, literal, quote},
 };
 
-/// Renders a template of the type resources.
 pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
     let Some(resources) = &template.resources else {
         problems.note("resources", "is missing: give limits or requests");
@@ -62,14 +61,14 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     patches.declare(program);
 }
 
-/// The path of something below a container, as an expression.
+/// The path of a field below a container, as an expression.
 pub(super) fn below_container(place: &Pointer) -> String {
     let place = quote(&place.to_string());
     let (_, rest) = place.split_at(1);
     format!("\"\\(it.path){rest}")
 }
 
-/// The amounts as text, by list and name. Those that are removed need not be amounts.
+/// Returns the amounts as text, by list and name. Amounts to remove are not validated.
 fn amounts(
     resources: &ResourceRequirements,
     is_removed: bool,
@@ -108,7 +107,7 @@ fn amounts(
     amounts
 }
 
-/// Notes a request that is more than its limit: no API server takes such a pod.
+/// Adds a problem for a request above its limit, which API servers reject.
 fn check_limit(
     resources: &ResourceRequirements,
     list: &str,

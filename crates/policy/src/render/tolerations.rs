@@ -1,4 +1,4 @@
-//! Taints that pods tolerate.
+//! Renders templates for tolerations.
 
 use serde_json::{Value, json};
 
@@ -15,10 +15,9 @@ use super::{
     quote::{literal, quote},
 };
 
-/// The expression for the list of a pod.
+/// The path of a pod's tolerations, as an expression.
 const PATH: &str = r#""\(pod.path)/tolerations""#;
 
-/// Renders a template of the type tolerations.
 pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, problems: &mut PolicyProblems) {
     if template.tolerations.is_empty() {
         problems.note("tolerations", "is missing: give at least one");
@@ -51,7 +50,11 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
                 expression("tolerations"),
             );
             let more = comprehension("for one in tolerations", expression("one"));
-            patches.add("for it in known", "it.path".to_owned(), replace_others(vec![more]));
+            patches.add(
+                "for it in known",
+                "it.path".to_owned(),
+                replace_others(vec![more]),
+            );
         }
         OverrideOperation::Remove => {
             list_matching(&template.tolerations, program);
@@ -65,7 +68,7 @@ pub(super) fn render(template: &OverrideRuleTemplate, program: &mut CueText, pro
     patches.declare(program);
 }
 
-/// Those that are not meant, and more.
+/// A list of the other tolerations, and `more`.
 fn replace_others(more: Vec<CueElement>) -> ValueText {
     let others = comprehension(
         "for i, one in it.tolerations if !list.Contains(it.meant, i)",
@@ -74,7 +77,7 @@ fn replace_others(more: Vec<CueElement>) -> ValueText {
     ValueText::List([others].into_iter().chain(more).collect())
 }
 
-/// Has the program name the tolerations of the template, each once.
+/// Adds the tolerations of the template to the program, without duplicates.
 fn declare(tolerations: &[Toleration], program: &mut CueText) {
     let mut known: Vec<Value> = Vec::new();
     for toleration in tolerations.iter().map(|toleration| json!(toleration)) {
@@ -85,7 +88,7 @@ fn declare(tolerations: &[Toleration], program: &mut CueText) {
     program.section("", "tolerations", literal(&known.into()));
 }
 
-/// Has the program list the tolerations of pods that have some, and which of them are meant.
+/// Adds the list of the pods' tolerations to the program, with the indexes of matching ones.
 fn list_matching(tolerations: &[Toleration], program: &mut CueText) {
     let meant = tolerations.iter().map(|toleration| {
         let mut clauses = "for i, one in pod.spec.tolerations".to_owned();
@@ -98,7 +101,7 @@ fn list_matching(tolerations: &[Toleration], program: &mut CueText) {
         comprehension(clauses, expression("i"))
     });
     program.section(
-        "The tolerations that are there, and the indexes of those that are meant.",
+        "The existing tolerations, and the indexes of those to replace or remove.",
         "known",
         ValueText::List(vec![comprehension(
             "for pod in pods if len(pod.spec.tolerations) != _|_",
@@ -111,8 +114,8 @@ fn list_matching(tolerations: &[Toleration], program: &mut CueText) {
     );
 }
 
-/// What tolerations have in common with one that means them: its key, its value unless any is tolerated, and its effect if it has one.
-/// `None` is what is not there.
+/// Returns the fields by which a toleration matches others: its key, its value unless it tolerates any, and
+/// its effect if it has one. `None` requires a missing field.
 fn identity(toleration: &Toleration) -> Vec<(&'static str, Option<&str>)> {
     let mut identity = vec![("key", non_empty(&toleration.key))];
     if toleration.operator != Some(TolerationOperator::Exists) {

@@ -1,17 +1,17 @@
-//! Paths of fields with dots between them, where names may have dots themselves.
+//! Dotted paths of fields whose names may contain dots.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The longest path, in bytes.
+/// The maximum length of a path in bytes.
 pub(crate) const LONGEST: usize = 512;
 
-/// How many names of an object are few.
+/// Up to this number of names, all names of an object are tried.
 const FEW: usize = 64;
 
-/// What is at `metadata.annotations.example.com/owner`, whatever of it is one name: of several ways to read it that with the shorter
-/// names counts which leads to something. Items of lists are numbers. What is null is not there.
+/// Returns the value at `metadata.annotations.example.com/owner`. Of several ways to split the path, the one
+/// with the shortest names that finds a value applies. Items of lists are numbers. Null counts as missing.
 pub(crate) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let path = path.strip_prefix('.').unwrap_or(path);
     if path.len() > LONGEST {
@@ -20,7 +20,7 @@ pub(crate) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     find(object, path).filter(|value| !value.is_null())
 }
 
-/// Each value is looked at once at most: the names that lead to it are a beginning of the path.
+/// Visits each value at most once: the names above it are a prefix of the path.
 fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let below = |name: &str| match value {
         Value::Object(fields) => fields.get(name),
@@ -33,7 +33,7 @@ fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let split = |end: usize| (&path[..end], &path[end + 1..]);
     let found = |(name, rest): (&str, &str)| find(below(name)?, rest);
     match value {
-        // Looking at the few names that there are is quicker than looking up each beginning of the path.
+        // With few names, trying each is faster than looking up every prefix of the path.
         Value::Object(fields) if fields.len() <= FEW => {
             let begins = |name: &&String| path.starts_with(*name) && path[name.len()..].starts_with('.');
             let mut ends: Vec<_> = fields.keys().filter(begins).map(String::len).collect();
@@ -45,7 +45,7 @@ fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     .or_else(|| below(path))
 }
 
-/// How a value is written where it is compared with text: numbers and booleans as JSON has them. Lists and objects are not.
+/// Formats a scalar for comparisons with text: numbers and booleans as in JSON. `None` for lists and objects.
 pub(crate) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(text.into()),

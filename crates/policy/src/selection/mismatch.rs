@@ -1,21 +1,21 @@
-//! What of a selector an object does not fit, in words.
+//! Explains why an object does not match a selector.
 
 use serde_json::{Value, json};
 use windlass_object::{label_selector, object, text::shortened};
 
 use super::{
     field_path::{field, scalar_text},
-    selector::{matches_fields, labels},
+    selector::{labels, matches_fields},
 };
 use crate::{
     AdmissionAttributes,
     api::{FieldSelector, ResourceSelector, SelectorOperator},
 };
 
-/// Longer values are not shown whole.
+/// Longer values are truncated.
 const LONGEST: usize = 100;
 
-/// The first condition of a selector that an object does not meet; `None` where the selector selects it.
+/// Returns the first condition of a selector that an object does not meet; `None` if it matches.
 pub(crate) fn mismatch(selector: &ResourceSelector, attributes: &AdmissionAttributes<'_>) -> Option<String> {
     let (api_version, kind) = attributes.kind();
     let differs = |field: &str, found: &str, wanted: &str| {
@@ -46,7 +46,7 @@ pub(crate) fn mismatch(selector: &ResourceSelector, attributes: &AdmissionAttrib
         })
 }
 
-/// The first requirement of a LabelSelector that the labels of an object do not meet.
+/// Returns the first requirement of a LabelSelector that the labels of an object do not meet.
 pub(crate) fn label_mismatch(selector: &Value, object: &Value) -> Option<String> {
     let labels = labels(object);
     let found = |key: &str| labels.get(key).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! Which policies are for an object.
+//! Selects the policies for an object.
 
 mod field_path;
 mod mismatch;

@@ -1,14 +1,14 @@
-//! Which policies may be for an object, without asking those that are not.
+//! An index of policies by kind and namespace.
 
 use std::collections::HashMap;
 
-/// Places of policies in their order, by namespace, apiVersion and kind.
+/// Indexes of policies, ordered, by namespace, apiVersion and kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyIndex {
     by_namespace: HashMap<String, KindIndex>,
 }
 
-/// Places of policies by apiVersion and kind.
+/// Indexes of policies by apiVersion and kind.
 #[derive(Clone, Debug, Default)]
 struct KindIndex {
     for_all: Vec<usize>,
@@ -18,8 +18,8 @@ struct KindIndex {
 // === impl PolicyIndex ===
 
 impl PolicyIndex {
-    /// Adds a policy that is for these apiVersions and kinds, none for all, in a namespace or, where that is empty, everywhere. Its
-    /// place has to be greater than those before.
+    /// Adds a policy for these apiVersions and kinds, or for all if there are none, in a namespace or, if it
+    /// is empty, everywhere. Its index must be greater than all earlier ones.
     pub(crate) fn add<'a>(
         &mut self,
         place: usize,
@@ -41,7 +41,7 @@ impl PolicyIndex {
         }
     }
 
-    /// The places of policies that may be for objects of a kind in a namespace, in their order.
+    /// Returns the indexes of policies for objects of a kind in a namespace, in order.
     pub(crate) fn candidates(&self, namespace: &str, (api_version, kind): (&str, &str)) -> Vec<usize> {
         let everywhere = self.by_namespace.get("");
         let inside = self.by_namespace.get(namespace).filter(|_| !namespace.is_empty());

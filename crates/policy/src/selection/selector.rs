@@ -1,4 +1,4 @@
-//! Whether a policy is for an object.
+//! Matches objects against the selectors of a policy.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -11,16 +11,16 @@ use crate::{
     problem::PolicyProblems,
 };
 
-/// Which objects a policy is for.
+/// The selectors of a policy.
 #[derive(Clone, Debug)]
 pub(crate) struct SubjectMatcher {
-    /// The namespace outside of which it is for none; empty for no such limit.
+    /// The only namespace whose objects match; empty for no such limit.
     namespace: String,
     selectors: Vec<ResourceSelector>,
     namespace_selector: Option<Value>,
 }
 
-/// What selectors look at first, read once for all policies.
+/// Attributes of an object for selectors, read once for all policies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SelectedSubject<'a> {
     attributes: &'a AdmissionAttributes<'a>,
@@ -30,15 +30,15 @@ pub(crate) struct SelectedSubject<'a> {
     labels: &'a Value,
 }
 
-/// It cannot be told whether a policy is for an object.
+/// It is unknown whether a policy selects an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the Namespace {0} is not known, whose labels spec.namespaceSelector asks for")]
+#[error("the Namespace {0} is not known, whose labels spec.namespaceSelector requires")]
 pub struct SelectionError(String);
 
 // === impl SubjectMatcher ===
 
 impl SubjectMatcher {
-    /// Reads the selectors of a policy, and notes what is wrong with them.
+    /// Parses the selectors of a policy, and adds their problems.
     pub(crate) fn new(
         key: &PolicyKey,
         selectors: &[ResourceSelector],
@@ -69,18 +69,18 @@ impl SubjectMatcher {
         }
     }
 
-    /// The apiVersions and kinds that it is for; none for all.
+    /// The selected apiVersions and kinds; `None` for all.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
         self.selectors
             .iter()
             .map(|selector| (selector.api_version.as_str(), selector.kind.as_str()))
     }
 
-    /// Whether it is for an object.
+    /// Reports whether the policy selects an object.
     ///
     /// # Errors
     ///
-    /// When that depends on labels of a Namespace that is not known.
+    /// If that depends on labels of an unknown Namespace.
     pub(crate) fn is_for(&self, subject: &SelectedSubject<'_>) -> Result<bool, SelectionError> {
         let is_inside = self.namespace.is_empty() || self.namespace == subject.namespace;
         let is_selected = || {
@@ -135,11 +135,14 @@ impl<'a> SelectedSubject<'a> {
     }
 }
 
-/// Notes what is wrong with a selector.
+/// Adds the problems of a selector.
 pub(crate) fn check(selector: &ResourceSelector, problems: &mut PolicyProblems) {
     for (name, value) in [("apiVersion", &selector.api_version), ("kind", &selector.kind)] {
         if value.contains('*') {
-            problems.note(name, "must be one; no selectors at all select all objects");
+            problems.note(
+                name,
+                "must not be empty; an empty list of selectors selects all objects",
+            );
         }
     }
     if let Some(labels) = &selector.label_selector {
@@ -171,7 +174,7 @@ pub(super) fn labels(object: &Value) -> &Value {
     object::at(object, "/metadata/labels").unwrap_or(&Value::Null)
 }
 
-/// Whether an object has the labels and fields that a selector asks for.
+/// Reports whether an object has the selected labels and fields.
 pub(crate) fn selects_content(selector: &ResourceSelector, object: &Value) -> bool {
     selects_labelled(selector, labels(object), object)
 }

@@ -53,7 +53,7 @@ fn pod() -> Value {
 }
 
 #[test]
-fn f2_the_table_of_the_document() {
+fn f2_the_documented_table_of_selectors() {
     let labels = json!({"matchLabels": {"app": "x"}});
     let other_labels = json!({"matchLabels": {"app": "y"}});
     let fields = json!({"matchFields": {"spec.nodeName": "node"}});
@@ -62,7 +62,7 @@ fn f2_the_table_of_the_document() {
         (json!({}), true),
         (json!({"name": "a"}), true),
         (json!({"name": "b"}), false),
-        // The name alone counts where it is given.
+        // If a name is given, only the name counts.
         (
             json!({"name": "a", "labelSelector": other_labels, "fieldSelector": other_fields}),
             true,
@@ -98,7 +98,7 @@ fn f2_the_table_of_the_document() {
 }
 
 #[test]
-fn f2_any_selector_is_enough_and_none_selects_all() {
+fn f2_one_matching_selector_is_enough_and_an_empty_list_selects_all() {
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
     let pods = json!({"apiVersion": "v1", "kind": "Pod"});
     assert!(selects(&cluster(), json!([]), &pod()));
@@ -153,7 +153,7 @@ fn f2_numbers_booleans_and_names_with_dots_are_compared() {
 }
 
 #[test]
-fn f3_defect_2_an_override_policy_is_for_its_own_namespace_only() {
+fn f3_defect_2_an_override_policy_selects_its_own_namespace_only() {
     assert!(selects(&inside("n"), json!([]), &pod()));
     assert!(!selects(&inside("m"), json!([]), &pod()));
     assert!(!selects(
@@ -163,7 +163,7 @@ fn f3_defect_2_an_override_policy_is_for_its_own_namespace_only() {
     ));
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}});
     assert!(!selects(&inside("n"), json!([]), &node));
-    // A request for a Namespace has its name as namespace.
+    // The request for a Namespace has its name as namespace.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let request = json!({"operation": "UPDATE", "namespace": "n", "name": "n", "object": namespace});
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
@@ -187,7 +187,7 @@ fn f3_defect_2_an_override_policy_is_for_its_own_namespace_only() {
 }
 
 #[test]
-fn f4_defect_3_operations_match_with_the_star_too() {
+fn f4_defect_3_operations_match_with_a_wildcard() {
     let all = [
         AdmissionOperation::Create,
         AdmissionOperation::Update,
@@ -206,7 +206,7 @@ fn f4_defect_3_operations_match_with_the_star_too() {
 }
 
 #[test]
-fn f4_a_connection_is_selected_by_what_it_asks_for() {
+fn f4_a_connection_is_selected_by_its_options() {
     let options = json!({"apiVersion": "v1", "kind": "PodExecOptions", "container": "c"});
     let request = json!({"operation": "CONNECT", "namespace": "n", "name": "a", "object": options});
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
@@ -220,7 +220,7 @@ fn f4_a_connection_is_selected_by_what_it_asks_for() {
 }
 
 #[test]
-fn what_is_deleted_is_selected_by_what_it_was() {
+fn deleted_objects_are_selected_by_their_last_state() {
     let request = json!({"operation": "DELETE", "object": null, "oldObject": pod()});
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let selector =
@@ -281,12 +281,12 @@ fn namespaces_are_selected_by_their_labels() {
             .is_for(&SelectedSubject::new(&AdmissionAttributes::create(&pod)))
             .unwrap_err()
             .to_string(),
-        "the Namespace n is not known, whose labels spec.namespaceSelector asks for"
+        "the Namespace n is not known, whose labels spec.namespaceSelector requires"
     );
 }
 
 #[test]
-fn selectors_that_mean_nothing_are_told() {
+fn invalid_selectors_are_reported() {
     let (_, problems) = matcher(
         &cluster(),
         json!([
@@ -298,7 +298,7 @@ fn selectors_that_mean_nothing_are_told() {
     assert_eq!(
         problems,
         [
-            "spec.resourceSelectors[0].apiVersion: must be one; no selectors at all select all objects",
+            "spec.resourceSelectors[0].apiVersion: must not be empty; an empty list of selectors selects all objects",
             "spec.resourceSelectors[0].labelSelector.matchExpressions[0].values: must not be empty",
             "spec.resourceSelectors[1].fieldSelector.matchFields: must not be longer than 512 bytes",
             "spec.namespaceSelector.matchLabels: must be a map of strings",
@@ -307,7 +307,7 @@ fn selectors_that_mean_nothing_are_told() {
 }
 
 #[test]
-fn the_index_finds_what_is_for_a_kind_or_for_all() {
+fn the_index_finds_policies_for_a_kind_or_for_all() {
     let mut index = PolicyIndex::default();
     index.add(
         0,
@@ -327,8 +327,8 @@ fn the_index_finds_what_is_for_a_kind_or_for_all() {
 }
 
 #[test]
-fn hostile_paths_and_objects_are_looked_up_in_time() {
-    // A field that may be read in very many ways.
+fn hostile_paths_and_objects_are_looked_up_quickly() {
+    // A path that can be split in very many ways.
     let mut object = json!("end");
     for _ in 0..100 {
         object = json!({"a": object.clone(), "a.a": "no", "a.a.a": {"b": "no"}});

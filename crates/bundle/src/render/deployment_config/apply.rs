@@ -1,4 +1,4 @@
-//! Applying a deployment configuration, by the rules of OLM.
+//! Applies a deployment configuration by the rules of OLM.
 
 use serde_json::{Map, Value};
 use windlass_object::{json, object};
@@ -8,7 +8,7 @@ use super::config::DeploymentConfig;
 // === impl DeploymentConfig ===
 
 impl DeploymentConfig {
-    /// Changes a Deployment. Init containers stay as they are, as in OLM.
+    /// Changes a Deployment. Init containers stay unchanged, as in OLM.
     pub fn apply(&self, deployment: &mut Value) {
         let pod_spec = json::fields(deployment, &["spec", "template", "spec"]);
         for container in json::list(pod_spec, "containers") {
@@ -33,7 +33,7 @@ impl DeploymentConfig {
         }
     }
 
-    /// Gives a Deployment that serves webhooks the replicas that are asked for.
+    /// Sets the configured replicas of a Deployment that serves webhooks.
     pub(in crate::render) fn scale(&self, deployment: &mut Value) {
         if let Some(replicas) = self.replicas {
             json::fields(deployment, &["spec"]).insert("replicas".into(), replicas.into());
@@ -71,7 +71,7 @@ impl DeploymentConfig {
     }
 }
 
-/// Puts each item of `desired` in the place of the one of its name, else at the end.
+/// Replaces items of the same name by those in `desired`, and appends the rest.
 fn replace_by_name(fields: &mut Map<String, Value>, list: &str, desired: &[Value]) {
     if desired.is_empty() {
         return;
@@ -89,7 +89,7 @@ fn replace_by_name(fields: &mut Map<String, Value>, list: &str, desired: &[Value
     }
 }
 
-/// Adds each item of `desired` that is not there.
+/// Appends the items of `desired` that are missing.
 fn add_missing(fields: &mut Map<String, Value>, list: &str, desired: &[Value]) {
     if desired.is_empty() {
         return;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_replace_those_of_their_name_in_every_container() {
+    fn variables_of_the_same_name_are_replaced_in_every_container() {
         assert_eq!(
             applied(
                 json!({
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_and_mounts_replace_those_of_their_name() {
+    fn volumes_and_mounts_of_the_same_name_are_replaced() {
         assert_eq!(
             applied(
                 json!({
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_the_bundles_where_nothing_is_asked_for() {
+    fn replicas_stay_those_of_the_bundle_by_default() {
         for (replicas, expected) in [(None, 1), (Some(3), 3)] {
             let mut deployment = json!({"spec": {"replicas": 1}});
             let config = DeploymentConfig {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_the_bundle_win() {
+    fn annotations_of_the_bundle_take_precedence() {
         let config =
             DeploymentConfig::from_value("config", &json!({"annotations": {"a": "new", "b": "new"}}))
                 .unwrap();
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn applying_twice_is_applying_once(
+        fn applying_is_idempotent(
             config in config(),
             env in subsequence(vec!["A", "B"], 0..=2),
             mounts in subsequence(vec!["v", "v", "w"], 0..=3),

@@ -1,44 +1,47 @@
-//! What users may change of Deployments.
+//! Changes that users can make to Deployments.
 
 use serde_json::{Map, Value};
 
-/// Changes to the Deployments of a bundle. Its parts are those of Kubernetes: `env` holds EnvVars, and so on.
+/// Changes to the Deployments of a bundle. The fields have the types of the Kubernetes API: `env` contains
+/// EnvVars, and so on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeploymentConfig {
-    /// Environment variables; they replace those of the same name.
+    /// Environment variables; they replace variables of the same name.
     pub env: Vec<Value>,
-    /// Sources of environment variables, added where they are not there.
+    /// Sources of environment variables, added if missing.
     pub env_from: Vec<Value>,
-    /// Volumes; they replace those of the same name.
+    /// Volumes; they replace volumes of the same name.
     pub volumes: Vec<Value>,
-    /// Mounts; they replace those of the same volume.
+    /// Mounts; they replace mounts of the same volume.
     pub volume_mounts: Vec<Value>,
-    /// Tolerations, added where they are not there.
+    /// Tolerations, added if missing.
     pub tolerations: Vec<Value>,
-    /// Resources of every container, in place of its own.
+    /// Resources of every container, replacing its own.
     pub resources: Option<Value>,
-    /// The node selector, in place of the bundle's.
+    /// The node selector, replacing the bundle's.
     pub node_selector: Option<Map<String, Value>>,
-    /// Affinity: each part in place of the bundle's, empty parts erase it, and all is erased where this is empty.
+    /// Affinity: each part replaces the bundle's, an empty part removes it, and an empty affinity removes all
+    /// parts.
     pub affinity: Option<Map<String, Value>>,
-    /// Annotations of Deployments and pods that have no such annotation of their own.
+    /// Annotations for Deployments and pods; existing annotations take precedence.
     pub annotations: Map<String, Value>,
-    /// How many replicas the Deployments have that serve webhooks, in place of the bundle's number.
+    /// The number of replicas of Deployments that serve webhooks, replacing the bundle's.
     pub replicas: Option<u32>,
-    /// What is added for serving.
+    /// Defaults for serving.
     pub serving: ServingDefaults,
 }
 
-/// What is added to Deployments that serve webhooks, where the bundle says nothing else.
+/// Defaults for Deployments that serve webhooks, where the bundle sets nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServingDefaults {
     /// A TCP readiness probe on the port of the webhooks.
     pub readiness_probe: bool,
-    /// A sleep before a pod ends.
+    /// A preStop sleep.
     pub pre_stop: bool,
-    /// `maxUnavailable: 0`. Without it, the bundle's own strategy is used on the first install, and when nobody calls the pods.
+    /// `maxUnavailable: 0`. Without it, the bundle's own strategy applies on the first install, and while
+    /// nothing calls the pods.
     pub rolling_update: bool,
-    /// A new revision of a bundle that converts is tried out in one pod first.
+    /// A canary pod for a new revision of a bundle with conversion webhooks.
     pub canary: bool,
 }
 

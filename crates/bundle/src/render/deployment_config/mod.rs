@@ -1,5 +1,5 @@
-//! What an administrator changes in the Deployments of a bundle: OLM's deployment configuration, and what Windlass adds
-//! for serving.
+//! Changes of an administrator to the Deployments of a bundle: OLM's deployment configuration, and Windlass's
+//! defaults for serving.
 
 mod apply;
 mod config;

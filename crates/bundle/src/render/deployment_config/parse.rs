@@ -1,4 +1,4 @@
-//! Reading a deployment configuration.
+//! Parses a deployment configuration.
 
 use k8s_openapi::api::core::v1::{
     EnvFromSource, EnvVar, NodeAffinity, PodAffinity, PodAntiAffinity, ResourceRequirements, Toleration,
@@ -29,14 +29,14 @@ const KEYS: [&str; 10] = [
 /// Keys of `affinity`.
 const AFFINITY_KEYS: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
 
-/// Keys of `windlass`: those that are true or false, and the last, which is a number.
+/// Keys of `windlass`: booleans, except the last, which is a number.
 const SERVING_KEYS: [&str; 5] = ["readinessProbe", "preStop", "rollingUpdate", "canary", REPLICAS];
 const REPLICAS: &str = "replicas";
 
-/// Where a field is, and what it holds.
+/// The path of a field, and its value.
 type Field<'a> = (JsonPath, Option<&'a Value>);
 
-/// Reads one configuration, and collects what is wrong with it.
+/// Parses one configuration and collects its problems.
 struct Reader<'a> {
     file: &'a str,
     problems: Vec<Problem>,
@@ -45,11 +45,11 @@ struct Reader<'a> {
 // === impl DeploymentConfig ===
 
 impl DeploymentConfig {
-    /// The one document of a file in YAML or JSON, unread; null where there is nothing in it.
+    /// Reads the only document of a YAML or JSON file; null if the file is empty.
     ///
     /// # Errors
     ///
-    /// What keeps it from being one document.
+    /// A syntax error, or several documents.
     pub fn document(file: &str, bytes: &[u8]) -> Result<Value, Vec<Problem>> {
         let message = match yaml::documents(bytes).as_deref() {
             Ok([]) => return Ok(Value::Null),
@@ -62,11 +62,11 @@ impl DeploymentConfig {
         Err(reader.problems)
     }
 
-    /// Reads a configuration; null changes nothing.
+    /// Parses a configuration; null changes nothing.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, as problems of `file`.
+    /// Every problem in it, as problems of `file`.
     pub fn from_value(file: &str, value: &Value) -> Result<Self, Vec<Problem>> {
         let mut value = value.clone();
         json::drop_nulls(&mut value);
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         self.count(&path.field(REPLICAS), value)
     }
 
-    /// A whole number from 1 to what the API server takes.
+    /// Parses a whole number from 1 to the maximum of the API server.
     fn count(&mut self, path: &JsonPath, value: &Value) -> Option<u32> {
         let count = value.as_i64().and_then(|count| i32::try_from(count).ok());
         let count = count.filter(|count| *count > 0).map(i32::unsigned_abs);
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list whose items have the shape of `T` and the fields `required`.
+    /// Parses a list whose items decode as `T` and have the fields `required`.
     fn list<T: DeserializeOwned>(&mut self, (path, value): Field<'_>, required: &[&str]) -> Vec<Value> {
         let items = match value {
             None => return Vec::new(),
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         items.clone()
     }
 
-    /// A value, if it has the shape of `T`.
+    /// Returns the value if it decodes as `T`.
     fn typed<T: DeserializeOwned>(&mut self, (path, value): Field<'_>) -> Option<Value> {
         let value = value?;
         if let Err(error) = T::deserialize(value) {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_for_serving_can_be_turned_off() {
+    fn each_serving_default_can_be_turned_off() {
         let config = parse("f", b"windlass: {preStop: false}").unwrap();
         assert_eq!(
             config.serving,
@@ -317,7 +317,7 @@ selector: {}
     }
 
     #[test]
-    fn what_is_no_yaml_is_one_problem() {
+    fn invalid_yaml_is_one_problem() {
         for text in [
             "env: [",
             "- a\n- b",
@@ -331,7 +331,7 @@ selector: {}
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "((env|volumes|affinity|windlass|a)?[:\\[\\]{}, \\n&*!|>-]){0,12}") {
+        fn any_text_is_parsed_or_refused(text in "((env|volumes|affinity|windlass|a)?[:\\[\\]{}, \\n&*!|>-]){0,12}") {
             if let Err(problems) = parse("f", text.as_bytes()) {
                 prop_assert!(!problems.is_empty());
             }

@@ -8,7 +8,7 @@ fn explained(policy: &Value, attributes: &AdmissionAttributes<'_>) -> PolicyExpl
     PolicyExplanation::new(&object, &engines(), attributes, &EvaluationBudget::default())
 }
 
-/// What does not hold, each with its field.
+/// The mismatches, each with its field.
 fn mismatches(policy: &Value, attributes: &AdmissionAttributes<'_>) -> Vec<String> {
     let explanation = explained(policy, attributes);
     let parts = explanation.parts.iter().chain(&explanation.rules);
@@ -27,7 +27,7 @@ fn selecting(selectors: &Value) -> Value {
 }
 
 #[test]
-fn of_each_selector_what_does_not_hold_first_is_told() {
+fn the_first_mismatch_of_each_selector_is_reported() {
     let mut pod = pod();
     pod["metadata"]["labels"] = json!({"app": "x"});
     let attributes = AdmissionAttributes::create(&pod);
@@ -77,7 +77,7 @@ fn of_each_selector_what_does_not_hold_first_is_told() {
 }
 
 #[test]
-fn namespaces_conditions_and_operations_are_told() {
+fn mismatches_of_namespaces_conditions_and_operations_are_reported() {
     let pod = pod();
     let update = AdmissionAttributes {
         operation: AdmissionOperation::Update,
@@ -107,13 +107,13 @@ fn namespaces_conditions_and_operations_are_told() {
     let policy = overriding("a", &[json!({"cue": adds("/a", 1)})]);
     assert_eq!(
         mismatches(&policy, &delete),
-        ["spec.overrideRules[0]: what is deleted is not overridden"]
+        ["spec.overrideRules[0]: deletions are not overridden"]
     );
 }
 
 proptest! {
     #[test]
-    fn a_policy_is_asked_where_the_explanation_says_so(
+    fn a_policy_is_evaluated_if_the_explanation_says_so(
         kinds in proptest::collection::vec(select(vec!["Pod", "Secret"]), 0..3),
         label in select(vec!["x", "y"]),
         operator in select(vec!["In", "NotIn", "Exists", "DoesNotExist"]),

@@ -11,7 +11,7 @@ fn failing() -> Value {
 }
 
 #[test]
-fn f19_a_policy_that_fails_refuses_and_nothing_is_done() {
+fn f19_a_failing_policy_refuses_without_changes() {
     let policies = [
         overriding("a", &[json!({"cue": adds("/spec/a", 1)})]),
         overriding("b", &[json!({"cue": adds("/spec/c", 1)}), failing()]),
@@ -22,7 +22,7 @@ fn f19_a_policy_that_fails_refuses_and_nothing_is_done() {
     let refusal = outcome.refusal.clone().unwrap();
     assert_eq!(
         refusal.to_string(),
-        "ClusterOverridePolicy b: rule 1: cue: $object/spec/missing is not there"
+        "ClusterOverridePolicy b: rule 1: cue: $object/spec/missing does not exist"
     );
     assert_eq!(
         (refusal.rule, refusal.reason),
@@ -34,7 +34,7 @@ fn f19_a_policy_that_fails_refuses_and_nothing_is_done() {
 }
 
 #[test]
-fn f19_nothing_is_left_of_a_policy_that_fails_and_is_ignored() {
+fn f19_an_ignored_failing_policy_has_no_effect() {
     let policies = [
         overriding("a", &[json!({"cue": adds("/spec/a", 1)})]),
         with_failure_policy(
@@ -57,7 +57,7 @@ fn f19_nothing_is_left_of_a_policy_that_fails_and_is_ignored() {
 }
 
 #[test]
-fn every_way_to_fail_is_one_clear_error() {
+fn every_failure_has_one_clear_error() {
     for (overriders, expected) in [
         (
             json!({"cue": "{"}),
@@ -65,7 +65,7 @@ fn every_way_to_fail_is_one_clear_error() {
         ),
         (
             json!({"cue": "{}"}),
-            "rule 0: cue: the program does not have what it is for: patches, or validate",
+            "rule 0: cue: the program does not have the required field: patches, or validate",
         ),
         (
             json!({"cue": "{\"patches\": {}}"}),
@@ -107,7 +107,7 @@ fn every_way_to_fail_is_one_clear_error() {
 }
 
 #[test]
-fn without_an_engine_a_rule_says_so() {
+fn a_missing_engine_is_reported() {
     let overriders = json!({
         "cue": "patches: []",
         "cel": {"expression": "[]"},
@@ -128,7 +128,7 @@ fn without_an_engine_a_rule_says_so() {
 }
 
 #[test]
-fn a_request_whose_time_has_run_out_is_not_asked_further() {
+fn evaluation_ends_at_the_deadline() {
     let policies = [overriding("a", &[json!({"cue": adds("/spec/a", 1)})])];
     let budget = EvaluationBudget {
         is_over: &|| true,
@@ -144,7 +144,7 @@ fn a_request_whose_time_has_run_out_is_not_asked_further() {
 }
 
 #[test]
-fn a_namespace_that_is_not_known_fails_as_the_policy_says() {
+fn an_unknown_namespace_fails_by_the_failure_policy() {
     let spec =
         json!({"namespaceSelector": {}, "overrideRules": [{"overriders": {"cue": adds("/spec/a", 1)}}]});
     let policy = policy("ClusterOverridePolicy", "a", spec);
@@ -157,7 +157,7 @@ fn a_namespace_that_is_not_known_fails_as_the_policy_says() {
 }
 
 #[test]
-fn a_failing_rule_for_another_operation_is_not_asked() {
+fn a_failing_rule_for_another_operation_is_not_evaluated() {
     let rules = json!([{"targetOperations": ["UPDATE"], "overriders": {"cue": "no JSON"}}]);
     let policies = [policy(
         "ClusterOverridePolicy",
@@ -174,10 +174,10 @@ fn a_failing_rule_for_another_operation_is_not_asked() {
     assert!(overridden(&policies, &update).refusal.is_some());
 }
 
-/// Keeps the policy with a name out, and counts what is asked.
-struct KeepsOut(&'static str, std::sync::Mutex<(usize, usize)>);
+/// A gate that rejects the policy of a name, and counts evaluations.
+struct RejectingGate(&'static str, std::sync::Mutex<(usize, usize)>);
 
-impl crate::EvaluationGate for KeepsOut {
+impl crate::EvaluationGate for RejectingGate {
     fn enter(&self, policy: &crate::CompiledPolicy) -> bool {
         let enters = policy.key().name != self.0;
         self.1.lock().unwrap().0 += usize::from(enters);
@@ -190,8 +190,8 @@ impl crate::EvaluationGate for KeepsOut {
 }
 
 #[test]
-fn a_policy_that_does_not_enter_is_as_if_it_were_not_there() {
-    let gate = KeepsOut("out", std::sync::Mutex::default());
+fn a_rejected_policy_is_skipped() {
+    let gate = RejectingGate("out", std::sync::Mutex::default());
     let budget = EvaluationBudget {
         gate: &gate,
         ..EvaluationBudget::default()
@@ -218,6 +218,6 @@ fn a_policy_that_does_not_enter_is_as_if_it_were_not_there() {
     assert_eq!(
         *gate.1.lock().unwrap(),
         (2, 2),
-        "who enters leaves, also by failing"
+        "each admitted policy leaves, also if it fails"
     );
 }

@@ -44,7 +44,7 @@ fn validated(policies: &[Value], attributes: &AdmissionAttributes<'_>) -> Valida
     done(set(policies).validate(attributes, &Answers::default(), &budget))
 }
 
-/// What an outcome answers.
+/// The patch of an outcome as JSON.
 fn patch(outcome: &OverrideOutcome) -> Value {
     outcome
         .patch
@@ -54,7 +54,7 @@ fn patch(outcome: &OverrideOutcome) -> Value {
 }
 
 #[test]
-fn policies_can_be_asked_from_several_threads() {
+fn policies_can_be_evaluated_concurrently() {
     fn shared<T: Send + Sync>(_: T) {}
     shared(Arc::new(set(&[])));
 }

@@ -3,7 +3,7 @@ use super::*;
 use crate::RuleStep;
 use crate::{AdmissionOperation, PolicyKind};
 
-/// A rule that adds its name to a list, if the list is what it expects.
+/// A rule that appends its name to a list, if the list has the expected items.
 fn appends(name: &str) -> Value {
     json!({"cue": adds("/spec/order/-", name)})
 }
@@ -40,7 +40,7 @@ fn f15_cluster_policies_come_first_then_names_then_rules() {
 
 #[cfg(feature = "cue")]
 #[test]
-fn f14_defect_5_steps_of_a_rule_come_in_their_order_and_none_is_skipped() {
+fn f14_defect_5_all_steps_of_a_rule_are_applied_in_order() {
     let overriders = json!({
         "plaintext": [{"op": "replace", "path": "/metadata/labels/plaintext", "value": "last"}, {"op": "remove", "path": "/spec/nodeName"}],
         "origin": [{"type": "labels", "operation": "add", "labels": {"plaintext": "origin", "origin": "x"}}],
@@ -83,7 +83,7 @@ fn f14_defect_5_steps_of_a_rule_come_in_their_order_and_none_is_skipped() {
 }
 
 #[test]
-fn f18_the_patch_is_minimal_and_applies_to_the_object_as_it_came() {
+fn f18_the_patch_is_minimal_and_applies_to_the_original_object() {
     let overriders = json!({"plaintext": [
         {"op": "replace", "path": "/metadata/annotations/example.com~1a", "value": "1"},
         {"op": "add", "path": "/spec/gone", "value": 1},
@@ -103,7 +103,7 @@ fn f18_the_patch_is_minimal_and_applies_to_the_object_as_it_came() {
 }
 
 #[test]
-fn f18_what_is_deleted_is_not_changed() {
+fn f18_deleted_objects_are_not_changed() {
     let request = json!({"operation": "DELETE", "oldObject": pod()});
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let broken = json!({"cue": "no JSON"});
@@ -115,7 +115,7 @@ fn f18_what_is_deleted_is_not_changed() {
 }
 
 #[test]
-fn f4_rules_act_on_their_operations() {
+fn f4_rules_apply_to_their_operations() {
     let rule =
         |operations: Value, name: &str| json!({"targetOperations": operations, "overriders": appends(name)});
     let rules = json!([
@@ -141,7 +141,7 @@ fn f4_rules_act_on_their_operations() {
 }
 
 #[test]
-fn f6_programs_get_what_they_ask_for() {
+fn f6_programs_get_the_inputs_they_declare() {
     let mut pod = pod();
     let old = pod.clone();
     pod["spec"]["nodeName"] = "y".into();
@@ -162,7 +162,7 @@ fn f6_programs_get_what_they_ask_for() {
         let outcome = overridden(&[overriding("a", &[overriders])], &attributes);
         assert_eq!(outcome.object["seen"], expected);
     }
-    // Whoever does not ask for it may have a field of that name.
+    // A program that does not declare it may have a field of that name.
     let outcome = overridden(
         &[overriding(
             "a",
@@ -174,7 +174,7 @@ fn f6_programs_get_what_they_ask_for() {
 }
 
 #[test]
-fn a_policy_whose_conditions_do_not_hold_is_passed_over() {
+fn a_policy_whose_conditions_are_false_is_skipped() {
     for (met, expected) in [(true, 1), (false, 0)] {
         let condition = json!({"met": met}).to_string();
         let spec = json!({
@@ -191,7 +191,7 @@ fn a_policy_whose_conditions_do_not_hold_is_passed_over() {
 }
 
 #[test]
-fn the_last_of_policies_with_one_key_counts() {
+fn the_last_of_policies_with_the_same_key_applies() {
     let policies = [
         overriding("a", &[appends("old")]),
         overriding("a", &[appends("new")]),
@@ -205,7 +205,7 @@ fn the_last_of_policies_with_one_key_counts() {
 }
 
 #[test]
-fn of_a_hundred_policies_only_those_of_the_kind_are_asked() {
+fn only_policies_of_the_kind_are_evaluated() {
     let mut policies: Vec<_> = (0..97)
         .map(|number| {
             let selector = json!([{"apiVersion": "v1", "kind": format!("Kind{number}")}]);

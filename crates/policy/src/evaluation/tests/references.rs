@@ -14,7 +14,7 @@ fn config_map(name: &str) -> Value {
     json!({"from": "k8s", "path": "/data/key", "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}})
 }
 
-/// Asks until everything is fetched, as whoever serves does.
+/// Repeats the evaluation until every reference is fetched.
 fn with_answers(
     policies: &[Value],
     object: &Value,
@@ -40,11 +40,11 @@ fn with_answers(
             }
         }
     }
-    panic!("it never ends");
+    panic!("the evaluation does not end");
 }
 
 #[test]
-fn f11_what_is_referred_to_is_fetched_and_used() {
+fn f11_references_are_fetched_and_used() {
     let policies = [label_from("a", config_map("settings"))];
     let pod = pod();
     let needs = set(&policies).override_needs(&AdmissionAttributes::create(&pod));
@@ -65,7 +65,7 @@ fn f11_what_is_referred_to_is_fetched_and_used() {
 }
 
 #[test]
-fn f11_a_reference_follows_what_earlier_rules_have_done() {
+fn f11_a_reference_uses_changes_of_earlier_rules() {
     let policies = [
         overriding("a", &[json!({"cue": adds("/spec/nodeName", "changed")})]),
         label_from("b", config_map("of-{{spec.nodeName}}")),
@@ -78,7 +78,7 @@ fn f11_a_reference_follows_what_earlier_rules_have_done() {
 }
 
 #[test]
-fn f11_what_is_missing_is_one_clear_error() {
+fn f11_a_missing_reference_has_one_clear_error() {
     let owner = json!({"from": "owner", "path": "/metadata/name"});
     for (reference, answer, expected) in [
         (
@@ -116,7 +116,7 @@ fn f11_what_is_missing_is_one_clear_error() {
 }
 
 #[test]
-fn f11_a_value_that_is_not_there_fetches_nothing() {
+fn f11_a_missing_value_fetches_nothing() {
     let policies = [label_from("a", config_map("of-{{spec.none}}"))];
     let pod = pod();
     assert_eq!(
@@ -124,12 +124,12 @@ fn f11_a_value_that_is_not_there_fetches_nothing() {
         []
     );
     let outcome = with_answers(&policies, &pod, |_| panic!("nothing is fetched"));
-    // The program sees an empty object.
+    // The program gets an empty object.
     assert_eq!((outcome.refusal, outcome.steps), (None, vec![]));
 }
 
 #[test]
-fn an_object_that_owns_itself_or_a_circle_is_no_loop() {
+fn cyclic_owners_do_not_loop() {
     let mut pod = pod();
     pod["metadata"]["uid"] = "1".into();
     pod["metadata"]["ownerReferences"] =
@@ -148,7 +148,7 @@ fn an_object_that_owns_itself_or_a_circle_is_no_loop() {
 }
 
 #[test]
-fn f11_conditions_know_their_data_and_their_value_apart() {
+fn f11_both_references_of_a_condition_are_distinct() {
     let reference = |from: &str, name: &str, path: &str| json!({"from": from, "path": path, "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}});
     let condition = json!({
         "cond": "Equal", "message": "m",

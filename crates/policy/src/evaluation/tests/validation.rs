@@ -18,7 +18,7 @@ fn acting(name: &str, actions: &[&str], rules: Value) -> Value {
 }
 
 #[test]
-fn f15_defect_4_messages_are_all_there_in_one_order() {
+fn f15_defect_4_all_messages_are_reported_in_order() {
     let policies = [
         validating("b", json!([refuses("b 0"), allows(), refuses("b 2")])),
         validating("a", json!([refuses("a")])),
@@ -35,12 +35,12 @@ fn f15_defect_4_messages_are_all_there_in_one_order() {
         validated(&[a.clone(), b], &attributes).message().unwrap(),
         expected
     );
-    // One that stands alone stands as its policy has it.
+    // A single reason is not prefixed.
     assert_eq!(validated(&[a], &attributes).message().unwrap(), "a");
 }
 
 #[test]
-fn f7_what_a_program_does_not_set_allows() {
+fn f7_unset_outputs_allow() {
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
     for (program, allowed) in [
@@ -68,7 +68,7 @@ fn f7_what_a_program_does_not_set_allows() {
 }
 
 #[test]
-fn actions_say_what_becomes_of_a_finding() {
+fn actions_determine_the_effect_of_findings() {
     let policies = [
         acting("audits", &["Audit"], json!([refuses("audited")])),
         acting("both", &["Warn", "Audit"], json!([refuses("warned and audited")])),
@@ -91,7 +91,7 @@ fn actions_say_what_becomes_of_a_finding() {
         .map(|finding| finding.reason.as_str())
         .collect();
     assert_eq!(audited, ["audited", "warned and audited"]);
-    // What does not deny does not refuse by failing.
+    // A policy that does not deny does not refuse by failing either.
     let outcome = validated(
         &[acting("a", &["Warn"], json!([{"cue": "no JSON"}]))],
         &attributes,
@@ -101,7 +101,7 @@ fn actions_say_what_becomes_of_a_finding() {
 }
 
 #[test]
-fn f19_a_validation_that_fails_refuses_unless_it_is_ignored() {
+fn f19_a_failing_validation_refuses_unless_ignored() {
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
     let failing = validating(
@@ -111,7 +111,7 @@ fn f19_a_validation_that_fails_refuses_unless_it_is_ignored() {
     let outcome = validated(std::slice::from_ref(&failing), &attributes);
     assert_eq!(
         outcome.message().unwrap(),
-        "also (ClusterValidatePolicy a); ClusterValidatePolicy a: rule 0: cue: $object/spec/missing is not there"
+        "also (ClusterValidatePolicy a); ClusterValidatePolicy a: rule 0: cue: $object/spec/missing does not exist"
     );
     let mut ignored = failing;
     ignored["spec"]["failurePolicy"] = "Ignore".into();
@@ -123,7 +123,7 @@ fn f19_a_validation_that_fails_refuses_unless_it_is_ignored() {
 }
 
 #[test]
-fn f7_a_deletion_is_judged_by_what_is_deleted() {
+fn f7_deletions_are_validated_with_the_deleted_object() {
     let rules = json!([{"targetOperations": ["DELETE"], "cue": json!({"validate": {"valid": false, "reason": "$object/metadata/name"}}).to_string()}]);
     let policies = [validating("a", rules)];
     let request = json!({"operation": "DELETE", "object": null, "oldObject": pod()});
@@ -134,7 +134,7 @@ fn f7_a_deletion_is_judged_by_what_is_deleted() {
 }
 
 #[test]
-fn f7_old_objects_are_given_in_updates_only() {
+fn f7_old_objects_are_inputs_of_updates_only() {
     let seen = json!({"validate": {"valid": false, "reason": "$oldObject/metadata/name"}}).to_string();
     let policies = [validating("a", json!([{"cue": seen}]))];
     let request = json!({"operation": "UPDATE", "object": pod(), "oldObject": pod()});
@@ -144,13 +144,13 @@ fn f7_old_objects_are_given_in_updates_only() {
     let outcome = validated(&policies, &AdmissionAttributes::create(&pod));
     assert_eq!(
         outcome.refusals[0].message,
-        "$oldObject/metadata/name is not there"
+        "$oldObject/metadata/name does not exist"
     );
 }
 
 #[cfg(feature = "cue")]
 #[test]
-fn a_rule_objects_once_and_its_steps_come_in_order() {
+fn a_rule_has_one_finding_from_its_first_failing_step() {
     let condition =
         json!({"cond": "Exist", "message": "m", "dataRef": {"from": "owner", "path": "/metadata/name"}});
     let mut rule = refuses("by cue");

@@ -1,4 +1,4 @@
-//! Which nodes and pods a pod is drawn to or kept from.
+//! Templates for affinity.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{overridden, pod, workloads};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Each list of terms that an affinity has, with two terms of it.
+/// Every list of terms in an affinity, with two terms each.
 fn lists() -> [(&'static str, &'static str, Value, Value); 6] {
     let node = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
     let preferred_node = |key: &str| json!({"weight": 1, "preference": node(key)});
@@ -45,13 +45,13 @@ fn template(operation: &str, affinity: &Value) -> Value {
     json!({"type": "affinity", "operation": operation, "affinity": affinity})
 }
 
-/// What becomes of the affinity of a pod.
+/// The affinity of a pod after an override.
 fn becomes(operation: &str, wanted: &Value, before: &Value) -> Value {
     overridden(&template(operation, wanted), &pod(&json!({"affinity": before})))["spec"]["affinity"].clone()
 }
 
 #[test]
-fn row_affinity_is_made_where_there_is_none() {
+fn row_missing_affinity_is_created() {
     for (sort, level, a, _) in lists() {
         let wanted = affinity(sort, level, &[&a]);
         for operation in ["add", "replace"] {
@@ -119,7 +119,7 @@ fn d10_d11_d12_several_terms_are_added_to_each_list() {
 }
 
 #[test]
-fn row_replace_and_remove_act_on_the_list_that_is_named() {
+fn row_replace_and_remove_change_only_the_given_list() {
     for (sort, level, a, b) in lists() {
         let other = if level == REQUIRED { PREFERRED } else { REQUIRED };
         let mut before = affinity(sort, level, &[&a]);

@@ -19,7 +19,7 @@ fn data(x: &Value) -> Value {
     json!({"object": {"kind": "Odd", "spec": {"x": x}}, "oldObject": {}, "extraParams": {}})
 }
 
-/// Whether a condition with this value holds for what is at `/spec/x`; the same in both modes.
+/// Reports whether a condition with this value holds for the value at `/spec/x`; both modes must agree.
 fn holds(operator: &str, value: &Value, x: &Value) -> bool {
     let held = refused_with(&condition(operator, &json!({"value": value})), &data(x)).is_some();
     let allow = json!({"value": value, "affectMode": "allow"});
@@ -30,7 +30,7 @@ fn holds(operator: &str, value: &Value, x: &Value) -> bool {
     held
 }
 
-/// The same with a value from elsewhere.
+/// Like `holds`, with a referenced value.
 fn holds_for(operator: &str, y: &Value, x: &Value) -> bool {
     let reference = json!({"from": "owner", "path": "/spec/y"});
     let mut data = data(x);
@@ -39,7 +39,7 @@ fn holds_for(operator: &str, y: &Value, x: &Value) -> bool {
 }
 
 #[test]
-fn row_exist_and_not_exist_tell_what_is_there() {
+fn row_exist_and_not_exist_check_presence() {
     let exists = |x: &Value| {
         let exists = refused_with(&condition("Exist", &json!({})), &data(x)).is_some();
         let is_missing = refused_with(&condition("NotExist", &json!({})), &data(x)).is_some();
@@ -103,7 +103,7 @@ fn row_ten_comparisons_and_regex() {
 }
 
 #[test]
-fn row_a_missing_value_fits_no_condition_but_not_exist() {
+fn row_a_missing_value_meets_only_not_exist() {
     for operator in ["Equal", "NotEqual", "Gt", "Gte", "Lt", "Lte"] {
         assert!(
             !holds(operator, &json!({"integer": 3}), &json!(null)),
@@ -121,14 +121,14 @@ fn row_a_missing_value_fits_no_condition_but_not_exist() {
         }
     }
     assert!(!holds("Regex", &json!({"string": ""}), &json!(null)));
-    // A list without items is there: nothing is in it.
+    // An empty list exists, but contains nothing.
     assert!(holds_for("NotIn", &json!([]), &json!("a")));
     assert!(!holds_for("In", &json!([]), &json!("a")));
     assert!(holds_for("In", &json!({"allowed": "a"}), &json!("a")));
 }
 
 #[test]
-fn row_a_value_is_processed_before() {
+fn row_the_value_is_processed_before_the_comparison() {
     for (operation, with, edge) in [
         ("*", json!("50%"), 3),
         ("*", json!("0.5"), 3),
@@ -160,7 +160,7 @@ fn row_a_value_is_processed_before() {
 }
 
 #[test]
-fn d17_no_message_or_value_becomes_a_part_of_the_program() {
+fn d17_messages_and_values_cannot_inject_code() {
     for text in [
         "\"",
         "\\(object)",
@@ -176,7 +176,7 @@ fn d17_no_message_or_value_becomes_a_part_of_the_program() {
 }
 
 #[test]
-fn d19_a_number_in_text_is_a_number_beside_numbers() {
+fn d19_a_number_in_text_compares_as_number_with_numbers() {
     let numbers = json!({"integerSlice": [1, 3]});
     for (x, is_in) in [
         (json!(3), true),
@@ -209,7 +209,7 @@ fn d19_a_number_in_text_is_a_number_beside_numbers() {
 }
 
 #[test]
-fn d19_text_beside_text_stays_text() {
+fn d19_two_texts_compare_as_text() {
     assert!(holds("Equal", &json!({"string": "3"}), &json!(3)));
     assert!(holds("Equal", &json!({"string": "true"}), &json!(true)));
     assert!(holds("Equal", &json!({"boolean": true}), &json!("true")));
@@ -222,7 +222,7 @@ fn d19_text_beside_text_stays_text() {
 }
 
 #[test]
-fn d19_what_cannot_be_compared_is_not_equal_and_neither_less_nor_greater() {
+fn d19_incomparable_values_are_unequal_and_unordered() {
     for x in [
         json!("abc"),
         json!("1Gi"),

@@ -1,4 +1,4 @@
-//! Programs as they are shown. Each is what `cue fmt` of v0.4.3 leaves.
+//! Golden programs. Each is unchanged by `cue fmt` of v0.4.3.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn an_override_with_a_reference() {
 }
 
 #[test]
-fn conditions_of_every_sort() {
+fn conditions_of_every_type() {
     let current = json!({"from": "current", "path": "/spec/replicas"});
     let reference = json!({"from": "http", "path": "body.data.limit", "http": {"url": "http://a.example", "method": "GET"}});
     for (name, more) in [

@@ -16,13 +16,13 @@ fn annotated(annotations: &Value) -> Value {
     json!({"kind": "ConfigMap", "metadata": {"name": "a", "annotations": annotations}})
 }
 
-/// What becomes of annotations.
+/// The annotations after an override.
 fn becomes(operation: &str, more: &Value, annotations: &Value) -> Value {
     overridden(&template(operation, more), &annotated(annotations))["metadata"]["annotations"].clone()
 }
 
 #[test]
-fn row_annotations_are_made_where_there_are_none() {
+fn row_missing_annotations_are_created() {
     let entry = json!({"path": "owner", "value": {"string": "x"}});
     for operation in ["add", "replace"] {
         let without = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
@@ -39,7 +39,7 @@ fn row_annotations_are_made_where_there_are_none() {
 }
 
 #[test]
-fn row_labels_are_overridden_as_annotations_are() {
+fn row_labels_are_overridden_like_annotations() {
     let template = json!({"type": "labels", "operation": "add", "path": "tier", "value": {"string": "db"}});
     let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
     assert_eq!(
@@ -62,7 +62,7 @@ fn row_a_map_writes_an_entry_for_each_key() {
 }
 
 #[test]
-fn row_what_is_removed_need_not_be_there() {
+fn row_removing_a_missing_entry_is_allowed() {
     let entry = json!({"path": "owner"});
     assert_eq!(
         becomes("remove", &entry, &json!({"owner": "x", "b": "c"})),
@@ -89,7 +89,7 @@ fn row_every_value_becomes_text() {
 }
 
 #[test]
-fn row_a_reference_is_written_where_it_leads_to_something() {
+fn row_a_reference_is_written_if_it_has_a_value() {
     let template = |path: &str| {
         let reference = json!({"from": "owner", "path": path});
         template("add", &json!({"path": "from", "valueRef": reference}))
@@ -112,7 +112,7 @@ fn row_a_reference_is_written_where_it_leads_to_something() {
 }
 
 #[test]
-fn d16_keys_with_slashes_and_tildes_stay_whole() {
+fn d16_keys_with_slashes_and_tildes_are_preserved() {
     let before = json!({"a.io/b": "0", "a.io.b": "1"});
     for path in ["a.io/b", "/a.io/b", "/a.io~1b", "a.io~1b"] {
         let entry = json!({"path": path, "value": {"string": "x"}});
@@ -133,7 +133,7 @@ fn d16_keys_with_slashes_and_tildes_stay_whole() {
 }
 
 #[test]
-fn d17_no_value_becomes_a_part_of_the_program() {
+fn d17_values_cannot_inject_code() {
     for text in [
         "\"",
         "\\",

@@ -1,5 +1,5 @@
-//! What templates are rendered to, run on objects. Names that begin with d and a number are of the defects of kinitiras that are not
-//! copied; those that begin with row are of what its templates are for.
+//! Runs rendered programs on objects. Test names with `d` and a number refer to defects of kinitiras that are
+//! avoided; those with `row` to the use cases of its templates.
 
 mod affinity;
 mod condition;
@@ -32,14 +32,14 @@ fn validation_program(condition: &Value) -> String {
     render_validation(&template).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// What is wrong with the template of an override.
+/// The problems of an override template.
 fn override_problems(template: &Value) -> Vec<String> {
     let template = serde_json::from_value(template.clone()).unwrap();
     let problems = render_override(&template).unwrap_err();
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// What is wrong with a condition.
+/// The problems of a condition.
 fn condition_problems(condition: &Value) -> Vec<String> {
     let template = json!({"type": "condition", "condition": condition});
     let template = serde_json::from_value(template).unwrap();
@@ -62,7 +62,7 @@ fn patches(template: &Value, data: &Value) -> Value {
     run(&program, data, "patches").unwrap_or_else(|error| panic!("{error}\n{program}"))
 }
 
-/// The object of `data` as a template leaves it. The patches keep to RFC 6902.
+/// The object of `data` after a template. The patches conform to RFC 6902.
 fn overridden_with(template: &Value, data: &Value) -> Value {
     let patches = patches(template, data);
     let mut object = data["object"].clone();
@@ -74,7 +74,7 @@ fn overridden_with(template: &Value, data: &Value) -> Value {
     object
 }
 
-/// An object as a template leaves it.
+/// An object after a template.
 fn overridden(template: &Value, object: &Value) -> Value {
     overridden_with(
         template,
@@ -93,7 +93,7 @@ fn refused_with(condition: &Value, data: &Value) -> Option<String> {
     reason
 }
 
-/// A pod with this in its spec.
+/// A pod with these fields in its spec.
 fn pod(spec: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
@@ -105,7 +105,7 @@ fn pod(spec: &Value) -> Value {
     pod
 }
 
-/// Where each kind has its pods.
+/// The path of the pod spec in each kind.
 const WORKLOADS: [(&str, &str); 9] = [
     ("Pod", "/spec"),
     ("Deployment", "/spec/template/spec"),
@@ -118,7 +118,7 @@ const WORKLOADS: [(&str, &str); 9] = [
     ("CronJob", "/spec/jobTemplate/spec/template/spec"),
 ];
 
-/// An object of each kind that makes pods like this one, and where they are.
+/// An object of each kind with this pod spec, and its path.
 fn workloads(spec: &Value) -> impl Iterator<Item = (Value, &'static str)> {
     WORKLOADS
         .map(|(kind, place)| {

@@ -1,4 +1,4 @@
-//! What containers ask for: a part of their limits.
+//! Templates for requests as a fraction of limits.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn template(operation: &str, factors: &Value, containers: &[&str]) -> Value {
     })
 }
 
-/// What the first container asks for afterwards.
+/// The requests of the first container after an override.
 fn requests(operation: &str, factors: &Value, resources: &Value) -> Value {
     let pod = pod(&json!({"containers": [{"name": "app", "resources": resources}]}));
     let after = overridden(&template(operation, factors, &[]), &pod);
@@ -18,7 +18,7 @@ fn requests(operation: &str, factors: &Value, resources: &Value) -> Value {
 }
 
 #[test]
-fn row_requests_are_a_part_of_limits() {
+fn row_requests_are_a_fraction_of_limits() {
     let factors = json!({"cpuFactor": "0.5", "memoryFactor": "0.2", "diskFactor": "0.1"});
     let limits = json!({"cpu": "1", "memory": "1Gi", "ephemeral-storage": "10G"});
     let wanted = json!({"cpu": "500m", "memory": "214748365", "ephemeral-storage": "1000000000"});
@@ -38,7 +38,7 @@ fn row_requests_are_a_part_of_limits() {
 }
 
 #[test]
-fn row_remove_resets_what_was_oversold() {
+fn row_remove_resets_oversold_requests() {
     let before = json!({"limits": {"cpu": "1"}, "requests": {"cpu": "500m", "memory": "1Mi"}});
     let factors = json!({"cpuFactor": "0", "memoryFactor": "0"});
     // Without a limit there was nothing to oversell.
@@ -71,7 +71,7 @@ fn row_requests_of_every_workload_are_overridden() {
 }
 
 #[test]
-fn d13_every_quantity_is_read() {
+fn d13_every_quantity_is_parsed() {
     for (limit, half) in [
         (json!("1"), "500m"),
         (json!("1.5"), "750m"),
@@ -121,7 +121,7 @@ fn d13_every_quantity_is_read() {
 }
 
 #[test]
-fn d13_without_a_limit_nothing_is_asked_for() {
+fn d13_without_a_limit_there_is_no_request() {
     let factors = json!({"cpuFactor": "0.5", "memoryFactor": "0.5"});
     for resources in [
         json!(null),
@@ -136,7 +136,7 @@ fn d13_without_a_limit_nothing_is_asked_for() {
         requests("add", &factors, &only_cpu),
         json!({"memory": "1Gi", "cpu": "500m"})
     );
-    // What no API server takes is left for it to refuse.
+    // API servers reject this quantity anyway.
     for limit in [json!("abc"), json!("-1"), json!("9".repeat(40)), json!("1e99")] {
         let before = json!({"limits": {"cpu": limit}, "requests": {"cpu": "1"}});
         assert_eq!(requests("add", &factors, &before), json!({"cpu": "1"}), "{limit}");
@@ -144,7 +144,7 @@ fn d13_without_a_limit_nothing_is_asked_for() {
 }
 
 #[test]
-fn d14_no_empty_requests_stay_behind() {
+fn d14_empty_requests_are_removed() {
     let without = pod(
         &json!({"containers": [{"name": "a", "resources": {"limits": {"memory": "1Gi"}}}, {"name": "b"}]}),
     );

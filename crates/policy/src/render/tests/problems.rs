@@ -1,4 +1,4 @@
-//! What is wrong with templates: everything at once, each with its field.
+//! Problems of templates: all at once, each with its field.
 
 use serde_json::{Value, json};
 
@@ -26,13 +26,13 @@ fn annotations_and_labels() {
             json!({"path": "/a b", "value": {}}),
             vec![
                 "value: has no value: give string, integer, float, boolean, stringSlice, integerSlice, floatSlice or stringMap",
-                "path: \"a b\" is not a key: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit, and if it has / before it must stand a domain, for example example.com",
+                "path: \"a b\" is not a key: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit, and a prefix before / must be a domain, for example example.com",
             ],
         ),
         (
             json!({"path": "a_/b", "value": {"stringSlice": ["a"]}}),
             vec![
-                "path: \"a_/b\" is not a key: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit, and if it has / before it must stand a domain, for example example.com",
+                "path: \"a_/b\" is not a key: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit, and a prefix before / must be a domain, for example example.com",
                 "value: is a list: give string, integer, float, boolean or stringMap",
             ],
         ),
@@ -49,13 +49,13 @@ fn annotations_and_labels() {
         (
             json!({"value": {"stringMap": {"-": "a", "b": "c d"}}}),
             vec![
-                "value.stringMap[-]: \"-\" is not a key: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit, and if it has / before it must stand a domain, for example example.com",
+                "value.stringMap[-]: \"-\" is not a key: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit, and a prefix before / must be a domain, for example example.com",
                 "value.stringMap[b]: \"c d\" is not the value of a label: it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit",
             ],
         ),
         (
             json!({"path": "a", "value": {"string": "b"}, "valueRef": {"from": "current", "path": "/a"}}),
-            vec!["valueRef: must not stand beside value: remove one of them"],
+            vec!["valueRef: must not be combined with value: remove one of them"],
         ),
         (
             json!({"path": "a", "valueRef": {"from": "k8s"}}),
@@ -199,7 +199,7 @@ fn affinity() {
         ),
         format!("{node}.preference.matchExpressions[1].values: is missing: In and NotIn need it"),
         format!(
-            "{node}.preference.matchExpressions[2].values: must not stand beside Exists and DoesNotExist"
+            "{node}.preference.matchExpressions[2].values: must not be combined with Exists and DoesNotExist"
         ),
         format!("{node}.preference.matchExpressions[3].values: must have one number"),
         format!(
@@ -229,14 +229,14 @@ fn conditions() {
         (
             json!({"message": "", "dataRef": {"from": "k8s"}}),
             vec![
-                "condition.message: is missing: say what is wrong with the object, and what to do",
+                "condition.message: is missing: describe the problem of the object, and its solution",
                 "condition.dataRef.path: is missing: name a field, for example /metadata/name",
                 "condition.value: is missing: cond: Equal needs value or valueRef",
             ],
         ),
         (
             json!({"value": {"string": "a"}, "valueRef": current}),
-            vec!["condition.valueRef: must not stand beside value: remove one of them"],
+            vec!["condition.valueRef: must not be combined with value: remove one of them"],
         ),
         (
             json!({"cond": "In", "value": {"string": "a"}}),
@@ -259,7 +259,7 @@ fn conditions() {
         (
             json!({"cond": "In", "value": {"floatSlice": ["1", "x"]}, "valueProcess": {"operation": "/", "operationWith": 0}}),
             vec![
-                "condition.valueProcess: cannot be done with what cond: In compares: remove it",
+                "condition.valueProcess: cannot be used with cond: In: remove it",
                 "condition.valueProcess.operationWith: is 0: nothing can be divided by it",
                 "condition.value.floatSlice[1]: \"x\" is not a number: write for example 0.5",
             ],
@@ -277,7 +277,7 @@ fn conditions() {
 }
 
 #[test]
-fn each_problem_is_told_once_with_its_field_when_the_policy_is_written() {
+fn each_problem_is_reported_once_with_its_field_on_admission() {
     let template = template(
         "tolerations",
         &json!({"tolerations": [{"operator": "Exists", "value": "b"}]}),

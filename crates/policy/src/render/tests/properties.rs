@@ -1,4 +1,4 @@
-//! Whatever text templates have in them.
+//! Templates with any text.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::api::OverrideRuleTemplate;
 use super::{override_program, pod, refused_with, run, validation_program};
 use crate::render::render_override;
 
-/// Text of any characters, rich in those that mean something to CUE.
+/// Text of any characters, with many that have a meaning in CUE.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -28,7 +28,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn d17_any_message_is_the_reason(message in text()) {
+    fn d17_any_message_is_reported_as_reason(message in text()) {
         prop_assume!(!message.is_empty());
         let condition = json!({"cond": "Exist", "message": message, "dataRef": {"from": "current", "path": "/kind"}});
         let reason = refused_with(&condition, &json!({"object": {"kind": "Odd"}}));
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn d17_any_value_is_equal_to_itself_alone(value in text(), other in text()) {
+    fn d17_any_value_equals_only_itself(value in text(), other in text()) {
         let dataref = json!({"from": "current", "path": "/spec/x"});
         let condition = json!({"cond": "Equal", "message": "no", "dataRef": dataref, "value": {"string": value}});
         let refused = |x: &str| refused_with(&condition, &json!({"object": {"spec": {"x": x}}})).is_some();
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn d16_any_key_is_read_through_a_pointer(key in text()) {
+    fn d16_any_key_is_found_by_its_pointer(key in text()) {
         prop_assume!(!key.is_empty());
         let path = format!("/spec/{}", key.replace('~', "~0").replace('/', "~1"));
         let condition = json!({"cond": "Exist", "message": "no", "dataRef": {"from": "current", "path": path}});
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn d17_any_term_is_added_as_it_is_written(key in text(), values in proptest::collection::vec(text(), 1..4)) {
+    fn d17_any_term_is_added_unchanged(key in text(), values in proptest::collection::vec(text(), 1..4)) {
         let required = "requiredDuringSchedulingIgnoredDuringExecution";
         let requirement = json!({"key": format!("k{key}"), "operator": "In", "values": values});
         let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [requirement]}]});
@@ -66,7 +66,7 @@ proptest! {
         prop_assert_eq!(&patches[0]["value"], &affinity);
     }
 
-    /// No text that is not a key gets into a program, and none that is one breaks it.
+    /// Invalid keys never get into a program, and valid ones never break it.
     #[test]
     fn d16_any_annotation_is_written_or_refused(key in text(), value in text()) {
         let template: Value = json!({"type": "annotations", "operation": "add", "path": key, "value": {"string": value}});

@@ -1,4 +1,4 @@
-//! Where values come from.
+//! References.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn place(from: &str) -> Value {
     })
 }
 
-/// Everything that a program may be given: each source says who it is.
+/// All inputs of a program, each with its name as value.
 fn data() -> Value {
     let of = |x: &str| json!({"kind": "Odd", "metadata": {"name": "a"}, "spec": {"x": x}});
     json!({
@@ -25,7 +25,7 @@ fn data() -> Value {
 }
 
 #[test]
-fn d18_f11_data_comes_from_everywhere() {
+fn d18_f11_data_can_come_from_every_source() {
     for (from, x) in [
         ("current", "current"),
         ("old", "old"),
@@ -40,7 +40,7 @@ fn d18_f11_data_comes_from_everywhere() {
 }
 
 #[test]
-fn f11_values_come_from_everywhere() {
+fn f11_values_can_come_from_every_source() {
     for (from, x) in [
         ("current", "current"),
         ("old", "old"),
@@ -60,7 +60,7 @@ fn f11_values_come_from_everywhere() {
 }
 
 #[test]
-fn d18_an_owner_as_a_whole_is_there_or_not() {
+fn d18_the_existence_of_an_owner_can_be_checked() {
     let condition = json!({"cond": "NotExist", "message": "no owner", "dataRef": {"from": "owner"}});
     assert_eq!(refused_with(&condition, &data()), None);
     for extra in [json!({}), json!({"otherObject_d": null})] {
@@ -70,7 +70,7 @@ fn d18_an_owner_as_a_whole_is_there_or_not() {
 }
 
 #[test]
-fn only_what_is_referred_to_is_declared() {
+fn only_used_inputs_are_declared() {
     let exists =
         |from: &str| validation_program(&json!({"cond": "Exist", "message": "no", "dataRef": place(from)}));
     assert!(exists("owner").contains("\notherObject_d: data.extraParams.otherObject_d\n"));

@@ -1,4 +1,4 @@
-//! What containers ask for, and may use.
+//! Templates for requests and limits.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ fn template(operation: &str, resources: &Value, containers: &[&str]) -> Value {
     json!({"type": "resources", "operation": operation, "resources": resources, "containers": containers})
 }
 
-/// What becomes of the resources of the first container.
+/// The resources of the first container after an override.
 fn becomes(operation: &str, resources: &Value, before: &Value) -> Value {
     let pod = pod(&json!({"containers": [{"name": "app", "resources": before}]}));
     overridden(&template(operation, resources, &[]), &pod)["spec"]["containers"][0]["resources"].clone()
 }
 
 #[test]
-fn row_resources_are_made_where_there_are_none() {
+fn row_missing_resources_are_created() {
     let wanted = json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}});
     for operation in ["add", "replace"] {
         for before in [
@@ -64,7 +64,7 @@ fn row_resources_of_every_workload_are_overridden() {
 }
 
 #[test]
-fn what_has_no_containers_is_left_alone() {
+fn objects_without_containers_are_unchanged() {
     for object in [
         json!({"kind": "ConfigMap", "data": {}}),
         json!({"kind": "MachineDeployment", "spec": {"template": {"spec": {"clusterName": "a"}}}}),
@@ -77,7 +77,7 @@ fn what_has_no_containers_is_left_alone() {
     }
 }
 
-/// The names of those containers that get a limit, init containers last.
+/// The names of the containers that get a limit, init containers last.
 fn limited(containers: &[&str]) -> Vec<String> {
     let pod = pod(&json!({
         "containers": [{"name": "app"}, {"name": "sidecar"}, {}],
@@ -94,14 +94,14 @@ fn limited(containers: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn d14_containers_are_chosen_by_name_and_init_containers_too() {
+fn d14_containers_and_init_containers_are_selected_by_name() {
     assert_eq!(limited(&[]), ["app"]);
     assert_eq!(limited(&["sidecar", "setup", "none"]), ["sidecar", "setup"]);
     assert_eq!(limited(&["*"]), ["app", "sidecar", "", "setup", "app-setup"]);
 }
 
 #[test]
-fn d15_amounts_stay_as_they_are_written() {
+fn d15_amounts_are_not_reformatted() {
     for amount in ["500m", "1.5", "1e3", "0.1Gi", "1"] {
         let after = becomes("add", &json!({"limits": {"cpu": amount}}), &json!({}));
         assert_eq!(after, json!({"limits": {"cpu": amount}}));

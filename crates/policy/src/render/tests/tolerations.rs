@@ -1,4 +1,4 @@
-//! Taints that pods tolerate.
+//! Templates for tolerations.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ fn template(operation: &str, tolerations: &Value) -> Value {
     json!({"type": "tolerations", "operation": operation, "tolerations": tolerations})
 }
 
-/// What becomes of the tolerations of a pod.
+/// The tolerations of a pod after an override.
 fn becomes(operation: &str, tolerations: &Value, before: &Value) -> Value {
     let pod = pod(&json!({"tolerations": before}));
     overridden(&template(operation, tolerations), &pod)["spec"]["tolerations"].clone()
 }
 
 #[test]
-fn row_tolerations_are_made_where_there_are_none() {
+fn row_missing_tolerations_are_created() {
     let wanted = json!([{"key": "spot", "operator": "Exists"}]);
     for operation in ["add", "replace"] {
         for before in [json!(null), json!([])] {
@@ -27,7 +27,7 @@ fn row_tolerations_are_made_where_there_are_none() {
 }
 
 #[test]
-fn row_replace_takes_the_place_of_those_with_its_key_value_and_effect() {
+fn row_replace_replaces_tolerations_with_the_same_key_value_and_effect() {
     let wanted =
         json!([{"key": "spot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]);
     let before = json!([
@@ -75,7 +75,7 @@ fn row_tolerations_of_every_workload_are_overridden() {
 }
 
 #[test]
-fn d06_several_are_added_at_once() {
+fn d06_several_tolerations_are_added_at_once() {
     let wanted = json!([
         {"key": "spot", "operator": "Exists"},
         {"key": "gpu", "value": "x", "effect": "NoSchedule"},
@@ -96,7 +96,7 @@ fn d06_several_are_added_at_once() {
 }
 
 #[test]
-fn d07_nothing_is_removed_where_there_is_nothing() {
+fn d07_removing_missing_tolerations_does_nothing() {
     let named = template("remove", &json!([{"key": "spot", "operator": "Exists"}]));
     for object in [
         pod(&json!({})),
@@ -109,7 +109,7 @@ fn d07_nothing_is_removed_where_there_is_nothing() {
 }
 
 #[test]
-fn d08_several_are_removed_and_no_other() {
+fn d08_several_tolerations_are_removed_and_no_others() {
     let before = json!([
         {"key": "spot", "value": "a"},
         {"key": "gpu", "operator": "Exists"},
