@@ -1,4 +1,4 @@
-//! BundleDeployment: install this bundle into this namespace.
+//! BundleDeployment: installs a bundle into a namespace.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -31,8 +31,8 @@ use crate::{
     category = "windlass",
     status = "BundleDeploymentStatus",
     derive = "PartialEq",
-    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven. Whoever can create or change one is cluster-admin, unless an admission policy has it name a serviceAccountName: the bundle brings its own roles and pods.",
-    validation = Rule::new("self.metadata.name.size() <= 63").message("metadata.name must be no more than 63 characters: it is used as a label value"),
+    doc = "BundleDeployment installs a registry+v1 operator bundle and arms its webhooks once they are proven. Users who can create or change a BundleDeployment are effectively cluster-admin, because the bundle brings its own roles and pods. To restrict them, require a serviceAccountName with an admission policy.",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("metadata.name must have at most 63 characters: it is used as a label value"),
     printcolumn(name = "Installed", type_ = "string", json_path = ".status.installed.version"),
     printcolumn(name = "Next", type_ = "string", json_path = ".status.next.version"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -47,8 +47,8 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {
-    /// Namespace to install the operator into, other than that of Windlass. It is created if it does not exist, and kept
-    /// on removal.
+    /// Namespace to install the operator into. It must not be the namespace of Windlass. It is created if it
+    /// does not exist, and kept on removal.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -65,10 +65,10 @@ pub struct BundleDeploymentSpec {
         )
     )]
     pub watch_namespaces: Vec<String>,
-    /// Name of a ServiceAccount in `namespace`. If set, the objects of the bundle are created, changed and deleted as that
-    /// account, so that an install gives no rights that the account lacks. If not set, they are written with the rights of
-    /// Windlass, which can grant anything. An install for which rights are missing is refused, and status.missingRights
-    /// says which.
+    /// Name of a ServiceAccount in `namespace`. If set, the objects of the bundle are created, changed and
+    /// deleted as that account, so that an install gives no rights that the account lacks. If not set, they
+    /// are written with the rights of Windlass, which can grant anything. An install for which rights are
+    /// missing is refused, and status.missingRights lists them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 253),
@@ -77,24 +77,28 @@ pub struct BundleDeploymentSpec {
     pub service_account_name: Option<String>,
     /// Source of the bundle: exactly one of directory, configMaps, image and catalog.
     pub source: Source,
-    /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
-    /// affinity, annotations. The additional field `windlass` has `readinessProbe`, `preStop`, `rollingUpdate` and
-    /// `canary`, each true by default. The first three keep webhooks available while a Deployment rolls out. Without
-    /// `rollingUpdate`, a Deployment has the bundle's own strategy when it is installed first and while nobody calls its
-    /// pods; an upgrade keeps the old pods beside the new ones all the same, until nobody calls them. With `canary`, a new revision of a bundle with webhooks is first tested in a single separate pod, before
-    /// the Deployment is changed. That pod runs the operator's program alongside the installed one: turn it off for an
-    /// operator without leader election, or both will reconcile. `replicas` of `windlass` is how many replicas
-    /// Deployments that serve webhooks have, unless an autoscaler or `kubectl scale` has set it.
+    /// OLM's deployment configuration: env, envFrom, volumes, volumeMounts, tolerations, resources,
+    /// nodeSelector, affinity, annotations. The additional field `windlass` has `readinessProbe`, `preStop`,
+    /// `rollingUpdate` and `canary`, each true by default. The first three keep webhooks available during a
+    /// rollout. Without `rollingUpdate`, a Deployment has the bundle's own strategy on its first install and
+    /// while no webhook calls its pods. Even so, an upgrade keeps the old pods next to the new ones until no
+    /// webhook calls the old ones. With `canary`, a new revision of a bundle with webhooks is first tested in
+    /// a single separate pod, before the Deployment is changed. That pod runs the operator's program
+    /// alongside the installed one: disable `canary` for an operator without leader election, or both will
+    /// reconcile. `replicas` of `windlass` sets the number of replicas of Deployments that serve webhooks,
+    /// unless an autoscaler or `kubectl scale` has set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub config: Option<Value>,
-    /// Whether to allow a bundle that is older than the installed one and does not name it in `replaces`, `skips` or
-    /// `olm.skipRange`. Going back to the installed bundle after a failed upgrade is always allowed, and so is going back
-    /// to a revision in status.history; going back to a bundle that lacks a version in which objects are stored never is.
+    /// Whether to allow a bundle that is older than the installed one and does not name it in `replaces`,
+    /// `skips` or `olm.skipRange`. Going back to the installed bundle after a failed upgrade, or to a
+    /// revision in status.history, is always allowed. Going back to a bundle that lacks a version in which
+    /// objects are stored is never allowed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
-    /// Whether to install webhooks that must answer requests without which the bundle itself does not come up again, such
-    /// as CREATE of its own pods: while all of their pods are down, nothing brings these back but to remove the webhook.
+    /// Whether to install webhooks that block the bundle's own recovery, for example a webhook for CREATE of
+    /// the pods that serve it. If all of these pods are down, new ones start only after the webhook is
+    /// removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_blocking_webhooks: bool,
     /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects.
@@ -108,31 +112,33 @@ pub struct BundleDeploymentSpec {
     /// How upgrades are done.
     #[serde(default, skip_serializing_if = "UpgradeSettings::is_default")]
     pub upgrade: UpgradeSettings,
-    /// Fields that conversion webhooks may lose or change when they convert an object to another version and back. A
-    /// webhook that loses others, which those of the installed bundle do not lose, is not armed; the condition says
-    /// which field of which object.
+    /// Fields that conversion webhooks may lose or change when they convert an object to another version and
+    /// back. A webhook is not armed if it loses any other field that the webhooks of the installed bundle
+    /// preserve. The condition names the object and the field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub conversion_exceptions: Vec<ConversionException>,
-    /// Existing objects of the bundle to take over from their creator, such as another installer or a user. An install
-    /// that would change such objects is refused unless they are listed here. Stop their other writers first, or both
-    /// will keep overwriting each other. Objects of another BundleDeployment cannot be taken over before that one is
-    /// deleted. Objects that were taken over belong to this BundleDeployment, including when it is removed.
+    /// Existing objects of the bundle to take over from their creator, such as another installer or a user.
+    /// An install that would change such objects is refused unless they are listed here. Stop their other
+    /// writers first, or both will keep overwriting each other. Objects of another BundleDeployment cannot be
+    /// taken over before that one is deleted. Objects that were taken over belong to this BundleDeployment,
+    /// and are removed with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub adopt: Vec<Adoption>,
-    /// Who manages `spec.conversion` of the CustomResourceDefinitions. With External it is created as the bundle's
-    /// manifests have it and then left alone: not claimed, guarded or taken away. For operators that arm their conversion
-    /// webhooks themselves.
+    /// Who manages `spec.conversion` of the CustomResourceDefinitions. With External, Windlass creates it as
+    /// in the bundle's manifests and does not claim, guard or remove it. Use External for operators that arm
+    /// their conversion webhooks themselves.
     #[serde(default)]
     pub conversion: ConversionManager,
-    /// Whether objects of the bundle are interpreted as ResourceInterpretations, ResourceInterpreterCustomizations and what
-    /// is known of Kubernetes' own kinds say: Available waits until they are healthy, those that depend on each other are
-    /// applied in that order, and what the cluster has set in them is kept. Turn it off if a customization is in the way.
+    /// Whether to interpret objects of the bundle with ResourceInterpretations,
+    /// ResourceInterpreterCustomizations and the built-in rules for Kubernetes' own kinds. If so, Available
+    /// waits until the objects are healthy, dependent objects are applied in order of their dependencies, and
+    /// fields that the cluster has set are kept. Turn this off if a customization gets in the way.
     #[serde(default)]
     pub interpretation: ObjectInterpretation,
-    /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed until they
-    /// are gone.
+    /// What to do with the CustomResourceDefinitions when the BundleDeployment is deleted. Can be changed
+    /// until they are deleted.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
     /// Lifetimes of the certificates of the operator's webhooks.
@@ -140,7 +146,7 @@ pub struct BundleDeploymentSpec {
     pub certificates: CertificateDefaults,
 }
 
-/// Source of a bundle: exactly one of the fields.
+/// Source of a bundle. Set exactly one of directory, configMaps, image and catalog.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("[has(self.directory), has(self.configMaps), has(self.image), has(self.catalog)].filter(x, x).size() == 1").message("specify exactly one source: directory, configMaps, image or catalog"))]
@@ -155,11 +161,11 @@ pub struct Source {
     /// An OCI image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageSource>,
-    /// A channel of a file-based catalog, which is followed: one bundle after the other is installed.
+    /// A channel of a file-based catalog. Windlass follows it and installs one bundle after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogSource>,
-    /// Digest that the bundle must have, as status.installed.digest shows it. A source with another digest is refused, and
-    /// the installed revision is kept. If not set, a source that changes is an upgrade.
+    /// Digest that the bundle must have, as status.installed.digest shows it. A source with another digest is
+    /// refused, and the installed revision is kept. If not set, a change of the source is an upgrade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
@@ -176,7 +182,7 @@ pub struct DirectorySource {
 /// Reference to a ConfigMap in the operator's own namespace.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct ConfigMapName {
-    /// Its name.
+    /// Name of the ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
@@ -198,22 +204,22 @@ pub struct ImageSource {
 /// Whether to refuse unsafe changes to CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum CrdUpgradeSafety {
-    /// Refuse them.
+    /// Refuse unsafe changes.
     #[default]
     Strict,
     /// Apply every change that the API server accepts.
     None,
 }
 
-/// How upgrades are done.
+/// How to upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeSettings {
-    /// Whether requests may fail while a Deployment that serves webhooks is upgraded whose pods exclude each other, since
-    /// they use a port or the network of their node, or a volume. Without it, such an upgrade is refused. With it, pods
-    /// that may not find a place beside the old ones (a required podAntiAffinity, a PersistentVolumeClaim) do not wait
-    /// for one either: old pods end first. With it, what something else in the cluster still calls
-    /// may go, too: a server, a port or a path.
+    /// Whether requests may fail during an upgrade. It affects Deployments that serve webhooks and whose pods
+    /// exclude each other, because they use a port or the network of their node, or a volume. If false, such
+    /// an upgrade is refused. If true, old pods also stop first where new pods may not find a node next to
+    /// them (a required podAntiAffinity, a PersistentVolumeClaim). If true, an upgrade may also remove a
+    /// server, port or path that another object in the cluster still calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_interruption: bool,
 }
@@ -221,20 +227,21 @@ pub struct UpgradeSettings {
 /// Who manages the conversion of CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ConversionManager {
-    /// Windlass arms what the ClusterServiceVersion declares.
+    /// Windlass arms the conversion webhooks that the ClusterServiceVersion declares.
     #[default]
     Managed,
-    /// The operator, or somebody else.
+    /// The operator or another controller.
     External,
 }
 
-/// Whether objects of a bundle are interpreted.
+/// Whether to interpret the objects of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ObjectInterpretation {
-    /// They are.
+    /// Interpret objects.
     #[default]
     Enabled,
-    /// Of their health only that of Deployments counts; objects have the order of the bundle, and all fields that it sets.
+    /// Do not interpret objects. Only Deployments are checked for health, objects are applied in the order of
+    /// the bundle, and all fields that the bundle sets are overwritten.
     Disabled,
 }
 
@@ -244,10 +251,11 @@ pub enum DeletionPolicy {
     /// Keep them and all their objects.
     #[default]
     KeepCRDs,
-    /// Keep them and all their objects, but serve only the version in which objects are stored: all objects are rewritten
-    /// in it first, then the conversion ends. Clients of other versions get 404 from then on.
+    /// Keep them and all their objects, but serve only the version in which objects are stored: all objects
+    /// are rewritten in it first, then the conversion is removed. Clients of other versions get 404 from then
+    /// on.
     KeepStoredVersion,
-    /// Delete them and all their objects, while the operator still runs and can finalize these.
+    /// Delete them and all their objects, while the operator still runs and can finalize the objects.
     DeleteCRDs,
 }
 
@@ -272,17 +280,17 @@ pub struct BundleDeploymentStatus {
     /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The installed revision: the last one that was armed completely. It is kept as it is until another one is, whatever
-    /// becomes of that.
+    /// The installed revision: the last one that was armed completely. It stays in place until another
+    /// revision is armed completely, even if an upgrade fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledRevision>,
-    /// The revision that spec asks for, until it is installed, and why it is not yet.
+    /// The revision that spec describes and that is not installed yet, and why it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextRevision>,
-    /// Revisions that were installed before, the latest first: `windlass rollback` can install them again.
+    /// Revisions that were installed earlier, the latest first. `windlass rollback` can install them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<BundleRevision>,
-    /// What the catalog in spec.source.catalog has next.
+    /// The next bundles in the catalog of spec.source.catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogStatus>,
     /// The conversion of each CustomResourceDefinition that the bundle claims.
@@ -297,16 +305,18 @@ pub struct BundleDeploymentStatus {
     /// Storage migrations: CustomResourceDefinitions whose objects are being rewritten in a new storage version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage_migrations: Vec<Migration>,
-    /// Rights that spec.serviceAccountName lacks for what spec asks for. `windlass status NAME --missing-rights` prints
-    /// them as roles and bindings that can be applied.
+    /// Rights that spec.serviceAccountName lacks to install the bundle. `windlass status NAME
+    /// --missing-rights` prints them as roles and bindings to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_rights: Vec<MissingRights>,
-    /// Accepted: nothing speaks against what spec asks for. Installed: every object is applied. Available and Armed: the
-    /// Deployments of the installed revision are available and its other objects healthy, and API traffic goes to all its
-    /// webhooks; of the next one, while none is installed. Migrated: every object is stored in the version that the bundle stores. Progressing: the
-    /// next step comes by itself. Ready: the installed revision works, and it is what spec asks for. So an alert on Ready
-    /// tells of both: if Available and Armed are True, the installed revision works and only the next one is refused or
-    /// waits (its reason is in `next`); if not, the installed revision itself is down. Paused: while it is.
+    /// Accepted: the spec can be installed. Installed: every object is applied. Available: the Deployments
+    /// are available and the other objects healthy. Armed: all webhooks receive API traffic. Available and
+    /// Armed describe the installed revision or, before the first install, the next one. Migrated: every
+    /// object is stored in the version that the bundle stores. Progressing: Windlass will take the next step
+    /// on its own. Ready: the installed revision works and matches the spec. An alert on Ready therefore
+    /// covers two cases. If Available and Armed are True, the installed revision works, and only the next one
+    /// is refused or waits (see its reason in `next`). Otherwise the installed revision itself is down.
+    /// Paused: reconciliation is paused; absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,
@@ -370,7 +380,7 @@ pub struct CertificateStatus {
 // === impl BundleDeploymentSpec ===
 
 impl BundleDeploymentSpec {
-    /// What becomes of unsafe changes of CustomResourceDefinitions.
+    /// The policy for unsafe changes of CustomResourceDefinitions.
     pub fn crd_upgrade_policy(&self) -> Policy {
         Policy {
             lenient: self.crd_upgrade_safety == CrdUpgradeSafety::None,
@@ -382,7 +392,7 @@ impl BundleDeploymentSpec {
 // === impl Source ===
 
 impl Source {
-    /// Where a bundle comes from, whatever it is pinned to and whoever approves it.
+    /// The source without its pinned digest and approval mode, to tell whether both come from the same place.
     #[must_use]
     pub fn origin(&self) -> Self {
         let mut origin = Self {
@@ -399,7 +409,7 @@ impl Source {
 // === impl BundleDeploymentStatus ===
 
 impl BundleDeploymentStatus {
-    /// How many conversions and webhooks are armed, and how many there are.
+    /// Counts the armed conversions and webhooks, and all of them.
     pub fn armed(&self) -> (usize, usize) {
         let conversions = self.conversions.iter().map(|conversion| conversion.state);
         let states = conversions.chain(self.webhooks.iter().map(|webhook| webhook.state));
@@ -427,7 +437,7 @@ impl Default for CertificateDefaults {
     }
 }
 
-/// The schema of a field that takes any object as it is.
+/// The schema of a field that accepts any object.
 fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -1,4 +1,4 @@
-//! Bundles that a catalog names, one after the other.
+//! A channel of a catalog as the source of bundles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogSource {
-    /// Image reference of the catalog. With a tag, the operator looks from time to time where it leads; with a digest, the catalog
-    /// stays as it is.
+    /// Image reference of the catalog. The operator periodically resolves a tag again; a digest never
+    /// changes.
     #[serde(rename = "ref")]
     #[schemars(length(min = 1, max = 1024))]
     pub reference: String,
@@ -23,15 +23,16 @@ pub struct CatalogSource {
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
     pub package: String,
-    /// Channel to follow. If not set, it is the default channel of the package.
+    /// Channel to follow. Defaults to the default channel of the package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub channel: Option<String>,
-    /// Versions that are wanted, as OLM v1 writes them: `>=1.2 <2`, `1.2.x`, `~1.2`. If not set, all are.
+    /// Range of versions to install, in the syntax of OLM v1: `>=1.2 <2`, `1.2.x`, `~1.2`. If not set, all
+    /// versions match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
-    /// Whether each bundle waits for an approval before it is installed, also the first one.
+    /// Whether each bundle, including the first one, waits for an approval before it is installed.
     #[serde(default)]
     pub approval: UpgradeApproval,
 }
@@ -39,39 +40,40 @@ pub struct CatalogSource {
 /// Whether bundles of a catalog wait for an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum UpgradeApproval {
-    /// The next bundle is installed as soon as the one before is ready.
+    /// The next bundle is installed as soon as the previous one is ready.
     #[default]
     Automatic,
     /// The next bundle is installed when the annotation `windlass.dev/approve` names it, which `windlass catalog approve` sets.
     Manual,
 }
 
-/// What a catalog has for a BundleDeployment.
+/// State of the catalog for a BundleDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogStatus {
-    /// Digest of the image of the catalog that was read last.
+    /// Digest of the catalog image that was read last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Channel that is followed.
+    /// The followed channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// Bundles on the way from the installed one to the newest that is wanted, the next one first. Of a long way, only the
-    /// beginning.
+    /// Upgrade path from the installed bundle to the newest one in the range, the next bundle first. A long
+    /// path is truncated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<CatalogStep>,
-    /// Number of bundles on the way that are not in `path`.
+    /// Number of further bundles of the path that `path` omits.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
     /// Whether the next bundle waits for an approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waiting_for_approval: bool,
-    /// The last value of the annotation `windlass.dev/approve` whose bundle is installed. It approves nothing any more.
+    /// The last value of the annotation `windlass.dev/approve` whose bundle is installed. This approval is
+    /// used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
 }
 
-/// One bundle on the way.
+/// One bundle of an upgrade path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogStep {
@@ -79,10 +81,10 @@ pub struct CatalogStep {
     pub name: String,
     /// Version of the bundle.
     pub version: String,
-    /// Digest of its image, if the catalog names that by digest.
+    /// Digest of the bundle image, if the catalog refers to it by digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Why it may follow the bundle before.
+    /// Why the bundle may follow the previous one.
     pub because: String,
 }
 

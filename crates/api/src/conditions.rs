@@ -1,34 +1,34 @@
-//! Conditions in status: what holds, since when, and what to do next.
+//! Conditions in status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::{BundleDeployment, ServingCertificate};
 
-/// What a controller found about one condition.
+/// New status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
-    /// `True`, `False` or, where it cannot be said, `Unknown`.
+    /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// One word in CamelCase, for programs.
+    /// Reason in CamelCase, for programs.
     pub reason: String,
-    /// What is and what to do next, for people. Never holds anything secret.
+    /// Message for people: the state and what to do next. Must not contain secrets.
     pub message: String,
 }
 
 /// Reading and writing lists of conditions.
 pub trait Conditions {
-    /// Condition `condition_type`.
+    /// Returns the condition of type `condition_type`.
     fn find(&self, condition_type: &str) -> Option<&Condition>;
 
-    /// Whether condition `condition_type` is `True`.
+    /// Reports whether condition `condition_type` is `True`.
     fn holds(&self, condition_type: &str) -> bool {
         self.find(condition_type)
             .is_some_and(|condition| condition.status == "True")
     }
 
-    /// Sets a condition. `lastTransitionTime` moves only when the status does, so that an unchanged verdict leaves
-    /// the list as it is.
+    /// Sets a condition. `lastTransitionTime` changes only if the status does, so that the list stays equal
+    /// if nothing changes.
     fn record(
         &mut self,
         condition_type: &str,
@@ -38,7 +38,6 @@ pub trait Conditions {
     );
 }
 
-/// Whether the last thing that was said of an object, and of its present `generation`, is that it is ready.
 fn is_ready(generation: Option<i64>, observed: Option<i64>, conditions: &Vec<Condition>) -> bool {
     observed == generation && conditions.holds("Ready")
 }
@@ -46,7 +45,7 @@ fn is_ready(generation: Option<i64>, observed: Option<i64>, conditions: &Vec<Con
 // === impl BundleDeployment ===
 
 impl BundleDeployment {
-    /// Whether the last thing that the operator said of it, and of its present generation, is that it is ready.
+    /// Reports whether the condition Ready is `True` for the current generation.
     pub fn is_ready(&self) -> bool {
         let status = self.status.as_ref();
         status.is_some_and(|status| {
@@ -62,7 +61,7 @@ impl BundleDeployment {
 // === impl ServingCertificate ===
 
 impl ServingCertificate {
-    /// Whether the last thing that the operator said of it, and of its present generation, is that it is ready.
+    /// Reports whether the condition Ready is `True` for the current generation.
     pub fn is_ready(&self) -> bool {
         let status = self.status.as_ref();
         status.is_some_and(|status| {
@@ -77,29 +76,29 @@ impl ServingCertificate {
 
 // === impl ConditionUpdate ===
 
-/// What the API server lets a message be.
-const LONGEST_MESSAGE: usize = 32_768;
+/// Maximum length of a condition's message in the API server.
+const MAX_MESSAGE_LENGTH: usize = 32_768;
 
 impl ConditionUpdate {
-    /// The condition holds.
+    /// Status `True`.
     pub fn holds(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("True", reason, message)
     }
 
-    /// The condition does not hold.
+    /// Status `False`.
     pub fn fails(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("False", reason, message)
     }
 
-    /// It cannot be said whether the condition holds.
+    /// Status `Unknown`.
     pub fn unknown(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("Unknown", reason, message)
     }
 
     fn new(status: &'static str, reason: impl Into<String>, message: impl Into<String>) -> Self {
         let mut message: String = message.into();
-        if message.len() > LONGEST_MESSAGE {
-            message = message.chars().take(LONGEST_MESSAGE / 4).collect();
+        if message.len() > MAX_MESSAGE_LENGTH {
+            message = message.chars().take(MAX_MESSAGE_LENGTH / 4).collect();
         }
         Self {
             status,
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_verdict_changes_nothing() {
+    fn an_equal_condition_leaves_the_list_unchanged() {
         let mut conditions = Vec::new();
         conditions.record(
             "Ready",
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_moves_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         conditions.record("Ready", ConditionUpdate::fails("Waiting", ""), None, at(1));
         conditions.record("Ready", ConditionUpdate::fails("Failed", ""), None, at(2));

@@ -1,4 +1,4 @@
-//! InjectionTarget: a kind that carries CA bundles, beside those that Windlass knows by itself.
+//! InjectionTarget: a kind that contains CA bundles, in addition to the built-in ones.
 
 #![expect(
     clippy::duplicated_attributes,
@@ -10,7 +10,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which kind carries CA bundles, and where.
+/// A kind and its fields that contain CA bundles.
 #[derive(CustomResource, Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "windlass.dev",
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
     category = "windlass",
     status = "InjectionTargetStatus",
     derive = "PartialEq",
-    doc = "InjectionTarget lets objects of a kind ask for CA bundles by the annotations of Windlass, as webhook configurations do.",
+    doc = "InjectionTarget lets objects of a kind request CA bundles by the annotations of Windlass, as webhook configurations do.",
     printcolumn(name = "Group", type_ = "string", json_path = ".spec.group"),
     printcolumn(name = "Kind", type_ = "string", json_path = ".spec.kind"),
     printcolumn(
@@ -63,34 +63,36 @@ pub struct InjectionTargetSpec {
         regex(pattern = r"^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$")
     )]
     pub kind: String,
-    /// Resource, as URLs and roles name it, for example gateways.
+    /// Plural name of the resource, as URLs and roles use it, for example gateways.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub plural: String,
-    /// Fields that hold a CA bundle.
+    /// Fields that contain a CA bundle.
     #[schemars(length(min = 1, max = 16))]
     pub paths: Vec<CaBundlePath>,
-    /// Who reads the CA bundles: how long after a write they are trusted.
+    /// How programs read the CA bundles. This determines how long after a write a CA bundle counts as
+    /// trusted.
     #[serde(default)]
     pub readers: CaBundleReaders,
 }
 
-/// A field that holds a CA bundle.
+/// A field that contains a CA bundle.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CaBundlePath {
-    /// Names of fields after a / each; * stands for each item of a list: /spec/caBundle, /webhooks/*/clientConfig/caBundle. What
-    /// holds the field must be there. Where it has a service or url beside the field, it gets the CA bundle of that server only.
+    /// Path to the field: names, each after a /, and * for each item of a list, as in /spec/caBundle or
+    /// /webhooks/*/clientConfig/caBundle. The parent of the field must exist. If the parent also has a
+    /// service or url, the field gets only the CA bundle of that server.
     #[schemars(length(min = 2, max = 512))]
     pub path: String,
-    /// How the field holds it.
+    /// Encoding of the CA bundle.
     #[serde(default)]
     pub encoding: CaBundleEncoding,
 }
 
-/// How a field holds a CA bundle.
+/// Encoding of a CA bundle in a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum CaBundleEncoding {
-    /// PEM in base64, as fields of type `format: byte` do.
+    /// PEM in base64, as in fields of `format: byte`.
     #[default]
     Base64,
     /// PEM.
@@ -98,30 +100,30 @@ pub enum CaBundleEncoding {
     Pem,
 }
 
-/// Who reads CA bundles.
+/// How programs read CA bundles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum CaBundleReaders {
-    /// Programs that watch the objects.
+    /// Programs watch the objects.
     #[default]
     Watch,
-    /// Programs that get them as files, through something that pods mount.
+    /// Programs read files that are mounted into their pods.
     Files,
 }
 
-/// What was seen of the kind.
+/// Observed state.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InjectionTargetStatus {
-    /// Generation of the spec that this status is about.
+    /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Number of objects that ask for a CA bundle.
+    /// Number of objects that request a CA bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<i64>,
-    /// YAML that grants the rights that Windlass needs for the kind: apply it with kubectl.
+    /// Roles, as YAML, that grant Windlass the rights for this kind. Apply them with kubectl.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<String>,
-    /// Accepted: the spec makes sense. Ready: the objects of the kind are seen.
+    /// Accepted: the spec is valid. Ready: Windlass watches the objects of the kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,

@@ -46,10 +46,10 @@ pub use serving_certificate::{
     PrivateKeySpec, Reload, ReloadStrategy, ServingCertificate, ServingCertificatePhase,
     ServingCertificateSpec, ServingCertificateStatus, TargetsStatus,
 };
-/// Labels, annotations and finalizers are as much a part of the API as its fields; the domain needs them, too.
+/// Names of labels, annotations and finalizers. They are part of the API, and the domain crates use them too.
 pub use windlass_object::names;
 
-/// The CustomResourceDefinitions of Windlass itself.
+/// Returns the CustomResourceDefinitions of Windlass.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
     let mut definitions = [
         BundleDeployment::crd(),
@@ -60,20 +60,26 @@ pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
         .iter_mut()
         .flat_map(|definition| &mut definition.spec.versions);
     let schemas = versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    schemas.for_each(without_rust_formats);
+    schemas.for_each(normalize);
     definitions
 }
 
-/// Takes out formats that only Rust knows: API servers warn whoever applies them.
-fn without_rust_formats(schema: &mut JSONSchemaProps) {
+/// Removes formats that only Rust knows, since API servers warn about them, and joins the lines of each
+/// paragraph of the descriptions, so that `kubectl explain` can wrap them.
+fn normalize(schema: &mut JSONSchemaProps) {
     schema.format.take_if(|format| format.starts_with("uint"));
+    if let Some(description) = &mut schema.description {
+        let paragraphs = description.split("\n\n");
+        let joined: Vec<_> = paragraphs.map(|paragraph| paragraph.replace('\n', " ")).collect();
+        *description = joined.join("\n\n");
+    }
     let properties = schema.properties.iter_mut().flat_map(BTreeMap::values_mut);
-    properties.for_each(without_rust_formats);
+    properties.for_each(normalize);
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        without_rust_formats(items);
+        normalize(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        without_rust_formats(values);
+        normalize(values);
     }
 }
 
@@ -84,25 +90,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_format_makes_an_api_server_warn() {
+    fn no_schema_has_a_format_that_api_servers_warn_about() {
         let definitions = serde_json::to_string(&custom_resource_definitions()).unwrap();
         assert!(definitions.contains(r#""format":"date-time""#));
         assert!(!definitions.contains(r#""format":"uint"#), "{definitions}");
     }
 
-    /// The fields below `schema` that `kubectl explain` could say nothing of.
-    fn unexplained(schema: &Value, path: &str, found: &mut Vec<String>) {
+    /// Collects the fields below `schema` that have no description, or one with broken lines.
+    fn collect_undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
         if let Some(items) = schema.get("items") {
-            unexplained(items, path, found);
+            collect_undescribed(items, path, found);
         }
         let fields = schema.get("properties").and_then(Value::as_object);
         for (name, field) in fields.into_iter().flatten() {
             let path = format!("{path}.{name}");
-            unexplained(field, &path, found);
+            collect_undescribed(field, &path, found);
             if field
                 .get("description")
                 .and_then(Value::as_str)
-                .is_none_or(str::is_empty)
+                .is_none_or(|text| text.is_empty() || text.replace("\n\n", "").contains('\n'))
             {
                 found.push(path);
             }
@@ -110,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_part_of_paths_are_names() {
+    fn names_that_become_url_paths_must_be_subdomains() {
         let crd = serde_json::to_value(ServingCertificate::crd()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         for field in ["secretName", "reload/properties/deploymentName"] {
@@ -124,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn every_field_explains_itself() {
+    fn every_field_has_a_description_without_broken_lines() {
         let mut found = Vec::new();
         for crd in custom_resource_definitions() {
             let crd = serde_json::to_value(crd).unwrap();
             let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             assert!(schema["properties"]["spec"].is_object());
-            unexplained(schema, crd["spec"]["names"]["kind"].as_str().unwrap(), &mut found);
+            collect_undescribed(schema, crd["spec"]["names"]["kind"].as_str().unwrap(), &mut found);
         }
         assert_eq!(found, [""; 0]);
     }

@@ -1,22 +1,22 @@
-//! What the ServiceAccount of a BundleDeployment lacks.
+//! Rights that the ServiceAccount of a BundleDeployment lacks.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rights that are missing in one place.
+/// Rights that are missing in one namespace or in the whole cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingRights {
-    /// Namespace in which they are missing. If not set, they are missing in the whole cluster.
+    /// Namespace in which the rights are missing. If not set, they are missing in the whole cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The rules of a Role or ClusterRole that would give them.
+    /// Rules of a Role or ClusterRole that grants the rights.
     pub rules: Vec<PermissionRule>,
 }
 
-/// A rule of a Role or ClusterRole, as RBAC has it.
+/// A rule of a Role or ClusterRole, in the format of RBAC.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRule {
@@ -26,10 +26,10 @@ pub struct PermissionRule {
     /// Resources, and subresources as `resource/subresource`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// Names of objects. If empty, all objects are meant.
+    /// Names of objects. If empty, the rule covers all objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
-    /// Paths that are no resources.
+    /// Paths that are not resources.
     #[serde(default, rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
     /// Verbs.
@@ -40,7 +40,7 @@ pub struct PermissionRule {
 // === impl PermissionRule ===
 
 impl PermissionRule {
-    /// The verbs on a resource.
+    /// Returns a rule for `verbs` on a resource.
     pub fn new(group: &str, resource: &str, verbs: &[&str]) -> Self {
         Self {
             api_groups: vec![group.to_owned()],
@@ -50,7 +50,7 @@ impl PermissionRule {
         }
     }
 
-    /// The same for one object.
+    /// Restricts the rule to one object.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_that_of_rbac_and_is_said_as_kubectl_names_resources() {
+    fn a_rule_has_the_fields_of_rbac_and_prints_resources_like_kubectl() {
         let rule = PermissionRule::new("apps", "deployments", &["create", "patch"]).named("a");
         let expected = json!({
             "apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a"], "verbs": ["create", "patch"],

@@ -1,4 +1,4 @@
-//! What the status of a BundleDeployment says of its revisions.
+//! Revisions in the status of a BundleDeployment.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct BundleStatus {
     pub name: String,
     /// Version of the bundle.
     pub version: String,
-    /// Digest over all files, `sha256:…`.
+    /// Digest of all files, `sha256:…`.
     pub digest: String,
 }
 
@@ -25,10 +25,10 @@ pub struct BundleStatus {
 pub struct BundleRevision {
     /// Number of the revision; each new one gets the next number.
     pub revision: i64,
-    /// Its bundle.
+    /// The bundle.
     #[serde(flatten)]
     pub bundle: BundleStatus,
-    /// Image that it was pulled from, by its digest, if it came from one.
+    /// Image of the bundle, by digest, if it comes from an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
 }
@@ -39,25 +39,25 @@ pub struct BundleRevision {
 pub struct InstalledRevision {
     /// Number of the revision.
     pub revision: i64,
-    /// Its bundle.
+    /// The bundle.
     #[serde(flatten)]
     pub bundle: BundleStatus,
-    /// Image that it was pulled from, by its digest, if it came from one.
+    /// Image of the bundle, by digest, if it comes from an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Whether its Deployments are available and all its webhooks are armed, whatever the next revision waits for.
+    /// Whether its Deployments are available and all its webhooks are armed, regardless of the next revision.
     #[serde(default)]
     pub healthy: bool,
 }
 
-/// The revision that is to be installed.
+/// The revision to install next.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NextRevision {
     /// Number of the revision, once it is accepted and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// Name of the package, once the bundle was read.
+    /// Name of the package, once the bundle is loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// Name of the ClusterServiceVersion.
@@ -66,16 +66,16 @@ pub struct NextRevision {
     /// Version of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Digest over all files, `sha256:…`.
+    /// Digest of all files, `sha256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Image that it was pulled from, by its digest, if it came from one.
+    /// Image of the bundle, by digest, if it comes from an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Why it is not installed yet, in one word.
+    /// Why it is not installed yet, as a reason in CamelCase.
     #[serde(default)]
     pub reason: String,
-    /// What is waited for, or what is wrong and what to do about it.
+    /// What Windlass waits for, or what is wrong and how to fix it.
     #[serde(default)]
     pub message: String,
 }
@@ -83,7 +83,7 @@ pub struct NextRevision {
 // === impl InstalledRevision ===
 
 impl fmt::Display for InstalledRevision {
-    /// What is installed, and whether it works, whatever comes next.
+    /// For example `demo.v1.0.0 (revision 1, healthy)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let health = if self.healthy { "healthy" } else { "not healthy" };
         write!(f, "{} (revision {}, {health})", self.bundle.name, self.revision)
@@ -93,8 +93,9 @@ impl fmt::Display for InstalledRevision {
 // === impl NextRevision ===
 
 impl NextRevision {
-    /// That of a bundle, and of the image that it came from; `revision` once it has a number.
-    pub fn of(bundle: &BundleStatus, image: Option<String>, revision: Option<i64>) -> Self {
+    /// Returns the revision of `bundle`, without reason and message. `revision` is its number once it is
+    /// recorded.
+    pub fn from_bundle(bundle: &BundleStatus, image: Option<String>, revision: Option<i64>) -> Self {
         Self {
             revision,
             image,

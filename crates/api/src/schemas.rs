@@ -1,9 +1,9 @@
-//! Schemas of Kubernetes' own types. k8s-openapi can derive them, and then does so for every type of Kubernetes, which takes a
-//! fifth of its build.
+//! Schemas of Kubernetes' own types. The derived ones of k8s-openapi would add a fifth to its build time, as
+//! it derives them for every type.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// How the name of an object is written that is a DNS subdomain (RFC 1123).
+/// Pattern of an object name that is a DNS subdomain (RFC 1123).
 pub(crate) const SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// A condition of a resource (`meta/v1` Condition).
@@ -18,26 +18,26 @@ struct Condition {
     status: String,
     /// Reason of the status, for programs, in CamelCase.
     reason: String,
-    /// What is and what to do next, for people.
+    /// Message for people: the state and what to do next.
     message: String,
-    /// The generation of the spec that the condition is about.
+    /// Generation of the spec that the condition reflects.
     observed_generation: Option<i64>,
     /// When the status last changed.
     #[schemars(schema_with = "time")]
     last_transition_time: String,
 }
 
-/// A moment (`meta/v1` Time).
+/// A time (`meta/v1` Time).
 pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })
 }
 
-/// A moment that may not be known.
+/// A time that can be null.
 pub(crate) fn optional_time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time", "nullable": true })
 }
 
-/// Conditions, by type.
+/// A list of conditions, keyed by type.
 pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -1,4 +1,5 @@
-//! ServingCertificate: keep this Service's TLS Secret issued and rotated, and its CA trusted wherever it is asked for.
+//! ServingCertificate: a rotated certificate for a Service, whose CA is injected into the targets that
+//! request it.
 
 #![expect(
     clippy::duplicated_attributes,
@@ -11,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_object::GoDuration;
 
-/// Which Service gets a certificate, in which Secret, and for how long.
+/// The Service, the Secret for its certificate, and the lifetimes.
 #[derive(CustomResource, Clone, Debug, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "windlass.dev",
@@ -87,7 +88,7 @@ pub struct ServingCertificateSpec {
     #[schemars(length(min = 1, max = 253), regex(pattern = crate::schemas::SUBDOMAIN))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("secretName is immutable: pods mount the Secret by name"))]
     pub secret_name: String,
-    /// Additional DNS names, besides those of the Service.
+    /// DNS names in addition to those of the Service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
     pub dns_names: Vec<String>,
@@ -133,7 +134,7 @@ pub enum PrivateKeyAlgorithm {
     #[default]
     #[serde(rename = "ECDSA")]
     Ecdsa,
-    /// For clients that support nothing newer.
+    /// RSA, for clients that do not support ECDSA.
     #[serde(rename = "RSA")]
     Rsa,
 }
@@ -144,8 +145,8 @@ pub enum PrivateKeyAlgorithm {
 pub struct Reload {
     /// Reload strategy.
     pub strategy: ReloadStrategy,
-    /// Name of the Deployment of the server: nothing else is restarted then. Without it, whatever keeps the pods of the
-    /// Service running is: a Deployment, StatefulSet or DaemonSet.
+    /// Name of the Deployment to restart. If not set, the controller of the Service's pods is restarted: a
+    /// Deployment, StatefulSet or DaemonSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = crate::schemas::SUBDOMAIN))]
     pub deployment_name: Option<String>,
@@ -154,10 +155,10 @@ pub struct Reload {
 /// What to do with a server after its Secret has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ReloadStrategy {
-    /// Watch the served certificate, and restart the rollout only if it does not change.
+    /// Watch the served certificate, and restart the workload only if the certificate does not change.
     #[default]
     Auto,
-    /// Never restart the rollout.
+    /// Never restart the workload.
     Never,
 }
 
@@ -166,9 +167,9 @@ pub enum ReloadStrategy {
 pub enum ServingCertificatePhase {
     /// The next CA is trusted everywhere and signs nothing yet.
     Stable,
-    /// The next CA has signed; endpoints are switching to what it signed.
+    /// The next CA has signed a certificate; endpoints are switching to it.
     Signing,
-    /// Every endpoint serves what the next CA signed; targets are being updated with the CA after it.
+    /// Every endpoint serves a certificate of the next CA; targets are being updated with the CA after it.
     Retiring,
     /// Targets are being updated with a new next CA.
     Distributing,
@@ -181,7 +182,8 @@ pub struct ServingCertificateStatus {
     /// Generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Namespace of the operator that keeps the certificate. Another one leaves it alone while that one runs.
+    /// Namespace of the Windlass installation that manages this certificate. Other installations ignore it
+    /// while that one runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_namespace: Option<String>,
     /// Phase of the rotation.
@@ -201,20 +203,21 @@ pub struct ServingCertificateStatus {
     /// The ready endpoints of the Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<EndpointsStatus>,
-    /// The objects that carry the trust bundle.
+    /// The targets that contain the trust bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetsStatus>,
-    /// Last value of the annotation `windlass.dev/rotate` that was fully carried out: every endpoint and every target
-    /// has what it requested.
+    /// Last value of the annotation `windlass.dev/rotate` whose rotation is complete at every endpoint and
+    /// target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<String>,
-    /// Ready, Trusted and Served; ClockSynchronized and Exclusive where something was wrong with them.
+    /// Ready, Trusted and Served. ClockSynchronized and Exclusive appear only if there was a problem with
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,
 }
 
-/// The CA that signs and the one that will.
+/// The current and the next CA.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CaStatus {
@@ -234,14 +237,14 @@ pub struct CaStatus {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Generation {
-    /// Number of the CA: the CAs of a ServingCertificate are counted from 1.
+    /// Number of the CA, counted from 1 within a ServingCertificate.
     pub generation: u32,
     /// When the CA expires.
     #[schemars(schema_with = "crate::schemas::time")]
     pub not_after: Time,
 }
 
-/// What the endpoints of the Service serve.
+/// The endpoints of the Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointsStatus {
@@ -251,23 +254,24 @@ pub struct EndpointsStatus {
     pub current: u32,
 }
 
-/// What the targets carry.
+/// The targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetsStatus {
     /// Number of targets that request the trust bundle.
     pub total: u32,
-    /// Number of targets that carry it.
+    /// Number of targets that contain the current trust bundle.
     pub current: u32,
-    /// Targets that could not be updated with it, at most 20.
+    /// Targets that Windlass failed to update with the trust bundle, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<FailingTarget>,
-    /// Targets whose trust bundle another client has recently overwritten, at most 20. It is restored each time.
+    /// Targets whose trust bundle another client has recently overwritten, at most 20. Windlass restores it
+    /// each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contested: Vec<ContestedTarget>,
 }
 
-/// A target that could not be updated with the trust bundle.
+/// A target that Windlass failed to update with the trust bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailingTarget {
@@ -290,7 +294,7 @@ pub struct ContestedTarget {
     /// Field manager of the last write, if its managed fields name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_manager: Option<String>,
-    /// Minimum number of times that it was restored: a power of two, so that not every repair changes the status.
+    /// Lower bound of the number of restores: a power of two, so that not every restore changes the status.
     pub repairs: u64,
 }
 
@@ -304,12 +308,12 @@ impl Default for CaSpec {
     }
 }
 
-/// How long a serving certificate is valid where nothing else is said: 90 days.
+/// Default lifetime of a serving certificate: 90 days.
 pub(super) fn default_duration() -> GoDuration {
     GoDuration::from_hours(2160)
 }
 
-/// How long a CA lives where nothing else is said: a year.
+/// Default lifetime of a CA: one year.
 pub(super) fn default_ca_duration() -> GoDuration {
     GoDuration::from_hours(8760)
 }

@@ -43,7 +43,7 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
     let cases: &[Case] = &[
         (
             json!({"metadata": {"name": long}}),
-            "must be no more than 63 characters",
+            "must have at most 63 characters",
         ),
         (json!({"spec": {"namespace": ""}}), "spec.namespace"),
         (json!({"spec": {"namespace": "Not-A-Label"}}), "spec.namespace"),
