@@ -1,9 +1,10 @@
-//! Two installs of Windlass in one cluster: the CAs of each are in its own namespace, so that each ServingCertificate must
-//! be kept by one of them, or each replaces what the other issued for ever.
+//! Conflicts between two installations of Windlass in one cluster. Each keeps its CAs in its own namespace,
+//! so only one of them may manage a ServingCertificate. Otherwise each would forever replace what the other
+//! issued.
 //!
-//! The Secret names the install that wrote it, and the status the one that reported last. Who finds another name there
-//! leaves the certificate alone while that install has CAs for it and renews its Lease. It says so in a condition of its
-//! own, because the other goes on saying whether the certificate is ready.
+//! The Secret names the installation that wrote it, and the status the one that reported last. If another
+//! installation is named, this one leaves the certificate alone while the other has CAs for it and renews its
+//! Lease. It reports that in a separate condition, because the other installation keeps writing Ready.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -16,17 +17,18 @@ use windlass_trust::objects::CaSecret;
 use super::{desired::DesiredCertificate, error::ServingCertificateError, reconciler::CertificateReconciler};
 use crate::controllers::Controllers;
 
-/// The condition that says that another install keeps the certificate.
+/// The condition that reports that another installation manages the certificate.
 pub(super) const EXCLUSIVE: &str = "Exclusive";
 
-/// How long a conflict is believed that another install has reported. It reports it again while it is there.
+/// How long a reported conflict counts. The other installation repeats its report as long as the conflict
+/// lasts.
 const REPORTED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
-    /// The namespace of another install that keeps this certificate, if there is one.
-    pub(super) async fn other_keeper(
+    /// Returns the namespace of another installation that manages this certificate.
+    pub(super) async fn conflicting_namespace(
         &self,
         desired: &DesiredCertificate,
         serving: Option<&Value>,
@@ -37,12 +39,12 @@ impl CertificateReconciler {
         else {
             return Ok(None);
         };
-        let works = self.works(other, desired).await?;
-        Ok(works.then(|| other.to_owned()))
+        let is_active = self.is_active(other, desired).await?;
+        Ok(is_active.then(|| other.to_owned()))
     }
 
-    /// Whether the install in a namespace has CAs for a certificate, and somebody renews its Lease.
-    async fn works(
+    /// Reports whether the installation in `namespace` has CAs for a certificate and renews a Lease.
+    async fn is_active(
         &self,
         namespace: &str,
         desired: &DesiredCertificate,
@@ -50,7 +52,7 @@ impl CertificateReconciler {
         let cluster = &self.context.cluster;
         let authority = cluster.read(&CaSecret::key(namespace, &desired.key)).await?;
         let leases = cluster.list(&kinds::LEASE, Some(namespace), None).await?;
-        // Its halves may run in processes of their own.
+        // The controllers of an installation may run in separate processes.
         let halves = [Controllers::DEFAULT, Controllers::CERTIFICATES].map(Controllers::lease);
         let leases = leases.iter().filter(|lease| {
             let name = object::text(lease, "/metadata/name");
@@ -60,16 +62,16 @@ impl CertificateReconciler {
             .filter_map(|lease| object::text(lease, "/metadata/resourceVersion"))
             .collect();
         if authority.is_none() || versions.is_empty() {
-            self.neighbours.forget(namespace);
+            self.other_installs.forget(namespace);
             return Ok(false);
         }
         Ok(self
-            .neighbours
-            .renews(namespace, &versions.join(","), Instant::now()))
+            .other_installs
+            .is_renewed(namespace, &versions.join(","), Instant::now()))
     }
 
-    /// The conditions as they are known, without a conflict that is over: this install has taken over, or the other one
-    /// does not report it any more.
+    /// Returns the known conditions without an outdated conflict: this installation has taken over, or the
+    /// other one no longer reports it.
     pub(super) fn without_old_conflicts(&self, desired: &DesiredCertificate) -> Vec<Condition> {
         let status = &desired.status;
         let has_taken_over = status.operator_namespace.as_ref() != Some(&self.context.namespace);

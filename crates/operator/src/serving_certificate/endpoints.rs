@@ -32,7 +32,7 @@ pub(super) fn services(index: &Index, namespace: &str, names: &DnsNames) -> Vec<
     let mut services = index.objects_within(&kinds::SERVICE, Some(namespace));
     services.retain(|service| {
         let name = object::text(service, "/metadata/name").unwrap_or_default();
-        names.cover(&format!("{name}.{namespace}.svc"))
+        names.match_host(&format!("{name}.{namespace}.svc"))
     });
     services
 }
@@ -104,7 +104,7 @@ fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> 
         chains.extend(presented);
     }
     if server.ports.is_empty() {
-        unobservable = Some(server.unseen);
+        unobservable = Some(server.unobserved);
     }
     chains.sort_unstable();
     chains.dedup();
@@ -185,7 +185,7 @@ mod tests {
             name: "pod".to_owned(),
             ready: true,
             ports: BTreeMap::new(),
-            unseen: "",
+            unobserved: "",
         };
         let mut seen = BTreeMap::new();
         for (address, presentation) in ports {

@@ -1,4 +1,4 @@
-//! Why a reconciliation has to be tried again.
+//! Errors of a reconciliation.
 
 use thiserror::Error;
 use windlass_cluster::{RequestError, keys::GenerateKeyError};
@@ -7,19 +7,19 @@ use windlass_trust::{
     pki::{IssueError, ReadCredentialsError, ReadPrivateKeyError},
 };
 
-/// Why a reconciliation has to be tried again.
+/// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]
 pub enum ServingCertificateError {
     /// An object cannot be read or written.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The ServingCertificate is not what its schema says.
+    /// The ServingCertificate does not match its schema.
     #[error(transparent)]
     Read(#[from] ReadCertificateError),
     /// A key cannot be generated.
     #[error(transparent)]
     Generate(#[from] GenerateKeyError),
-    /// A CA cannot be made.
+    /// A CA cannot be created.
     #[error(transparent)]
     Mint(#[from] IssueCaError),
     /// The CAs cannot be stored.
@@ -28,10 +28,10 @@ pub enum ServingCertificateError {
     /// A serving certificate cannot be issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
-    /// The key that is kept cannot be read.
+    /// The stored key cannot be read.
     #[error("cannot read the private key of the serving certificate")]
     Key(#[from] ReadPrivateKeyError),
-    /// A serving certificate and its key do not belong together.
+    /// A serving certificate and its key do not match.
     #[error(transparent)]
     Credentials(#[from] ReadCredentialsError),
     /// A trust bundle cannot be written.
@@ -45,7 +45,7 @@ pub enum ServingCertificateError {
     Encode(#[source] serde_json::Error),
 }
 
-/// The ServingCertificate is not what its schema says.
+/// The ServingCertificate does not match its schema.
 #[derive(Debug, Error)]
 #[error("cannot read the ServingCertificate")]
 pub struct ReadCertificateError(#[from] serde_json::Error);

@@ -271,7 +271,7 @@ impl CertificateReconciler {
             true => StepsOutcome::Awaited,
             false => StepsOutcome::Settled,
         };
-        if !self.context.is_seen(target) {
+        if !self.context.is_target_known(target) {
             return Ok(StepsOutcome::Settled);
         }
         let turn = self.context.pace_of(target).turn().await;
@@ -285,7 +285,7 @@ impl CertificateReconciler {
         };
         let is_repair = self.histories.last_bundle(&desired.key, target).as_ref() == Some(*bundle);
         let is_lacking = || injection.is_needed(&latest) == Ok(true);
-        if is_repair && is_lacking() && ca_injectors::is_taken_back(&self.context, &latest) {
+        if is_repair && is_lacking() && ca_injectors::is_overwritten(&self.context, &latest) {
             // Plan again, which leaves the target to the other injector.
             return Ok(StepsOutcome::GatherAgain);
         }
@@ -344,7 +344,7 @@ impl CertificateReconciler {
     async fn release(&self, key: &ObjectKey) -> Result<(), RequestError> {
         let turn = self.context.pace_of(key).turn().await;
         match self.context.index.find(key) {
-            Some(target) if self.context.is_seen(key) => {
+            Some(target) if self.context.is_target_known(key) => {
                 let kinds = self.context.index.target_kinds();
                 release(&self.context.cluster, turn, key, &target, &kinds).await
             }

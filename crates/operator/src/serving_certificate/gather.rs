@@ -22,11 +22,11 @@ use super::{
     desired::DesiredCertificate,
     endpoints,
     error::ServingCertificateError,
-    obstacle::{Unobservable, in_way_of_authorities, in_way_of_serving},
+    obstacle::{ObservationObstacle, ca_secret_obstacle, serving_secret_obstacle},
     reconciler::CertificateReconciler,
     secrets::Secrets,
     service_pods::{self, ServicePod},
-    targets::{is_requesting, scope, requesting_targets},
+    targets::{is_requesting, requesting_targets, scope},
     workloads::{self, Workload},
 };
 use crate::servers::CalledPorts;
@@ -61,7 +61,7 @@ impl CertificateReconciler {
         &self,
         desired: &DesiredCertificate,
         timing: &Timing,
-    ) -> Result<Result<Gathered, Unobservable>, ServingCertificateError> {
+    ) -> Result<Result<Gathered, ObservationObstacle>, ServingCertificateError> {
         let mut gathered = match self.gather_fast(desired, timing).await? {
             Ok(gathered) => gathered,
             Err(obstacle) => return Ok(Err(obstacle)),
@@ -74,7 +74,7 @@ impl CertificateReconciler {
             gathered.observation.service.exists = services.iter().any(is_own);
             gathered.observation.endpoints = endpoints::observe(
                 &self.context,
-                &self.turns,
+                &self.probe_schedule,
                 &desired.key,
                 &gathered.names,
                 &services,
@@ -83,11 +83,9 @@ impl CertificateReconciler {
             )
             .await;
             let pods = self
-                .look_at_pods(desired, &services, &mut gathered.observation)
+                .list_pods(desired, &services, &mut gathered.observation)
                 .await;
-            gathered.workloads = self
-                .look_at_workloads(desired, &pods, &gathered.observation)
-                .await;
+            gathered.workloads = self.read_workloads(desired, &pods, &gathered.observation).await;
             let workloads = gathered.workloads.values();
             gathered.observation.workloads = workloads
                 .filter_map(|(workload, pods)| read_workload(workload, pods.clone()))
@@ -96,17 +94,17 @@ impl CertificateReconciler {
         Ok(Ok(gathered))
     }
 
-    /// Looks at what keeps nobody waiting: not at endpoints. Both Secrets are read from the API server, so that a plan
-    /// sees what the one before wrote.
+    /// Gathers what takes little time: everything except endpoints. Reads both Secrets from the API server, so that a plan
+    /// sees the writes of the previous one.
     pub(super) async fn gather_fast(
         &self,
         desired: &DesiredCertificate,
         timing: &Timing,
-    ) -> Result<Result<Gathered, Unobservable>, ServingCertificateError> {
+    ) -> Result<Result<Gathered, ObservationObstacle>, ServingCertificateError> {
         let names = match desired.names() {
             Ok(names) => names,
             Err(invalid) => {
-                return Ok(Err(Unobservable::new("InvalidNames", invalid.to_string())));
+                return Ok(Err(ObservationObstacle::new("InvalidNames", invalid.to_string())));
             }
         };
         let mut certificates = CertificateStore::default();
@@ -117,9 +115,9 @@ impl CertificateReconciler {
                 return Ok(Err(obstacle));
             }
         };
-        let secrets = Secrets::of(authority.as_ref(), serving.as_ref(), &certificates);
-        self.secrets.keep(&desired.key, secrets.clone());
-        let named = desired.secret_to_ask(&secrets);
+        let secrets = Secrets::from_read(authority.as_ref(), serving.as_ref(), &certificates);
+        self.secrets.insert(&desired.key, secrets.clone());
+        let named = desired.requestable_secret_name(&secrets);
         let targets = requesting_targets(&self.context.index, &desired.key, named);
         let scope = self.scope(desired, named, &names);
         let mut called = CalledPorts::new();
@@ -135,8 +133,8 @@ impl CertificateReconciler {
             (key, target)
         });
         let mut observation = self.observe(desired, &scope, secrets, seen, &mut certificates);
-        observation.unlisted = self.unlisted();
-        let trust = trust(&observation);
+        observation.unlisted = self.unlisted_targets();
+        let trust = trust_bundle(&observation);
         self.histories
             .complete(&desired.key, &mut observation, &trust, timing);
         Ok(Ok(Gathered {
@@ -177,8 +175,8 @@ impl CertificateReconciler {
                 let Ok((authority, serving)) = read else {
                     return Ok(None);
                 };
-                let secrets = Secrets::of(authority.as_ref(), serving.as_ref(), &certificates);
-                self.secrets.keep(&desired.key, secrets.clone());
+                let secrets = Secrets::from_read(authority.as_ref(), serving.as_ref(), &certificates);
+                self.secrets.insert(&desired.key, secrets.clone());
                 secrets
             }
         };
@@ -186,14 +184,14 @@ impl CertificateReconciler {
             return Ok(None);
         };
         let object = indexed.read();
-        let named = desired.secret_to_ask(&secrets);
+        let named = desired.requestable_secret_name(&secrets);
         if !is_requesting(&object, &desired.key, named, &self.context.index.target_kinds()) {
             return Ok(None);
         }
         let scope = self.scope(desired, named, &names);
         let mut certificates = secrets.certificates.clone();
         let mut observation = self.observe(desired, &scope, secrets, [(target, object)], &mut certificates);
-        let trust = trust(&observation);
+        let trust = trust_bundle(&observation);
         self.histories
             .complete_some(&desired.key, &mut observation, &trust, timing);
         Ok(Some(Gathered {
@@ -212,7 +210,7 @@ impl CertificateReconciler {
 
     /// Returns where targets may exist that are not listed yet: kinds of the local cluster, and the remote
     /// cluster as a whole.
-    fn unlisted(&self) -> Vec<String> {
+    fn unlisted_targets(&self) -> Vec<String> {
         let unlisted = self.context.watches.unlisted_targets();
         let (own, remote): (Vec<_>, Vec<_>) =
             unlisted.iter().partition(|kind| kind.cluster == InCluster::Local);
@@ -248,7 +246,7 @@ impl CertificateReconciler {
             request: desired.request.clone(),
             ..Observation::new(self.clock(), &desired.spec.service_name)
         };
-        let trust = trust(&observation);
+        let trust = trust_bundle(&observation);
         observation.targets = targets
             .into_iter()
             .filter_map(|(key, target)| read_target(key, &target, scope, &trust, certificates))
@@ -262,7 +260,7 @@ impl CertificateReconciler {
         desired: &DesiredCertificate,
         names: &DnsNames,
         certificates: &mut CertificateStore,
-    ) -> Result<Result<(Option<CaSecret>, Option<ServingSecret>), Unobservable>, ServingCertificateError>
+    ) -> Result<Result<(Option<CaSecret>, Option<ServingSecret>), ObservationObstacle>, ServingCertificateError>
     {
         let requirements = desired.requirements(names);
         let authority_key = CaSecret::key(&self.context.namespace, &desired.key);
@@ -272,13 +270,16 @@ impl CertificateReconciler {
             tokio::try_join!(cluster.read(&authority_key), cluster.read(&serving_key))?;
         let obstacle = authority
             .as_ref()
-            .and_then(|secret| in_way_of_authorities(secret, desired));
-        let obstacle = obstacle.or_else(|| in_way_of_serving(serving.as_ref()?, &requirements));
+            .and_then(|secret| ca_secret_obstacle(secret, desired));
+        let obstacle = obstacle.or_else(|| serving_secret_obstacle(serving.as_ref()?, &requirements));
         if let Some(obstacle) = obstacle {
             return Ok(Err(obstacle));
         }
-        if let Some(keeper) = self.other_keeper(desired, serving.as_ref()).await? {
-            return Ok(Err(Unobservable::conflict(&self.context.namespace, &keeper)));
+        if let Some(keeper) = self.conflicting_namespace(desired, serving.as_ref()).await? {
+            return Ok(Err(ObservationObstacle::conflict(
+                &self.context.namespace,
+                &keeper,
+            )));
         }
         let authority = authority.map(|mut secret| {
             let read = CaSecret::read(&secret, &requirements, certificates);
@@ -307,7 +308,7 @@ impl CertificateReconciler {
 
     /// Lists the pods of the Services if the endpoints alone do not show what is or will be served. Otherwise
     /// returns none.
-    async fn look_at_pods(
+    async fn list_pods(
         &self,
         desired: &DesiredCertificate,
         services: &[Arc<Value>],
@@ -316,7 +317,7 @@ impl CertificateReconciler {
         let authorities = observation.authorities.as_ref().map(|secret| &secret.content);
         let is_settled =
             authorities.is_some_and(|state| state.retiring.is_empty() && state.leaves.len() <= 1);
-        let published = published(observation).copied();
+        let published = published_leaf(observation).copied();
         let is_seen = |endpoint: &ObservedEndpoint| endpoint.ready && endpoint.serves(published.as_ref());
         let endpoints = &mut observation.endpoints;
         if is_settled && endpoints.iter().any(|endpoint| endpoint.ready) && endpoints.iter().all(is_seen) {
@@ -336,7 +337,7 @@ impl CertificateReconciler {
     }
 
     /// Reads the workloads whose ready pods do not serve the certificate in the Secret.
-    async fn look_at_workloads(
+    async fn read_workloads(
         &self,
         desired: &DesiredCertificate,
         pods: &[ServicePod],
@@ -346,26 +347,28 @@ impl CertificateReconciler {
         if reload.strategy == ReloadStrategy::Never {
             return BTreeMap::new();
         }
-        let published = published(observation);
+        let published = published_leaf(observation);
         let is_late = |endpoint: &&ObservedEndpoint| endpoint.ready && !endpoint.serves(published);
         let late = observation.endpoints.iter().filter(is_late);
         let late: BTreeSet<_> = late.map(|endpoint| &endpoint.name).collect();
         let pods = pods.iter().filter(|pod| late.contains(&pod.name));
         let mut workloads = workloads::read(&self.context.cluster, pods).await;
         if let Some(name) = &reload.deployment_name {
-            workloads.retain(|workload, _| Kind::from_key(workload) == kinds::DEPLOYMENT && workload.name == *name);
+            workloads.retain(|workload, _| {
+                Kind::from_key(workload) == kinds::DEPLOYMENT && workload.name == *name
+            });
         }
         workloads
     }
 }
 
 /// Returns the serving certificate in the Secret.
-fn published(observation: &Observation) -> Option<&CertificateId> {
+fn published_leaf(observation: &Observation) -> Option<&CertificateId> {
     observation.serving.as_ref()?.content.leaf.as_ref()
 }
 
 /// Returns the trust bundle that targets should contain.
-fn trust(observation: &Observation) -> TrustSet {
+fn trust_bundle(observation: &Observation) -> TrustSet {
     let authorities = observation.authorities.as_ref();
     authorities
         .map(|secret| secret.content.trust_bundle(observation.clock.now))

@@ -205,7 +205,7 @@ impl Histories {
         if !is_repair {
             return None;
         }
-        history.limiter.repaired(by.map(str::to_owned), uptime, timing);
+        history.limiter.record_repair(by.map(str::to_owned), uptime, timing);
         Some(history.limiter.clone())
     }
 

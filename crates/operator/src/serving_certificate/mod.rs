@@ -1,4 +1,4 @@
-//! Keeps serving certificates: look, plan, do, report.
+//! Controller of ServingCertificates: gather, plan, execute, report.
 //!
 //! ```text
 //! CA Secret, serving Secret, targets, endpoints, Deployment -> Observation -> rotation::plan -> steps
@@ -6,11 +6,13 @@
 //!                              `---- after each write of a Secret, and whenever something changes '
 //! ```
 //!
-//! Nothing that matters is remembered from one reconciliation to the next. Writes of Secrets replace what was read, and
-//! injections are guarded by what was seen: a reconciliation that comes too late does nothing.
+//! Reconciliations do not depend on remembered state. Writes of Secrets require the version that was read,
+//! and injections require the observed content, so that an outdated reconciliation writes nothing.
 //!
-//! Beside it, a target that somebody else wrote is repaired at once, also by a process that stands by.
+//! In addition, a target that another client has overwritten is repaired immediately, even by a standby
+//! process.
 
+mod clock_condition;
 mod conflict;
 mod desired;
 mod endpoints;
@@ -18,9 +20,10 @@ mod error;
 mod execute;
 mod gather;
 mod history;
-mod neighbours;
 mod obstacle;
-mod obstacles;
+mod obstacle_backoff;
+mod other_installs;
+mod probe_schedule;
 mod reconciler;
 mod repair;
 mod report;
@@ -29,12 +32,10 @@ mod rotation_traces;
 mod run;
 mod secrets;
 mod service_pods;
-mod synchronized;
 mod targets;
 #[cfg(test)]
 mod tests;
 mod triggers;
-mod turns;
 mod workloads;
 
 pub use error::{ReadCertificateError, ServingCertificateError};

@@ -1,4 +1,4 @@
-//! Obstacles that prevent the observation of a ServingCertificate.
+//! ObstacleBackoff that prevent the observation of a ServingCertificate.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(super) const TRUSTED: &str = "Trusted";
 pub(super) const SERVED: &str = "Served";
 
 /// Why a rotation cannot be planned.
-pub(super) struct Unobservable {
+pub(super) struct ObservationObstacle {
     /// The condition that is `False`.
     pub(super) condition: &'static str,
     /// Reason of the condition, in CamelCase.
@@ -30,9 +30,9 @@ pub(super) struct Unobservable {
     pub(super) message: String,
 }
 
-// === impl Unobservable ===
+// === impl ObservationObstacle ===
 
-impl Unobservable {
+impl ObservationObstacle {
     /// Creates an obstacle that makes the condition Ready `False`.
     pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Unobservable {
 
     /// Returns the conditions to set. Targets and endpoints are not observed while there is an obstacle,
     /// unless another installation does it. If Ready already reports an expiring server, that alarm stays.
-    pub(super) fn verdicts(&self, known: &[Condition]) -> Vec<(&'static str, ConditionUpdate)> {
+    pub(super) fn conditions(&self, known: &[Condition]) -> Vec<(&'static str, ConditionUpdate)> {
         let fails = (self.condition, ConditionUpdate::fails(self.reason, &self.message));
         if self.condition != READY {
             return vec![fails];
@@ -75,28 +75,32 @@ impl Unobservable {
 }
 
 /// Returns why the CA Secret must not be read.
-pub(super) fn in_way_of_authorities(secret: &Value, desired: &DesiredCertificate) -> Option<Unobservable> {
+pub(super) fn ca_secret_obstacle(
+    secret: &Value,
+    desired: &DesiredCertificate,
+) -> Option<ObservationObstacle> {
     let key = ObjectKey::from_object(secret)?;
     if object::is_terminating(secret) {
-        return Some(Unobservable::terminating(&key));
+        return Some(ObservationObstacle::terminating(&key));
     }
     if !CaSecret::is_ours(secret, &desired.key) {
         let message = format!("{key} exists and was not created by Windlass: delete it");
-        return Some(Unobservable::new("ForeignSecret", message));
+        return Some(ObservationObstacle::new("ForeignSecret", message));
     }
     CaSecret::objection(secret)
-        .map(|objection| Unobservable::new("NewerVersion", format!("{key}: {objection}")))
+        .map(|objection| ObservationObstacle::new("NewerVersion", format!("{key}: {objection}")))
 }
 
 /// Returns why the serving Secret must not be read.
-pub(super) fn in_way_of_serving(
+pub(super) fn serving_secret_obstacle(
     secret: &Value,
     requirements: &CertificateRequirements<'_>,
-) -> Option<Unobservable> {
+) -> Option<ObservationObstacle> {
     if object::is_terminating(secret) {
-        return ObjectKey::from_object(secret).map(|key| Unobservable::terminating(&key));
+        return ObjectKey::from_object(secret).map(|key| ObservationObstacle::terminating(&key));
     }
-    ServingSecret::objection(secret, requirements).map(|message| Unobservable::new("ForeignSecret", message))
+    ServingSecret::objection(secret, requirements)
+        .map(|message| ObservationObstacle::new("ForeignSecret", message))
 }
 
 #[cfg(test)]
@@ -104,16 +108,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_install_keeps_is_looked_at_by_that_one() {
-        let touched = |obstacle: &Unobservable| -> Vec<_> {
-            let verdicts = obstacle.verdicts(&[]).into_iter();
+    fn a_conflict_changes_only_the_condition_exclusive() {
+        let touched = |obstacle: &ObservationObstacle| -> Vec<_> {
+            let verdicts = obstacle.conditions(&[]).into_iter();
             verdicts
                 .map(|(condition, verdict)| (condition, verdict.status))
                 .collect()
         };
-        let conflict = Unobservable::conflict("here", "there");
+        let conflict = ObservationObstacle::conflict("here", "there");
         assert_eq!(touched(&conflict), [(EXCLUSIVE, "False")]);
-        let foreign = Unobservable::new("ForeignSecret", "delete it");
+        let foreign = ObservationObstacle::new("ForeignSecret", "delete it");
         let expected = [(TRUSTED, "Unknown"), (SERVED, "Unknown"), (READY, "False")];
         assert_eq!(touched(&foreign), expected);
     }

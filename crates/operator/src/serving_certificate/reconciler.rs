@@ -1,4 +1,4 @@
-//! What a reconciliation has: the context, and what is remembered between two of them.
+//! The reconciler of ServingCertificates, with what it remembers between reconciliations.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use windlass_cluster::lease::LeaderSince;
 use windlass_trust::{objects::CertificateStore, rotation::Timing};
 
 use super::{
-    history::Histories, neighbours::Neighbours, obstacles::Obstacles, rotation_traces::RotationTraces,
-    secrets::KnownSecrets, turns::DialTurns,
+    history::Histories, obstacle_backoff::ObstacleBackoff, other_installs::OtherInstalls,
+    probe_schedule::ProbeSchedule, rotation_traces::RotationTraces, secrets::KnownSecrets,
 };
-use crate::{context::Context, reporting::Announced};
+use crate::{context::Context, announced::Announced};
 
 /// Reconciles ServingCertificates.
 pub(super) struct CertificateReconciler {
     pub(super) context: Arc<Context>,
     pub(super) timing: Timing,
     pub(super) histories: Histories,
-    pub(super) turns: DialTurns,
-    pub(super) obstacles: Obstacles,
+    pub(super) probe_schedule: ProbeSchedule,
+    pub(super) obstacle_backoff: ObstacleBackoff,
     pub(super) secrets: KnownSecrets,
-    pub(super) neighbours: Neighbours,
+    pub(super) other_installs: OtherInstalls,
     pub(super) announced: Announced,
     pub(super) rotations: RotationTraces,
-    /// What the CA bundles say that repairs have looked at.
+    /// Parsed CA bundles of the targets that repairs have read.
     pub(super) bundles: Mutex<CertificateStore>,
-    /// Tells the marks of this process from those of others.
+    /// Distinguishes the marks of this process from those of others.
     pub(super) run: u64,
-    /// Waits count from then.
+    /// Start of the monotonic clock.
     pub(super) since: LeaderSince,
 }

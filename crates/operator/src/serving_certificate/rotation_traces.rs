@@ -1,4 +1,4 @@
-//! The trace of each rotation that is under way.
+//! Traces of the current rotations.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,25 +18,25 @@ use super::{
     desired::DesiredCertificate, reconciler::CertificateReconciler, rotation_position::RotationPosition,
 };
 
-/// Remembers the trace of each rotation. Another process, which remembers none, comes to the same.
+/// Traces of rotations. A new process starts without them and derives the same traces.
 #[derive(Default)]
 pub(super) struct RotationTraces(Mutex<HashMap<ObjectKey, FollowedRotation>>);
 
 struct FollowedRotation {
     generation: u32,
-    /// Nothing once it has ended.
+    /// `None` once the rotation has ended.
     scope: Option<Arc<TraceScope>>,
 }
 
 // === impl RotationTraces ===
 
 impl RotationTraces {
-    /// That of the rotation that was under way at the last look.
-    pub(super) fn known(&self, certificate: &ObjectKey) -> Option<Arc<TraceScope>> {
+    /// Returns the trace of the rotation that the last reconciliation found.
+    pub(super) fn current(&self, certificate: &ObjectKey) -> Option<Arc<TraceScope>> {
         self.0.lock().get(certificate)?.scope.clone()
     }
 
-    /// Forgets a ServingCertificate that is gone.
+    /// Ends the trace of a deleted ServingCertificate.
     pub(super) fn forget(&self, certificate: &ObjectKey) {
         let followed = self.0.lock().remove(certificate);
         if let Some(scope) = followed.and_then(|followed| followed.scope) {
@@ -44,8 +44,9 @@ impl RotationTraces {
         }
     }
 
-    /// That of the rotation that is at `position`, which is begun where it is another one than before, and ended where it has.
-    fn follow(
+    /// Updates the trace for a rotation at `position`: starts one for a new rotation, and ends it for a
+    /// finished one.
+    fn update(
         &self,
         certificate: &ObjectKey,
         position: &RotationPosition,
@@ -90,7 +91,7 @@ impl RotationTraces {
 // === impl CertificateReconciler ===
 
 impl CertificateReconciler {
-    /// The trace of the rotation that `plan` is of, if one is under way.
+    /// Returns the trace of the current rotation, if any.
     pub(super) fn trace(
         &self,
         desired: &DesiredCertificate,
@@ -106,22 +107,23 @@ impl CertificateReconciler {
         let secret = observation.authorities.as_ref();
         let authorities = secret.map_or(&nothing, |secret| &secret.content);
         let now = SystemClock.now();
-        let position = RotationPosition::of(authorities, plan.phase, &plan.steps, timing.tolerance(), now)?;
+        let position =
+            RotationPosition::from_plan(authorities, plan.phase, &plan.steps, timing.tolerance(), now)?;
         let begin = || {
-            let is_over = position.phase == RotationPhase::Stable && is_told(desired, &position);
-            let trace = || rotation(desired, &position, now);
+            let is_over = position.phase == RotationPhase::Stable && is_recorded_as_ended(desired, &position);
+            let trace = || rotation_trace(desired, &position, now);
             (!is_over).then(|| traces.scope(trace)).flatten()
         };
-        let scope = self.rotations.follow(&desired.key, &position, now, begin)?;
-        if let Some(Assessment { reason, message, .. }) = awaited(plan) {
+        let scope = self.rotations.update(&desired.key, &position, now, begin)?;
+        if let Some(Assessment { reason, message, .. }) = unmet_condition(plan) {
             scope.wait(&reason.to_string(), message);
         }
         Some(scope)
     }
 }
 
-/// What is waited for in a phase.
-fn awaited(plan: &RotationPlan) -> Option<&Assessment> {
+/// Returns what a phase waits for.
+fn unmet_condition(plan: &RotationPlan) -> Option<&Assessment> {
     let assessment = match plan.phase {
         RotationPhase::Stable => return None,
         RotationPhase::Signing => &plan.conditions.served,
@@ -130,15 +132,16 @@ fn awaited(plan: &RotationPlan) -> Option<&Assessment> {
     (assessment.status != ConditionStatus::True).then_some(assessment)
 }
 
-/// Whether the status says already that a rotation has ended: the process that has written this has told of it.
-fn is_told(desired: &DesiredCertificate, position: &RotationPosition) -> bool {
+/// Reports whether the status already shows the end of a rotation. The process that wrote it has ended the
+/// trace.
+fn is_recorded_as_ended(desired: &DesiredCertificate, position: &RotationPosition) -> bool {
     let status = &desired.status;
     let current = status.ca.as_ref().and_then(|ca| ca.current.as_ref());
     status.phase == Some(ServingCertificatePhase::Stable)
         && current.is_some_and(|current| current.generation == position.generation)
 }
 
-fn rotation(desired: &DesiredCertificate, position: &RotationPosition, now: Timestamp) -> PhaseTrace {
+fn rotation_trace(desired: &DesiredCertificate, position: &RotationPosition, now: Timestamp) -> PhaseTrace {
     let generation = i64::from(position.generation);
     let key = TraceKey::new("rotation", desired.uid(), generation);
     let attributes = vec![

@@ -1,4 +1,4 @@
-//! The controller: a reconciliation looks, plans, does and reports.
+//! Controller of ServingCertificates.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -18,46 +18,49 @@ use windlass_object::ObjectKey;
 use windlass_trust::rotation::{self, Timing};
 
 use super::{
-    error::ServingCertificateError, execute::StepsOutcome, history::Histories, neighbours::Neighbours,
-    obstacles::Obstacles, reconciler::CertificateReconciler, repair::Repair, rotation_traces::RotationTraces,
-    secrets::KnownSecrets, triggers, turns::DialTurns,
+    error::ServingCertificateError, execute::StepsOutcome, history::Histories,
+    obstacle_backoff::ObstacleBackoff, other_installs::OtherInstalls, probe_schedule::ProbeSchedule,
+    reconciler::CertificateReconciler, repair::Repair, rotation_traces::RotationTraces,
+    secrets::KnownSecrets, triggers,
 };
-use crate::{ca_injectors, context::Context, controller, reporting::Announced, standby::StandbyRepairs};
+use crate::{ca_injectors, context::Context, controller, announced::Announced, standby::StandbyRepairs};
 
-/// How the worker of this controller works.
-const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(LONG);
+/// Settings of this controller's worker.
+const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(SLOW_AFTER);
 
-/// How long no look takes where every endpoint answers, on a slow machine either; one that does not answer takes five seconds.
-const LONG: Duration = Duration::from_secs(4);
+/// Longest time of a reconciliation while every endpoint responds, even on a slow machine. An endpoint that
+/// does not respond takes five seconds.
+const SLOW_AFTER: Duration = Duration::from_secs(4);
 
-/// How the worker of repairs works.
+/// Settings of the worker for repairs.
 const REPAIRS: worker::Settings = worker::Settings::new("target-repair", WritePace::MOST);
 
-/// How the worker of repairs works in a process that stands by.
+/// Settings of the worker for repairs in a standby process.
 const STANDBY: worker::Settings = worker::Settings::new("standby-repair", WritePace::MOST);
 
-/// How often a plan is made at most before others have their turn. A rotation takes no more than a handful.
-const ROUNDS: usize = 16;
+/// Maximum number of plans in a row before other ServingCertificates are reconciled. A rotation takes a
+/// handful.
+const MAX_ROUNDS: usize = 16;
 
-/// The shortest pause between two looks at the same ServingCertificate that nothing has changed for.
-const BREATH: Duration = Duration::from_millis(50);
+/// Shortest time until the same ServingCertificate is reconciled again without a change.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long until a ServingCertificate is looked at again while its targets may still be listed.
-const LISTING: Duration = Duration::from_secs(1);
+/// Time until a ServingCertificate is reconciled again while its targets may still be listed.
+const LISTING_RETRY: Duration = Duration::from_secs(1);
 
-/// Runs the controller until `shutdown`. The lives in `timing` are replaced by those that ServingCertificates ask for.
-/// Through `standby` targets are repaired while this process does not lead.
+/// Runs the controller until `shutdown`. The lifetimes in `timing` are replaced by those of each
+/// ServingCertificate. With `standby`, a process that is not the leader repairs targets.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub fn run(
     context: Arc<Context>,
     standby: Arc<Context>,
     timing: Timing,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that this body is compiled once here instead of in every program that runs it.
     Box::pin(async move {
         let queue = Arc::new(Queue::new());
         triggers::watch_everything(&context);
@@ -70,15 +73,15 @@ pub fn run(
             standing_by.clone(),
         );
         let new = |context: &Arc<Context>, since| {
-            ca_injectors::look(context);
+            ca_injectors::update_running(context);
             CertificateReconciler {
                 context: context.clone(),
                 timing: timing.clone(),
                 histories: Histories::default(),
-                turns: DialTurns::new(timing.poll.unsigned_abs()),
-                obstacles: Obstacles::default(),
+                probe_schedule: ProbeSchedule::new(timing.poll.unsigned_abs()),
+                obstacle_backoff: ObstacleBackoff::default(),
                 secrets: KnownSecrets::default(),
-                neighbours: Neighbours::default(),
+                other_installs: OtherInstalls::default(),
                 announced: Announced::default(),
                 rotations: RotationTraces::default(),
                 bundles: Mutex::default(),
@@ -86,7 +89,7 @@ pub fn run(
                 since,
             }
         };
-        // Both workers begin with one leadership, and share what is remembered since.
+        // Both workers start with the same leadership and share its state.
         let shared = OnceLock::new();
         let reconciler = |since| shared.get_or_init(|| Arc::new(new(&context, since))).clone();
         let rotate = |since| {
@@ -98,9 +101,9 @@ pub fn run(
             let reconciler = reconciler(since);
             move |repair: Repair| reconciler.clone().repair(repair)
         };
-        let stand_in = |since| {
+        let repair_in_standby = |since| {
             let reconciler = Arc::new(new(&standby, since));
-            standing_by.worker(move |repair| reconciler.clone().stand_in(repair))
+            standing_by.worker(move |repair| reconciler.clone().repair_in_standby(repair))
         };
         let stop = || shutdown.clone();
         let routed = std::future::pending;
@@ -129,7 +132,7 @@ pub fn run(
             context.is_target(),
             queue,
             routed(),
-            stand_in,
+            repair_in_standby,
             stop(),
         );
         tokio::try_join!(rotating, repairing, standing_by).map(|_| ())
@@ -143,40 +146,43 @@ impl CertificateReconciler {
         self: Arc<Self>,
         key: ObjectKey,
     ) -> Result<Action, ServingCertificateError> {
-        for _ in 0..ROUNDS {
-            // Anew each time: a look takes seconds where an endpoint does not answer, and what is made for a
-            // ServingCertificate that has gone meanwhile is collected as garbage, which brings us back to make it again.
+        for _ in 0..MAX_ROUNDS {
+            // Read again in each round. A round takes seconds if an endpoint does not respond, and the
+            // ServingCertificate may have been deleted. Objects created for a deleted owner are
+            // garbage-collected, which would trigger the next round.
             let Some(desired) = self.desired(&key)? else {
                 self.forget(&key).await?;
                 return Ok(Action::AwaitChange);
             };
             let timing = desired.timing(&self.timing);
-            let known = self.rotations.known(&key);
+            let known = self.rotations.current(&key);
             let mut gathered = match within(known, self.gather(&desired, &timing)).await? {
                 Ok(gathered) => gathered,
                 Err(obstacle) => {
                     self.report_obstacle(&desired, &obstacle).await?;
-                    return Ok(Action::Requeue(self.obstacles.note(&key, obstacle.reason)));
+                    return Ok(Action::Requeue(
+                        self.obstacle_backoff.record(&key, obstacle.reason),
+                    ));
                 }
             };
-            self.obstacles.forget(&key);
+            self.obstacle_backoff.forget(&key);
             let plan = rotation::plan(&gathered.observation, &timing);
             let trace = self.trace(&desired, &gathered.observation, &plan, &timing);
             let executed = self.execute(&desired, &mut gathered, &plan.steps, &timing);
             let done = within(trace.clone(), executed).await;
             match done {
-                Ok(StepsOutcome::LookAgain) => continue,
+                Ok(StepsOutcome::GatherAgain) => continue,
                 Ok(StepsOutcome::Awaited) => return Ok(Action::Requeue(timing.poll.unsigned_abs())),
                 Ok(StepsOutcome::Settled) | Err(_) => {}
             }
-            // What is listed a moment later would be said to be missing.
+            // Targets that are listed a moment later would be reported as missing.
             if self.context.watches.are_listing(self.context.is_target()) {
                 done?;
-                return Ok(Action::Requeue(LISTING));
+                return Ok(Action::Requeue(LISTING_RETRY));
             }
             within(trace, self.report(&desired, &gathered.observation, &plan)).await?;
             done?;
-            return Ok(Action::Requeue(plan.wake_up.unsigned_abs().max(BREATH)));
+            return Ok(Action::Requeue(plan.wake_up.unsigned_abs().max(MIN_PAUSE)));
         }
         Ok(Action::Requeue(self.timing.poll.unsigned_abs()))
     }

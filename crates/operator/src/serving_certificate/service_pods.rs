@@ -27,7 +27,7 @@ pub(super) async fn list(
     for selector in services.iter().filter_map(|service| selector(service)) {
         let listed = cluster
             .list_as(&kinds::POD, Some(namespace), Some(&selector), |pod| {
-                ServicePod::of(&pod)
+                ServicePod::from_object(&pod)
             })
             .await?;
         pods.extend(listed);
@@ -51,7 +51,7 @@ fn selector(service: &Value) -> Option<String> {
 
 impl ServicePod {
     /// Reads a pod. Returns `None` if it has ended or is being deleted.
-    fn of(pod: &Value) -> Option<Self> {
+    fn from_object(pod: &Value) -> Option<Self> {
         let has_ended = matches!(object::text(pod, "/status/phase"), Some("Succeeded" | "Failed"));
         if has_ended || object::is_terminating(pod) {
             return None;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_that_have_ended_serve_nothing() {
+    fn ended_and_deleted_pods_are_ignored() {
         let pod = |phase: &str, deleted: Option<&str>| {
             json!({"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": deleted},
                 "status": {"phase": phase}})
@@ -98,7 +98,7 @@ mod tests {
             (pod("Succeeded", None), false),
             (pod("Running", Some("2026-01-01T00:00:00Z")), false),
         ] {
-            assert_eq!(ServicePod::of(&pod).is_some(), counts, "{pod}");
+            assert_eq!(ServicePod::from_object(&pod).is_some(), counts, "{pod}");
         }
     }
 

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_ask_by_the_certificate_or_by_its_secret() {
+    fn targets_request_the_bundle_by_certificate_or_by_secret() {
         let index = Index::new();
         let kind = kinds::API_SERVICE;
         for (name, annotations) in [

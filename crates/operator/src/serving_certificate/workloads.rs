@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pods_lead_to_what_restarts_them() {
+    async fn a_pod_resolves_to_the_workload_that_owns_it() {
         let cluster = Cluster::new(Client::new(service_fn(answer), "default"), Duration::from_secs(5));
         let pod = |name: &str, owner: Option<Value>| ServicePod {
             name: name.to_owned(),

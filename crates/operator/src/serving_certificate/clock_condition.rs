@@ -1,25 +1,27 @@
-//! What is said of the operator's clock: certificates go by the API server's, and a difference is for somebody to mend.
+//! The condition about the operator's clock. Certificates follow the API server's clock, and an administrator
+//! has to fix a difference.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::install::status::ConditionUpdate;
 
-/// The condition. It is there once the clocks were seen to differ.
+/// The condition, which is set once the clocks were found to differ.
 pub(super) const CLOCK_SYNCHRONIZED: &str = "ClockSynchronized";
 
-/// By how much the clocks may differ: Dates have no fractions, and answers take their time.
+/// Tolerated difference: `Date` headers have no fractions, and responses take time.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// What to say, where the clock of this machine is so much `ahead` of the API server's; nothing, if it never was off.
+/// Returns the condition for a clock that is `ahead` of the API server's clock, or `None` if it never
+/// differed.
 pub(super) fn assess(ahead: Option<SignedDuration>, known: &[Condition]) -> Option<ConditionUpdate> {
     let ahead = ahead?;
     if ahead.abs() > TOLERANCE {
-        // In minutes, so that not every second is news.
+        // In minutes, so that the message does not change every second.
         let minutes = SignedDuration::from_mins(ahead.abs().as_mins());
         let direction = if ahead.is_positive() { "ahead of" } else { "behind" };
         let message = format!(
-            "the operator's clock is {minutes:#} {direction} the API server's, by which certificates are issued and renewed: synchronize the clocks of the nodes"
+            "the operator's clock is {minutes:#} {direction} the API server's clock, which determines when certificates are issued and renewed: synchronize the clocks of the nodes"
         );
         return Some(ConditionUpdate::fails("ClockSkewed", message));
     }
@@ -27,7 +29,8 @@ pub(super) fn assess(ahead: Option<SignedDuration>, known: &[Condition]) -> Opti
         .iter()
         .any(|condition| condition.type_ == CLOCK_SYNCHRONIZED);
     was_off.then(|| {
-        let message = format!("the operator's clock and the API server's differ by at most {TOLERANCE:#}");
+        let message =
+            format!("the clocks of the operator and the API server differ by at most {TOLERANCE:#}");
         ConditionUpdate::holds("Synchronized", message)
     })
 }
@@ -40,7 +43,7 @@ mod tests {
     use crate::install::status::Conditions;
 
     #[test]
-    fn clocks_that_differ_are_named_with_the_figure_until_they_do_not() {
+    fn the_condition_states_the_clock_difference_until_it_is_gone() {
         let mut conditions = Vec::new();
         let mut say = |ahead: Option<i64>| {
             let update = assess(ahead.map(SignedDuration::from_secs), &conditions);
@@ -54,9 +57,15 @@ mod tests {
         assert_eq!(say(Some(-60)), None);
         let (status, message) = say(Some(2430)).unwrap();
         assert_eq!(status, "False");
-        assert!(message.contains("is 40m ahead of the API server's"), "{message}");
+        assert!(
+            message.contains("is 40m ahead of the API server's clock"),
+            "{message}"
+        );
         let (_, message) = say(Some(-3900)).unwrap();
-        assert!(message.contains("is 1h 5m behind the API server's"), "{message}");
+        assert!(
+            message.contains("is 1h 5m behind the API server's clock"),
+            "{message}"
+        );
         assert_eq!(say(Some(3)).unwrap().0, "True");
     }
 }

@@ -1,6 +1,6 @@
-//! Whose turn it is to be dialled. Where there are more endpoints than are dialled in one look, one after the other has its
-//! turn, and who does not answer at all is dialled less and less often: whoever writes EndpointSlices could keep a worker busy.
-//! What was seen before stands in for who has to wait; it may be lost with the process.
+//! Schedule of the TLS probes of endpoints. With more endpoints than one round probes, each gets its turn.
+//! Endpoints that do not respond are probed less and less often, so that writers of EndpointSlices cannot
+//! keep a worker busy. Until the next probe, the last result counts. All of it may be lost with the process.
 
 use std::{
     cmp::Reverse,
@@ -15,53 +15,54 @@ use windlass_trust::rotation::Chain;
 
 use crate::servers::{DIALS, Port};
 
-/// What a handshake showed; or why there was none.
+/// The chain from a handshake, or why there is none.
 pub(super) type Presentation = Result<Chain, String>;
 
-/// What was seen of the endpoints of each ServingCertificate that has very many, or some that do not answer.
-pub(super) struct DialTurns {
-    /// How soon what did not answer is dialled again.
+/// Probe results of the ServingCertificates that have many endpoints, or endpoints that do not respond.
+pub(super) struct ProbeSchedule {
+    /// Time until the first retry of a port that does not respond.
     poll: Duration,
-    looks: Mutex<HashMap<ObjectKey, Looks>>,
+    looks: Mutex<HashMap<ObjectKey, ProbeHistory>>,
 }
 
-/// The ports of one look.
+/// The ports of one round.
 #[derive(Debug, Default)]
-pub(super) struct Dials {
-    /// Those to dial.
+pub(super) struct ProbeRound {
+    /// Ports to probe now.
     pub(super) due: Vec<Port>,
-    /// What is known of ports: to begin with, of those that are not dialled.
+    /// Known results. Initially those of the ports that are not probed in this round.
     pub(super) seen: BTreeMap<Port, Presentation>,
-    /// Those of which no answer came in time.
+    /// Ports that did not respond in time.
     pub(super) silent: BTreeSet<Port>,
 }
 
 #[derive(Default)]
-struct Looks {
+struct ProbeHistory {
     count: u64,
-    /// Whether there were more than are dialled in one look.
+    /// Whether one round cannot probe all ports.
     are_many: bool,
-    /// In which look each port was dialled last, and what was seen; nothing, where they are not many.
+    /// Last round and result of each port. Empty if one round can probe all ports.
     ports: BTreeMap<Port, (u64, Presentation)>,
     silences: BTreeMap<Port, Silence>,
 }
 
-/// How long a port has not answered.
+/// A period in which a port has not responded.
 struct Silence {
     since: Instant,
-    /// Until when it is not dialled again.
+    /// When the port is probed again.
     until: Instant,
-    /// What came of dialling it.
+    /// The failed result.
     seen: Presentation,
 }
 
-/// How many polls a port is not dialled at the most because it did not answer.
-const LONGEST_SILENCE: u32 = 12;
+/// Maximum backoff of a port that does not respond, in polls.
+const MAX_SILENCE_POLLS: u32 = 12;
 
-// === impl DialTurns ===
+// === impl ProbeSchedule ===
 
-impl DialTurns {
-    /// Nothing was seen yet. What does not answer is dialled again after `poll`, and then after as long as it has not.
+impl ProbeSchedule {
+    /// Creates an empty schedule. A port that does not respond is retried after `poll`, and then after as
+    /// long as it has not responded.
     pub(super) fn new(poll: Duration) -> Self {
         Self {
             poll,
@@ -69,13 +70,17 @@ impl DialTurns {
         }
     }
 
-    /// Those of `ports` that are to be dialled now, and what was seen of the others.
-    pub(super) fn choose<'a>(&self, certificate: &ObjectKey, ports: impl Iterator<Item = &'a Port>) -> Dials {
+    /// Returns which of `ports` to probe now, and the last results of the others.
+    pub(super) fn next_round<'a>(
+        &self,
+        certificate: &ObjectKey,
+        ports: impl Iterator<Item = &'a Port>,
+    ) -> ProbeRound {
         let mut due: Vec<_> = ports.cloned().collect();
         due.sort_unstable();
         due.dedup();
-        let mut turns = self.looks.lock();
-        let looks = turns.entry(certificate.clone()).or_default();
+        let mut schedule = self.looks.lock();
+        let looks = schedule.entry(certificate.clone()).or_default();
         looks.ports.retain(|port, _| due.binary_search(port).is_ok());
         looks.silences.retain(|port, _| due.binary_search(port).is_ok());
         let now = Instant::now();
@@ -88,10 +93,10 @@ impl DialTurns {
         looks.are_many = due.len() > DIALS;
         if !looks.are_many {
             looks.ports.clear();
-            return Dials {
+            return ProbeRound {
                 due,
                 seen,
-                ..Dials::default()
+                ..ProbeRound::default()
             };
         }
         due.sort_by_key(|port| {
@@ -108,34 +113,34 @@ impl DialTurns {
             Some((port, seen.clone()))
         });
         seen.extend(known);
-        Dials {
+        ProbeRound {
             due,
             seen,
-            ..Dials::default()
+            ..ProbeRound::default()
         }
     }
 
-    /// Notes what was seen.
-    pub(super) fn note(&self, certificate: &ObjectKey, dials: &Dials) {
-        let mut turns = self.looks.lock();
-        let Some(looks) = turns.get_mut(certificate) else {
+    /// Records the results of a round.
+    pub(super) fn record(&self, certificate: &ObjectKey, round: &ProbeRound) {
+        let mut schedule = self.looks.lock();
+        let Some(looks) = schedule.get_mut(certificate) else {
             return;
         };
         looks.count += 1;
         let now = Instant::now();
-        for port in &dials.due {
-            let Some(seen) = dials.seen.get(port) else {
+        for port in &round.due {
+            let Some(seen) = round.seen.get(port) else {
                 continue;
             };
             if looks.are_many {
                 looks.ports.insert(port.clone(), (looks.count, seen.clone()));
             }
-            if !dials.silent.contains(port) {
+            if !round.silent.contains(port) {
                 looks.silences.remove(port);
                 continue;
             }
             let since = looks.silences.get(port).map_or(now, |silence| silence.since);
-            let pause = (now - since).clamp(self.poll, self.poll * LONGEST_SILENCE);
+            let pause = (now - since).clamp(self.poll, self.poll * MAX_SILENCE_POLLS);
             let silence = Silence {
                 since,
                 until: now + pause,
@@ -143,13 +148,13 @@ impl DialTurns {
             };
             looks.silences.insert(port.clone(), silence);
         }
-        // Of most there is nothing to remember.
+        // Keep no state for the usual case.
         if looks.silences.is_empty() && !looks.are_many {
-            turns.remove(certificate);
+            schedule.remove(certificate);
         }
     }
 
-    /// Forgets a ServingCertificate that is gone.
+    /// Forgets a deleted ServingCertificate.
     pub(super) fn forget(&self, certificate: &ObjectKey) {
         self.looks.lock().remove(certificate);
     }
@@ -173,22 +178,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_endpoint_has_its_turn(count in 0..500_u16) {
-            let (turns, certificate) = (DialTurns::new(POLL), kinds::SERVING_CERTIFICATE.object(Some("n"), "a"));
+        fn every_endpoint_is_probed(count in 0..500_u16) {
+            let (schedule, certificate) = (ProbeSchedule::new(POLL), kinds::SERVING_CERTIFICATE.object(Some("n"), "a"));
             let ports: Vec<_> = (0..count).map(port).collect();
             let mut dialled = BTreeSet::new();
             for _ in 0..usize::from(count).div_ceil(DIALS) {
-                let mut dials = turns.choose(&certificate, ports.iter().chain(&ports));
-                prop_assert!(dials.due.len() <= DIALS);
-                prop_assert!(dials.seen.keys().all(|port| dialled.contains(port)));
-                dialled.extend(dials.due.iter().cloned());
-                for port in &dials.due {
-                    dials.seen.insert(port.clone(), Err(port.address.to_string()));
+                let mut round = schedule.next_round(&certificate, ports.iter().chain(&ports));
+                prop_assert!(round.due.len() <= DIALS);
+                prop_assert!(round.seen.keys().all(|port| dialled.contains(port)));
+                dialled.extend(round.due.iter().cloned());
+                for port in &round.due {
+                    round.seen.insert(port.clone(), Err(port.address.to_string()));
                 }
-                turns.note(&certificate, &dials);
+                schedule.record(&certificate, &round);
             }
             prop_assert_eq!(dialled.len(), ports.len());
-            let again = turns.choose(&certificate, ports.iter());
+            let again = schedule.next_round(&certificate, ports.iter());
             prop_assert_eq!(again.due.len() + again.seen.len(), ports.len());
             for (port, seen) in again.seen {
                 prop_assert_eq!(seen, Err(port.address.to_string()));
@@ -197,22 +202,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_answer_is_dialled_less_and_less_often() {
-        let turns = DialTurns::new(POLL);
+    async fn an_unresponsive_port_is_probed_less_and_less_often() {
+        let schedule = ProbeSchedule::new(POLL);
         let certificate = kinds::SERVING_CERTIFICATE.object(Some("n"), "a");
         let (silent, other) = (port(1), port(2));
         let look = |answers: bool| {
-            let mut dials = turns.choose(&certificate, [&silent, &other].into_iter());
-            assert!(dials.due.contains(&other));
-            let is_due = dials.due.contains(&silent);
+            let mut round = schedule.next_round(&certificate, [&silent, &other].into_iter());
+            assert!(round.due.contains(&other));
+            let is_due = round.due.contains(&silent);
             if is_due && !answers {
-                dials.silent.insert(silent.clone());
+                round.silent.insert(silent.clone());
             }
-            for port in dials.due.clone() {
-                dials.seen.insert(port, Err("no answer".to_owned()));
+            for port in round.due.clone() {
+                round.seen.insert(port, Err("no answer".to_owned()));
             }
-            assert_eq!(dials.seen.len(), 2, "what was seen before stands in for it");
-            turns.note(&certificate, &dials);
+            assert_eq!(round.seen.len(), 2, "the last result counts until the next probe");
+            schedule.record(&certificate, &round);
             is_due
         };
         let begun = Instant::now();
@@ -228,9 +233,9 @@ mod tests {
             dialled[6..].windows(2).all(|pair| pair[1] - pair[0] == 60),
             "{dialled:?}"
         );
-        tokio::time::sleep(POLL * LONGEST_SILENCE).await;
+        tokio::time::sleep(POLL * MAX_SILENCE_POLLS).await;
         assert!(look(true));
-        assert!(look(true), "it has answered");
-        assert!(turns.looks.lock().is_empty());
+        assert!(look(true), "it has responded");
+        assert!(schedule.looks.lock().is_empty());
     }
 }
