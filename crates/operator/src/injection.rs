@@ -10,7 +10,7 @@ use windlass_trust::injection::{self, Injection, TargetKinds};
 
 /// Delay of the reconciliation after a change of only the trust bundle in a target. In the meantime the
 /// faster repair restores an overwritten trust bundle.
-pub(super) const REPAIRED: Duration = Duration::from_millis(100);
+pub(super) const RECONCILE_DELAY: Duration = Duration::from_millis(100);
 
 /// Returns the watches for targets of the built-in kinds, in each cluster.
 pub(super) fn watches(cluster: &Cluster) -> impl Iterator<Item = Watch> {

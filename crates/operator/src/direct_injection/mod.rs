@@ -1,11 +1,13 @@
-//! Targets that ask for CA certificates that Windlass does not issue: the `ca.crt` of Secrets, the CA of the API server.
+//! Injection of CA certificates that Windlass does not issue: the `ca.crt` of Secrets, and the CA of the API
+//! server.
 //!
-//! The Secrets of ServingCertificates are not looked at here: there, what a target carries decides when a CA may sign.
+//! Secrets of ServingCertificates are handled by their rotation, in which the contents of targets determine
+//! when a CA may sign.
 
-mod contests;
-mod given;
-mod handover;
-mod keeper;
+mod ca_source;
+mod ca_source_bundle;
+mod ca_transition;
+mod injection_conflicts;
 mod observed_source;
 mod observed_sources;
 mod reconcile;

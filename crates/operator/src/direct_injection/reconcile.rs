@@ -25,7 +25,7 @@ use crate::{
     ca_injectors,
     context::Context,
     injection::{InjectionOutcome, inject, release},
-    reporting::Announced,
+    announced::Announced,
 };
 
 /// Injects CA certificates that Windlass does not issue.
@@ -235,7 +235,7 @@ impl DirectInjector {
                 if let WriteDecision::Wait(wait) = turn {
                     return Ok(InjectionAttempt::Later(wait));
                 }
-                if turn == WriteDecision::Repair && ca_injectors::is_taken_back(&self.context, target) {
+                if turn == WriteDecision::Repair && ca_injectors::is_overwritten(&self.context, target) {
                     return Ok(InjectionAttempt::Later(INJECTOR_RETRY));
                 }
                 let leave = self.context.pace_of(key).turn().await;
@@ -287,7 +287,7 @@ impl DirectInjector {
         };
         let mut targets = self.context.index.targets(source).into_iter();
         let is_waited_for = |(key, target): (ObjectKey, IndexedObject)| {
-            injection.is_needed(&target.read()) == Ok(true) && !self.announced.has_said(&key)
+            injection.is_needed(&target.read()) == Ok(true) && !self.announced.has_announced(&key)
         };
         !targets.any(is_waited_for)
     }
@@ -308,14 +308,14 @@ impl DirectInjector {
         if limiter.is_notable() {
             warn!(target = %key, "{limiter}");
             self.context
-                .warn_of_target(key, target, "TargetContested", &limiter.to_string());
+                .publish_target_warning(key, target, "TargetContested", &limiter.to_string());
         }
     }
 
     /// Publishes an event about a problem, once.
     fn warn_once(&self, target: &Value, key: &ObjectKey, reason: &'static str, problem: &str) {
         if self.announced.is_news(key, problem, None) {
-            self.context.warn_of_target(key, target, reason, problem);
+            self.context.publish_target_warning(key, target, reason, problem);
         }
     }
 }

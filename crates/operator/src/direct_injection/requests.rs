@@ -1,4 +1,4 @@
-//! Which targets ask for which sources.
+//! Index of the targets that request each source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,8 @@ use windlass_trust::injection::{CaRequests, CaSource, CaSources, TargetKinds};
 
 use super::observed_source::source_object;
 
-/// Which targets ask for which objects of others. Kept up to date, so that no change makes anybody look at all targets.
+/// Which targets request which objects that Windlass does not issue. Updated incrementally, so that a change
+/// does not require reading all targets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InjectionRequests {
     own_namespace: String,
@@ -20,8 +21,8 @@ pub(super) struct InjectionRequests {
 // === impl InjectionRequests ===
 
 impl InjectionRequests {
-    /// Nobody asks for anything.
-    pub(super) fn none(own_namespace: &str) -> Self {
+    /// Creates an empty index.
+    pub(super) fn new(own_namespace: &str) -> Self {
         Self {
             own_namespace: own_namespace.to_owned(),
             sources: BTreeMap::new(),
@@ -29,31 +30,32 @@ impl InjectionRequests {
         }
     }
 
-    /// What all targets ask for; `see` sees each of them.
-    pub(super) fn of_all(
+    /// Creates the index of all targets. Calls `visit` for each.
+    pub(super) fn from_index(
         index: &Index,
         own_namespace: &str,
-        mut see: impl FnMut(&ObjectKey, &Value),
+        mut visit: impl FnMut(&ObjectKey, &Value),
     ) -> Self {
-        let mut requests = Self::none(own_namespace);
+        let mut requests = Self::new(own_namespace);
         let (watches, kinds) = (index.target_watches(), index.target_kinds());
         for (key, target) in watches.iter().flat_map(|watch| index.indexed(&watch.kind)) {
             let target = target.read();
-            requests.note(&key, Some(&target), &kinds);
-            see(&key, &target);
+            requests.update(&key, Some(&target), &kinds);
+            visit(&key, &target);
         }
         requests
     }
 
-    /// Notes what a target asks for as it is now, or that it is gone. The sources of which that is news.
-    pub(super) fn note(
+    /// Updates the index for a changed or deleted target. Returns the sources that it newly requests or no
+    /// longer requests.
+    pub(super) fn update(
         &mut self,
         key: &ObjectKey,
         target: Option<&Value>,
         kinds: &TargetKinds,
     ) -> BTreeSet<ObjectKey> {
         let asked = target
-            .map(|target| self.asked_by(key, target, kinds))
+            .map(|target| self.requested_sources(key, target, kinds))
             .unwrap_or_default();
         let before = match asked.is_empty() {
             true => self.sources.remove(key).unwrap_or_default(),
@@ -79,52 +81,52 @@ impl InjectionRequests {
         before.symmetric_difference(&asked).cloned().collect()
     }
 
-    /// Whether a target asks for a source.
-    pub(super) fn asks(&self, target: &ObjectKey) -> bool {
+    /// Reports whether a target requests any source.
+    pub(super) fn has_requests(&self, target: &ObjectKey) -> bool {
         self.sources.contains_key(target)
     }
 
-    /// Whether any target asks for a source.
-    pub(super) fn is_asked(&self, source: &ObjectKey) -> bool {
+    /// Reports whether any target requests a source.
+    pub(super) fn is_requested(&self, source: &ObjectKey) -> bool {
         self.targets.contains_key(source)
     }
 
-    /// The targets that ask for a source.
+    /// Returns the targets that request a source.
     pub(super) fn targets(&self, source: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
         self.targets.get(source).into_iter().flatten()
     }
 
-    /// All targets that ask for a source.
+    /// Returns all targets that request a source.
     pub(super) fn all_targets(&self) -> impl Iterator<Item = &ObjectKey> {
         self.sources.keys()
     }
 
-    /// All sources that are asked for.
+    /// Returns all requested sources.
     pub(super) fn all_sources(&self) -> impl Iterator<Item = &ObjectKey> {
         self.targets.keys()
     }
 
-    fn asked_by(&self, key: &ObjectKey, target: &Value, kinds: &TargetKinds) -> BTreeSet<ObjectKey> {
+    fn requested_sources(&self, key: &ObjectKey, target: &Value, kinds: &TargetKinds) -> BTreeSet<ObjectKey> {
         let requests = CaRequests::from_valid_annotations(target, kinds);
         let sets = requests.sets().into_iter();
-        let sources = sets.filter(|set| is_given(set, key)).flatten();
+        let sources = sets.filter(|set| is_available(set, key)).flatten();
         sources
             .filter_map(|source| source_object(source, &self.own_namespace))
             .collect()
     }
 }
 
-/// Why a target gets nothing that [is not given](is_given).
-pub(super) const NOT_GIVEN: &str = "annotation windlass.dev/inject-apiserver-ca: not supported in the remote cluster; put the CA of its \
-    API server into a Secret of the operator's cluster, and name that in windlass.dev/inject-ca-from-secret";
+/// Message for a target that requests an [unavailable](is_available) source.
+pub(super) const API_SERVER_CA_UNAVAILABLE: &str = "annotation windlass.dev/inject-apiserver-ca: not supported in the remote cluster; put the CA of its API server into a Secret of the operator's cluster, and name that Secret in windlass.dev/inject-ca-from-secret";
 
-/// Whether a target can get what a set of sources gives: the API server that Windlass knows the CA of is that of the own cluster.
-pub(super) fn is_given(set: &CaSources, target: &ObjectKey) -> bool {
+/// Reports whether a set of sources is available to a target. Windlass knows only the CA of the local
+/// cluster's API server.
+pub(super) fn is_available(set: &CaSources, target: &ObjectKey) -> bool {
     target.cluster == InCluster::Local || !set.contains(&CaSource::ApiServer)
 }
 
-/// The sets of sources of which Windlass issues none.
-pub(super) fn foreign_sets(requests: &CaRequests) -> Vec<CaSources> {
+/// Returns the sets of sources without any that Windlass issues.
+pub(super) fn external_sets(requests: &CaRequests) -> Vec<CaSources> {
     let is_foreign = |set: &&CaSources| {
         !set.iter()
             .any(|source| matches!(source, CaSource::ServingCertificate { .. }))
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_the_api_servers_ca_in_the_remote_cluster_gets_nothing() {
+    fn remote_targets_cannot_request_the_api_servers_ca() {
         let annotations = json!({names::INJECT_API_SERVER_CA: "true"});
         let target = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -158,9 +160,9 @@ mod tests {
         });
         let key = kinds::API_SERVICE.object(None, "a");
         for (key, asks) in [(key.clone(), true), (key.in_cluster(InCluster::Remote), false)] {
-            let mut requests = InjectionRequests::none("windlass-system");
-            requests.note(&key, Some(&target), &TargetKinds::default());
-            assert_eq!(requests.asks(&key), asks, "{key}");
+            let mut requests = InjectionRequests::new("windlass-system");
+            requests.update(&key, Some(&target), &TargetKinds::default());
+            assert_eq!(requests.has_requests(&key), asks, "{key}");
             let secret = requests.all_sources().next();
             assert_eq!(
                 secret.is_some_and(|source| source.cluster == InCluster::Local),
@@ -171,12 +173,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_noted_of_changes_is_what_all_targets_ask_for(
+        fn incremental_updates_match_a_full_index(
             changes in prop::collection::vec(("[a-d]", prop::option::of(prop::option::of("[x-z](,n/[x-z])?"))), 0..30),
         ) {
             let index = Index::new();
             let watch = Watch::all(kinds::API_SERVICE);
-            let mut requests = InjectionRequests::none("windlass-system");
+            let mut requests = InjectionRequests::new("windlass-system");
             for (name, change) in changes {
                 let key = kinds::API_SERVICE.object(None, &name);
                 let target = change.map(|secret| target(&name, secret.as_deref()));
@@ -189,11 +191,11 @@ mod tests {
                     }
                 }
                 let before: Vec<_> = requests.targets(&key).cloned().collect();
-                prop_assert!(before.is_empty(), "an APIService is no Secret");
+                prop_assert!(before.is_empty(), "an APIService is not a source");
                 let kinds = index.target_kinds();
-                requests.note(&key, target.as_ref(), &kinds);
-                prop_assert_eq!(&requests, &InjectionRequests::of_all(&index, "windlass-system", |_, _| {}));
-                prop_assert_eq!(requests.asks(&key), target.is_some_and(|target| !requests.asked_by(&key, &target, &kinds).is_empty()));
+                requests.update(&key, target.as_ref(), &kinds);
+                prop_assert_eq!(&requests, &InjectionRequests::from_index(&index, "windlass-system", |_, _| {}));
+                prop_assert_eq!(requests.has_requests(&key), target.is_some_and(|target| !requests.requested_sources(&key, &target, &kinds).is_empty()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The controller.
+//! Controllers of direct injection and of CA sources.
 
 use std::sync::Arc;
 
@@ -14,44 +14,44 @@ use windlass_object::ObjectKey;
 use windlass_trust::rotation::Timing;
 
 use super::{
-    contests::Contests,
-    keeper::SourceKeeper,
+    ca_source::CaSourceReconciler,
+    injection_conflicts::InjectionConflicts,
     observed_sources::ObservedSources,
     reconcile::DirectInjector,
     requests::InjectionRequests,
     triggers::{self, Queues},
     withdrawal::Withdrawals,
 };
-use crate::{ca_injectors, context::Context, controller, reporting::Announced, standby::StandbyRepairs};
+use crate::{ca_injectors, context::Context, controller, announced::Announced, standby::StandbyRepairs};
 
-/// How the worker of this controller works.
+/// Settings of the worker for targets.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MOST);
 
-/// How the worker that keeps records of sources works.
-const KEEPER: worker::Settings = worker::Settings::new("ca-source", 8);
+/// Settings of the worker for sources.
+const SOURCES: worker::Settings = worker::Settings::new("ca-source", 8);
 
-/// How the worker of repairs works in a process that stands by.
+/// Settings of the worker for repairs in a standby process.
 const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", WritePace::MOST);
 
-/// Runs the controller until `shutdown`. Of `timing`, the pace of repairs counts. `standby` writes although this process does not
-/// lead.
+/// Runs the controllers until `shutdown`. Uses only the pace of repairs from `timing`. With `standby`, a
+/// process that is not the leader repairs targets.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub(crate) fn run(
     context: Arc<Context>,
     standby: Arc<Context>,
     timing: Timing,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that this body is compiled once here instead of in every program that runs it.
     Box::pin(async move {
         triggers::watch_everything(&context);
         let queue = Arc::new(Queue::new());
         let sources = Arc::new(Queue::new());
         let standing_by = StandbyRepairs::new(context.leadership.clone());
-        let requests = Arc::new(Mutex::new(InjectionRequests::none(&context.namespace)));
+        let requests = Arc::new(Mutex::new(InjectionRequests::new(&context.namespace)));
         let queues = Queues {
             targets: queue.clone(),
             sources: sources.clone(),
@@ -62,7 +62,7 @@ pub(crate) fn run(
             Arc::new(DirectInjector {
                 context: context.clone(),
                 timing: timing.clone(),
-                contests: Contests::default(),
+                conflicts: InjectionConflicts::default(),
                 announced: Announced::default(),
                 sources,
                 withdrawals: Withdrawals::default(),
@@ -71,25 +71,25 @@ pub(crate) fn run(
         };
         let known = Arc::new(ObservedSources::default());
         let inject = |since| {
-            ca_injectors::look(&context);
+            ca_injectors::update_running(&context);
             let injector = new(&context, since, known.clone());
             move |target: ObjectKey| injector.clone().reconcile(target)
         };
-        let keep = |_| {
-            let keeper = Arc::new(SourceKeeper {
+        let reconcile_sources = |_| {
+            let source_reconciler = Arc::new(CaSourceReconciler {
                 context: context.clone(),
                 timing: timing.clone(),
                 sources: known.clone(),
                 requests,
                 targets: queue.clone(),
-                told: Mutex::default(),
+                last_states: Mutex::default(),
             });
-            move |source: ObjectKey| keeper.clone().reconcile(source)
+            move |source: ObjectKey| source_reconciler.clone().reconcile(source)
         };
-        let stand_in = |since| {
-            ca_injectors::look(&standby);
+        let repair_in_standby = |since| {
+            ca_injectors::update_running(&standby);
             let injector = new(&standby, since, Arc::default());
-            standing_by.worker(move |target| injector.clone().stand_in(target))
+            standing_by.worker(move |target| injector.clone().repair_in_standby(target))
         };
         let stop = || shutdown.clone();
         let injecting = controller::run(
@@ -101,13 +101,13 @@ pub(crate) fn run(
             inject,
             stop(),
         );
-        let keeping = controller::run(
+        let reconciling_sources = controller::run(
             &context,
-            KEEPER,
+            SOURCES,
             context.is_target(),
             sources,
             std::future::pending(),
-            keep,
+            reconcile_sources,
             stop(),
         );
         let (repairs, routed) = (standing_by.queue(), std::future::pending());
@@ -117,9 +117,9 @@ pub(crate) fn run(
             context.is_target(),
             repairs,
             routed,
-            stand_in,
+            repair_in_standby,
             stop(),
         );
-        tokio::try_join!(injecting, keeping, repairing).map(|_| ())
+        tokio::try_join!(injecting, reconciling_sources, repairing).map(|_| ())
     })
 }

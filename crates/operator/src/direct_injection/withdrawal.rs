@@ -68,7 +68,7 @@ impl DirectInjector {
                 let message =
                     "removed the injected trust bundle because the annotation that requested it is gone";
                 self.context
-                    .note_of_target(key, &live, "TrustBundleWithdrawn", message);
+                    .publish_target_note(key, &live, "TrustBundleWithdrawn", message);
                 Ok(Action::AwaitChange)
             }
             // The target has changed in the meantime. That change triggers the next reconciliation.

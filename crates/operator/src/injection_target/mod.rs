@@ -1,5 +1,5 @@
-//! InjectionTargets: kinds that are watched because somebody says where they carry CA bundles. Injecting into their objects is no
-//! other than into webhook configurations.
+//! Controller of InjectionTargets: starts the watches of their kinds and reports on them. The injection into
+//! their objects is the same as for webhook configurations.
 
 mod run;
 mod status;

@@ -1,4 +1,4 @@
-//! What a source gives: the `ca.crt` of a Secret or ConfigMap.
+//! CA certificates from a source: the `ca.crt` of a Secret or ConfigMap.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,34 +12,34 @@ use windlass_trust::{
     trust_bundle::{TrustBundle, TrustBundleError},
 };
 
-/// Why a source gives nothing.
+/// Why a source has no usable CA certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum ReadGivenError {
-    /// It is not there.
+pub(super) enum ReadCaBundleError {
+    /// The object does not exist.
     #[error("waiting for {0}")]
     Missing(ObjectKey),
-    /// It is the Secret of another Certificate.
+    /// The Secret does not belong to the Certificate.
     #[error("waiting for {0} with the annotation {CERT_MANAGER_CERTIFICATE_NAME}: {1:?}")]
-    OfAnother(ObjectKey, String),
+    WrongOwner(ObjectKey, String),
     /// It has no CA certificates.
     #[error("{0} has no {CA_CERTIFICATES}")]
     NoCertificates(ObjectKey),
-    /// They could not be published.
+    /// The CA certificates are not usable.
     #[error("{0}: {CA_CERTIFICATES}: {1}")]
     Unusable(ObjectKey, TrustBundleError),
 }
 
-/// The CA certificates of the object `key`: a Secret or a ConfigMap.
+/// Reads the CA certificates of the Secret or ConfigMap `key`.
 ///
 /// # Errors
 ///
-/// When there are none that could be given.
-pub(super) fn read_given(
+/// If there are none, or if they are not usable.
+pub(super) fn read_ca_bundle(
     source: Option<&Value>,
     key: &ObjectKey,
     now: Timestamp,
-) -> Result<TrustBundle, ReadGivenError> {
-    let source = source.ok_or_else(|| ReadGivenError::Missing(key.clone()))?;
+) -> Result<TrustBundle, ReadCaBundleError> {
+    let source = source.ok_or_else(|| ReadCaBundleError::Missing(key.clone()))?;
     let pem = if Kind::from_key(key) == kinds::SECRET {
         object::data(source, CA_CERTIFICATES)
     } else {
@@ -48,32 +48,37 @@ pub(super) fn read_given(
             .and_then(|data| data.get(CA_CERTIFICATES)?.as_str());
         text.map(|text| text.as_bytes().to_vec())
     };
-    let pem = pem.ok_or_else(|| ReadGivenError::NoCertificates(key.clone()))?;
-    let given = TrustBundle::from_foreign_pem(&pem).and_then(|(given, _)| given.without_expired(now));
-    given.map_err(|error| ReadGivenError::Unusable(key.clone(), error))
+    let pem = pem.ok_or_else(|| ReadCaBundleError::NoCertificates(key.clone()))?;
+    let bundle = TrustBundle::from_foreign_pem(&pem).and_then(|(bundle, _)| bundle.without_expired(now));
+    bundle.map_err(|error| ReadCaBundleError::Unusable(key.clone(), error))
 }
 
-/// The CA certificates in the Secret of a Certificate of cert-manager, once cert-manager has said in it that it is.
+/// Reads the CA certificates in the Secret of a cert-manager Certificate. cert-manager must have annotated
+/// the Secret with the name of the Certificate.
 ///
 /// # Errors
 ///
-/// As [`read_given`].
-pub(super) fn read_given_to_certificate(
+/// As [`read_ca_bundle`].
+pub(super) fn read_certificate_ca_bundle(
     certificate: &ObjectKey,
     secret: Option<(&ObjectKey, Option<&Value>)>,
     now: Timestamp,
-) -> Result<TrustBundle, ReadGivenError> {
-    let (key, secret) = secret.ok_or_else(|| ReadGivenError::Missing(certificate.clone()))?;
+) -> Result<TrustBundle, ReadCaBundleError> {
+    let (key, secret) = secret.ok_or_else(|| ReadCaBundleError::Missing(certificate.clone()))?;
     let owner = secret.and_then(|secret| object::annotation(secret, CERT_MANAGER_CERTIFICATE_NAME));
     if secret.is_some() && owner != Some(&certificate.name) {
-        return Err(ReadGivenError::OfAnother(key.clone(), certificate.name.clone()));
+        return Err(ReadCaBundleError::WrongOwner(
+            key.clone(),
+            certificate.name.clone(),
+        ));
     }
-    read_given(secret, key, now)
+    read_ca_bundle(secret, key, now)
 }
 
-/// Whether a Secret is that of a ServingCertificate, whose rotation gives its targets what they need: by its owner, or by
-/// its label where there is a ServingCertificate with that Secret. A copy has the label, too.
-pub(super) fn is_of_serving_certificate(secret: &Value, key: &ObjectKey, index: &Index) -> bool {
+/// Reports whether a Secret belongs to a ServingCertificate, whose rotation updates its targets. The Secret
+/// belongs to it by its owner reference, or by its label if the ServingCertificate names the Secret, since a
+/// copy has the label too.
+pub(super) fn belongs_to_serving_certificate(secret: &Value, key: &ObjectKey, index: &Index) -> bool {
     let is_certificate = |owner: &Value| {
         object::text(owner, "/apiVersion") == Some(names::API_VERSION)
             && object::text(owner, "/kind") == Some(&*kinds::SERVING_CERTIFICATE.kind)
@@ -106,14 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_ca_is_not_given_and_said() {
+    fn unusable_sources_are_rejected_with_a_message() {
         let key = kinds::SECRET.object(Some("n"), "ca");
         let problem = |secret: Option<Value>| {
-            let read = read_given(secret.as_ref(), &key, Timestamp::UNIX_EPOCH);
+            let read = read_ca_bundle(secret.as_ref(), &key, Timestamp::UNIX_EPOCH);
             read.unwrap_err().to_string()
         };
         let with = |data: Value| problem(Some(json!({"data": data})));
-        let said = [
+        let problems = [
             problem(None),
             with(json!(null)),
             with(json!({"tls.crt": "YQ=="})),
@@ -121,16 +126,22 @@ mod tests {
             with(json!({"ca.crt": "%"})),
             with(json!({"ca.crt": "YQ=="})),
         ];
-        for problem in &said {
+        for problem in &problems {
             assert!(problem.contains("n/ca"), "{problem}");
         }
-        assert_eq!(said[1], said[2]);
-        assert_ne!(said[0], said[1], "there is one");
-        assert_ne!(said[2], said[3], "there is something");
+        assert_eq!(problems[1], problems[2]);
+        assert_ne!(
+            problems[0], problems[1],
+            "missing and empty objects get different messages"
+        );
+        assert_ne!(
+            problems[2], problems[3],
+            "missing and unusable certificates get different messages"
+        );
     }
 
     #[test]
-    fn a_copy_of_a_serving_secret_is_none_of_a_serving_certificate() {
+    fn a_copy_of_a_serving_secret_does_not_belong_to_the_certificate() {
         let index = Index::new();
         index.apply(
             &Watch::all(kinds::SERVING_CERTIFICATE),
@@ -155,7 +166,7 @@ mod tests {
             });
             let key = kinds::SECRET.object(Some(namespace), name);
             assert_eq!(
-                is_of_serving_certificate(&secret, &key, &index),
+                belongs_to_serving_certificate(&secret, &key, &index),
                 expected,
                 "{secret}"
             );
