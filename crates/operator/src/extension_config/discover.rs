@@ -1,4 +1,4 @@
-//! Asking the server of an ExtensionConfig which hooks it answers.
+//! Discovery: requests the list of handlers from the server of an ExtensionConfig.
 
 use std::{collections::BTreeSet, io, net::SocketAddr, sync::LazyLock, time::Duration};
 
@@ -12,7 +12,7 @@ use runtime_hooks::{
 };
 use serde_json::Value;
 use thiserror::Error;
-use webhook_transport::is_path;
+use webhook_transport::is_url_path;
 use windlass_cluster::{
     Index, endpoints, kinds,
     prober::{ProbeError, TrustAnchors, TrustAnchorsError, WebhookAddress},
@@ -21,131 +21,129 @@ use windlass_object::{ObjectKey, names, object};
 
 use crate::context::Context;
 
-/// Where the server of an ExtensionConfig is.
+/// Address of an ExtensionConfig's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ServerPlace {
-    /// Behind a Service.
+enum ServerAddress {
+    /// A Service.
     Service { service: ObjectKey, port: i64 },
-    /// Outside of the cluster, or at a name of its own.
+    /// A URL: a server outside of the cluster, or with another name.
     Host { host: String, port: u16 },
 }
 
-/// Why it is not known what a server answers.
+/// Why discovery failed.
 #[derive(Debug, Error)]
 pub(super) enum DiscoverError {
-    /// Nothing says which certificates are to be trusted.
+    /// There is no CA bundle.
     #[error(
         "spec.clientConfig.caBundle is empty: annotate the ExtensionConfig with {} or {}",
         names::INJECT_CA_FROM,
         names::INJECT_CA_FROM_SECRET
     )]
     NoCaBundle,
-    /// What is to be trusted cannot be read.
+    /// The CA bundle cannot be decoded.
     #[error("spec.clientConfig.caBundle is not base64")]
     Encoding,
-    /// What is to be trusted cannot be used.
+    /// The CA bundle is not usable.
     #[error("spec.clientConfig.caBundle: {0}")]
     CaBundle(#[from] TrustAnchorsError),
-    /// Neither a Service nor a usable URL is named.
+    /// There is no Service and no usable URL.
     #[error("spec.clientConfig{0}")]
     ClientConfig(&'static str),
-    /// There is no such Service.
+    /// The Service does not exist.
     #[error("waiting for {0}")]
     NoService(ObjectKey),
-    /// No pod behind the Service is ready.
+    /// The Service has no ready endpoint.
     #[error("waiting for a ready endpoint of {service} on port {port}")]
-    NoEndpoints {
-        /// The Service.
-        service: ObjectKey,
-        /// Its port.
-        port: i64,
-    },
-    /// The name of the server has no address.
+    NoEndpoints { service: ObjectKey, port: i64 },
+    /// The host name of the server cannot be resolved.
     #[error("cannot resolve {host:?}: {source}")]
     Resolve {
-        /// The name.
         host: String,
-        /// What the resolver says; said with the name wherever this is said.
+        /// The error of the resolver. The message includes it.
         source: io::Error,
     },
-    /// It does not answer, or not as it should.
+    /// The request failed.
     #[error(transparent)]
     Call(#[from] ProbeError),
-    /// What it answers cannot be used.
+    /// The response is not usable.
     #[error(transparent)]
-    Answer(#[from] DiscoveryError),
+    Response(#[from] DiscoveryError),
 }
 
-/// How long a server may take, as Cluster API has it (`defaultDiscoveryTimeout` of `internal/runtime/client/client.go`).
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a discovery request, as in Cluster API (`defaultDiscoveryTimeout` of
+/// `internal/runtime/client/client.go`).
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many endpoints are asked at the same time, the first answer of which counts: one dead pod is in nobody's way.
-const ENDPOINTS: usize = 3;
+/// Number of endpoints that are called at the same time. The first response counts, so that one dead pod
+/// causes no delay.
+const CONCURRENT_ENDPOINTS: usize = 3;
 
-/// The hooks that can be told from others.
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::of_cluster_api);
+/// The known hooks.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::cluster_api);
 
-/// Asks the server of an ExtensionConfig what it answers.
+/// Requests the handlers from the server of an ExtensionConfig.
 ///
 /// # Errors
 ///
-/// When it is not known, for whatever reason.
+/// If discovery fails for any reason.
 pub(super) async fn discover(context: &Context, config: &Value) -> Result<Discovered, DiscoverError> {
-    let trust = trust(config)?;
-    let place = ServerPlace::of(config)?;
+    let trust = trust_anchors(config)?;
+    let place = ServerAddress::from_config(config)?;
     let prefix = match &place {
-        ServerPlace::Service { .. } => object::text(config, "/spec/clientConfig/service/path")
+        ServerAddress::Service { .. } => object::text(config, "/spec/clientConfig/service/path")
             .unwrap_or_default()
             .to_owned(),
-        ServerPlace::Host { .. } => url(config).map(|url| url.path().to_owned()).unwrap_or_default(),
+        ServerAddress::Host { .. } => url(config).map(|url| url.path().to_owned()).unwrap_or_default(),
     };
     let called = WebhookAddress {
         server_name: place.server_name(),
         path: format!(
             "{}?timeout={}s",
             hook::join(&prefix, &discovery::path()),
-            PATIENCE.as_secs()
+            TIMEOUT.as_secs()
         ),
     };
     let addresses = place.addresses(&context.index).await?;
     let body = discovery::request();
-    let asked = addresses.iter().map(|address| {
-        // Boxed: a request is large.
+    let input = addresses.iter().map(|address| {
+        // Boxed, because a request is large.
         context
             .prober
-            .discover(*address, &called, &trust, &body, PATIENCE)
+            .discover(*address, &called, &trust, &body, TIMEOUT)
             .boxed()
     });
-    let mut answers = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(ENDPOINTS);
+    let mut answers = stream::iter(input.collect::<Vec<_>>()).buffer_unordered(CONCURRENT_ENDPOINTS);
     let mut failed = None;
     while let Some(answer) = answers.next().await {
         match answer {
             Ok(body) => return Ok(discovery::read_answer(&body, &CATALOG)?),
-            // The one that says most: who is not there says nothing.
+            // Prefer errors of servers that can be reached, which explain more.
             Err(error) if failed.as_ref().is_none_or(ProbeError::is_unreachable) => failed = Some(error),
             Err(_) => {}
         }
     }
-    Err(failed.map_or_else(|| place.nobody(), DiscoverError::Call))
+    Err(failed.map_or_else(|| place.no_addresses_error(), DiscoverError::Call))
 }
 
-/// The addresses that a discovery would ask now, of a Service.
-pub(super) fn endpoints_of(index: &Index, config: &Value) -> BTreeSet<SocketAddr> {
-    match ServerPlace::of(config) {
-        Ok(ServerPlace::Service { service, port }) => ready(index, &service, port).unwrap_or_default(),
+/// Returns the addresses of the Service that discovery would call now.
+pub(super) fn current_endpoints(index: &Index, config: &Value) -> BTreeSet<SocketAddr> {
+    match ServerAddress::from_config(config) {
+        Ok(ServerAddress::Service { service, port }) => {
+            ready_endpoints(index, &service, port).unwrap_or_default()
+        }
         _ => BTreeSet::new(),
     }
 }
 
-/// The Service that an ExtensionConfig calls.
-pub(super) fn service_of(config: &Value) -> Option<ObjectKey> {
-    match ServerPlace::of(config) {
-        Ok(ServerPlace::Service { service, .. }) => Some(service),
+/// Returns the Service that an ExtensionConfig calls.
+pub(super) fn called_service(config: &Value) -> Option<ObjectKey> {
+    match ServerAddress::from_config(config) {
+        Ok(ServerAddress::Service { service, .. }) => Some(service),
         _ => None,
     }
 }
 
-fn trust(config: &Value) -> Result<TrustAnchors, DiscoverError> {
+fn trust_anchors(config: &Value) -> Result<TrustAnchors, DiscoverError> {
     let bundle = object::text(config, "/spec/clientConfig/caBundle").unwrap_or_default();
     if bundle.is_empty() {
         return Err(DiscoverError::NoCaBundle);
@@ -158,9 +156,9 @@ fn url(config: &Value) -> Option<Uri> {
     object::text(config, "/spec/clientConfig/url")?.parse().ok()
 }
 
-/// The ready endpoints of a Service; `None` where there is no such Service. Only pods of one that selects pods: whoever writes
-/// EndpointSlices could have anything dialled.
-fn ready(index: &Index, service: &ObjectKey, port: i64) -> Option<BTreeSet<SocketAddr>> {
+/// Returns the ready endpoints of a Service, or `None` if the Service does not exist. Only pods of a Service
+/// with a selector count: otherwise writers of EndpointSlices could direct requests to any address.
+fn ready_endpoints(index: &Index, service: &ObjectKey, port: i64) -> Option<BTreeSet<SocketAddr>> {
     let service = index.find(service)?;
     let selector = service.pointer("/spec/selector").and_then(Value::as_object);
     let selects = selector.is_some_and(|selector| !selector.is_empty());
@@ -169,14 +167,14 @@ fn ready(index: &Index, service: &ObjectKey, port: i64) -> Option<BTreeSet<Socke
     Some(dialled.map(|endpoint| endpoint.address).collect())
 }
 
-// === impl ServerPlace ===
+// === impl ServerAddress ===
 
-impl ServerPlace {
-    fn of(config: &Value) -> Result<Self, DiscoverError> {
+impl ServerAddress {
+    fn from_config(config: &Value) -> Result<Self, DiscoverError> {
         let text = |field: &str| object::text(config, &format!("/spec/clientConfig/{field}"));
         if let (Some(namespace), Some(name)) = (text("service/namespace"), text("service/name")) {
             let path = text("service/path").unwrap_or_default();
-            if !path.is_empty() && !is_path(path) {
+            if !path.is_empty() && !is_url_path(path) {
                 return Err(DiscoverError::ClientConfig(
                     ".service.path: must begin with /, and have no query or fragment",
                 ));
@@ -198,7 +196,7 @@ impl ServerPlace {
             .authority()
             .map(http::uri::Authority::as_str)
             .unwrap_or_default();
-        // A fragment is not there any more, once it is read.
+        // `Uri` drops the fragment, so look for it in the text.
         let has_fragment = text("url").is_some_and(|url| url.contains('#'));
         if authority.contains('@') || url.query().is_some() || has_fragment {
             return Err(DiscoverError::ClientConfig(
@@ -212,7 +210,7 @@ impl ServerPlace {
         })
     }
 
-    /// The name that its certificate must have.
+    /// Returns the DNS name that its certificate must have.
     fn server_name(&self) -> String {
         match self {
             Self::Service { service, .. } => {
@@ -225,14 +223,13 @@ impl ServerPlace {
 
     async fn addresses(&self, index: &Index) -> Result<Vec<SocketAddr>, DiscoverError> {
         match self {
-            Self::Service { service, port } => match ready(index, service, *port) {
+            Self::Service { service, port } => match ready_endpoints(index, service, *port) {
                 None => Err(DiscoverError::NoService(service.clone())),
-                Some(ready) if ready.is_empty() => Err(self.nobody()),
+                Some(ready) if ready.is_empty() => Err(self.no_addresses_error()),
                 Some(ready) => Ok(ready.into_iter().collect()),
             },
             Self::Host { host, port } => {
-                let resolved =
-                    tokio::time::timeout(PATIENCE, tokio::net::lookup_host((host.as_str(), *port)));
+                let resolved = tokio::time::timeout(TIMEOUT, tokio::net::lookup_host((host.as_str(), *port)));
                 let resolved = resolved.await.unwrap_or_else(|timeout| Err(timeout.into()));
                 let resolved = resolved.map_err(|source| DiscoverError::Resolve {
                     host: host.clone(),
@@ -243,8 +240,8 @@ impl ServerPlace {
         }
     }
 
-    /// Nobody is there.
-    fn nobody(&self) -> DiscoverError {
+    /// The error if there are no addresses.
+    fn no_addresses_error(&self) -> DiscoverError {
         match self {
             Self::Service { service, port } => DiscoverError::NoEndpoints {
                 service: service.clone(),
@@ -264,22 +261,22 @@ mod tests {
 
     use super::*;
 
-    fn place(client_config: Value) -> Result<ServerPlace, String> {
+    fn place(client_config: Value) -> Result<ServerAddress, String> {
         let config = json!({"spec": {"clientConfig": client_config}});
-        ServerPlace::of(&config).map_err(|error| error.to_string())
+        ServerAddress::from_config(&config).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_server_is_where_its_configuration_says() {
+    fn the_client_config_determines_the_server_address() {
         let service = place(json!({"service": {"namespace": "n", "name": "s", "path": "/x"}})).unwrap();
         assert_eq!(service.server_name(), "s.n.svc");
-        assert!(matches!(service, ServerPlace::Service { port: 443, .. }));
+        assert!(matches!(service, ServerAddress::Service { port: 443, .. }));
         for (url, host, port) in [
             ("https://example.com", "example.com", 443),
             ("https://example.com:8443/x", "example.com", 8443),
             ("https://[::1]:8443/", "::1", 8443),
         ] {
-            let expected = ServerPlace::Host {
+            let expected = ServerAddress::Host {
                 host: host.into(),
                 port,
             };
@@ -318,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    fn without_a_ca_bundle_nobody_is_asked() {
-        let trust = |bundle: Value| trust(&json!({"spec": {"clientConfig": {"caBundle": bundle}}}));
+    fn without_a_ca_bundle_no_request_is_sent() {
+        let trust = |bundle: Value| trust_anchors(&json!({"spec": {"clientConfig": {"caBundle": bundle}}}));
         assert!(matches!(trust(Value::Null), Err(DiscoverError::NoCaBundle)));
         assert!(matches!(trust("".into()), Err(DiscoverError::NoCaBundle)));
         assert!(matches!(trust("%".into()), Err(DiscoverError::Encoding)));

@@ -1,12 +1,13 @@
-//! Discovery for Cluster API's ExtensionConfigs: what their servers answer is asked of them, and written into their status.
+//! Discovery for Cluster API's ExtensionConfigs: requests the handlers from their servers and writes them
+//! into their status.
 //!
 //! ```text
-//! ExtensionConfig, endpoints -> elsewhere? -> discover (TLS, by its caBundle) -> one patch of its status
+//! ExtensionConfig, endpoints -> other manager? -> discover (TLS, by its caBundle) -> one patch of its status
 //! ```
 
+mod backoff;
 mod discover;
-mod elsewhere;
-mod pace;
+mod other_manager;
 mod reconcile;
 mod run;
 mod status;

@@ -1,4 +1,4 @@
-//! One ExtensionConfig.
+//! Reconciliation of an ExtensionConfig.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,33 +11,33 @@ use windlass_cluster::{RequestError, worker::Action};
 use windlass_object::{ObjectKey, names, object};
 
 use super::{
-    discover::{discover, endpoints_of},
-    elsewhere::{StatusWriter, status_writer},
-    pace::{Asked, Attempt, SHORTEST},
+    backoff::{Attempt, DiscoveryInput, MIN_INTERVAL},
+    discover::{current_endpoints, discover},
+    other_manager::{StatusWriter, status_writer},
     status::{Discovery, has_failed, remarks, status_patch},
 };
-use crate::{context::Context, reporting::Announced};
+use crate::{context::Context, announced::Announced};
 
-/// Keeps the status of ExtensionConfigs.
+/// Reconciles the status of ExtensionConfigs.
 pub(super) struct ExtensionConfigReconciler {
     pub(super) context: Arc<Context>,
-    /// What was asked last of each server. A process that begins asks all of them anew.
+    /// Last discovery of each server. A new process discovers all of them again.
     pub(super) attempts: Mutex<HashMap<ObjectKey, Attempt>>,
-    /// For servers that have failed.
-    pub(super) doubtful: Semaphore,
+    /// Limits concurrent discoveries of servers that have failed.
+    pub(super) failed_servers: Semaphore,
     pub(super) announced: Announced,
 }
 
-/// Why an ExtensionConfig has to be looked at again.
+/// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub(super) struct WriteStatusError(#[from] RequestError);
 
-/// With it an ExtensionConfig is left as it is (`PausedAnnotation` of Cluster API).
+/// Annotation that pauses the reconciliation of an ExtensionConfig (`PausedAnnotation` of Cluster API).
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 
-/// How often somebody else is looked for that writes, or has ceased to.
-const LOOK: Duration = Duration::from_secs(30);
+/// Time between checks for another manager.
+const RESYNC: Duration = Duration::from_secs(30);
 
 // === impl ExtensionConfigReconciler ===
 
@@ -53,46 +53,46 @@ impl ExtensionConfigReconciler {
         };
         match status_writer(&self.context.index, &config, self.context.clock.now()) {
             StatusWriter::Windlass => {}
-            StatusWriter::Unknown => return Ok(Action::Requeue(LOOK)),
-            StatusWriter::Elsewhere(writer) => {
+            StatusWriter::Unknown => return Ok(Action::Requeue(RESYNC)),
+            StatusWriter::Other(writer) => {
                 self.attempts.lock().remove(&key);
-                let word = format!("The status is managed elsewhere: {writer}");
-                self.note(&config, &key, "ManagedElsewhere", &word);
-                return Ok(Action::Requeue(LOOK));
+                let message = format!("Not managed by Windlass: {writer}");
+                self.announce_note(&config, &key, "ManagedElsewhere", &message);
+                return Ok(Action::Requeue(RESYNC));
             }
         }
         let (discovery, wait) = match object::annotation(&config, PAUSED) {
             Some(_) => (Some(Discovery::Paused), Duration::MAX),
-            None => self.discovery(&key, &config).await,
+            None => self.discover_if_due(&key, &config).await,
         };
         let Some(discovery) = discovery else {
             return Ok(Action::Requeue(wait));
         };
-        self.say(&config, &key, &discovery);
+        self.announce(&config, &key, &discovery);
         if let Some(patch) = status_patch(&config, &discovery, self.context.clock.now()) {
             let cluster = &self.context.cluster;
             match cluster.patch_status_guarded(&key, &patch, names::STATUS).await {
-                Ok(_) => info!(object = %key, "Wrote what is discovered"),
-                // The watch brings it as it is now.
+                Ok(_) => info!(object = %key, "Updated the discovery status"),
+                // The watch will deliver the latest version.
                 Err(error) if error.is_conflict() => return Ok(Action::Requeue(Duration::from_secs(1))),
                 Err(error) if error.is_not_found() => return Ok(Action::AwaitChange),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Action::Requeue(wait.min(LOOK)))
+        Ok(Action::Requeue(wait.min(RESYNC)))
     }
 
-    /// What is known of a server, by asking it if it is time for that, and when it is to be asked again. Nothing is known of one that
-    /// has changed, until then.
-    async fn discovery(&self, key: &ObjectKey, config: &Value) -> (Option<Discovery>, Duration) {
-        let asked = Asked {
+    /// Returns the known or a new discovery, and the time until the next one. Returns `None` if the input has
+    /// changed and discovery has to wait.
+    async fn discover_if_due(&self, key: &ObjectKey, config: &Value) -> (Option<Discovery>, Duration) {
+        let input = DiscoveryInput {
             uid: config["metadata"]["uid"].clone(),
             spec: config["spec"].clone(),
-            endpoints: endpoints_of(&self.context.index, config),
+            endpoints: current_endpoints(&self.context.index, config),
         };
         let known = self.attempts.lock().get(key).map(|attempt| {
-            let wait = attempt.wait(&asked, Instant::now());
-            (attempt.known(&asked).cloned(), wait)
+            let wait = attempt.wait(&input, Instant::now());
+            (attempt.result_for(&input).cloned(), wait)
         });
         if let Some((discovery, wait)) = known
             && !wait.is_zero()
@@ -100,9 +100,9 @@ impl ExtensionConfigReconciler {
             return (discovery, wait);
         }
         let permit = match has_failed(config) {
-            true => match self.doubtful.try_acquire() {
+            true => match self.failed_servers.try_acquire() {
                 Ok(permit) => Some(permit),
-                Err(_) => return (None, SHORTEST),
+                Err(_) => return (None, MIN_INTERVAL),
             },
             false => None,
         };
@@ -115,22 +115,22 @@ impl ExtensionConfigReconciler {
         self.context.metrics.discovered(&key.name, is_discovered);
         let mut attempts = self.attempts.lock();
         let now = Instant::now();
-        let attempt = Attempt::new(asked.clone(), discovery.clone(), attempts.get(key), now);
-        let wait = attempt.wait(&asked, now);
+        let attempt = Attempt::new(input.clone(), discovery.clone(), attempts.get(key), now);
+        let wait = attempt.wait(&input, now);
         attempts.insert(key.clone(), attempt);
         (Some(discovery), wait)
     }
 
-    /// Says in an event what has changed.
-    fn say(&self, config: &Value, key: &ObjectKey, discovery: &Discovery) {
+    /// Publishes an event if the result has changed.
+    fn announce(&self, config: &Value, key: &ObjectKey, discovery: &Discovery) {
         match discovery {
             Discovery::Paused => self.announced.forget(key),
             Discovery::Discovered(discovered) => {
-                let mut word = format!("Discovered {} handlers", discovered.handlers.len());
+                let mut message = format!("Discovered {} handlers", discovered.handlers.len());
                 if let Some(remarks) = remarks(discovered) {
-                    word = format!("{word}; {remarks}");
+                    message = format!("{message}; {remarks}");
                 }
-                self.note(config, key, "Discovered", &word);
+                self.announce_note(config, key, "Discovered", &message);
             }
             Discovery::NotDiscovered(problem) => {
                 if self.announced.is_news(key, problem, None) {
@@ -141,9 +141,9 @@ impl ExtensionConfigReconciler {
         }
     }
 
-    fn note(&self, config: &Value, key: &ObjectKey, reason: &str, word: &str) {
-        if self.announced.is_news(key, word, None) {
-            self.context.events.note(config, "Discover", reason, word);
+    fn announce_note(&self, config: &Value, key: &ObjectKey, reason: &str, message: &str) {
+        if self.announced.is_news(key, message, None) {
+            self.context.events.note(config, "Discover", reason, message);
         }
     }
 }

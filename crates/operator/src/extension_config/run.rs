@@ -1,4 +1,4 @@
-//! The controller.
+//! Controller of ExtensionConfigs.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use windlass_cluster::worker::{self, Queue};
 use windlass_object::ObjectKey;
 
 use super::{reconcile::ExtensionConfigReconciler, triggers};
-use crate::{context::Context, controller, reporting::Announced};
+use crate::{context::Context, controller, announced::Announced};
 
-/// How the worker of this controller works.
+/// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("extension-config", 64);
 
-/// How many servers are asked at the same time that have failed when they were asked last: dead ones are in nobody else's way.
+/// Number of concurrent discoveries of servers that failed last time, so that they do not delay others.
 const DOUBTFUL: usize = 32;
 
 /// Runs the controller until `shutdown`.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub(crate) fn run(
     context: Arc<Context>,
     shutdown: CancellationToken,
 ) -> BoxFuture<'static, Result<(), JoinError>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that this body is compiled once here instead of in every program that runs it.
     Box::pin(async move {
         triggers::watch_everything(&context);
         let queue = Arc::new(Queue::new());
@@ -36,7 +36,7 @@ pub(crate) fn run(
             let reconciler = Arc::new(ExtensionConfigReconciler {
                 context: context.clone(),
                 attempts: Mutex::default(),
-                doubtful: Semaphore::new(DOUBTFUL),
+                failed_servers: Semaphore::new(DOUBTFUL),
                 announced: Announced::default(),
             });
             move |config: ObjectKey| reconciler.clone().reconcile(config)

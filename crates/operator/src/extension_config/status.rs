@@ -1,67 +1,69 @@
-//! What the status of an ExtensionConfig says, as those read it who call its server.
+//! Status of an ExtensionConfig, as expected by the managers that call its server.
 //!
-//! They require `Discovered` to be true for the generation that they see, and all of `handlers` (`validateExtensionConfig` of Cluster
-//! API's `core/reconcilers/extensionconfig`): all of it is written at once, or they could see one without the other.
+//! They require `Discovered` to be true for the observed generation, and all `handlers`
+//! (`validateExtensionConfig` of Cluster API's `core/reconcilers/extensionconfig`). One patch writes both, so
+//! that a reader cannot see one without the other.
 
 use jiff::Timestamp;
 use runtime_hooks::{HookReference, discovery::Discovered};
 use serde_json::{Value, json};
 use windlass_object::object;
 
-/// What is known of an ExtensionConfig.
+/// Result of the discovery of an ExtensionConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Discovery {
-    /// Nobody is to be asked, by its annotation.
+    /// Discovery is paused by an annotation.
     Paused,
-    /// What its server answers.
+    /// The handlers of the server.
     Discovered(Discovered),
-    /// It is not known, for this reason. What was known before stays.
+    /// Discovery failed for this reason. The handlers in the status stay.
     NotDiscovered(String),
 }
 
-/// A condition, but for when it changed.
-struct Word {
+/// A condition without its transition time.
+struct DiscoveryCondition {
     condition_type: &'static str,
     is_true: bool,
     reason: &'static str,
     message: String,
 }
 
-/// The longest message that the CRD takes in conditions of v1beta1; others may be longer.
-const LONGEST_MESSAGE: usize = 10_240;
+/// Maximum length of a message in a v1beta1 condition. Other conditions allow more.
+const MAX_MESSAGE_LENGTH: usize = 10_240;
 
-/// Where a version has its conditions, and where those of before.
-struct ConditionPlaces {
+/// Paths of the conditions and of the legacy conditions in an API version.
+struct ConditionPaths {
     conditions: &'static [&'static str],
     legacy: &'static [&'static str],
 }
 
-/// The patch that makes the status of `config` say what is known; `None` where it does. It is guarded by the resourceVersion.
+/// Returns the patch for the status of `config`, or `None` if it is up to date. The patch requires the
+/// observed resourceVersion.
 pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp) -> Option<Value> {
     let live = config.get("status").cloned().unwrap_or_else(|| json!({}));
-    let places = ConditionPlaces::of(config);
+    let paths = ConditionPaths::from_config(config);
     let mut status = live.clone();
-    for word in discovery.words() {
+    for entry in discovery.conditions() {
         let generation = config.pointer("/metadata/generation");
-        let mut said = json!({
-            "type": word.condition_type, "status": word.status(), "reason": word.reason, "message": word.message,
+        let mut condition = json!({
+            "type": entry.condition_type, "status": entry.status(), "reason": entry.reason, "message": entry.message,
         });
         if let Some(generation) = generation {
-            said["observedGeneration"] = generation.clone();
+            condition["observedGeneration"] = generation.clone();
         }
-        put(at(&mut status, places.conditions), said, now);
+        set_condition(field_mut(&mut status, paths.conditions), condition, now);
     }
-    if let Some(said) = discovery.legacy() {
-        put(at(&mut status, places.legacy), said, now);
+    if let Some(condition) = discovery.legacy_condition() {
+        set_condition(field_mut(&mut status, paths.legacy), condition, now);
     }
     if let Discovery::Discovered(discovered) = discovery {
         let name = object::text(config, "/metadata/name").unwrap_or_default();
         let handlers = discovered.handlers.iter();
         status["handlers"] = handlers.map(|handler| handler.to_status(name)).collect();
     }
-    let is_said = status == live
-        || is_nothing(&status["handlers"]) && without_handlers(&status) == without_handlers(&live);
-    (!is_said).then(|| {
+    let is_up_to_date = status == live
+        || has_no_handlers(&status["handlers"]) && without_handlers(&status) == without_handlers(&live);
+    (!is_up_to_date).then(|| {
         json!({
             "metadata": { "resourceVersion": config["metadata"]["resourceVersion"] },
             "status": status,
@@ -69,52 +71,56 @@ pub(super) fn status_patch(config: &Value, discovery: &Discovery, now: Timestamp
     })
 }
 
-/// Whether the server of `config` has failed when it was asked last.
+/// Reports whether the last discovery of `config` failed.
 pub(super) fn has_failed(config: &Value) -> bool {
-    let conditions = ConditionPlaces::of(config).conditions.join("/");
+    let conditions = ConditionPaths::from_config(config).conditions.join("/");
     let mut conditions = object::items(config, &format!("/status/{conditions}")).iter();
     conditions.any(|condition| condition["type"] == "Discovered" && condition["status"] == "False")
 }
 
-fn at<'a>(status: &'a mut Value, path: &[&str]) -> &'a mut Value {
+fn field_mut<'a>(status: &'a mut Value, path: &[&str]) -> &'a mut Value {
     path.iter().fold(status, |place, name| &mut place[*name])
 }
 
-fn is_nothing(handlers: &Value) -> bool {
+fn has_no_handlers(handlers: &Value) -> bool {
     handlers.as_array().is_none_or(Vec::is_empty)
 }
 
-/// The same, and whether there are any handlers: none at all is as good as an empty list.
+/// Returns the status without its handlers, and whether it has none. A missing list counts as empty.
 fn without_handlers(status: &Value) -> (Value, bool) {
     let mut rest = status.clone();
     let handlers = rest.as_object_mut().and_then(|fields| fields.remove("handlers"));
-    (rest, handlers.is_none_or(|handlers| is_nothing(&handlers)))
+    (rest, handlers.is_none_or(|handlers| has_no_handlers(&handlers)))
 }
 
-/// Puts a condition into a list of conditions. When it changed last stays as it is, unless it does now.
-fn put(conditions: &mut Value, mut said: Value, now: Timestamp) {
+/// Sets a condition. `lastTransitionTime` changes only with the status.
+fn set_condition(conditions: &mut Value, mut condition: Value, now: Timestamp) {
     if !conditions.is_array() {
         *conditions = json!([]);
     }
     let Value::Array(conditions) = conditions else {
         return;
     };
-    let known = conditions.iter_mut().find(|known| known["type"] == said["type"]);
-    let since = known.as_ref().filter(|known| known["status"] == said["status"]);
-    said["lastTransitionTime"] = match since.and_then(|known| known.get("lastTransitionTime")) {
+    let known = conditions
+        .iter_mut()
+        .find(|known| known["type"] == condition["type"]);
+    let since = known
+        .as_ref()
+        .filter(|known| known["status"] == condition["status"]);
+    condition["lastTransitionTime"] = match since.and_then(|known| known.get("lastTransitionTime")) {
         Some(since) => since.clone(),
         None => now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into(),
     };
     match known {
-        Some(known) => *known = said,
-        None => conditions.push(said),
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
     }
 }
 
-// === impl ConditionPlaces ===
+// === impl ConditionPaths ===
 
-impl ConditionPlaces {
-    fn of(config: &Value) -> Self {
+impl ConditionPaths {
+    fn from_config(config: &Value) -> Self {
         match object::text(config, "/apiVersion") {
             Some("runtime.cluster.x-k8s.io/v1alpha1") => Self {
                 conditions: &["v1beta2", "conditions"],
@@ -131,9 +137,9 @@ impl ConditionPlaces {
 // === impl Discovery ===
 
 impl Discovery {
-    /// The conditions that say it.
-    fn words(&self) -> Vec<Word> {
-        let paused = Word {
+    /// Returns the conditions for this result.
+    fn conditions(&self) -> Vec<DiscoveryCondition> {
+        let paused = DiscoveryCondition {
             condition_type: "Paused",
             is_true: *self == Self::Paused,
             reason: if *self == Self::Paused {
@@ -148,48 +154,45 @@ impl Discovery {
         };
         let discovered = match self {
             Self::Paused => return vec![paused],
-            Self::Discovered(discovered) => Word {
+            Self::Discovered(discovered) => DiscoveryCondition {
                 condition_type: "Discovered",
                 is_true: true,
                 reason: "Discovered",
                 message: remarks(discovered).unwrap_or_default(),
             },
-            Self::NotDiscovered(problem) => Word {
+            Self::NotDiscovered(problem) => DiscoveryCondition {
                 condition_type: "Discovered",
                 is_true: false,
                 reason: "NotDiscovered",
-                message: message(problem),
+                message: failure_message(problem),
             },
         };
         vec![discovered, paused]
     }
 
-    /// The condition of v1beta1, which says less.
-    fn legacy(&self) -> Option<Value> {
+    /// Returns the v1beta1 condition, which has fewer fields.
+    fn legacy_condition(&self) -> Option<Value> {
         match self {
             Self::Paused => None,
             Self::Discovered(_) => Some(json!({ "type": "Discovered", "status": "True" })),
             Self::NotDiscovered(problem) => Some(json!({
                 "type": "Discovered", "status": "False", "severity": "Error", "reason": "DiscoveryFailed",
-                "message": message(problem),
+                "message": failure_message(problem),
             })),
         }
     }
 }
 
-/// Says which handlers are not as they should be, where any are: those that are left out of the status, since a reader would not know
-/// what to call them with, and those that answer what will not be asked for much longer.
+/// Describes handlers with problems: those with unknown hooks, which are omitted from the status because no
+/// reader could call them, and those of deprecated versions.
 pub(super) fn remarks(discovered: &Discovered) -> Option<String> {
     let listed = |handlers: &[(String, HookReference)]| {
         let handlers = handlers.iter().map(|(name, hook)| format!("{name} ({hook})"));
         handlers.collect::<Vec<_>>().join(", ")
     };
     let remarks = [
-        ("Left out, as their hooks are not known", &discovered.unknown),
-        (
-            "Deprecated, to be replaced by a newer version",
-            &discovered.deprecated,
-        ),
+        ("Omitted because their hooks are unknown", &discovered.unknown),
+        ("Deprecated, replace with a newer version", &discovered.deprecated),
     ];
     let remarks = remarks.into_iter().filter(|(_, handlers)| !handlers.is_empty());
     let remarks: Vec<_> = remarks
@@ -198,14 +201,14 @@ pub(super) fn remarks(discovered: &Discovered) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
-fn message(problem: &str) -> String {
+fn failure_message(problem: &str) -> String {
     let message = format!("Error in discovery: {problem}");
-    message.chars().take(LONGEST_MESSAGE).collect()
+    message.chars().take(MAX_MESSAGE_LENGTH).collect()
 }
 
-// === impl Word ===
+// === impl DiscoveryCondition ===
 
-impl Word {
+impl DiscoveryCondition {
     fn status(&self) -> &'static str {
         if self.is_true { "True" } else { "False" }
     }
@@ -225,14 +228,14 @@ mod tests {
             .map(|name| json!({"name": name, "requestHook": hook}))
             .collect();
         let answer = json!({"status": "Success", "handlers": handlers});
-        Discovery::Discovered(read_answer(answer.to_string().as_bytes(), &Catalog::of_cluster_api()).unwrap())
+        Discovery::Discovered(read_answer(answer.to_string().as_bytes(), &Catalog::cluster_api()).unwrap())
     }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// The object after the patch, if there is one.
+    /// Returns the object after the patch, if there is one.
     fn patched(mut config: Value, discovery: &Discovery, second: i64) -> Option<Value> {
         let patch = status_patch(&config, discovery, at(second))?;
         assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(
             status_patch(&config, discovery, at(second + 100)),
             None,
-            "it is said"
+            "the status is up to date"
         );
         Some(config)
     }
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_find_all_that_they_require() {
+    fn the_status_has_all_that_its_readers_require() {
         let new = json!({"metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3}});
         let found = patched(new, &handlers(&["first", "second"]), 0).unwrap();
         assert_eq!(
@@ -275,7 +278,7 @@ mod tests {
         assert_eq!(discovered["lastTransitionTime"], "1970-01-01T00:01:00Z");
         assert_eq!(
             failed["status"]["handlers"], found["status"]["handlers"],
-            "the last good ones stay"
+            "the last discovered handlers stay"
         );
         let legacy = &failed["status"]["deprecated"]["v1beta1"]["conditions"];
         assert_eq!(legacy[0]["reason"], "DiscoveryFailed");
@@ -283,11 +286,7 @@ mod tests {
 
         let paused = patched(failed.clone(), &Discovery::Paused, 120).unwrap();
         assert_eq!(condition(&paused, "Paused")["status"], "True");
-        assert_eq!(
-            condition(&paused, "Discovered"),
-            discovered,
-            "what is known stays"
-        );
+        assert_eq!(condition(&paused, "Discovered"), discovered, "handlers stay");
 
         let back = patched(paused, &handlers(&["second"]), 180).unwrap();
         assert_eq!(back["status"]["handlers"].as_array().unwrap().len(), 1);
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_of_unknown_hooks_are_left_out_and_told() {
+    fn handlers_of_unknown_hooks_are_omitted_and_reported() {
         let config = json!({"metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3}});
         let mut newer = handlers(&["first"]);
         let Discovery::Discovered(discovered) = &mut newer else {
@@ -311,18 +310,18 @@ mod tests {
         assert_eq!(found["status"]["handlers"].as_array().unwrap().len(), 1);
         assert_eq!(
             condition(&found, "Discovered")["message"],
-            "Left out, as their hooks are not known: second (hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=BeforeCoffee)"
+            "Omitted because their hooks are unknown: second (hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=BeforeCoffee)"
         );
     }
 
     #[test]
-    fn handlers_of_deprecated_versions_are_told() {
+    fn handlers_of_deprecated_versions_are_reported() {
         let Discovery::Discovered(mut discovered) = handlers(&["first"]) else {
             unreachable!()
         };
         assert_eq!(remarks(&discovered), None);
         discovered.deprecated = vec![("first".into(), discovered.handlers[0].hook.clone())];
-        let deprecated = "Deprecated, to be replaced by a newer version: first (hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=GeneratePatches)";
+        let deprecated = "Deprecated, replace with a newer version: first (hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=GeneratePatches)";
         assert_eq!(remarks(&discovered).unwrap(), deprecated);
         discovered.unknown = discovered.deprecated.clone();
         let both = remarks(&discovered).unwrap();
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_stays() {
+    fn conditions_of_other_controllers_stay() {
         let theirs = json!({"type": "Other", "status": "True", "reason": "a", "message": "b", "lastTransitionTime": "c"});
         let config = json!({
             "metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3},
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_version_has_its_conditions_elsewhere() {
+    fn the_older_version_has_its_conditions_in_other_fields() {
         let config = json!({
             "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1",
             "metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3},
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_generation_is_said_although_nothing_else_changes() {
+    fn a_new_generation_is_recorded_even_if_nothing_else_changes() {
         let config = json!({"metadata": {"name": "ext1", "resourceVersion": "7", "generation": 3}});
         let mut found = patched(config, &handlers(&["first"]), 0).unwrap();
         found["metadata"]["generation"] = 4.into();

@@ -1,4 +1,4 @@
-//! The binding of a policy: whether it is to be on, and what switches it.
+//! The binding of a policy, and the patch that enables or disables it.
 
 use json_patch::Patch;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use windlass_object::{ObjectKey, names, object, patch};
 
 use super::NAME;
 
-/// A binding of a policy, and what does the same.
+/// The binding of a policy, and the kind of webhook configuration that can replace the policy.
 pub(super) struct PolicyBinding {
     pub(super) binding: Kind,
     webhooks: Kind,
 }
 
-/// Defaults and refusals are switched each by itself: webhooks that do the one need not do the other.
+/// Defaulting and validation are switched separately, since webhooks may exist for only one of them.
 pub(super) static BINDINGS: [PolicyBinding; 2] = [
     PolicyBinding {
         binding: Kind::new(
@@ -31,18 +31,19 @@ pub(super) static BINDINGS: [PolicyBinding; 2] = [
     },
 ];
 
-/// The group and the plural of what the policies are about.
+/// Group and plural name of the resource that the policies apply to.
 pub(super) const GROUP: &str = "runtime.cluster.x-k8s.io";
 pub(super) const PLURAL: &str = "extensionconfigs";
 
-/// What defines ExtensionConfigs. Where it is not, policies for them are of no interest.
-pub(super) fn definition() -> ObjectKey {
+/// CustomResourceDefinition of ExtensionConfigs. Without it, the policies have no effect.
+pub(super) fn definition_key() -> ObjectKey {
     kinds::CUSTOM_RESOURCE_DEFINITION.object(None, &format!("{PLURAL}.{GROUP}"))
 }
 
-/// Whether a webhook configuration has a rule for ExtensionConfigs, by name: whoever is asked about everything does not do what
-/// Cluster API does. Windlass has none of its own.
-fn names_extension_configs(configuration: &Value) -> bool {
+/// Reports whether a webhook configuration has a rule that names ExtensionConfigs. A rule for all resources
+/// does not count, since its webhook does not implement the checks of Cluster API. Windlass itself has no
+/// such webhook.
+fn has_rule_for_extension_configs(configuration: &Value) -> bool {
     let has = |rule: &Value, field: &str, named: &[&str]| {
         let mut items = object::items(rule, field).iter().filter_map(Value::as_str);
         items.any(|item| named.contains(&item))
@@ -57,8 +58,9 @@ fn names_extension_configs(configuration: &Value) -> bool {
         })
 }
 
-/// What switches a binding on or off as it was read; [`None`] where that is so already. What somebody else selects stays.
-pub(super) fn switch(binding: &Value, is_on: bool) -> Option<Patch> {
+/// Returns the patch that enables or disables a binding, or [`None`] if there is nothing to change. Keeps
+/// selectors of other clients.
+pub(super) fn switch_patch(binding: &Value, is_on: bool) -> Option<Patch> {
     let matched = binding.pointer("/spec/matchResources");
     let labels = matched.and_then(|matched| matched.pointer("/objectSelector/matchLabels"));
     let is_off = labels.is_some_and(|labels| labels.get(names::SWITCHED_OFF).is_some());
@@ -88,16 +90,16 @@ impl PolicyBinding {
         Watch::all(self.webhooks.clone())
     }
 
-    pub(super) fn is_concerned(&self, change: &Change) -> bool {
+    pub(super) fn is_affected_by(&self, change: &Change) -> bool {
         Kind::from_key(&change.key) == self.webhooks
             && change
                 .versions()
-                .any(|configuration| names_extension_configs(&configuration))
+                .any(|configuration| has_rule_for_extension_configs(&configuration))
     }
 
-    /// The webhook configuration that does the same, if there is one.
-    pub(super) fn webhooks_instead(&self, index: &Index) -> Option<ObjectKey> {
-        let found = index.select(&self.webhooks, names_extension_configs);
+    /// Returns the webhook configuration that replaces the policy, if any.
+    pub(super) fn replacing_webhooks(&self, index: &Index) -> Option<ObjectKey> {
+        let found = index.select(&self.webhooks, has_rule_for_extension_configs);
         found.into_keys().next()
     }
 }
@@ -106,7 +108,7 @@ impl PolicyBinding {
 pub(super) mod tests {
     use super::*;
 
-    /// Webhooks with a rule for these.
+    /// A webhook configuration with these rules.
     pub(in super::super) fn configuration(groups: &[&str], resources: &[&str], operations: &[&str]) -> Value {
         json!({"webhooks": [{"name": "other", "rules": []}, {"rules": [
             {"apiGroups": groups, "resources": resources, "operations": operations},
@@ -114,7 +116,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_who_is_asked_about_extension_configs_by_name_does_the_same() {
+    fn only_webhooks_that_name_extension_configs_replace_the_policy() {
         for (groups, resources, operations, expected) in [
             (&[GROUP][..], &[PLURAL][..], &["CREATE", "UPDATE"][..], true),
             (&["apps", GROUP], &["clusters", PLURAL], &["*"], true),
@@ -125,7 +127,7 @@ pub(super) mod tests {
         ] {
             let configuration = configuration(groups, resources, operations);
             assert_eq!(
-                names_extension_configs(&configuration),
+                has_rule_for_extension_configs(&configuration),
                 expected,
                 "{configuration}"
             );
@@ -133,14 +135,14 @@ pub(super) mod tests {
     }
 
     fn switched(mut binding: Value, is_on: bool) -> Option<Value> {
-        let patch = switch(&binding, is_on)?;
+        let patch = switch_patch(&binding, is_on)?;
         json_patch::patch(&mut binding, &patch).unwrap();
-        assert_eq!(switch(&binding, is_on), None, "it is so");
+        assert_eq!(switch_patch(&binding, is_on), None, "nothing to change");
         Some(binding)
     }
 
     #[test]
-    fn a_binding_is_off_while_it_selects_what_nobody_has() {
+    fn a_disabled_binding_selects_a_label_that_no_object_has() {
         let label = || json!({names::SWITCHED_OFF: "true"});
         let binding = json!({"metadata": {"resourceVersion": "7"}, "spec": {"policyName": NAME}});
         assert_eq!(switched(binding.clone(), true), None);
@@ -162,9 +164,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_binding_that_was_written_meanwhile_is_left_alone() {
+    fn a_binding_that_changed_in_the_meantime_is_not_overwritten() {
         let binding = |version: &str| json!({"metadata": {"resourceVersion": version}, "spec": {}});
-        let patch = switch(&binding("7"), false).unwrap();
+        let patch = switch_patch(&binding("7"), false).unwrap();
         assert!(json_patch::patch(&mut binding("8"), &patch).is_err());
     }
 }

@@ -1,12 +1,13 @@
-//! Admission policies for ExtensionConfigs, which a cluster has whose admin applied `manifests/extension-configs.yaml`: switched off
-//! where Cluster API's own webhooks are there, which fill in and refuse the same in other words.
+//! Admission policies for ExtensionConfigs, from `manifests/extension-configs.yaml`. The controller disables
+//! them if Cluster API's own webhooks exist, which default and validate the same with other messages.
 //!
 //! ```text
 //! webhook configurations -> is there one for extensionconfigs? -> one patch of the policy's binding
 //! ```
 //!
-//! Nothing is remembered: the binding is read and compared whenever something concerns it, and once in a while. A binding is off
-//! while it selects a label that no ExtensionConfig has. `kubectl apply` of the manifest leaves that as it is.
+//! The controller keeps no state: it reads and compares the binding after every relevant change, and
+//! periodically. A disabled binding selects a label that no ExtensionConfig has. `kubectl apply` of the
+//! manifest does not change that.
 
 mod binding;
 mod reconcile;
@@ -14,5 +15,5 @@ mod run;
 
 pub(crate) use run::run;
 
-/// The name of the policies and of their bindings.
+/// Name of the policies and of their bindings.
 pub const NAME: &str = "windlass-extension-configs";

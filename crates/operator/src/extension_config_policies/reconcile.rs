@@ -1,4 +1,4 @@
-//! One binding.
+//! Reconciliation of a binding.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,68 +7,70 @@ use tracing::{debug, info};
 use windlass_cluster::{RequestError, worker::Action};
 use windlass_object::{ObjectKey, names};
 
-use super::binding::{BINDINGS, definition, switch};
-use crate::{context::Context, reporting::Announced};
+use super::binding::{BINDINGS, definition_key, switch_patch};
+use crate::{context::Context, announced::Announced};
 
-/// Keeps bindings on or off.
+/// Enables or disables bindings.
 pub(super) struct PolicySwitch {
     pub(super) context: Arc<Context>,
     pub(super) announced: Announced,
 }
 
-/// Why a binding has to be looked at again.
+/// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub(super) struct SwitchPolicyError(#[from] RequestError);
 
-/// How often it is looked whether the policies are there, and as they are to be: they are not watched.
-const LOOK: Duration = Duration::from_secs(30);
+/// Time between checks of the policies, which are not watched.
+const RESYNC: Duration = Duration::from_secs(30);
 
-/// After what time a binding is read again that somebody else has written meanwhile.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Time until a binding is read again after a conflict.
+const CONFLICT_RETRY: Duration = Duration::from_secs(1);
 
 // === impl PolicySwitch ===
 
 impl PolicySwitch {
-    /// Switches the policy on or off, as it is to be.
+    /// Enables or disables the policy.
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, SwitchPolicyError> {
         let Context { cluster, index, .. } = &*self.context;
         let policy = BINDINGS.iter().find(|policy| policy.key() == key);
-        let Some(policy) = policy.filter(|_| index.find_indexed(&definition()).is_some()) else {
+        let Some(policy) = policy.filter(|_| index.find_indexed(&definition_key()).is_some()) else {
             return Ok(Action::AwaitChange);
         };
         if !index.is_complete(&policy.watch()) {
-            return Ok(Action::Requeue(LOOK));
+            return Ok(Action::Requeue(RESYNC));
         }
-        let webhooks = policy.webhooks_instead(index);
+        let webhooks = policy.replacing_webhooks(index);
         let binding = match cluster.read(&key).await {
             Ok(Some(binding)) => binding,
-            Ok(None) | Err(RequestError::UnknownKind { .. }) => return Ok(Action::Requeue(LOOK)),
-            // The file that brings the policies brings the rights, too.
+            Ok(None) | Err(RequestError::UnknownKind { .. }) => return Ok(Action::Requeue(RESYNC)),
+            // The manifest of the policies also contains the rights.
             Err(error) if error.is_forbidden() => {
                 if self.announced.is_news(&key, "forbidden", None) {
-                    debug!(object = %key, "Not looking after this policy, without the rights to do so");
+                    debug!(object = %key, "Skipping this policy: the operator may not read it");
                 }
-                return Ok(Action::Requeue(LOOK));
+                return Ok(Action::Requeue(RESYNC));
             }
             Err(error) => return Err(error.into()),
         };
         self.announced.forget(&key);
-        let Some(patch) = switch(&binding, webhooks.is_none()) else {
-            return Ok(Action::Requeue(LOOK));
+        let Some(patch) = switch_patch(&binding, webhooks.is_none()) else {
+            return Ok(Action::Requeue(RESYNC));
         };
         match cluster.patch(&key, &patch, names::POLICIES).await {
             Ok(_) => {}
-            Err(error) if error.is_invalid() || error.is_not_found() => return Ok(Action::Requeue(AGAIN)),
+            Err(error) if error.is_invalid() || error.is_not_found() => {
+                return Ok(Action::Requeue(CONFLICT_RETRY));
+            }
             Err(error) => return Err(error.into()),
         }
         match webhooks {
             Some(webhooks) => {
-                info!(object = %key, %webhooks, "Switched the policy off: webhooks do the same");
+                info!(object = %key, %webhooks, "Disabled the policy: a webhook replaces it");
             }
-            None => info!(object = %key, "Switched the policy on: no webhooks do the same"),
+            None => info!(object = %key, "Enabled the policy: no webhook replaces it"),
         }
-        Ok(Action::Requeue(LOOK))
+        Ok(Action::Requeue(RESYNC))
     }
 }
 
@@ -90,11 +92,11 @@ mod tests {
         *,
     };
 
-    /// An API server with a binding, or nothing that the operator may read.
+    /// An API server with one binding, or one that forbids everything.
     #[derive(Default)]
     struct Server {
         binding: Mutex<Option<Value>>,
-        asked: Mutex<Vec<Method>>,
+        methods: Mutex<Vec<Method>>,
     }
 
     impl Server {
@@ -111,7 +113,7 @@ mod tests {
                 });
                 return answer(StatusCode::OK, json!({"resources": kinds.collect::<Vec<_>>()}));
             }
-            self.asked.lock().push(head.method.clone());
+            self.methods.lock().push(head.method.clone());
             let sent = body.collect_bytes().await?;
             let mut binding = self.binding.lock();
             let Some(binding) = binding.as_mut() else {
@@ -124,34 +126,34 @@ mod tests {
             answer(StatusCode::OK, binding.clone())
         }
 
-        /// Looks at the binding once. What was asked.
+        /// Reconciles the binding once. Returns the methods of the requests.
         async fn reconcile(self: &Arc<Self>, index: &Arc<Index>) -> Vec<Method> {
             let server = self.clone();
             let service = service_fn(move |request| server.clone().answer(request));
             let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(10));
-            let context = Context::of_leader(cluster, index.clone(), Arc::new(SystemClock));
+            let context = Context::for_leader(cluster, index.clone(), Arc::new(SystemClock));
             let switch = Arc::new(PolicySwitch {
                 context: Arc::new(context),
                 announced: Announced::default(),
             });
             switch.reconcile(BINDINGS[1].key()).await.unwrap();
-            std::mem::take(&mut *self.asked.lock())
+            std::mem::take(&mut *self.methods.lock())
         }
     }
 
     #[tokio::test]
-    async fn a_policy_is_switched_by_what_is_there() {
+    async fn a_webhook_disables_the_policy_until_it_is_deleted() {
         let (server, index) = (Arc::<Server>::default(), Arc::new(Index::new()));
         let (definitions, webhooks) = (Watch::all(kinds::CUSTOM_RESOURCE_DEFINITION), BINDINGS[1].watch());
         assert!(server.reconcile(&index).await.is_empty(), "no ExtensionConfigs");
-        let (name, kind) = (definition().name, definition().kind);
+        let (name, kind) = (definition_key().name, definition_key().kind);
         index.apply(
             &definitions,
-            json!({"apiVersion": definition().api_version, "kind": kind, "metadata": {"name": name}}),
+            json!({"apiVersion": definition_key().api_version, "kind": kind, "metadata": {"name": name}}),
         );
         assert!(
             server.reconcile(&index).await.is_empty(),
-            "webhooks are not known yet"
+            "webhooks are not listed yet"
         );
         index.finish_relist(&webhooks);
         assert_eq!(server.reconcile(&index).await, [Method::GET], "without rights");
@@ -166,14 +168,14 @@ mod tests {
         let key = ObjectKey::from_object(&theirs).unwrap();
         index.apply(&webhooks, theirs);
         assert_eq!(server.reconcile(&index).await, [Method::GET, Method::PATCH]);
-        assert_eq!(server.reconcile(&index).await, [Method::GET], "it is off");
-        // What somebody puts back does not stay.
+        assert_eq!(server.reconcile(&index).await, [Method::GET], "it is disabled");
+        // A binding that another client enables again is disabled again.
         *server.binding.lock() = Some(on);
         assert_eq!(server.reconcile(&index).await, [Method::GET, Method::PATCH]);
         index.delete(&webhooks, &key);
         assert_eq!(server.reconcile(&index).await, [Method::GET, Method::PATCH]);
         let labels = "/spec/matchResources/objectSelector/matchLabels";
         let binding = server.binding.lock().take().unwrap();
-        assert_eq!(binding.pointer(labels), Some(&json!({})), "it is on");
+        assert_eq!(binding.pointer(labels), Some(&json!({})), "it is enabled");
     }
 }

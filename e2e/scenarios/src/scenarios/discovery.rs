@@ -30,7 +30,7 @@ const DEAD: usize = 60;
 const SOON: Duration = Duration::from_secs(5);
 
 /// How it is said that the hooks of some handlers are not known.
-const LEFT_OUT: &str = "Left out, as their hooks are not known: first (";
+const LEFT_OUT: &str = "Omitted because their hooks are unknown: first (";
 
 /// What the Discovered condition is to say of the answers of a script: a part of its message, if it is not true; and how many handlers
 /// there are to be.

@@ -1,34 +1,35 @@
-//! Whether somebody else writes the status of ExtensionConfigs: Cluster API's own manager does, and two writers take turns for ever.
+//! Detects another manager of ExtensionConfigs, usually that of Cluster API. Two managers would overwrite
+//! each other's status forever.
 
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_cluster::{Index, watch::Watch};
 use windlass_object::{ca_injectors::CaInjector, names, object};
 
-use crate::other_leader::{held_lease, leases};
+use crate::injector_lease::{held_lease, leases};
 
 /// Who writes the status of an ExtensionConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StatusWriter {
-    /// We do.
+    /// Windlass.
     Windlass,
-    /// Somebody else does, or is to.
-    Elsewhere(String),
-    /// It is not known yet.
+    /// Another manager, for this reason.
+    Other(String),
+    /// Not known yet.
     Unknown,
 }
 
-/// The watches that see the Leases of Cluster API's core manager.
+/// Returns the watches for the Leases of Cluster API's core manager.
 pub(super) fn manager_leases() -> impl Iterator<Item = Watch> {
     leases(CaInjector::ClusterApi)
 }
 
-/// Who writes the status of `config`.
+/// Returns who writes the status of `config`.
 pub(super) fn status_writer(index: &Index, config: &Value, now: Timestamp) -> StatusWriter {
     match object::annotation(config, names::DISCOVER) {
         Some("true") => return StatusWriter::Windlass,
         Some("false") => {
-            return StatusWriter::Elsewhere(format!("annotation {}: \"false\"", names::DISCOVER));
+            return StatusWriter::Other(format!("annotation {}: \"false\"", names::DISCOVER));
         }
         _ => {}
     }
@@ -36,15 +37,16 @@ pub(super) fn status_writer(index: &Index, config: &Value, now: Timestamp) -> St
         return StatusWriter::Unknown;
     }
     if let Some(lease) = held_lease(index, CaInjector::ClusterApi, now) {
-        return StatusWriter::Elsewhere(format!("the manager of Cluster API renews {lease}"));
+        return StatusWriter::Other(format!("the manager of Cluster API renews {lease}"));
     }
     match later_writer(config) {
-        Some(other) => StatusWriter::Elsewhere(format!("{other} has written the status, too")),
+        Some(other) => StatusWriter::Other(format!("{other} has also written the status")),
         None => StatusWriter::Windlass,
     }
 }
 
-/// Who has written handlers after we did. Who wrote some before we ever did may be gone since.
+/// Returns the field manager that wrote handlers after Windlass did. A manager that only wrote earlier may no
+/// longer exist.
 fn later_writer(config: &Value) -> Option<&str> {
     let writers = object::items(config, "/metadata/managedFields")
         .iter()
@@ -54,7 +56,7 @@ fn later_writer(config: &Value) -> Option<&str> {
         });
     let is_ours = |entry: &&Value| object::text(entry, "/manager") == Some(names::STATUS);
     let (ours, others): (Vec<_>, Vec<_>) = writers.partition(is_ours);
-    // In RFC 3339 with the same offset, later is greater.
+    // RFC 3339 times with the same offset sort as strings.
     let written = ours
         .iter()
         .filter_map(|entry| object::text(entry, "/time"))
@@ -70,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::other_leader::tests::lease;
+    use crate::injector_lease::tests::lease;
 
     const NOW: &str = "2026-01-01T00:10:00Z";
 
@@ -101,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_asked_about_lets_cluster_apis_manager_write() {
+    fn cluster_apis_manager_takes_precedence_without_annotation() {
         let index = Index::new();
         let config = |discover: Value| json!({"metadata": {"name": "ext1", "annotations": {names::DISCOVER: discover}}});
         assert_eq!(writer(&index, &config(Value::Null)), StatusWriter::Unknown);
         assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);
         assert!(matches!(
             writer(&index, &config("false".into())),
-            StatusWriter::Elsewhere(_)
+            StatusWriter::Other(_)
         ));
         let index = complete();
         assert_eq!(writer(&index, &config(Value::Null)), StatusWriter::Windlass);
@@ -116,26 +118,22 @@ mod tests {
         let held = lease(CaInjector::ClusterApi, "capi-system", renewed, "a");
         index.apply(&manager_leases().next().unwrap(), held);
         let found = writer(&index, &config(Value::Null));
-        assert!(matches!(found, StatusWriter::Elsewhere(_)));
+        assert!(matches!(found, StatusWriter::Other(_)));
         assert_eq!(writer(&index, &config("true".into())), StatusWriter::Windlass);
     }
 
     #[test]
-    fn who_writes_after_us_is_left_to_it() {
+    fn a_later_status_writer_takes_precedence() {
         let index = complete();
         let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z");
-        for (entries, is_elsewhere) in [
+        for (entries, is_other) in [
             (vec![("manager", early)], false),
             (vec![("manager", early), (names::STATUS, late)], false),
             (vec![("manager", late), (names::STATUS, early)], true),
             (vec![(names::STATUS, early)], false),
         ] {
             let found = writer(&index, &written(&entries));
-            assert_eq!(
-                matches!(found, StatusWriter::Elsewhere(_)),
-                is_elsewhere,
-                "{entries:?}"
-            );
+            assert_eq!(matches!(found, StatusWriter::Other(_)), is_other, "{entries:?}");
         }
     }
 }
