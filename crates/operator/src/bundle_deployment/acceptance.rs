@@ -258,8 +258,7 @@ fn check_namespaces(spec: &BundleDeploymentSpec, own: &str) -> Result<(), Halt> 
         )
     } else if spec.watch_namespaces.iter().any(|watched| watched == own) {
         format!(
-            "spec.watchNamespaces has {own}, where the Windlass operator keeps its keys, and would give the bundle its roles \
-             there: remove it"
+            "spec.watchNamespaces includes {own}, where the Windlass operator keeps its keys, and would give the bundle roles there: remove this namespace"
         )
     } else {
         return Ok(());

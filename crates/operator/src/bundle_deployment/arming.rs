@@ -26,7 +26,7 @@ use crate::install::{
 
 impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration or other caller that is not there or
-    /// differs, a conversion that is not in place, was never proven or only with an invented object, a version that is not
+    /// differs, a conversion that is not in place, was never proven or only with a generated object, a version that is not
     /// served or stored yet.
     pub(super) fn is_anything_unarmed(
         &self,

@@ -27,8 +27,7 @@ use crate::install::{
 };
 
 /// How a revision is given up that webhooks call.
-const GIVING_UP: &str = "to give it up, go back to the installed bundle while its pods are ready, or set \
-                         spec.upgrade.allowInterruption: true";
+const GIVING_UP: &str = "to abandon this revision, set the source back to the installed bundle while its pods are ready, or set spec.upgrade.allowInterruption: true";
 
 // === impl BundleReconciler ===
 
@@ -55,7 +54,7 @@ impl BundleReconciler {
         info!(
             bundle_deployment = owner.bundle_deployment,
             revision = number,
-            "Carrying the revision through that webhooks call"
+            "Completing the rollout of the revision that webhooks call"
         );
         // What was left out of it is left out still.
         let loaded = self.possible(loaded).await?.0;
@@ -156,7 +155,7 @@ fn lost(key: &ObjectKey, allow_interruption: bool) -> Result<(), Halt> {
         return Ok(());
     }
     let message = format!(
-        "webhooks call new pods of {key}, and the record of their revision is lost: set the source to its bundle again; {GIVING_UP}"
+        "webhooks call new pods of {key}, but the record of their revision is lost: set the source to the bundle of that revision again; {GIVING_UP}"
     );
     Err(Halt::failed(Milestone::Installed, "RecordLost", message))
 }
@@ -167,7 +166,7 @@ fn released(status: &RolloutStatus) -> Result<(), Halt> {
         RolloutStatus::Running(message) => Err(Halt::waiting(
             Milestone::Installed,
             "RollingOut",
-            format!("the revision that webhooks call comes to its end first: {message}"),
+            format!("waiting for the rollout of the revision that webhooks already call: {message}"),
         )),
         RolloutStatus::Complete | RolloutStatus::Stuck(_) => Ok(()),
     }
@@ -184,7 +183,7 @@ fn carried(number: i64, swung: Result<(), Halt>, allow_interruption: bool) -> Re
     };
     let prefixed = |message: String| {
         format!(
-            "revision {number}, which webhooks call already, comes to its end first: {message}; {GIVING_UP}"
+            "waiting for the rollout of revision {number}, which webhooks already call: {message}; {GIVING_UP}"
         )
     };
     let outcome = match outcome {
@@ -221,7 +220,7 @@ mod tests {
         };
         let (reason, message) = outcome.news().unwrap();
         assert_eq!(reason, "RolloutStuck");
-        assert!(message.contains("no room; to give it up, go back"), "{message}");
+        assert!(message.contains("no room; to abandon this revision, set the source back"), "{message}");
         assert!(carried(2, stuck(), true).is_ok());
         let waits = Err(Halt::waiting(Milestone::Available, "RollingOut", "1 old"));
         assert!(carried(2, waits, true).is_err(), "it may come to its end");

@@ -18,7 +18,7 @@ use crate::{
         plan::{Phase, Plan, Stage, may_stop_converting, staged},
         status::Milestone,
     },
-    leaving::has_objects,
+    removal_obstacles::has_objects,
 };
 
 // === impl BundleReconciler ===

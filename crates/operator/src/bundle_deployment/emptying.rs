@@ -16,7 +16,7 @@ use windlass_object::{ObjectKey, object, text::Listing};
 use super::{deletion::held_by, halt::Halt, reconciler::BundleReconciler};
 use crate::{
     install::status::{InstallOutcome, Milestone},
-    leaving::stored_kind,
+    removal_obstacles::stored_kind,
 };
 
 /// How many objects of a namespace are deleted before the namespace is looked at again.
@@ -85,7 +85,7 @@ impl BundleReconciler {
         let (group, version) = kind.group_version();
         let plural = object::text(crd, "/spec/names/plural").unwrap_or_default();
         let message = format!(
-            "waiting for these to be deleted with their namespaces; to look at them, use {plural}.{version}.{group}: {}",
+            "waiting for these to be deleted with their namespaces; to list them, run kubectl get -A {plural}.{version}.{group}: {}",
             OBJECTS.summarize(&left)
         );
         let outcome = InstallOutcome::waiting(Milestone::Armed, "NamespaceTerminating", message);

@@ -188,7 +188,7 @@ impl BundleReconciler {
         let named = || Some(package.bundles.get(&installed.bundle.name)?.image.clone());
         let Some(image) = installed.image.clone().or_else(named) else {
             let message = format!(
-                "the record of {} is lost, and the catalog does not have it: install it anew with windlass install",
+                "the record of {} is lost, and the catalog does not contain it: reinstall it with windlass install",
                 installed.bundle.name
             );
             return Err(Halt::waiting(Milestone::Accepted, "SourceMissing", message));
@@ -316,7 +316,7 @@ fn check_identity(source: &CatalogSource, edge: &UpgradeEdge, bundle: &BundleSta
         return Ok(());
     }
     let message = format!(
-        "the catalog names {} for {} {} of package {}, but it holds {} {} of package {}: have the catalog corrected",
+        "the catalog names {} for {} {} of package {}, but the image contains {} {} of package {}: ask the maintainer of the catalog to correct it",
         edge.image, edge.bundle, edge.version, source.package, bundle.name, bundle.version, bundle.package
     );
     Err(refused("CatalogMismatch", shortened(tidied(&message), LONGEST)))
@@ -332,8 +332,7 @@ fn resolve(
         let version = &installed.bundle.version;
         Version::parse(version).ok_or_else(|| {
             let message = format!(
-                "the installed version {version} is not a semantic version, so that nothing in a catalog may follow it: \
-                 change spec.source"
+                "the installed version {version} is not a semantic version, so no bundle of a catalog can follow it: change spec.source"
             );
             refused("UpgradePathMissing", message)
         })

@@ -42,7 +42,7 @@ impl BundleReconciler {
             return Ok(());
         }
         let message =
-            "waiting to observe that Deployments whose new pods are to be called begin no other rollout";
+            "waiting to observe that Deployments are paused before webhooks call their new pods";
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
         Err(Halt::Later(outcome, LAG))
     }
@@ -56,7 +56,7 @@ impl BundleReconciler {
             let live = ObjectKey::from_object(&rollout.body).and_then(|key| self.context.index.find(&key));
             if !live.is_some_and(|live| is_frozen(&live)) {
                 let name = object::text(&rollout.body, "/metadata/name").unwrap_or_default();
-                let message = format!("waiting until Deployment {name} is seen to begin no other rollout");
+                let message = format!("waiting to observe that Deployment {name} is paused before webhooks call its new pods");
                 return Err(Halt::waiting(Milestone::Available, "RollingOut", message));
             }
         }
@@ -100,7 +100,7 @@ impl BundleReconciler {
         let cluster = cluster.impersonating(owner.account.as_ref());
         cluster.patch(&key, &patch, names::INSTALL).await?;
         let message = format!(
-            "waiting to observe the template of {key} as it was: somebody has changed it, and its new pods would end at once"
+            "waiting to observe the restored pod template of {key}: another client changed it, which would stop its new pods"
         );
         Err(Halt::waiting(Milestone::Available, "RollingOut", message))
     }

@@ -27,7 +27,7 @@ pub enum BundleDeploymentError {
     #[error("cannot write the status")]
     Encode(#[source] serde_json::Error),
     /// A thread that reads a source or asks scripts was lost.
-    #[error("reading the source, or asking how its objects are interpreted, was interrupted")]
+    #[error("loading the source or calling an interpreter was interrupted")]
     Interrupted(#[from] JoinError),
 }
 

@@ -243,7 +243,7 @@ impl BundleReconciler {
             return halt;
         }
         let message = if is_held {
-            "webhooks call pods of the new revision; letting the previous ones end"
+            "webhooks call pods of the new revision; stopping pods of the previous one"
         } else {
             "waiting to observe that Deployments have rolled out"
         };

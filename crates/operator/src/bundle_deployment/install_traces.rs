@@ -118,7 +118,7 @@ impl InstallTraces {
         let known = all.get(name).cloned();
         let Some(revision) = revision else {
             if let Some(scope) = all.get_mut(name).and_then(|known| known.scope.take()) {
-                scope.end(Some("another revision is wanted"));
+                scope.end(Some("superseded by another revision"));
             }
             return None;
         };
@@ -128,7 +128,7 @@ impl InstallTraces {
             return known.scope.clone();
         }
         if let Some(scope) = known.and_then(|known| known.scope) {
-            scope.end(Some("another revision is wanted"));
+            scope.end(Some("superseded by another revision"));
         }
         let scope = begin(revision);
         let followed = FollowedInstall {

@@ -73,7 +73,7 @@ impl BundleReconciler {
             // Others write now.
             Err(Halt::Error(error)) if NotLeading::is_cause_of(&error) => return Halt::Error(error),
             Err(Halt::Error(error)) => {
-                warn!(bundle_deployment = owner.bundle_deployment, %error, "Cannot keep the installed revision");
+                warn!(bundle_deployment = owner.bundle_deployment, %error, "Cannot maintain the installed revision");
                 InstallOutcome::waiting(kept.at, "Retrying", chain(&error))
             }
         };

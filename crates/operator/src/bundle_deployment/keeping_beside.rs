@@ -95,7 +95,7 @@ impl BundleReconciler {
         let name = &owner.bundle_deployment;
         warn!(
             bundle_deployment = name,
-            problem, "Cannot keep all of the installed revision"
+            problem, "Cannot maintain all of the installed revision"
         );
         Ok(())
     }
@@ -152,7 +152,7 @@ impl BundleReconciler {
             self.ensure(desired, owner).await?;
             let name = object::text(desired, "/metadata/name").unwrap_or_default();
             let message = format!(
-                "webhooks call Deployment {name} of the installed revision, whose pods come up again first"
+                "waiting for pods of Deployment {name} of the installed revision, which webhooks call"
             );
             let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
             return Err(Halt::Later(outcome, LAG));

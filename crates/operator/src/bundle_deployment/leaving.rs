@@ -13,12 +13,12 @@ use windlass_object::{
 };
 
 use super::{
-    disarm_hook::conversion_in_use, halt::Halt, reconciler::BundleReconciler, report::InstallReport,
+    disarming::conversion_in_use, halt::Halt, reconciler::BundleReconciler, report::InstallReport,
     triggers::OWNED_KINDS, unlisted::WOULD_STAY,
 };
 use crate::{
     install::status::Milestone,
-    leaving::{conversions_in_use, has_objects, may_end},
+    removal_obstacles::{conversions_in_use, has_objects, can_remove_conversion},
 };
 
 /// How a message lists names.
@@ -66,7 +66,7 @@ impl BundleReconciler {
         for live in crds.iter().filter(|live| is_converting(live)) {
             let Some(key) = ObjectKey::from_object(live) else { continue };
             let has_objects = has_objects(&self.context.cluster, live).await?;
-            if !may_end(live, DeletionPolicy::KeepStoredVersion, has_objects) {
+            if !can_remove_conversion(live, DeletionPolicy::KeepStoredVersion, has_objects) {
                 self.migrate(owner, &key, None, report).await?;
             }
         }
@@ -105,7 +105,7 @@ impl BundleReconciler {
             return Ok(false);
         }
         let has_objects = has_objects(&self.context.cluster, live).await?;
-        if !may_end(live, policy, has_objects) {
+        if !can_remove_conversion(live, policy, has_objects) {
             return Err(conversion_in_use(&key.name, step));
         }
         let patch = ending(live, has_objects);
@@ -114,7 +114,7 @@ impl BundleReconciler {
             .cluster
             .patch(&key, &patch, names::CONVERSION)
             .await?;
-        info!(object = %key, "Ended the conversion; serving only the version in which objects are stored");
+        info!(object = %key, "Removed the conversion; serving only the version in which objects are stored");
         applier.release(&key, &patched, names::CONVERSION).await?;
         Ok(true)
     }

@@ -65,7 +65,7 @@ impl BundleReconciler {
         let digest = &loaded.bundle.digest;
         if let Some(pinned) = source.digest.as_ref().filter(|pinned| *pinned != digest) {
             let message = format!(
-                "the source has {digest} but spec.source.digest pins {pinned}: change the source back, or pin what it has"
+                "the source has {digest} but spec.source.digest pins {pinned}: change the source back, or pin the new digest"
             );
             return Err(refused("DigestMismatch", message));
         }
@@ -165,7 +165,7 @@ impl BundleReconciler {
     }
 
     fn changing(&self) -> Halt {
-        let message = "the directory has changed; waiting until two reads of it agree";
+        let message = "the directory has changed; waiting until two consecutive reads return the same files";
         let outcome = InstallOutcome::waiting(Milestone::Accepted, "SourceChanging", message);
         Halt::Later(outcome, self.timing.recheck)
     }

@@ -42,8 +42,7 @@ impl BundleReconciler {
             return Ok(());
         };
         let message = format!(
-            "{name} says that it cannot be upgraded now ({why}). The upgrade to {} goes on by itself once it can; to upgrade \
-             nevertheless, add Upgradeable with status True to spec.overrides: kubectl edit operatorcondition {name} -n \
+            "{name} reports that it cannot be upgraded now ({why}). The upgrade to {} resumes automatically once it can; to upgrade anyway, add Upgradeable with status True to spec.overrides: kubectl edit operatorcondition {name} -n \
              {namespace}",
             bundle.name
         );

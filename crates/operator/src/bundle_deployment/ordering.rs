@@ -50,7 +50,7 @@ impl BundleReconciler {
                 }
                 Err(why) => {
                     let why = shortened(tidied(&why), LONGEST);
-                    report.order_problem = Some(format!("cannot say what {key} depends on: {why}"));
+                    report.order_problem = Some(format!("cannot determine the dependencies of {key}: {why}"));
                 }
             }
         }

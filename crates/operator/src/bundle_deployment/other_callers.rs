@@ -15,7 +15,7 @@ use crate::{
         status::Milestone,
         traffic::{CalledPort, Color},
     },
-    leaving::{calls_of_others, is_probe, owner_keys},
+    removal_obstacles::{external_calls, is_probe, cluster_scoped_owners},
 };
 
 /// What calls a Service to convert.
@@ -103,14 +103,14 @@ impl BundleReconciler {
         }
         self.gate_on_listed(
             &CALLER_KINDS,
-            "they may call what is removed",
+            "webhooks among them may call removed servers",
             Milestone::Migrated,
         )?;
         let is_going = |key: &ObjectKey| {
             let live = self.context.index.find(key);
             live.is_some_and(|live| owner.owns(&live) && is_going(&live))
         };
-        let calls = calls_of_others(self.callers(), |caller| self.goes_with(owner, caller), is_going);
+        let calls = external_calls(self.callers(), |caller| self.goes_with(owner, caller), is_going);
         if calls.is_empty() {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl BundleReconciler {
                 .find(&key)
                 .is_some_and(|live| owner.owns(&live))
         };
-        owner.owns(caller) || owner_keys(caller).any(is_there)
+        owner.owns(caller) || cluster_scoped_owners(caller).any(is_there)
     }
 
     /// What in the cluster may call a Service, whosever it is.

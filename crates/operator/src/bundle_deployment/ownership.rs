@@ -69,7 +69,7 @@ fn contest(object: &RepairContest) -> String {
         |manager| format!("field manager {manager}"),
     );
     format!(
-        "{by} has changed or deleted {} {} times, and it was restored each time, from now on less often; configure {by} to leave it alone, or change the bundle or spec.config",
+        "{by} has changed or deleted {} {} times; Windlass restored it each time, and will restore it less often from now on. Configure {by} to ignore it, or change the bundle or spec.config",
         object.object, object.repairs
     )
 }

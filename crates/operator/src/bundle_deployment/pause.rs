@@ -40,7 +40,7 @@ impl BundleReconciler {
             return Ok(Action::Requeue(LAG));
         }
         match restored {
-            Err(Halt::Error(error)) if NotLeading::caused(&error) => Err(error),
+            Err(Halt::Error(error)) if NotLeading::is_cause_of(&error) => Err(error),
             Err(Halt::Error(error)) => {
                 let name = deployment.metadata.name.as_deref();
                 tracing::warn!(bundle_deployment = name, %error, "Cannot restore conversions while paused");
@@ -62,7 +62,7 @@ fn paused(
     now: jiff::Timestamp,
 ) -> BundleDeploymentStatus {
     let message = format!(
-        "paused by the annotation {}: {why:?}; certificates, CA bundles and conversions are kept, everything else waits until it is removed",
+        "paused by the annotation {}: {why:?}; certificates, CA bundles and conversions are maintained, everything else waits until the annotation is removed",
         names::PAUSED
     );
     let is_changed = known.observed_generation != generation;

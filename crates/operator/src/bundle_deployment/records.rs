@@ -195,7 +195,7 @@ impl BundleReconciler {
         };
         let digest = bundle_digest(&files);
         if digest != bundle.digest {
-            lost("its ConfigMaps hold something else");
+            lost("its ConfigMaps contain other files");
             return Ok(None);
         }
         let planned = self.planned(name, files, digest, settings.clone()).await?;
@@ -242,7 +242,7 @@ impl BundleReconciler {
             // No news: it is looked for what the record is of already.
             Some(loaded) if reason == PULLING => Ok(loaded),
             Some(loaded) => {
-                let message = format!("{message}; going on from the record of revision {number}");
+                let message = format!("{message}; continuing from the record of revision {number}");
                 report.source_lost = Some((reason.clone(), message));
                 Ok(loaded)
             }

@@ -77,7 +77,7 @@ impl BundleReconciler {
         self.delete_orphans(&owner, namespace).await?;
         let kept = self.release_everything(&owner).await?;
         if !kept.is_empty() {
-            let note = format!("kept, with everything in them: {}", kept.join(", "));
+            let note = format!("kept with all their objects: {}", kept.join(", "));
             self.context.events.note(object, "Remove", "Kept", &note);
         }
         finalizer::remove(&self.context, object).await?;

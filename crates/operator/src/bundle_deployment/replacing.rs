@@ -41,7 +41,7 @@ impl BundleReconciler {
         } else if !object::is_terminating(live) {
             if let Some(adopter) = self.adopter(plan, live, &key).await? {
                 let message = format!(
-                    "the selector of {key} changes, and {adopter} would take over its pods, which its own selector matches, and end them: change the labels of one of both, or install it in another namespace"
+                    "the selector of {key} changes, and {adopter}, whose selector matches its pods, would take over and stop them: change the labels of one of the two, or install the bundle in another namespace"
                 );
                 return Err(Halt::failed(Milestone::Installed, "SelectorOverlaps", message));
             }
@@ -51,7 +51,7 @@ impl BundleReconciler {
             self.context.applier.forget(&key);
         }
         let pods = if end_first {
-            "its pods end first"
+            "its pods stop first"
         } else {
             "its pods keep serving"
         };

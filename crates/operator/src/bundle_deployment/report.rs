@@ -20,7 +20,7 @@ use crate::{
         plan::listed,
         status::{BundleHealth, ConditionUpdate, Conditions, InstallOutcome, Milestone, Standing},
     },
-    reporting::merge_patch,
+    announced::merge_patch,
 };
 
 /// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.

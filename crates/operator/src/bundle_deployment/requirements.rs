@@ -37,7 +37,7 @@ impl BundleReconciler {
             return Ok(());
         }
         let message = format!(
-            "the cluster does not have what the bundle requires: {}. The install goes on by itself once it has",
+            "the cluster does not meet the requirements of the bundle: {}. The install resumes automatically once it does",
             found.missing.join("; ")
         );
         Err(Halt::failed(Milestone::Accepted, "RequirementsNotMet", message))

@@ -130,7 +130,7 @@ impl Revisions {
         let cause = crowding(deployment, deployment).filter(|_| finds_no_place);
         obstacles.extend(cause.map(|cause| {
             format!(
-                "{cause}; to let old pods end first, although requests fail meanwhile, set spec.upgrade.allowInterruption: true"
+                "{cause}; to stop old pods first, although requests fail until new pods are ready, set spec.upgrade.allowInterruption: true"
             )
         }));
         obstacles

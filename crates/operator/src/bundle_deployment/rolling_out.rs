@@ -170,7 +170,7 @@ impl BundleReconciler {
                 continue;
             }
             let Some(live) = self.context.cluster.read(&key).await? else {
-                let message = format!("waiting to observe that {key} is gone");
+                let message = format!("waiting to observe the deletion of {key}");
                 let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
                 return Err(Halt::Later(outcome, LAG));
             };
@@ -187,7 +187,7 @@ impl BundleReconciler {
         let (cluster, now) = (&self.context.cluster, self.context.clock.now());
         let revisions = Revisions::observe(cluster, &plan.namespace, &[Arc::new(live)], now).await?;
         let words = [vec![message], revisions.unready()].concat().join("; ");
-        let message = format!("webhooks call the previous revision, whose pods come up first: {words}");
+        let message = format!("waiting for pods of the previous revision, which webhooks call: {words}");
         Ok(Halt::waiting(Milestone::Available, "RollingOut", message))
     }
 

@@ -35,7 +35,7 @@ use crate::{
     context::Context,
     controller,
     install::status::{BundleHealth, InstallOutcome, Milestone},
-    reporting::Announced,
+    announced::Announced,
 };
 
 /// How the worker of this controller works.

@@ -11,7 +11,7 @@ use crate::install::{
 };
 
 /// What is said of the installed revision where asking about its objects failed.
-const UNASKED: &str = "waiting to ask again how its objects are interpreted, which was interrupted";
+const UNASKED: &str = "waiting to call its interpreters again after an interruption";
 
 // === impl BundleReconciler ===
 

@@ -112,7 +112,7 @@ impl BundleReconciler {
         }
         let rights: Vec<_> = missing.iter().flat_map(said).collect();
         let message = format!(
-            "{account} lacks rights that the bundle takes: {}; windlass status {name} --missing-rights prints what gives them",
+            "{account} lacks rights that the install requires: {}; to print roles that grant them, run windlass status {name} --missing-rights",
             RIGHTS.summarize(&rights)
         );
         report.missing_rights = missing;

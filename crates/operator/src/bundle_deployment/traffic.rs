@@ -29,7 +29,7 @@ impl BundleReconciler {
             });
             let Some(color) = Color::choose(&pair) else {
                 let message = format!(
-                    "webhooks call both {blue} and {green}, which lead to two other revisions: to go on, set the source to one of these (see windlass history {})",
+                    "webhooks call both {blue} and {green}, which select pods of two other revisions: to continue, set the source to one of these revisions (see windlass history {})",
                     owner.bundle_deployment
                 );
                 return Err(Halt::failed(Milestone::Installed, "ServicesInUse", message));

@@ -18,7 +18,7 @@ const KINDS: Listing = Listing {
 };
 
 /// What becomes of what is not seen when it should be deleted.
-pub(super) const WOULD_STAY: &str = "what was installed of them would stay";
+pub(super) const WOULD_STAY: &str = "their objects would not be deleted";
 
 // === impl BundleReconciler ===
 
@@ -87,7 +87,7 @@ fn gate_on_none(unlisted: &BTreeSet<Kind>, otherwise: &str, step: Milestone) -> 
     }
     let unlisted: Vec<_> = unlisted.iter().collect();
     let message = format!(
-        "waiting until these kinds can be listed, or {otherwise}: {}; see what keeps the API server from listing them",
+        "waiting to list these kinds, otherwise {otherwise}: {}; check why the API server cannot list them",
         KINDS.summarize(&unlisted)
     );
     Err(Halt::waiting(step, "KindUnlisted", message))

@@ -162,7 +162,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
         let object = deployment(cluster).await?;
         let words = conditions(&object);
         let says = words.contains("Accepted=True RegistryUnavailable")
-            && words.contains("going on from the record of revision 2")
+            && words.contains("continuing from the record of revision 2")
             && current(&object, "Ready", "True").is_some();
         Ok(check(says, || words))
     })

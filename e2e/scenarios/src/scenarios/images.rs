@@ -57,7 +57,7 @@ pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
         let object = deployment(cluster).await?;
         let words = conditions(&object);
         let says = words.contains("Accepted=True RegistryUnavailable")
-            && words.contains("going on from the record of revision 1")
+            && words.contains("continuing from the record of revision 1")
             && current(&object, "Ready", "True").is_some();
         Ok(check(says, || words))
     })

@@ -52,7 +52,7 @@ pub(super) async fn an_operator_that_cannot_be_upgraded_is_not_until_it_can_or_i
     succeed(&cluster.client, "PATCH", OLDER, Some(&said)).await?;
     cluster.bundle("sample.v2")?;
     sample::set_source(cluster, "sample.v2").await?;
-    let words = "sample.v1 says that it cannot be upgraded now (Migrating: 3 of 4 shards are migrated)";
+    let words = "sample.v1 reports that it cannot be upgraded now (Migrating: 3 of 4 shards are migrated)";
     upgrade::stopped(cluster, "NotUpgradeable", words).await?;
     let kept = comes(cluster, OLDER).await?;
     anyhow::ensure!(kept["spec"]["conditions"] == said["spec"]["conditions"], "{kept}");

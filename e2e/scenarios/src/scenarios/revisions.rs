@@ -85,7 +85,7 @@ pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestClus
         let object = kept::deployment(cluster).await?;
         let words = conditions(&object);
         let says = words.contains("Accepted=True SourceInvalid")
-            && words.contains("going on from the record of revision 1")
+            && words.contains("continuing from the record of revision 1")
             && current(&object, "Ready", "True").is_some();
         Ok(check(says, || words))
     })
@@ -126,7 +126,7 @@ pub(super) async fn the_command_goes_back_to_an_earlier_revision(
     install(cluster, "sample.v1").await?;
     let said = cluster.command.fail(&["rollback", "sample"]).await?;
     anyhow::ensure!(
-        said.contains("has no revision before 1, which is installed"),
+        said.contains("has no revision before the installed one, 1"),
         "{said}"
     );
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;

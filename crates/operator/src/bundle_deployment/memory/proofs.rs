@@ -9,7 +9,7 @@ use windlass_cluster::endpoints::Endpoint;
 #[derive(Default)]
 pub(in crate::bundle_deployment) struct Proofs {
     known: Mutex<HashMap<String, HashSet<Fact>>>,
-    /// The CustomResourceDefinitions whose conversion was asked for with an invented object that proved nothing.
+    /// The CustomResourceDefinitions whose conversion was asked for with a generated object that proved nothing.
     doubtful: Mutex<HashMap<String, HashSet<String>>>,
 }
 

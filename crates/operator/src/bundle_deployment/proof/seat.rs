@@ -47,7 +47,7 @@ impl BundleReconciler {
                 Err(gate("UnreachableFromAPIServer", message))
             }
             SeatFinding::Undecided(why) => {
-                let message = format!("cannot ask the API server whether it reaches {place}: {why}");
+                let message = format!("cannot check whether the API server reaches {place}: {why}");
                 Err(gate("ProbeFailed", message))
             }
         }
@@ -161,7 +161,7 @@ impl BundleReconciler {
             service = server.service,
             port = server.port,
             ?finding,
-            "Asked the API server whether it reaches a Service"
+            "Checked whether the API server reaches a Service"
         );
         self.context
             .metrics

@@ -27,7 +27,7 @@ pub(super) enum PullError {
         /// The program that may have credentials, and is not run.
         helper: Option<String>,
     },
-    #[error("{0}: {1}; build the image anew")]
+    #[error("{0}: {1}; rebuild the image")]
     Layers(String, LayerError),
     #[error("Secret {0} not found")]
     SecretMissing(String),
@@ -78,7 +78,7 @@ impl NamedBy {
     /// What to do about an image that is not there, or is another one, beside pushing it.
     fn correction(self, what: &str) -> String {
         match self {
-            Self::CatalogEntry => "have the catalog corrected".to_owned(),
+            Self::CatalogEntry => "ask the maintainer of the catalog to correct it".to_owned(),
             _ => format!("correct {what}{}.ref", self.field()),
         }
     }
@@ -126,7 +126,7 @@ impl PullFailure {
                 format!("; put them into a Secret, and name it in {field}.pullSecret")
             }
             ("CredentialsRefused", _) => format!("; correct them in the Secret in {field}.pullSecret"),
-            _ if is_transient => "; it is asked again".to_owned(),
+            _ if is_transient => "; retrying".to_owned(),
             _ => String::new(),
         };
         Self {

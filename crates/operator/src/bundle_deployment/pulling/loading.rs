@@ -44,7 +44,7 @@ impl BundleReconciler {
             NamedBy::CatalogEntry => {
                 let named = shortened(tidied(&source.reference), LONGEST);
                 let message =
-                    format!("the catalog names the image {named}: {error}; have the catalog corrected");
+                    format!("the catalog names the image {named}: {error}; ask the maintainer of the catalog to correct it");
                 refused("CatalogInvalid", message)
             }
             _ => refused("SourceInvalid", format!("spec.source.image.ref: {error}")),

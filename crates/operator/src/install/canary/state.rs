@@ -37,8 +37,7 @@ const LONGEST_WORDS: usize = 300;
 const UNSERVED: [&str; 2] = ["no matches for kind", "could not find the requested resource"];
 
 /// What to say then.
-const UNSERVED_HINT: &str = "if it asks for a version that is new with this bundle: one that is converted is served only when the pods that \
-     convert it are ready, so these must get ready without it, and start what watches it later";
+const UNSERVED_HINT: &str = "if it uses a version that is new in this bundle: a converted version is served only when the pods that convert it are ready, so these must become ready without it and start to watch it later";
 
 /// Reads the state of a pod.
 pub fn state(pod: &Value) -> PodState {

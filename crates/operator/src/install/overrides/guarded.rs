@@ -25,15 +25,15 @@ pub(super) struct ServingRoles<'a> {
     pub(super) objects: &'a [Value],
 }
 
-const IDENTITY: &str = "it says which object this is";
-const OWN: &str = "labels and annotations of windlass.dev are Windlass' own";
-const STATUS: &str = "an install writes no status";
-const RIGHTS: &str = "the bundle says which rights its operator gets";
-const VERSIONS: &str = "Windlass serves and converts its versions as the bundle says";
-const CALLED: &str = "webhooks are called by it";
-const SELECTED: &str = "it says which pods these are";
-const MOUNTED: &str = "it is how pods get their serving certificate";
-const SERVED: &str = "the bundle's webhooks are served by it";
+const IDENTITY: &str = "it identifies the object";
+const OWN: &str = "labels and annotations of windlass.dev are reserved for Windlass";
+const STATUS: &str = "an install does not write status";
+const RIGHTS: &str = "the bundle determines the rights of its operator";
+const VERSIONS: &str = "the bundle determines how its versions are served and converted";
+const CALLED: &str = "it determines how webhooks are called";
+const SELECTED: &str = "it identifies the pods";
+const MOUNTED: &str = "it mounts the serving certificate of the pods";
+const SERVED: &str = "it serves the bundle's webhooks";
 
 /// Fields of a Service by which webhooks reach pods.
 const REACHED_BY: [&str; 6] = [

@@ -75,7 +75,7 @@ pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> 
     }
     let unserved = unserved.iter().map(|((api_version, kind), names)| {
         format!(
-            "the cluster does not serve {kind} ({api_version}): {} comes once it does",
+            "the cluster does not serve {kind} ({api_version}): {} is created once it does",
             names.join(", ")
         )
     });
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(
             notices,
             [
-                "the cluster does not serve ServiceMonitor (monitoring.coreos.com/v1): s, t comes once it does",
+                "the cluster does not serve ServiceMonitor (monitoring.coreos.com/v1): s, t is created once it does",
                 "the watched namespace a does not exist: the operator gets its roles there once it does",
             ]
         );

@@ -93,9 +93,9 @@ pub fn unasked(configuration: &Value, crds: &[&Value]) -> Vec<String> {
         if has_side_effects(webhook) {
             Some("it has side effects")
         } else if AdmissionWebhook::of(webhook, AdmissionType::Validating).is_none() {
-            Some("it calls no Service, or takes no version of AdmissionReview that API servers send")
+            Some("it calls no Service, or supports no version of AdmissionReview that API servers send")
         } else if targets(object::items(webhook, "/rules"), crds).is_empty() {
-            Some("no object is known that its rules match")
+            Some("no known object matches its rules")
         } else {
             None
         }
@@ -103,7 +103,7 @@ pub fn unasked(configuration: &Value, crds: &[&Value]) -> Vec<String> {
     object::items(configuration, "/webhooks")
         .iter()
         .filter_map(|webhook| Some((object::text(webhook, "/name")?, reason(webhook)?)))
-        .map(|(name, reason)| format!("admission webhook {name} is not asked before it is armed: {reason}"))
+        .map(|(name, reason)| format!("admission webhook {name} is not tested before it is armed: {reason}"))
         .collect()
 }
 
@@ -161,7 +161,7 @@ mod tests {
             (json!({"rules": rule("pods")}), None),
             (
                 json!({"rules": rule("gadgets")}),
-                Some("no object is known that its rules match"),
+                Some("no known object matches its rules"),
             ),
             (
                 json!({"rules": rule("pods"), "sideEffects": "Some"}),

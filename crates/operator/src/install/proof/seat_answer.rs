@@ -150,10 +150,10 @@ impl Obstacle {
             }
             Self::Name => "check that the control plane resolves names of Services",
             Self::Untrusted => {
-                "check that no proxy between the control plane and the pods ends TLS with a certificate of its own"
+                "check that no proxy between the control plane and the pods terminates TLS with its own certificate"
             }
             Self::NotTls => "check that the target port of the Service is that of the webhook server",
-            Self::Other => "check what is between the control plane and the nodes",
+            Self::Other => "check proxies and firewalls between the control plane and the nodes",
         }
     }
 }

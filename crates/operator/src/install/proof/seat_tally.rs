@@ -61,7 +61,7 @@ impl SeatTally {
                 (self.unheard >= MOST_UNHEARD).then(|| SeatFinding::Undecided(unheard(probe)))
             }
             SeatAnswer::Unrelated { words } => Some(SeatFinding::Undecided(format!(
-                "the API server refuses the object by which it is asked, ConfigMap {}/{}, which is never stored: {words}",
+                "the API server rejects ConfigMap {}/{}, which Windlass sends to test the connection and never stores: {words}",
                 probe.own_namespace, probe.name
             ))),
         }
@@ -74,8 +74,7 @@ fn unreachable(obstacle: Obstacle, words: &str) -> String {
 
 fn unheard(probe: &SeatProbe) -> String {
     format!(
-        "it does not call the webhook of ValidatingWebhookConfiguration {}: check that nothing changes that, or keeps \
-         ConfigMaps of the namespace {} from webhooks",
+        "it does not call the webhook of ValidatingWebhookConfiguration {}: check that nothing changes this configuration or excludes ConfigMaps of the namespace {} from webhooks",
         probe.name, probe.own_namespace
     )
 }

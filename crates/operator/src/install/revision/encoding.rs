@@ -38,7 +38,7 @@ pub enum RecordError {
         cause: io::Error,
     },
     /// The ConfigMap holds something else.
-    #[error("the ConfigMap {config_map} is no record of a revision: {problem}; delete it")]
+    #[error("the ConfigMap {config_map} is not a revision record: {problem}; delete it")]
     Decode {
         /// Its name.
         config_map: String,

@@ -314,7 +314,7 @@ proptest! {
         *config_map.pointer_mut(pointer).unwrap() = garbage;
         let error = decode(&config_map).unwrap_err().to_string();
         prop_assert!(
-            error.starts_with("the ConfigMap name-revision-1 is no record of a revision: "),
+            error.starts_with("the ConfigMap name-revision-1 is not a revision record: "),
             "{}", error
         );
         prop_assert!(!error.contains('\n'), "{}", error);

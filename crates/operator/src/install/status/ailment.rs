@@ -85,7 +85,7 @@ fn cause(observed: &Value) -> Option<String> {
         && seen < generation
     {
         return Some(format!(
-            "its status is about generation {seen} and not yet about {generation}"
+            "its status is for generation {seen}, not yet for {generation}"
         ));
     }
     let is_bad = |name: &&str| status_of(observed, name) == Some("True");
@@ -96,7 +96,7 @@ fn cause(observed: &Value) -> Option<String> {
         return Some(condition);
     }
     if object::text(observed, "/spec/type") == Some("LoadBalancer") {
-        return Some("it has no address of a load balancer yet".to_owned());
+        return Some("it has no load balancer address yet".to_owned());
     }
     if let Some(desired) = number("/spec/replicas") {
         let available = number("/status/availableReplicas").unwrap_or(0);
@@ -153,7 +153,7 @@ mod tests {
             (json!({"spec": {"replicas": 3}}), "it has no status yet"),
             (
                 json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "phase": "Ready"}}),
-                "its status is about generation 1 and not yet about 2",
+                "its status is for generation 1, not yet for 2",
             ),
             (
                 json!({"status": {"conditions": [condition("Ready", "False", "1 of 2"), condition("Synced", "True", "")]}}),
@@ -173,7 +173,7 @@ mod tests {
             ),
             (
                 json!({"spec": {"type": "LoadBalancer"}, "status": {}}),
-                "it has no address of a load balancer yet",
+                "it has no load balancer address yet",
             ),
             (json!({"status": {"phase": "Pending"}}), "status.phase is Pending"),
             (json!({"status": {"other": 1}}), "it is not healthy"),

@@ -46,7 +46,7 @@ impl BundleHealth {
             (!of.is_empty()).then(|| AILMENTS.summarize(&of))
         };
         let waiting = listed(true).map(|listed| format!("waiting for {listed}"));
-        let unknown = listed(false).map(|listed| format!("cannot say of {listed}; {WAY_OUT}"));
+        let unknown = listed(false).map(|listed| format!("cannot determine the health of {listed}; {WAY_OUT}"));
         match (waiting, unknown) {
             (None, None) => Self::Healthy,
             (Some(message), None) => Self::Unhealthy { message },
@@ -107,14 +107,14 @@ mod tests {
         assert_eq!(
             BundleHealth::of(std::slice::from_ref(&unknown)),
             BundleHealth::Unknown {
-                message: format!("cannot say of Widget b: the script fails; {WAY_OUT}")
+                message: format!("cannot determine the health of Widget b: the script fails; {WAY_OUT}")
             }
         );
         assert_eq!(
             BundleHealth::of(&[unknown, Ailment::absent(key("a"))]),
             BundleHealth::Unhealthy {
                 message: format!(
-                    "waiting for Widget a: it was not found; cannot say of Widget b: the script fails; {WAY_OUT}"
+                    "waiting for Widget a: it was not found; cannot determine the health of Widget b: the script fails; {WAY_OUT}"
                 )
             }
         );

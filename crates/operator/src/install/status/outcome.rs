@@ -252,7 +252,7 @@ impl Standing {
             Self::Beside { available, .. } => available.as_ref().err().map(String::as_str),
         };
         let trouble = of_installed.or(ailing)?;
-        Some(format!("meanwhile, the installed revision: {trouble}"))
+        Some(format!("problem of the installed revision: {trouble}"))
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(ready.reason, "Downgrade");
         assert_eq!(
             ready.message,
-            "older; meanwhile, the installed revision: 0 of 1 replicas"
+            "older; problem of the installed revision: 0 of 1 replicas"
         );
     }
 
@@ -422,7 +422,7 @@ mod tests {
             let ready = refused.conditions(&standing).pop().unwrap().1;
             assert_eq!(
                 ready.message,
-                "older; meanwhile, the installed revision: Widget a is broken"
+                "older; problem of the installed revision: Widget a is broken"
             );
         }
     }

@@ -40,13 +40,13 @@ pub fn crowding(new: &Value, old: &Value) -> Option<String> {
     if let Some(term) = terms.find(|term| is_about(term, old)) {
         let key = object::text(term, "/topologyKey").unwrap_or_default();
         return Some(format!(
-            "a podAntiAffinity lets no two of its pods share a {key}: more nodes or a lower spec.config.windlass.replicas make room"
+            "a podAntiAffinity forbids two of its pods on the same {key}: add nodes, or lower spec.config.windlass.replicas"
         ));
     }
     let taken: BTreeSet<_> = pod_spec(old).into_iter().flat_map(claims).collect();
     let claim = claims(pod_spec(new)?).find(|claim| taken.contains(claim))?;
     Some(format!(
-        "its pods share the PersistentVolumeClaim {claim}, which may be for one pod or one node only"
+        "its pods share the PersistentVolumeClaim {claim}, which may allow only one pod or one node"
     ))
 }
 
