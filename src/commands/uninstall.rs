@@ -1,4 +1,4 @@
-//! `windlass uninstall`: takes a bundle out of a cluster.
+//! `windlass uninstall`: removes a bundle from a cluster.
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
@@ -7,38 +7,42 @@ use serde_json::{Value, json};
 use windlass_api::{BundleDeployment, DeletionPolicy};
 use windlass_cluster::{Cluster, kinds};
 use windlass_object::{ObjectKey, names, object, patch::guarded, text::OneLine};
-use windlass_operator::leaving;
+use windlass_operator::removal_obstacles;
 
 use super::{
     arguments,
     cluster::{ClusterArgs, OperatorArgs, explain_error},
-    wait::{Judgement, WaitArgs, condition, wait_for_object},
     install::list_config_maps,
+    wait::{Judgement, WaitArgs, condition, wait_for_object},
 };
 use crate::terminal::{Progress, ProgressFormat};
 
-/// Removes what a BundleDeployment installed: first its webhooks, then everything else.
-///
-/// Keeps CustomResourceDefinitions and all their objects, unless --delete-crds is set or spec.deletionPolicy is
-/// DeleteCRDs; always keeps the namespace. Refuses to begin where stored objects need a conversion that would go, unless
-/// --keep-stored-version or --delete-crds is set: a deletion cannot be taken back. Refuses to begin, too, while something else in the
-/// cluster calls the servers of the bundle: its requests would fail.
+const AFTER_HELP: &str =
+    "Keeps the namespace, and without --delete-crds also the CRDs with all their objects. Nothing is
+removed if stored objects need a conversion that would be removed, or if other objects call the
+servers of the bundle.
+
+Examples:
+  windlass uninstall widgets
+  windlass uninstall widgets --delete-crds";
+
+/// Removes an installed bundle: first its webhooks, then everything else.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
     #[arg(value_parser = arguments::bundle_deployment)]
     name: String,
 
-    /// Also delete the CustomResourceDefinitions, and with them all their objects in the whole cluster.
+    /// Also delete the CRDs, and with them all their objects.
     #[arg(long)]
     delete_crds: bool,
 
-    /// Rewrite all objects of CustomResourceDefinitions with a conversion webhook in the version in which they are
-    /// stored, and serve only that version afterwards.
+    /// Rewrite converted objects, and serve only their stored version.
     #[arg(long, conflicts_with = "delete_crds")]
     keep_stored_version: bool,
 
-    /// Also remove servers that something else in the cluster calls, whose requests then fail.
+    /// Also remove servers that other objects still call.
     #[arg(long)]
     allow_interruption: bool,
 
@@ -55,16 +59,16 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Removes it.
+    /// Removes the bundle.
     ///
     /// # Errors
     ///
-    /// When there is no such BundleDeployment, or it does not go in time.
+    /// When the BundleDeployment does not exist, or is not removed in time.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &self.name);
         let deployment = cluster.read(&key).await.map_err(explain_error)?;
-        // Those that are there now: what comes later is of another install.
+        // Listed before the deletion: later ones belong to another install.
         let config_maps = list_config_maps(&cluster, &self.operator.operator_namespace, &self.name).await;
         let Some(deployment) = deployment else {
             let left = config_maps.unwrap_or_default();
@@ -72,7 +76,7 @@ impl Args {
                 bail!("{}", not_found_message(&cluster, &key).await?);
             }
             delete(&cluster, &left).await?;
-            println!("{key} not found; removed what an interrupted install had left behind");
+            println!("{key} not found; removed the objects of an interrupted install");
             return Ok(ExitCode::SUCCESS);
         };
         let uid = object::text(&deployment, "/metadata/uid").unwrap_or_default();
@@ -93,7 +97,7 @@ impl Args {
         wait_for_object::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
         match config_maps {
             Ok(config_maps) => delete(&cluster, &config_maps).await?,
-            // They have an owner and go with it.
+            // Their owner reference lets the garbage collector delete them.
             Err(error) => progress.done(&format!(
                 "its ConfigMaps are left to the garbage collector: {error}"
             )),
@@ -103,14 +107,17 @@ impl Args {
         if kept.is_empty() || self.waiting.output == ProgressFormat::Json {
             return Ok(ExitCode::SUCCESS);
         }
-        println!("Kept, with everything in them:");
+        println!(
+            "Kept from this and earlier installs of {}, with everything in them:",
+            self.name
+        );
         for object in kept {
             println!("  {}", OneLine(&object));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the flags change in the BundleDeployment.
+    /// Returns the changes of the BundleDeployment that the flags request.
     fn changes(&self, deployment: &Value) -> Vec<(&'static str, Value)> {
         let mut changes = Vec::new();
         changes.extend(
@@ -125,7 +132,7 @@ impl Args {
         changes
     }
 
-    /// The policy that the flags ask for.
+    /// Returns the requested deletion policy.
     fn policy(&self) -> Option<DeletionPolicy> {
         if self.delete_crds {
             Some(DeletionPolicy::DeleteCRDs)
@@ -135,20 +142,22 @@ impl Args {
         }
     }
 
-    /// Refuses a removal that could not end. A user who may not see CustomResourceDefinitions or their objects is
-    /// stopped by the guard, if at all.
+    /// Rejects a removal that could not finish. If the user may not read CustomResourceDefinitions or their
+    /// objects, only the guard checks this.
     async fn check(&self, cluster: &Cluster, deployment: &Value) -> anyhow::Result<()> {
         if object::is_terminating(deployment) {
             return Ok(());
         }
-        let policy = self.policy().unwrap_or_else(|| leaving::policy_of(deployment));
+        let policy = self
+            .policy()
+            .unwrap_or_else(|| removal_obstacles::deletion_policy(deployment));
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.name);
         let kind = kinds::CUSTOM_RESOURCE_DEFINITION;
         let crds = cluster
             .list(&kind, None, Some(&selector))
             .await
             .unwrap_or_default();
-        let in_use = leaving::conversions_in_use(cluster, policy, &crds).await;
+        let in_use = removal_obstacles::conversions_in_use(cluster, policy, &crds).await;
         let in_use = in_use.unwrap_or_default();
         if !in_use.is_empty() {
             bail!(
@@ -165,7 +174,7 @@ impl Args {
         if !calls.is_empty() {
             let calls: Vec<_> = calls.into_iter().collect();
             bail!(
-                "{}, which would be removed with its pods: requests would fail; nothing was removed. Delete it, point it elsewhere, or after an adoption run windlass adoption confirm {}. If it comes back, or its requests may fail, run this again with --allow-interruption",
+                "{}, which would be removed with its pods, so requests would fail; nothing was removed. Delete the caller, point it to another Service, or after an adoption run windlass adoption confirm {}. If the caller cannot be changed, or its requests may fail, run this again with --allow-interruption",
                 calls.join(", "),
                 self.name
             );
@@ -173,7 +182,7 @@ impl Args {
         Ok(())
     }
 
-    /// Who else calls the Services of the bundle, as far as the user may see that.
+    /// Returns the other callers of the bundle's Services, as far as the user may read them.
     async fn external_calls(&self, cluster: &Cluster, deployment: &Value) -> BTreeSet<String> {
         let selector = format!("{}={}", names::BUNDLE_DEPLOYMENT, self.name);
         let namespace = object::text(deployment, "/spec/namespace");
@@ -191,16 +200,16 @@ impl Args {
                 }
             }
         }
-        leaving::external_calls(
+        removal_obstacles::external_calls(
             callers,
             |caller| self.is_ours(caller),
             |service| services.contains(service),
         )
     }
 
-    /// Whether the garbage collector deletes a caller with the bundle.
+    /// Reports whether the garbage collector deletes a caller together with the bundle.
     async fn is_deleted_with_bundle(&self, cluster: &Cluster, caller: &Value) -> bool {
-        for key in leaving::owner_keys(caller) {
+        for key in removal_obstacles::cluster_scoped_owners(caller) {
             if let Ok(Some(owner)) = cluster.read(&key).await
                 && self.is_ours(&owner)
             {
@@ -215,7 +224,7 @@ impl Args {
     }
 }
 
-/// Whether the BundleDeployment is gone, or what keeps it.
+/// Judges the removal: `Done` if the BundleDeployment no longer exists.
 fn judge(object: Option<&Value>, uid: &str) -> Judgement<()> {
     let Some(object) = object.filter(|object| object::text(object, "/metadata/uid") == Some(uid)) else {
         return Judgement::Done(());
@@ -236,7 +245,7 @@ async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> 
             .delete(&key, object::text(config_map, "/metadata/uid"))
             .await
         {
-            // Its name has been taken by another.
+            // Another object has the name now.
             Err(error) if error.is_conflict() => {}
             deleted => deleted.map_err(explain_error)?,
         }
@@ -244,7 +253,7 @@ async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Says that there is no such BundleDeployment, and which ones there are.
+/// Returns the message that the BundleDeployment does not exist, with the names of existing ones.
 ///
 /// # Errors
 ///
@@ -263,7 +272,7 @@ pub(super) async fn not_found_message(cluster: &Cluster, key: &ObjectKey) -> any
     })
 }
 
-/// What was released and stays. A user who may not see it is not told.
+/// Returns the released objects that are kept, as far as the user may read them.
 async fn kept_objects(cluster: &Cluster, name: &str) -> Vec<String> {
     let mut kept = Vec::new();
     for kind in [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::NAMESPACE] {
@@ -283,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_gone_when_another_has_its_name() {
+    fn an_object_with_another_uid_counts_as_deleted() {
         let object = json!({"metadata": {"uid": "old", "generation": 2}, "status": {"observedGeneration": 2,
             "conditions": [{"type": "Ready", "status": "False", "reason": "Removing", "message": "waiting"}]}});
         assert_eq!(

@@ -68,7 +68,7 @@ impl Context {
         let namespace = "windlass-system";
         let served = windlass_cluster::kinds::SECRET.object(Some(namespace), "windlass-cert");
         let (watches, _) = Watches::new(cluster.clone(), index.clone(), served);
-        let interpretation = Arc::new(Interpretation::reading(index.clone()));
+        let interpretation = Arc::new(Interpretation::without_webhooks(index.clone()));
         Self {
             leadership: Leadership::always(),
             watches,

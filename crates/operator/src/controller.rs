@@ -1,5 +1,5 @@
-//! A controller as a whole: a router that fills its queue, and a worker that begins once every watch has seen all and
-//! this process leads.
+//! Runs a controller: a router that fills its queue, and a worker that starts when the watches are synced and
+//! this process is the leader.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use windlass_cluster::{
 
 use super::Context;
 
-/// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker begins, and gives what
-/// reconciles: whatever that remembers begins with this process's leadership. It begins although objects of `dispensable` kinds
-/// may not all have been seen.
+/// Runs `router` and a worker until `shutdown`. `begin` is called once, when the worker starts, and returns
+/// the reconcile function, whose state therefore starts with the leadership. The worker does not wait for
+/// kinds that are `dispensable`.
 ///
 /// # Errors
 ///
-/// When a reconciliation panicked.
+/// If a reconciliation panics.
 pub(super) async fn run<K, E, R, F>(
     context: &Context,
     settings: Settings,
@@ -37,13 +37,14 @@ where
     F: Future<Output = Result<Action, E>> + Send + 'static,
 {
     let work = async {
-        // Half a view of the cluster is none: what was not seen yet looks as if it were gone. Kinds that others serve may
-        // never be seen; who looks for what is gone of them asks `unlisted`.
+        // An object that is not listed yet looks deleted, so wait for the first lists. Kinds of other API
+        // servers may never be listed: check `unlisted` before treating their objects as deleted.
         tokio::select! {
             () = context.watches.wait_until_complete_except(&dispensable) => {}
             () = shutdown.cancelled() => return Ok(()),
         }
-        // One that stands by keeps its watches and its queue up to date, so that it can go on at once.
+        // A standby process also keeps its watches and its queue up to date, so that it can take over
+        // immediately.
         let since = tokio::select! {
             since = context.leadership.acquired() => since,
             () = shutdown.cancelled() => return Ok(()),
@@ -63,13 +64,13 @@ where
             info!(
                 controller = settings.controller,
                 kinds = unlisted.join("; "),
-                "Starting workers while these kinds are listed"
+                "Starting workers while these kinds are being listed"
             );
         } else {
             warn!(
                 controller = settings.controller,
                 kinds = unlisted.join("; "),
-                "Starting workers although these kinds cannot be listed; what needs them waits"
+                "Starting workers without these kinds, which cannot be listed; objects that need them wait"
             );
         }
         let (metrics, reconcile) = (context.metrics.clone(), begin(since));

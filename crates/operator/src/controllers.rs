@@ -1,11 +1,12 @@
-//! Which controllers a process runs: some of three groups, each with the rights of its own.
+//! Selection of the controllers that a process runs: one or more of three groups, each with its own rights.
 
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 use windlass_cluster::lease::LEASE;
 
-/// Which controllers a process runs, at least those of one group. Processes of one cluster may run some groups each.
+/// The controllers that a process runs: at least one group. Several processes of a cluster can share the
+/// groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     certificates: bool,
@@ -13,9 +14,9 @@ pub struct Controllers {
     policies: bool,
 }
 
-/// A list of controllers names something else.
+/// The list of controllers contains an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} must be {CERTIFICATES}, {BUNDLES} or {POLICIES}, or several with commas between")]
+#[error("{0:?} must be {CERTIFICATES}, {BUNDLES} or {POLICIES}, or a comma-separated list of them")]
 pub struct UnknownController(String);
 
 const CERTIFICATES: &str = "certificates";
@@ -31,58 +32,58 @@ impl Controllers {
         policies: false,
     };
 
-    /// Those that issue certificates, rotate CAs and inject trust bundles.
+    /// Controllers that issue certificates, rotate CAs and inject trust bundles.
     pub const CERTIFICATES: Self = Self {
         certificates: true,
         ..Self::NONE
     };
 
-    /// That of BundleDeployments, and the guard.
+    /// Controller of BundleDeployments, and the guard.
     pub const BUNDLES: Self = Self {
         bundles: true,
         ..Self::NONE
     };
 
-    /// Those of policies, and the server that answers from them.
+    /// Controller of policies, and their admission server.
     pub const POLICIES: Self = Self {
         policies: true,
         ..Self::NONE
     };
 
-    /// Those that run where nobody says which: certificates and bundles.
+    /// The default: certificates and bundles.
     pub const DEFAULT: Self = Self {
         policies: false,
         ..Self::ALL
     };
 
-    /// Those of every group.
+    /// All groups.
     pub const ALL: Self = Self {
         certificates: true,
         bundles: true,
         policies: true,
     };
 
-    /// Whether those of certificates are among them.
-    pub const fn have_certificates(self) -> bool {
+    /// Reports whether the group for certificates is selected.
+    pub const fn has_certificates(self) -> bool {
         self.certificates
     }
 
-    /// Whether those of bundles are among them.
-    pub const fn have_bundles(self) -> bool {
+    /// Reports whether the group for bundles is selected.
+    pub const fn has_bundles(self) -> bool {
         self.bundles
     }
 
-    /// Whether those of policies are among them.
-    pub const fn have_policies(self) -> bool {
+    /// Reports whether the group for policies is selected.
+    pub const fn has_policies(self) -> bool {
         self.policies
     }
 
-    /// Whether any of them answers AdmissionReviews.
-    pub const fn answer_reviews(self) -> bool {
+    /// Reports whether a selected group answers AdmissionReviews.
+    pub const fn can_answer_reviews(self) -> bool {
         self.bundles || self.policies
     }
 
-    /// These, and those of `other`.
+    /// Adds the groups of `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self {
@@ -92,9 +93,9 @@ impl Controllers {
         }
     }
 
-    /// The name of the Lease by which one of the processes with these controllers is chosen to lead. Those of bundles never
-    /// run twice; others do where one process runs several groups and another runs one of them alone, which does no harm and
-    /// costs requests.
+    /// Returns the name of the Lease for leader election. Bundle controllers always share one Lease, so they
+    /// never run twice. Other groups may run twice if one process runs several groups and another one runs a
+    /// single group. That is harmless, but causes more requests.
     pub const fn lease(self) -> &'static str {
         match self {
             Self { bundles: true, .. } => LEASE,
@@ -105,7 +106,7 @@ impl Controllers {
         }
     }
 
-    /// The names of those that are among them.
+    /// Returns the names of the selected groups.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let each = [
             (CERTIFICATES, self.certificates),
@@ -113,7 +114,7 @@ impl Controllers {
             (POLICIES, self.policies),
         ];
         each.into_iter()
-            .filter_map(|(name, is_among)| is_among.then_some(name))
+            .filter_map(|(name, is_selected)| is_selected.then_some(name))
     }
 }
 
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_choice_is_read_as_it_is_printed_and_groups_elect_apart() {
+    fn controllers_parse_as_printed_and_each_group_has_its_own_lease() {
         let groups = [
             Controllers::CERTIFICATES,
             Controllers::BUNDLES,
@@ -162,7 +163,7 @@ mod tests {
                 let controllers = one.with(other);
                 assert_eq!(controllers.to_string().parse(), Ok(controllers));
                 assert_eq!(one.lease() == other.lease(), one == other);
-                if controllers.have_bundles() {
+                if controllers.has_bundles() {
                     assert_eq!(controllers.lease(), Controllers::BUNDLES.lease());
                 }
             }
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_any_order_and_nothing_else() {
+    fn a_list_accepts_any_order_and_rejects_unknown_names() {
         for (text, expected) in [
             ("bundles, certificates", Ok(Controllers::DEFAULT)),
             ("bundles,bundles", Ok(Controllers::BUNDLES)),

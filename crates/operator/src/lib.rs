@@ -5,6 +5,7 @@
 
 pub mod admission;
 mod annotated_service;
+mod announced;
 pub mod bundle_deployment;
 mod ca_injectors;
 mod context;
@@ -17,17 +18,16 @@ pub mod guard;
 mod health;
 mod injection;
 mod injection_target;
+mod injector_lease;
 pub mod install;
 mod interpretation;
-pub mod removal_obstacles;
 mod listener;
 mod metrics;
 mod namespaces;
 mod operator;
-mod injector_lease;
 pub mod policies;
 mod remote_cluster;
-mod announced;
+pub mod removal_obstacles;
 mod servers;
 pub mod serving_certificate;
 mod standby;

@@ -1,15 +1,15 @@
-//! Namespaces, as the watch has them; those that it has not seen yet are read.
+//! Lookup of Namespaces.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_cluster::{Cluster, Index, RequestError, kinds};
 
-/// The Namespace of that name, if it is there. One that was created a moment ago may not have been seen yet.
+/// Finds a Namespace in the index, or reads it from the API server if the watch has not delivered it yet.
 ///
 /// # Errors
 ///
-/// When it has not been seen, and cannot be read.
+/// If it cannot be read.
 pub(crate) async fn namespace(
     index: &Index,
     cluster: &Cluster,

@@ -143,7 +143,7 @@ mod tests {
 
     /// Sends a request to a guard. The API server returns `identity` as the guard's own user; `is_complete`
     /// tells whether the index is synced.
-    async fn ask(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
+    async fn send_review(identity: Value, is_complete: bool, question: String) -> (StatusCode, String) {
         let answering = service_fn(move |_: Request<kube::client::Body>| {
             let body = kube::client::Body::from(identity.to_string().into_bytes());
             async move { Ok::<_, BoxError>(Response::new(body)) }
@@ -203,7 +203,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_operator_may_make_guarded_changes() {
         for (user, allowed) in [(OPERATOR, true), (CERTIFICATES, true), ("somebody", false)] {
-            let (status, body) = ask(identity(), true, deletion(user)).await;
+            let (status, body) = send_review(identity(), true, deletion(user)).await;
             let answer: Value = serde_json::from_str(&body).unwrap();
             assert_eq!(status, StatusCode::OK);
             assert_eq!(answer["response"]["allowed"], allowed, "{user}: {answer}");
@@ -212,9 +212,9 @@ mod tests {
 
     #[tokio::test]
     async fn requests_fail_while_the_state_is_unknown() {
-        let (status, body) = ask(identity(), false, deletion("somebody")).await;
+        let (status, body) = send_review(identity(), false, deletion("somebody")).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        let (status, body) = ask(json!({"metadata": {}}), true, deletion("somebody")).await;
+        let (status, body) = send_review(json!({"metadata": {}}), true, deletion("somebody")).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
         assert!(
             body.contains("cannot determine the operator's own user name"),
@@ -225,7 +225,7 @@ mod tests {
     #[tokio::test]
     async fn an_invalid_review_is_a_bad_request() {
         for body in ["", "{", "[]", "{}"] {
-            let (status, said) = ask(identity(), true, body.to_owned()).await;
+            let (status, said) = send_review(identity(), true, body.to_owned()).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
             assert!(said.starts_with("not an AdmissionReview"), "{said}");
         }
@@ -233,7 +233,7 @@ mod tests {
 
     /// Requests the deletion of a BundleDeployment with this policy, while the cluster has this number of
     /// widgets.
-    async fn ask_removal(objects: usize, policy: &str, is_complete: bool) -> (StatusCode, Value) {
+    async fn send_removal(objects: usize, policy: &str, is_complete: bool) -> (StatusCode, Value) {
         let answering = service_fn(move |request: Request<kube::client::Body>| async move {
             let body = if request.uri().path() == "/apis/example.com/v1" {
                 json!({"resources": [{"name": "widgets", "kind": "Widget", "namespaced": true}]})
@@ -296,7 +296,7 @@ mod tests {
             (1, "KeepStoredVersion", true),
             (1, "DeleteCRDs", true),
         ] {
-            let (status, answer) = ask_removal(objects, policy, true).await;
+            let (status, answer) = send_removal(objects, policy, true).await;
             assert_eq!(status, StatusCode::OK);
             assert_eq!(
                 answer["response"]["allowed"], allowed,
@@ -307,7 +307,7 @@ mod tests {
                 assert!(message.contains("widgets.example.com") && message.contains("KeepStoredVersion"));
             }
         }
-        let (status, _) = ask_removal(1, "KeepCRDs", false).await;
+        let (status, _) = send_removal(1, "KeepCRDs", false).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

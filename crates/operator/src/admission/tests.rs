@@ -87,7 +87,7 @@ impl Served {
     }
 
     /// Sends a request, and returns the status line.
-    async fn ask(&self, client: u8, question: &[u8]) -> String {
+    async fn send_review(&self, client: u8, question: &[u8]) -> String {
         let mut stream = self.begin(client, question.len(), question).await;
         let mut status = [0; 12];
         stream.read_exact(&mut status).await.unwrap();
@@ -128,13 +128,13 @@ fn question(of: &Value) -> Vec<u8> {
 async fn idle_connections_make_room_for_others() {
     let served = Served::start().await;
     let mut idle = join_all((0..OPTIONS.connections + 10).map(|_| served.connect(2))).await;
-    assert_eq!(served.ask(3, &question(&json!({}))).await, "HTTP/1.1 200");
+    assert_eq!(served.send_review(3, &question(&json!({}))).await, "HTTP/1.1 200");
     // The server closes the connections beyond its limit.
     for stream in &mut idle[..10] {
         assert!(!matches!(stream.read(&mut [0]).await, Ok(1..)));
     }
     assert_eq!(
-        served.ask(2, &question(&json!({}))).await,
+        served.send_review(2, &question(&json!({}))).await,
         "HTTP/1.1 200",
         "a client that holds all other connections is served, too"
     );
@@ -145,7 +145,7 @@ async fn a_slow_client_delays_only_itself() {
     let served = Served::start().await;
     let slow = join_all((0..20).map(|_| served.begin(2, 1000, b"{"))).await;
     for _ in 0..3 {
-        assert_eq!(served.ask(3, &question(&json!({}))).await, "HTTP/1.1 200");
+        assert_eq!(served.send_review(3, &question(&json!({}))).await, "HTTP/1.1 200");
     }
     for mut stream in slow {
         let mut said = String::new();
@@ -162,13 +162,15 @@ async fn a_too_large_body_is_rejected_and_two_large_objects_are_not() {
     let served = Served::start().await;
     let large = "a".repeat(6 << 20);
     assert_eq!(
-        served.ask(2, &question(&json!({"spec": {"names": large}}))).await,
+        served
+            .send_review(2, &question(&json!({"spec": {"names": large}})))
+            .await,
         "HTTP/1.1 200"
     );
     let longer = vec![b' '; LONGEST_BODY + 1];
-    assert_eq!(served.ask(2, &longer).await, "HTTP/1.1 413");
+    assert_eq!(served.send_review(2, &longer).await, "HTTP/1.1 413");
     let many = json!({"spec": {"conversion": vec![0; 1 << 20]}});
-    assert_eq!(served.ask(2, &question(&many)).await, "HTTP/1.1 400");
+    assert_eq!(served.send_review(2, &question(&many)).await, "HTTP/1.1 400");
 }
 
 #[test]

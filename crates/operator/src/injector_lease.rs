@@ -1,4 +1,4 @@
-//! Whether another CA injector is at work, by the Lease with which it elects its leader.
+//! Detects a running CA injector by the Lease of its leader election.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -8,10 +8,10 @@ use windlass_cluster::{
 };
 use windlass_object::{ObjectKey, ca_injectors::CaInjector, object};
 
-/// For how long after its last renewal a Lease is somebody's at the least.
+/// Minimum time since the last renewal after which a Lease counts as abandoned.
 const RENEWED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
-/// The watches that see the Leases of an injector.
+/// Returns the watches for the Leases of an injector.
 pub(crate) fn leases(injector: CaInjector) -> impl Iterator<Item = Watch> {
     let (namespaces, name) = injector.leases();
     namespaces.iter().map(|namespace| {
@@ -20,7 +20,7 @@ pub(crate) fn leases(injector: CaInjector) -> impl Iterator<Item = Watch> {
     })
 }
 
-/// The Lease of an injector that somebody renews, if any is seen to be.
+/// Returns the Lease of an injector that is being renewed, if there is one.
 pub(crate) fn held_lease(index: &Index, injector: CaInjector, now: Timestamp) -> Option<ObjectKey> {
     let (namespaces, name) = injector.leases();
     let mut leases = namespaces
@@ -29,7 +29,7 @@ pub(crate) fn held_lease(index: &Index, injector: CaInjector, now: Timestamp) ->
     leases.find(|lease| index.find(lease).is_some_and(|lease| is_held(&lease, now)))
 }
 
-/// Whether somebody renews a Lease.
+/// Reports whether a Lease is being renewed.
 fn is_held(lease: &Value, now: Timestamp) -> bool {
     let text = |pointer| object::text(lease, pointer).filter(|text| !text.is_empty());
     let renewed = text("/spec/renewTime").and_then(|time| time.parse::<Timestamp>().ok());
@@ -49,7 +49,7 @@ pub(crate) mod tests {
 
     const NOW: &str = "2026-01-01T00:10:00Z";
 
-    /// The Lease of an injector in a namespace, which `holder` has renewed.
+    /// A Lease of an injector, renewed by `holder`.
     pub(crate) fn lease(injector: CaInjector, namespace: &str, renewed: &str, holder: &str) -> Value {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -59,7 +59,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_lease_is_held_where_an_injector_has_it_and_as_long_as_somebody_renews_it() {
+    fn a_lease_is_held_while_its_injector_renews_it_in_an_expected_namespace() {
         for (namespace, renewed, holder, expected) in [
             ("kube-system", "2026-01-01T00:09:55.000000Z", "a", true),
             ("cert-manager", "2026-01-01T00:09:55.000000Z", "a", true),
