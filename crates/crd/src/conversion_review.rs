@@ -87,7 +87,7 @@ impl ConversionReview {
     /// # Errors
     ///
     /// If the API server would reject the response, by the rules of its `webhook_converter.go`.
-    pub fn converted(&self, answer: &Value) -> Result<Vec<Value>, ConversionProblem> {
+    pub fn parse_response(&self, answer: &Value) -> Result<Vec<Value>, ConversionProblem> {
         let text = |pointer| object::text(answer, pointer).unwrap_or_default().to_owned();
         let got = format!("{} {}", text("/apiVersion"), text("/kind"));
         if got != format!("{} ConversionReview", self.api_version()) {
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_valid_response_returns_its_objects() {
         assert_eq!(
-            review().converted(&answer()).unwrap()[0]["spec"],
+            review().parse_response(&answer()).unwrap()[0]["spec"],
             json!({"size": 1})
         );
     }
@@ -232,7 +232,7 @@ mod tests {
         ] {
             let mut answer = answer();
             *answer.pointer_mut(pointer).unwrap() = value;
-            let problem = review().converted(&answer).unwrap_err().to_string();
+            let problem = review().parse_response(&answer).unwrap_err().to_string();
             assert!(problem.contains(message), "{pointer}: {problem}");
         }
     }
@@ -241,7 +241,7 @@ mod tests {
         #[test]
         fn arbitrary_responses_never_panic(text in "\\PC{0,200}") {
             let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
-            prop_assert!(review().converted(&answer).is_err());
+            prop_assert!(review().parse_response(&answer).is_err());
         }
     }
 }

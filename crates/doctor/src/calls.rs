@@ -101,7 +101,7 @@ impl ServiceCall {
             None => String::new(),
         };
         let message = format!("{webhook}{what}; until then {}", self.consequence());
-        Some(check.found(self.severity(), self, message))
+        Some(check.finding(self.severity(), self, message))
     }
 }
 

@@ -105,21 +105,21 @@ checks! {
 impl DoctorCheck {
     /// Creates a finding for something that fails or will fail.
     pub fn error(self, subject: impl fmt::Display, message: impl Into<String>) -> DoctorFinding {
-        self.found(DoctorSeverity::Error, subject, message)
+        self.finding(DoctorSeverity::Error, subject, message)
     }
 
     /// Creates a finding for something that may fail.
     pub fn warning(self, subject: impl fmt::Display, message: impl Into<String>) -> DoctorFinding {
-        self.found(DoctorSeverity::Warning, subject, message)
+        self.finding(DoctorSeverity::Warning, subject, message)
     }
 
     /// Creates a finding for something that is in order or useful to know.
     pub fn info(self, subject: impl fmt::Display, message: impl Into<String>) -> DoctorFinding {
-        self.found(DoctorSeverity::Info, subject, message)
+        self.finding(DoctorSeverity::Info, subject, message)
     }
 
     /// Creates a finding with the given severity.
-    pub fn found(
+    pub fn finding(
         self,
         severity: DoctorSeverity,
         subject: impl fmt::Display,

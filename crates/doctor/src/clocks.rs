@@ -64,7 +64,7 @@ pub fn node_clocks(
             } else {
                 return None;
             };
-            Some(check.found(DoctorSeverity::Warning, format!("Node {node}"), message))
+            Some(check.finding(DoctorSeverity::Warning, format!("Node {node}"), message))
         })
         .collect();
     if findings.is_empty() && !leases.is_empty() {

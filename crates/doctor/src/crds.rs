@@ -28,7 +28,7 @@ pub fn own_crd(expected: &Value, live: Option<&Value>, severity: DoctorSeverity)
             "differs from this version of the command: {place} is missing or different, so the API server drops or rejects what Windlass \
              writes there; apply the manifests of the running version (helm upgrade, or windlass manifests | kubectl apply --server-side -f -)"
         );
-        return Some(check.found(severity, key, message));
+        return Some(check.finding(severity, key, message));
     }
     // The reverse comparison finds fields that this version does not know.
     let place = first_missing_part(live, expected)?;
@@ -84,7 +84,7 @@ fn missing_field(wanted: &Value, live: Option<&Value>, place: &str) -> Option<St
 }
 
 /// Returns the problems of a CustomResourceDefinition, regardless of its owner.
-pub fn any_crd(live: &Value) -> Vec<DoctorFinding> {
+pub fn crd_problems(live: &Value) -> Vec<DoctorFinding> {
     let Some(key) = ObjectKey::from_object(live) else {
         return Vec::new();
     };
@@ -202,18 +202,18 @@ mod tests {
     #[test]
     fn unserved_and_unestablished_crds_are_reported() {
         let mut live = crd(json!({}));
-        assert!(any_crd(&live).is_empty());
+        assert!(crd_problems(&live).is_empty());
         live["status"] = json!({"storedVersions": ["v1", "v1beta1"]});
-        assert_eq!(any_crd(&live)[0].reason, "StoredVersionNotServed");
+        assert_eq!(crd_problems(&live)[0].reason, "StoredVersionNotServed");
         live["status"] = json!({"conditions": [
             {"type": "NamesAccepted", "status": "False", "message": "taken"},
             {"type": "Established", "status": "False", "message": "no"},
         ]});
-        let found = any_crd(&live);
+        let found = crd_problems(&live);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].severity, DoctorSeverity::Error);
         live["status"] = json!({});
         live["metadata"]["deletionTimestamp"] = json!("2026-11-27T03:00:00Z");
-        assert_eq!(any_crd(&live)[0].severity, DoctorSeverity::Warning);
+        assert_eq!(crd_problems(&live)[0].severity, DoctorSeverity::Warning);
     }
 }

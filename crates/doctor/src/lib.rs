@@ -37,7 +37,7 @@ pub use calls::{CallState, ServiceCall, answered_calls};
 pub use check::{CheckGroup, DoctorCheck};
 pub use clocks::{api_server_clock, node_clocks};
 pub use cluster_risks::{api_service, disruption_budget, egress_policy, terminating_namespace};
-pub use crds::{any_crd, own_crd};
+pub use crds::{crd_problems, own_crd};
 pub use deployments::{second_windlass, windlass_deployment};
 pub use diagnosis::Diagnosis;
 pub use finding::{DoctorFinding, DoctorSeverity};

@@ -46,7 +46,7 @@ impl BundleRow {
         let nothing = BundleDeploymentStatus::default();
         let status = deployment.status.as_ref().unwrap_or(&nothing);
         let installed = status.installed.as_ref().map(ToString::to_string);
-        let (armed, all) = status.armed();
+        let (armed, all) = status.count_armed();
         let next = status.next.as_ref().map(|next| {
             let name = next.name.as_deref().unwrap_or("an unreadable bundle");
             format!("{name}: {}", next.reason)

@@ -99,7 +99,7 @@ fn requests_of_a_target(bencher: Bencher<'_, '_>, kind: &str) {
 }
 
 #[divan::bench(args = [1, 2, 10])]
-fn unite_certificates(bencher: Bencher<'_, '_>, count: u32) {
+fn combine_certificates(bencher: Bencher<'_, '_>, count: u32) {
     let certificates = bundle(&(0..count).collect::<Vec<_>>()).certificates().to_vec();
     bencher
         .with_inputs(|| certificates.clone())

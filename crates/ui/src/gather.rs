@@ -16,9 +16,9 @@ use windlass_trust::injection::{KINDS, TargetKind};
 pub async fn gather(cluster: &Cluster) -> Result<Subjects, RequestError> {
     let mut subjects = Subjects::default();
     let deployments = cluster.list(&kinds::BUNDLE_DEPLOYMENT, None, None).await?;
-    subjects.bundle_deployments = typed(deployments, &mut subjects.unread);
+    subjects.bundle_deployments = deserialize_all(deployments, &mut subjects.unread);
     let certificates = cluster.list(&kinds::SERVING_CERTIFICATE, None, None).await?;
-    subjects.serving_certificates = typed(certificates, &mut subjects.unread);
+    subjects.serving_certificates = deserialize_all(certificates, &mut subjects.unread);
     for kind in KINDS.iter() {
         match targets(cluster, kind).await {
             Ok(targets) => subjects.targets.extend(targets),
@@ -30,7 +30,7 @@ pub async fn gather(cluster: &Cluster) -> Result<Subjects, RequestError> {
 }
 
 /// Deserializes objects. Invalid ones are named in `unread`, so that one of them does not hide all others.
-fn typed<T: DeserializeOwned>(objects: Vec<Value>, unread: &mut Vec<String>) -> Vec<T> {
+fn deserialize_all<T: DeserializeOwned>(objects: Vec<Value>, unread: &mut Vec<String>) -> Vec<T> {
     let typed = objects.into_iter().filter_map(|object| {
         let key = ObjectKey::from_object(&object)
             .map(|key| key.to_string())
@@ -71,7 +71,8 @@ mod tests {
         };
         let good = certificate("good", json!({"serviceName": "hook", "secretName": "hook-cert"}));
         let mut unread = Vec::new();
-        let read: Vec<ServingCertificate> = typed(vec![certificate("bad", json!(1)), good], &mut unread);
+        let read: Vec<ServingCertificate> =
+            deserialize_all(vec![certificate("bad", json!(1)), good], &mut unread);
         assert_eq!(read.len(), 1, "{unread:?}");
         assert!(unread[0].starts_with("ServingCertificate a/bad: "), "{unread:?}");
     }

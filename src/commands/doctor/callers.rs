@@ -1,4 +1,5 @@
-//! Who calls Services of the cluster: webhook configurations, conversions, APIServices; and who writes what they trust.
+//! Callers of Services: webhook configurations, conversions and APIServices; and the managers of their
+//! caBundles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +9,8 @@ use windlass_cluster::{
     Cluster, Index, Kind, RequestError, endpoints, kinds, lease::LeaderElectionRecord, watch::Watch,
 };
 use windlass_doctor::{
-    CallState, DoctorFinding, DoctorSeverity, ServiceCall, answered_calls, any_crd, api_service,
-    caller_trust, intercepts_windlass, leader, other_ca_bundle_owners, other_controllers, two_injectors,
+    CallState, DoctorFinding, DoctorSeverity, ServiceCall, answered_calls, api_service, caller_trust,
+    crd_problems, intercepts_windlass, leader, other_ca_bundle_owners, other_controllers, two_injectors,
 };
 use windlass_object::{
     ObjectKey,
@@ -26,43 +27,43 @@ use super::{
     versions::{Installation, facts},
 };
 
-/// What was seen of those who call Services.
+/// The callers of Services in the cluster.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// CustomResourceDefinitions that are converted by a server that is there: one kind for each version that is served.
+    /// CustomResourceDefinitions whose conversion server is available: a kind for each served version.
     pub(super) converted: BTreeMap<ObjectKey, Vec<Kind>>,
-    /// The resources about whose updates webhooks are asked.
+    /// The resources for whose updates webhooks are called.
     pub(super) asked: BTreeSet<ReviewedResource>,
     /// The kinds of custom resources.
     pub(super) served: BTreeMap<ReviewedResource, Kind>,
-    /// The namespaces of Services that are called.
+    /// The namespaces of the called Services.
     pub(super) namespaces: BTreeSet<String>,
-    /// What asks Windlass for a CA bundle.
+    /// The objects that request a CA bundle from Windlass.
     pub(super) targets: Vec<ReportedTarget>,
 }
 
-/// What is kept of one of them.
+/// The relevant parts of one caller.
 struct SeenCaller {
     key: ObjectKey,
     findings: Vec<DoctorFinding>,
     calls: Vec<ServiceCall>,
-    /// A kind for each version that is served, where it is converted by a webhook.
+    /// A kind for each served version, if a webhook converts it.
     versions: Vec<Kind>,
     target: Option<ReportedTarget>,
     asked: BTreeSet<ReviewedResource>,
     served: Option<(ReviewedResource, Kind)>,
 }
 
-/// A Service and its port, by namespace and name.
+/// A Service by namespace and name, and its port.
 type CallTarget = (String, String, i64);
 
-/// How many Services are looked at at once.
+/// How many Services are checked concurrently.
 const AT_ONCE: usize = 8;
 
 // === impl Examination ===
 
 impl Examination<'_> {
-    /// Looks at all of them, and at the Services that they call.
+    /// Checks all callers, and the Services that they call.
     pub(super) async fn check_callers(&mut self, installation: &Installation) -> Callers {
         let at_work = self.injectors().await;
         let labels = self.namespace_labels(installation).await;
@@ -113,7 +114,7 @@ impl Examination<'_> {
         callers
     }
 
-    /// The objects of a kind that may call Services, in the newest version that is served.
+    /// Lists the objects of a target kind, in its newest served version.
     async fn targets(
         &mut self,
         target: &TargetKind,
@@ -133,7 +134,7 @@ impl Examination<'_> {
         Vec::new()
     }
 
-    /// The injectors that are seen at work, by their Leases.
+    /// Returns the CA injectors that hold a current Lease.
     async fn injectors(&mut self) -> CaInjectors {
         let mut at_work = CaInjectors::new();
         for injector in CaInjector::ALL {
@@ -155,7 +156,7 @@ impl Examination<'_> {
         at_work
     }
 
-    /// The labels of the namespace of Windlass; those that it will have, where it is not there yet or cannot be read.
+    /// Returns the labels of Windlass's namespace; the default labels if it does not exist or cannot be read.
     async fn namespace_labels(&mut self, installation: &Installation) -> Value {
         let usual = json!({"kubernetes.io/metadata.name": self.namespace});
         if !installation.is_installed {
@@ -167,7 +168,7 @@ impl Examination<'_> {
         labels.unwrap_or(usual)
     }
 
-    /// What is there where calls lead; nothing of what could not be read.
+    /// Returns the state of each called Service. Unreadable ones are left out.
     async fn states(&mut self, seen: &[SeenCaller]) -> BTreeMap<CallTarget, CallState> {
         let mut services = BTreeMap::<(String, String), BTreeSet<i64>>::new();
         for call in seen.iter().flat_map(|caller| &caller.calls) {
@@ -206,7 +207,7 @@ fn call_target(call: &ServiceCall) -> CallTarget {
     (call.namespace.clone(), call.service.clone(), call.port)
 }
 
-/// What is behind each of the ports of a Service.
+/// Returns what is behind each port of a Service.
 async fn service_state(
     cluster: &Cluster,
     key: &ObjectKey,
@@ -255,7 +256,7 @@ impl SeenCaller {
         let mut versions = Vec::new();
         match key.kind.as_str() {
             "CustomResourceDefinition" => {
-                findings.extend(any_crd(object));
+                findings.extend(crd_problems(object));
                 if object::text(object, "/spec/conversion/strategy") == Some("Webhook") {
                     let all = object::items(object, "/spec/versions").iter();
                     let served = all.filter(|version| version["served"] == Value::Bool(true));
@@ -278,7 +279,7 @@ impl SeenCaller {
     }
 }
 
-/// The calls that an object makes of Services.
+/// Returns the calls of an object to Services.
 fn service_calls(object: &Value, kind: &TargetKind, key: &ObjectKey) -> Vec<ServiceCall> {
     let holders = kind.holders(object).into_iter();
     let calls = holders.filter_map(|holder| {

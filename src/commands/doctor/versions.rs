@@ -1,4 +1,4 @@
-//! What runs, in which version, and who leads.
+//! Checks versions and leaders.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use windlass_operator::{
 use super::examination::Examination;
 use crate::commands::manifests;
 
-/// Kinds that Windlass cannot do without.
+/// Kinds that Windlass requires.
 const USED: [Kind; 9] = [
     kinds::VALIDATING_WEBHOOK_CONFIGURATION,
     kinds::MUTATING_WEBHOOK_CONFIGURATION,
@@ -30,18 +30,18 @@ const USED: [Kind; 9] = [
     kinds::EVENT,
 ];
 
-/// What is there of Windlass.
+/// The installation of Windlass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Installation {
     /// Whether its kinds are served.
     pub(super) is_installed: bool,
-    /// Whether a Deployment of it is of another version than this program.
+    /// Whether one of its Deployments has another version than this program.
     pub(super) is_of_another_version: bool,
-    /// Whether somebody leads the controllers of certificates.
+    /// Whether the certificate controllers have a leader.
     pub(super) has_leader: bool,
 }
 
-/// The names of the Deployments of Windlass, which are those of their ServiceAccounts.
+/// Returns the names of Windlass's Deployments, which are also those of their ServiceAccounts.
 pub(super) fn programs() -> [&'static str; 4] {
     [
         manifests::NAME,
@@ -54,7 +54,7 @@ pub(super) fn programs() -> [&'static str; 4] {
 // === impl Examination ===
 
 impl Examination<'_> {
-    /// Looks at versions and Leases.
+    /// Checks versions and Leases.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Examination<'_> {
         Ok(installation)
     }
 
-    /// Its Deployments, wherever they may be listed.
+    /// Lists the Deployments of Windlass, in the whole cluster if that is allowed.
     async fn deployments(&mut self) -> Option<Vec<Value>> {
         let selector = format!("app.kubernetes.io/name in ({})", programs().join(","));
         let everywhere = self.cluster.list(&kinds::DEPLOYMENT, None, Some(&selector)).await;
@@ -140,12 +140,12 @@ impl Examination<'_> {
             ),
             (true, true) if installation.has_leader => check.info(
                 "Windlass",
-                format!("is installed, and led by a process that no Deployment in namespace {namespace} runs"),
+                format!("is installed, but its leader is not a pod of a Deployment in namespace {namespace}"),
             ),
             (true, true) => check.warning(
                 "Windlass",
                 format!(
-                    "is installed, and runs nowhere in namespace {namespace}: nobody renews certificates; start it, or name its \
+                    "is installed, but does not run in namespace {namespace}, so certificates are not renewed: start it, or specify its \
                      namespace with --operator-namespace"
                 ),
             ),
@@ -153,7 +153,7 @@ impl Examination<'_> {
         }]);
     }
 
-    /// Looks who leads; how many do.
+    /// Checks the leaders, and returns how many there are.
     async fn check_leaders(&mut self, deployments: &BTreeSet<&str>) -> usize {
         let groups = [
             Controllers::BUNDLES,
@@ -170,7 +170,8 @@ impl Examination<'_> {
             let finding = match record {
                 None if !deployments.contains(group.lease()) => continue,
                 None => {
-                    let message = "not found: none of its pods has led yet; look at their log";
+                    let message =
+                        "not found: no replica has ever been the leader; check the pods and their logs";
                     DoctorCheck::NobodyLeads.warning(&key, message)
                 }
                 Some(Err(error)) => DoctorCheck::NobodyLeads.warning(&key, error.to_string()),
@@ -203,14 +204,14 @@ impl Examination<'_> {
             }
         }
         if current == definitions.len() {
-            let message = format!("all {current} are those of this program");
+            let message = format!("all {current} match those of this program");
             self.add([DoctorCheck::DefinitionStale.info("CustomResourceDefinitions of Windlass", message)]);
         }
         Ok(())
     }
 }
 
-/// What a Lease says.
+/// Returns the relevant parts of a Lease.
 pub(super) fn lease_facts(key: ObjectKey, record: LeaderElectionRecord) -> LeaseFacts {
     LeaseFacts {
         key,

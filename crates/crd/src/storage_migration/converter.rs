@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
 
-    fn of_client(client: Value) -> String {
+    fn client_converter(client: Value) -> String {
         converter(Some(
             &json!({"strategy": "Webhook", "webhook": {"clientConfig": client}}),
         ))
@@ -49,15 +49,15 @@ mod tests {
         let service =
             json!({"namespace": "sample-system", "name": "webhooks", "path": "/convert", "port": 8443});
         assert_eq!(
-            of_client(json!({"service": service, "caBundle": "QQ=="})),
+            client_converter(json!({"service": service, "caBundle": "QQ=="})),
             "https://webhooks.sample-system.svc:8443/convert"
         );
         assert_eq!(
-            of_client(json!({"service": {"namespace": "a", "name": "b"}})),
+            client_converter(json!({"service": {"namespace": "a", "name": "b"}})),
             "https://b.a.svc:443/"
         );
         assert_eq!(
-            of_client(json!({"url": "https://example.com/c"})),
+            client_converter(json!({"url": "https://example.com/c"})),
             "https://example.com/c"
         );
         assert_eq!(converter(Some(&json!({"strategy": "None"}))), "None");

@@ -34,9 +34,9 @@ fuzz_target!(|input: &[u8]| {
         let review = ConversionReview::new(version, "1", "example.com/v1", objects.clone());
         assert_eq!(review.request()["request"]["objects"], json!(objects));
         let echoed = echo(&objects, "example.com/v1", version);
-        assert_eq!(review.converted(&echoed).as_deref().map(<[_]>::len), Ok(objects.len()));
+        assert_eq!(review.parse_response(&echoed).as_deref().map(<[_]>::len), Ok(objects.len()));
         let Ok(answer) = serde_json::from_slice::<Value>(answer) else { continue };
-        match review.converted(&answer) {
+        match review.parse_response(&answer) {
             Ok(converted) => {
                 assert_eq!(converted.len(), objects.len());
                 for (sent, got) in objects.iter().zip(&converted) {

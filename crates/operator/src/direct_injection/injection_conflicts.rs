@@ -113,7 +113,9 @@ impl InjectionConflicts {
     ) -> RepairLimiter {
         let mut targets = self.0.lock();
         let conflict = targets.entry(target.clone()).or_default().entry(injection);
-        conflict.limiter.record_repair(by.map(str::to_owned), uptime, timing);
+        conflict
+            .limiter
+            .record_repair(by.map(str::to_owned), uptime, timing);
         conflict.limiter.clone()
     }
 

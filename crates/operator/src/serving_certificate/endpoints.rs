@@ -72,7 +72,7 @@ pub(super) async fn observe(
     schedule.record(certificate, &round);
     let servers = servers.into_iter();
     servers
-        .map(|server| observed(server, &round.seen, !called.is_empty()))
+        .map(|server| combine_ports(server, &round.seen, !called.is_empty()))
         .collect()
 }
 
@@ -88,7 +88,7 @@ pub(super) fn add_pods(endpoints: &mut [ObservedEndpoint], pods: &[ServicePod]) 
 
 /// Combines what a server presented on its ports. If `each` port is called, a port that could not be observed
 /// makes the endpoint unobservable. Otherwise the other ports suffice, since it may not be a TLS port.
-fn observed(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> ObservedEndpoint {
+fn combine_ports(server: Server, seen: &BTreeMap<Port, Presentation>, each: bool) -> ObservedEndpoint {
     let mut chains = Vec::new();
     let mut unobservable = None;
     for ports in server.ports.values() {
@@ -195,7 +195,7 @@ mod tests {
             addresses.insert(port.clone());
             seen.insert(port, presentation.clone());
         }
-        observed(server, &seen, each)
+        combine_ports(server, &seen, each)
     }
 
     #[test]

@@ -205,7 +205,9 @@ impl Histories {
         if !is_repair {
             return None;
         }
-        history.limiter.record_repair(by.map(str::to_owned), uptime, timing);
+        history
+            .limiter
+            .record_repair(by.map(str::to_owned), uptime, timing);
         Some(history.limiter.clone())
     }
 

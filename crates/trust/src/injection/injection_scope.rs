@@ -71,7 +71,7 @@ impl InjectionScope {
 
     fn is_server_in_scope(&self, holder: &Holder<'_>) -> bool {
         match (&self.names, &holder.server) {
-            (Some(names), CalledServer::Host(host)) => names.cover(host),
+            (Some(names), CalledServer::Host(host)) => names.match_host(host),
             (Some(_), CalledServer::Unreadable) => false,
             (Some(_), CalledServer::Unknown) | (None, _) => true,
         }

@@ -49,7 +49,7 @@ impl ServingSecret {
         let name = requirements.secret_name;
         if !is_ours(secret, requirements) {
             return Some(format!(
-                "Secret {name} exists and was not created for this ServingCertificate: delete it, or label it {}={} to have it replaced",
+                "Secret {name} exists and was not created for this ServingCertificate: choose another spec.secretName or, if nothing uses the Secret, delete it or label it {}={} to have it replaced",
                 names::SERVING_CERTIFICATE,
                 label_value(&requirements.certificate.name)
             ));

@@ -61,7 +61,7 @@ impl DnsNames {
     }
 
     /// Reports whether a certificate with these names is valid for `host`.
-    pub fn cover(&self, host: &str) -> bool {
+    pub fn match_host(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.iter().any(|name| match name.strip_prefix("*.") {
             // A wildcard matches exactly one label (RFC 6125 §6.4.3).
@@ -159,7 +159,7 @@ mod tests {
             "a.example.com",
             "hook.system.svc.",
         ] {
-            assert!(names.cover(host), "{host}");
+            assert!(names.match_host(host), "{host}");
         }
         for host in [
             "hook.other.svc",
@@ -168,7 +168,7 @@ mod tests {
             "x.hook.system.svc",
             "",
         ] {
-            assert!(!names.cover(host), "{host}");
+            assert!(!names.match_host(host), "{host}");
         }
     }
 

@@ -81,7 +81,7 @@ impl fmt::Display for ConditionStatus {
 // === impl Assessment ===
 
 impl Assessment {
-    pub(super) fn yes(reason: Reason, message: String) -> Self {
+    pub(super) fn met(reason: Reason, message: String) -> Self {
         Self {
             status: ConditionStatus::True,
             reason,
@@ -97,7 +97,7 @@ impl Assessment {
         }
     }
 
-    pub(super) fn no(reason: Reason, message: String) -> Self {
+    pub(super) fn not_met(reason: Reason, message: String) -> Self {
         Self {
             status: ConditionStatus::False,
             reason,

@@ -161,7 +161,7 @@ fn is_last_chance(situation: &Situation<'_>) -> bool {
         false => situation.next_is_everywhere() && situation.trust_wait().is_none(),
     };
     is_given
-        && situation.is_last_call()
+        && situation.is_in_last_sixth()
         && situation.signer().is_none_or(|current| {
             let Validity { not_after, .. } = current.certificate.validity;
             situation.now().duration_until(not_after) <= situation.timing.leaf_life / 6

@@ -37,7 +37,7 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
     };
     if let Some(target) = situation.refusing_targets().find(fails) {
         let message = target.refused.clone().unwrap_or_default();
-        return Assessment::no(
+        return Assessment::not_met(
             Reason::Blocked,
             format!("{} refuses the trust bundle: {message}", target.id),
         );
@@ -50,11 +50,11 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
         if let Some(contested) = &target.contested {
             message = format!("{message}; {contested}");
         }
-        return Assessment::no(Reason::Untrusted, message);
+        return Assessment::not_met(Reason::Untrusted, message);
     }
-    let EndpointCounts { total, current } = EndpointCounts::of_targets(situation);
+    let EndpointCounts { total, current } = EndpointCounts::from_targets(situation);
     if current < total {
-        return Assessment::yes(
+        return Assessment::met(
             Reason::Updating,
             format!(
                 "{current} of {total} targets carry the trust bundle; the others trust the served certificate"
@@ -68,14 +68,14 @@ fn trusted(situation: &Situation<'_>) -> Assessment {
             1 => format!("the only known target carries the trust bundle; {kinds} cannot be listed"),
             _ => format!("all {total} known targets carry the trust bundle; {kinds} cannot be listed"),
         };
-        return Assessment::yes(Reason::TargetsUnlisted, message);
+        return Assessment::met(Reason::TargetsUnlisted, message);
     }
     let message = match total {
         0 => "no target requests the trust bundle".to_owned(),
         1 => "the only target carries the trust bundle".to_owned(),
         _ => format!("all {total} targets carry the trust bundle"),
     };
-    Assessment::yes(Reason::Current, message)
+    Assessment::met(Reason::Current, message)
 }
 
 fn served(situation: &Situation<'_>) -> Assessment {
@@ -87,15 +87,15 @@ fn served(situation: &Situation<'_>) -> Assessment {
             "Service {} not found: create it, or correct spec.serviceName",
             service.name
         );
-        return Assessment::no(Reason::NoService, message);
+        return Assessment::not_met(Reason::NoService, message);
     }
     if ready().next().is_none() {
-        return Assessment::no(Reason::NoReadyEndpoints, no_ready_endpoints(situation));
+        return Assessment::not_met(Reason::NoReadyEndpoints, no_ready_endpoints(situation));
     }
     let works = |chain: &Chain| chain.leaf.is_valid_at(now) && situation.bundle.verifies(chain, now);
     let fails = ready().find(|endpoint| !endpoint.chains.iter().all(works));
     if let Some(endpoint) = fails {
-        return Assessment::no(
+        return Assessment::not_met(
             Reason::NotServed,
             format!(
                 "{} serves a certificate that has expired or is not trusted",
@@ -103,20 +103,20 @@ fn served(situation: &Situation<'_>) -> Assessment {
             ),
         );
     }
-    let EndpointCounts { total, current } = EndpointCounts::of_endpoints(situation);
+    let EndpointCounts { total, current } = EndpointCounts::from_endpoints(situation);
     if current < total {
         let seen =
             format!("{current} of {total} ready endpoints are known to serve the certificate in the Secret");
         return match ready().find_map(ObservedEndpoint::unobserved_reason) {
             Some(unseen) => Assessment::unknown(Reason::Unobservable, format!("{seen}; {unseen}")),
-            None => Assessment::yes(Reason::Updating, seen),
+            None => Assessment::met(Reason::Updating, seen),
         };
     }
     let message = match total {
         1 => "the only ready endpoint serves the certificate in the Secret".to_owned(),
         _ => format!("all {total} ready endpoints serve the certificate in the Secret"),
     };
-    Assessment::yes(Reason::Current, message)
+    Assessment::met(Reason::Current, message)
 }
 
 /// Advises the user only after pods had time to start, because the certificate is created before the pods
@@ -163,7 +163,7 @@ fn not_reloaded(situation: &Situation<'_>) -> Option<Assessment> {
             "cannot see whether {name} has reloaded the serving certificate ({why}): if it has not, calls to it fail from {end} on; restart it, or let the operator connect to it"
         ),
     };
-    Some(Assessment::no(Reason::NotReloaded, message))
+    Some(Assessment::not_met(Reason::NotReloaded, message))
 }
 
 /// A certificate that expires soon comes first, because calls will fail then. Other problems follow in the
@@ -178,7 +178,7 @@ fn ready(
     match not_reloaded(situation) {
         None => otherwise,
         Some(late) if otherwise.status != ConditionStatus::False => late,
-        Some(late) => Assessment::no(late.reason, format!("{}; {}", late.message, otherwise.message)),
+        Some(late) => Assessment::not_met(late.reason, format!("{}; {}", late.message, otherwise.message)),
     }
 }
 
@@ -191,13 +191,13 @@ fn ready_apart_from_reloads(
     let why = |problem: &Blocked| Some((reason(situation, problem)?, problem.to_string()));
     let is_fatal = |problem: &&Blocked| matches!(problem, Blocked::Durations(_) | Blocked::Target { .. });
     if let Some((reason, message)) = blocked.iter().find(is_fatal).and_then(why) {
-        return Assessment::no(reason, message);
+        return Assessment::not_met(reason, message);
     }
     if !situation
         .leaf()
         .is_some_and(|leaf| leaf.is_valid_at(situation.now()))
     {
-        return Assessment::no(
+        return Assessment::not_met(
             Reason::NotIssued,
             "waiting for a valid serving certificate".to_owned(),
         );
@@ -217,7 +217,7 @@ fn ready_apart_from_reloads(
         .find_map(why)
         .or(partial)
         .unwrap_or_else(|| (Reason::Current, ALL_WELL.to_owned()));
-    Assessment::yes(reason, message)
+    Assessment::met(reason, message)
 }
 
 /// Returns the reason of Ready for a problem; `None` if the problem is over.

@@ -15,7 +15,7 @@ pub struct EndpointCounts {
 
 impl EndpointCounts {
     /// Counts ready endpoints and those that serve the certificate in the Secret.
-    pub(super) fn of_endpoints(situation: &Situation<'_>) -> Self {
+    pub(super) fn from_endpoints(situation: &Situation<'_>) -> Self {
         let ready = || situation.observation.ready_endpoints();
         Self {
             total: ready().count(),
@@ -26,7 +26,7 @@ impl EndpointCounts {
     }
 
     /// Counts targets and those that carry the trust bundle.
-    pub(super) fn of_targets(situation: &Situation<'_>) -> Self {
+    pub(super) fn from_targets(situation: &Situation<'_>) -> Self {
         let targets = &situation.observation.targets;
         Self {
             total: targets.len(),

@@ -50,13 +50,13 @@ pub(super) fn hold(situation: &Situation<'_>, authority: &CertificateId) -> Opti
     }
     let endpoints = &situation.observation.endpoints;
     let mut chains = endpoints.iter().flat_map(|endpoint| &endpoint.chains);
-    if chains.any(|chain| situation.needs(&chain.leaf, authority)) {
+    if chains.any(|chain| situation.is_needed_for(&chain.leaf, authority)) {
         return Some(Hold::Served);
     }
     if let Some(left) = overlap_left(situation) {
         return Some(Hold::Wait(left));
     }
-    let over = timing.surely_over(situation.authorities.signatures_end(authority));
+    let over = timing.expired_by_any_clock(situation.authorities.signatures_end(authority));
     (situation.observation.has_unobserved_servers() && situation.now() <= over)
         .then_some(Hold::Unobserved(over))
 }
@@ -97,7 +97,7 @@ pub(super) fn replaced_leaves<'a>(situation: &'a Situation<'_>) -> impl Iterator
     let leaves = situation.authorities.leaves.iter();
     leaves
         .filter(move |leaf| Some(leaf.fingerprint) != published)
-        .filter(|leaf| situation.now() <= situation.timing.surely_over(leaf.validity.not_after))
+        .filter(|leaf| situation.now() <= situation.timing.expired_by_any_clock(leaf.validity.not_after))
 }
 
 /// Returns ready endpoints that had time to reload but serve, or may serve, a replaced certificate in the
@@ -106,7 +106,7 @@ pub(super) fn not_reloaded<'a>(
     situation: &'a Situation<'_>,
 ) -> impl Iterator<Item = (&'a ObservedEndpoint, CertificateId)> {
     let is_pressing = |leaf: &CertificateId| {
-        situation.timing.last_call(leaf) <= situation.now()
+        situation.timing.last_sixth(leaf) <= situation.now()
             || !situation.authorities.knows(leaf.issuer_key_id)
     };
     let soonest = replaced_leaves(situation)

@@ -174,7 +174,7 @@ impl Observation {
                 0 => format!("Service {name} has no endpoints"),
                 starting => format!(
                     "waiting for {} of Service {name} to become ready",
-                    counted(starting, "pod")
+                    with_noun(starting, "pod")
                 ),
             },
         }
@@ -278,7 +278,7 @@ impl ObservedEndpoint {
 }
 
 /// Formats a count with its noun.
-fn counted(number: usize, one: &str) -> String {
+fn with_noun(number: usize, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         _ => format!("{number} {one}s"),

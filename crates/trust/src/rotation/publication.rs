@@ -57,7 +57,7 @@ fn leaf_to_issue(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
         },
         cross: cross(situation),
     };
-    let is_pressing = situation.is_last_call() || situation.urgency() == Urgency::Emergency;
+    let is_pressing = situation.is_in_last_sixth() || situation.urgency() == Urgency::Emergency;
     // Writable targets are repaired first; those that reject writes delay the leaf until the last sixth of
     // its lifetime. A target that another controller overwrites each time does not delay it.
     let is_held = situation
@@ -93,7 +93,7 @@ fn is_leaf_desired(situation: &Situation<'_>, signer: &CertificateId, validity: 
     !leaf.is_signed_by(signer)
         || is_premature
         || is_due
-        || situation.timing.outlasts(leaf, now)
+        || situation.timing.exceeds_lifetime(leaf, now)
         || is_other
         || situation.authorities.replace.contains(&leaf.fingerprint)
 }

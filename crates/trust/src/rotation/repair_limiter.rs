@@ -46,7 +46,7 @@ impl RepairLimiter {
     }
 
     /// Records a repair after `by` removed the trust bundle.
-    pub fn repaired(&mut self, by: Option<String>, uptime: SignedDuration, timing: &Timing) {
+    pub fn record_repair(&mut self, by: Option<String>, uptime: SignedDuration, timing: &Timing) {
         self.repairs += 1;
         // Removing a field leaves no trace in managed fields, but an earlier write may have.
         self.by = by.or(self.by.take());
@@ -74,7 +74,7 @@ impl RepairLimiter {
     }
 
     /// Returns the greatest power of two that is at most the number of repairs.
-    fn doublings(&self) -> u64 {
+    fn rounded_repairs(&self) -> u64 {
         self.repairs.checked_ilog2().map_or(0, |doublings| 1 << doublings)
     }
 
@@ -82,7 +82,7 @@ impl RepairLimiter {
     pub fn report(&self, uptime: SignedDuration, timing: &Timing) -> Option<Contested> {
         (self.repairs > 0).then(|| Contested {
             by: self.by.clone(),
-            repairs: self.doublings(),
+            repairs: self.rounded_repairs(),
             wait: self.wait(uptime, timing),
         })
     }
@@ -96,7 +96,7 @@ impl Default for RepairLimiter {
 
 impl std::fmt::Display for RepairLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write_contested(f, self.by.as_deref(), self.doublings())
+        write_contested(f, self.by.as_deref(), self.rounded_repairs())
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         while now < SECOND * i32::try_from(seconds).unwrap() {
             let wait = limiter.wait(now, &timing).unwrap_or_default();
             longest = longest.max(wait);
-            limiter.repaired(None, now + wait, &timing);
+            limiter.record_repair(None, now + wait, &timing);
             now = if reacts {
                 now + wait + pause
             } else {
@@ -168,7 +168,7 @@ mod tests {
         let mut limiter = RepairLimiter::new();
         for _ in 0..timing.repair_burst {
             assert_eq!(limiter.wait(SECOND, &timing), None);
-            limiter.repaired(Some("argo".to_owned()), SECOND, &timing);
+            limiter.record_repair(Some("argo".to_owned()), SECOND, &timing);
         }
         assert_eq!(limiter.wait(SECOND, &timing), Some(SECOND));
         let full = SECOND + timing.repair_interval * i32::try_from(timing.repair_burst).unwrap();
@@ -176,7 +176,7 @@ mod tests {
         let mut again = limiter.clone();
         for _ in 0..timing.repair_burst {
             assert_eq!(again.wait(full, &timing), None);
-            again.repaired(None, full, &timing);
+            again.record_repair(None, full, &timing);
         }
         assert_eq!(again.report(full, &timing).unwrap().by.as_deref(), Some("argo"));
         assert!(limiter.is_over(full + timing.contested_ttl, &timing));
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(limiter.report(SECOND, &timing), None);
         let mut notable = 0;
         for number in 1..=1000 {
-            limiter.repaired(None, SECOND * number, &timing);
+            limiter.record_repair(None, SECOND * number, &timing);
             notable += u32::from(limiter.is_notable());
         }
         assert_eq!(notable, 10);
@@ -211,7 +211,7 @@ mod tests {
                 prop_assert!(wait <= timing.repair_interval);
                 now += wait;
                 prop_assert_eq!(limiter.wait(now, &timing), None);
-                limiter.repaired(None, now, &timing);
+                limiter.record_repair(None, now, &timing);
                 times.push(now);
                 now += SignedDuration::from_millis(pause);
             }

@@ -37,8 +37,8 @@ pub(super) fn report(situation: &Situation<'_>, steps: Vec<Step>) -> RotationPla
         blocked,
         leaf_renewal: situation.leaf().map(|leaf| situation.timing.leaf_renewal(leaf)),
         authority_renewal: situation.authority_renewal(),
-        endpoints: EndpointCounts::of_endpoints(situation),
-        targets: EndpointCounts::of_targets(situation),
+        endpoints: EndpointCounts::from_endpoints(situation),
+        targets: EndpointCounts::from_targets(situation),
         is_complete: is_complete(situation, &steps),
         steps,
     }
@@ -97,7 +97,7 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
     let moments = leaf
         .map(|leaf| timing.leaf_renewal(leaf))
         .into_iter()
-        .chain(leaf.map(|leaf| timing.last_call(leaf)))
+        .chain(leaf.map(|leaf| timing.last_sixth(leaf)))
         .chain(situation.authority_renewal())
         .map(until);
 
@@ -108,7 +108,7 @@ fn wake_up(situation: &Situation<'_>, steps: &[Step]) -> SignedDuration {
         Hold::Served => Some(look_again),
         Hold::Unobserved(over) => Some(until(over).min(look_again)),
     });
-    let alarms = endpoints::replaced_leaves(situation).map(|leaf| until(timing.last_call(leaf)));
+    let alarms = endpoints::replaced_leaves(situation).map(|leaf| until(timing.last_sixth(leaf)));
     let restarts = endpoints::restart_waits(situation).map(|(_, wait)| wait);
     let behind = endpoints::outdated_endpoints(situation)
         .next()

@@ -81,7 +81,7 @@ impl<'a> Situation<'a> {
         let usable = next.has_key
             && next.matches_spec
             && !self.authorities.distrusts(&next.certificate)
-            && self.timing.fits_next(&next.certificate, self.now())
+            && self.timing.is_usable_next(&next.certificate, self.now())
             && (next.certificate.is_valid_at(self.now()) || self.urgency() < Urgency::Needed);
         usable.then_some(next)
     }
@@ -117,9 +117,9 @@ impl<'a> Situation<'a> {
     }
 
     /// Reports whether the serving certificate expires so soon that no wait is acceptable.
-    pub(super) fn is_last_call(&self) -> bool {
+    pub(super) fn is_in_last_sixth(&self) -> bool {
         self.leaf()
-            .is_none_or(|leaf| self.timing.last_call(leaf) <= self.now())
+            .is_none_or(|leaf| self.timing.last_sixth(leaf) <= self.now())
     }
 
     /// Reports whether the next CA was read back from every target and all API servers had time to see it.
@@ -217,8 +217,9 @@ impl<'a> Situation<'a> {
     }
 
     /// Reports whether that CA signed the leaf and the leaf may not have expired.
-    pub(super) fn needs(&self, leaf: &CertificateId, authority: &CertificateId) -> bool {
-        leaf.is_signed_by(authority) && self.now() <= self.timing.surely_over(leaf.validity.not_after)
+    pub(super) fn is_needed_for(&self, leaf: &CertificateId, authority: &CertificateId) -> bool {
+        leaf.is_signed_by(authority)
+            && self.now() <= self.timing.expired_by_any_clock(leaf.validity.not_after)
     }
 
     /// Reports whether calls through that target succeed now and would fail once `chain` is served.
@@ -258,7 +259,7 @@ impl<'a> Situation<'a> {
             |authority: &CertificateId| published.is_some_and(|bundle| bundle.contains(authority));
         let is_served = |authority: &CertificateId| {
             self.served_chains()
-                .any(|chain| self.needs(&chain.leaf, authority))
+                .any(|chain| self.is_needed_for(&chain.leaf, authority))
         };
         let unknown: BTreeSet<_> = trusted
             .flatten()

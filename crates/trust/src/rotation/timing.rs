@@ -127,7 +127,7 @@ impl Timing {
     }
 
     /// Returns from when on a certificate with this end has expired by any wall clock.
-    pub fn surely_over(&self, end: Timestamp) -> Timestamp {
+    pub fn expired_by_any_clock(&self, end: Timestamp) -> Timestamp {
         after(end, self.tolerance())
     }
 
@@ -163,7 +163,7 @@ impl Timing {
     }
 
     /// Reports whether a serving certificate was issued for a longer lifetime than now in the spec.
-    pub fn outlasts(&self, leaf: &CertificateId, now: Timestamp) -> bool {
+    pub fn exceeds_lifetime(&self, leaf: &CertificateId, now: Timestamp) -> bool {
         let longest = self.leaf_life.saturating_add(self.clock_tolerance);
         leaf.validity.not_after > after(now, longest)
     }
@@ -186,7 +186,7 @@ impl Timing {
 
     /// Returns when the last sixth of a serving certificate's lifetime begins. From then on no wait is
     /// acceptable.
-    pub fn last_call(&self, leaf: &CertificateId) -> Timestamp {
+    pub fn last_sixth(&self, leaf: &CertificateId) -> Timestamp {
         let Validity {
             not_before,
             not_after,
@@ -196,7 +196,7 @@ impl Timing {
 
     /// Reports whether a next CA is usable: it can sign for a whole lifetime, and no longer than the spec
     /// says. One with a future notBefore was created with a wrong wall clock and is not usable yet.
-    pub fn fits_next(&self, authority: &CertificateId, now: Timestamp) -> bool {
+    pub fn is_usable_next(&self, authority: &CertificateId, now: Timestamp) -> bool {
         let Validity {
             not_before,
             not_after,

@@ -45,7 +45,7 @@ pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
         (
             Some(&*token),
             403,
-            "system:serviceaccount:windlass-system:reader may not get /ui",
+            "system:serviceaccount:windlass-system:reader is not allowed to get /ui",
         ),
     ] {
         for (pod, page) in pages(cluster, token).await? {

@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns the findings for a change of one property from `old` to `new`, both in YAML: path below it, rule
 /// and message.
-fn of_property(old: &str, new: &str) -> String {
+fn findings_of_property(old: &str, new: &str) -> String {
     let schema = |property: &str| crd(&format!("{{type: object, properties: {{x: {property}}}}}"));
     let lines = compared(&schema(old), &schema(new));
     let lines: Vec<&str> = lines
@@ -20,7 +20,7 @@ fn of_property(old: &str, new: &str) -> String {
 /// Compares each old with its new property, and the findings with the expected ones.
 fn expect(cases: &[(&str, &str, &str)]) {
     for (old, new, expected) in cases {
-        assert_eq!(of_property(old, new), *expected, "{old} to {new}");
+        assert_eq!(findings_of_property(old, new), *expected, "{old} to {new}");
     }
 }
 
@@ -29,14 +29,14 @@ fn expect(cases: &[(&str, &str, &str)]) {
 fn expect_unhandled(cases: &[(&str, &str, &str)]) {
     for (old, new, change) in cases {
         let expected = format!("unhandled: unhandled changes found ({change})");
-        assert_eq!(of_property(old, new), expected, "{old} to {new}");
+        assert_eq!(findings_of_property(old, new), expected, "{old} to {new}");
     }
 }
 
 /// Expects no finding for the change from each old to its new property.
 fn expect_nothing(cases: &[(&str, &str)]) {
     for (old, new) in cases {
-        assert_eq!(of_property(old, new), "", "{old} to {new}");
+        assert_eq!(findings_of_property(old, new), "", "{old} to {new}");
     }
 }
 
@@ -296,7 +296,7 @@ fn removed_fields_are_found_at_any_depth() {
         ("{properties: {'a b.c': {}}}", "{}", "['a b.c']"),
     ] {
         let expected = format!("{place} existingFieldRemoval: removed field : v1.^.x{place}");
-        assert_eq!(of_property(old, new), expected, "{old} to {new}");
+        assert_eq!(findings_of_property(old, new), expected, "{old} to {new}");
     }
 }
 

@@ -347,7 +347,7 @@ fn schemas() -> impl Strategy<Value = Value> {
     })
 }
 
-fn of_schema(schema: &Value) -> Value {
+fn crd_with_spec_schema(schema: &Value) -> Value {
     let mut crd = crd("{}");
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
         json!({"type": "object", "properties": {"spec": schema}});
@@ -380,7 +380,7 @@ fn loosened(schema: &Value) -> Value {
 proptest! {
     #[test]
     fn an_unchanged_crd_harms_no_object(schema in schemas(), spec in values()) {
-        let crd = of_schema(&schema);
+        let crd = crd_with_spec_schema(&schema);
         prop_assert_eq!(versions_to_try(&crd, &crd), [""; 0]);
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
         prop_assert_eq!(harm(&crd, &crd, &[object]), [""; 0]);
@@ -389,8 +389,8 @@ proptest! {
     #[test]
     fn a_looser_schema_harms_nothing(schema in schemas(), spec in values()) {
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
-        let new = of_schema(&loosened(&schema));
-        prop_assert_eq!(harm(&of_schema(&schema), &new, &[object]), [""; 0]);
+        let new = crd_with_spec_schema(&loosened(&schema));
+        prop_assert_eq!(harm(&crd_with_spec_schema(&schema), &new, &[object]), [""; 0]);
     }
 
     #[test]
@@ -403,7 +403,7 @@ proptest! {
             .iter()
             .map(|spec| json!({"metadata": {"name": "a"}, "spec": spec}))
             .collect();
-        let (old, new) = (of_schema(&old), of_schema(&new));
+        let (old, new) = (crd_with_spec_schema(&old), crd_with_spec_schema(&new));
         for finding in tried(&old, &new, &objects, Extent::All, &strict()) {
             prop_assert!(finding.field.is_some_and(|field| field.starts_with('^')));
             prop_assert!(finding.message.len() < 2000);

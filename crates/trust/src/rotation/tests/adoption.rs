@@ -60,7 +60,7 @@ fn repeated_secret_edits_get_few_cas_trusted_briefly() {
         assert!(world.is_trusted());
     }
     assert_eq!(authorities(&world).retiring.len(), MAX_RETIRING);
-    world.now = timing().surely_over(world.now + timing().leaf_life) + HOUR;
+    world.now = timing().expired_by_any_clock(world.now + timing().leaf_life) + HOUR;
     observe_and_plan(&mut world);
     assert!(authorities(&world).retiring.is_empty());
     assert!(authorities(&world).adopted.is_empty());
@@ -74,7 +74,7 @@ fn an_adopted_ca_stays_while_it_is_served() {
     world.reload(0);
     observe_and_plan(&mut world);
     assert_eq!(authorities(&world).retiring.len(), 1);
-    world.now = timing().surely_over(world.now + timing().leaf_life) - HOUR;
+    world.now = timing().expired_by_any_clock(world.now + timing().leaf_life) - HOUR;
     observe_and_plan(&mut world);
     assert_eq!(authorities(&world).retiring.len(), 1);
     assert!(world.is_trusted());

@@ -20,7 +20,7 @@ fn late() -> World {
         world.tick();
     }
     world.reload(1);
-    world.now = timing().last_call(&replaced);
+    world.now = timing().last_sixth(&replaced);
     world
 }
 
@@ -114,7 +114,7 @@ fn an_alarm_persists_when_waits_restart() {
 fn a_new_certificate_gets_time_to_be_loaded() {
     let mut world = World::settled(1, &[true], &timing());
     let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
-    world.now = timing().last_call(&replaced);
+    world.now = timing().last_sixth(&replaced);
     assert!(!world.plan(&timing()).steps.is_empty());
     step(&mut world);
     step(&mut world);

@@ -32,19 +32,19 @@ fn an_endpoint_that_stays_on_the_old_ca_keeps_it_trusted() {
 
     // Checks become less frequent. From the last sixth of the lifetime the certificate is not ready.
     let leaf = world.pods[0].chain.unwrap().leaf;
-    world.now = timing().last_call(&leaf) - HOUR;
+    world.now = timing().last_sixth(&leaf) - HOUR;
     assert_eq!(
         world.plan(&timing()).conditions.ready.status,
         ConditionStatus::True
     );
-    world.now = timing().last_call(&leaf);
+    world.now = timing().last_sixth(&leaf);
     let late = world.plan(&timing()).conditions;
     assert_eq!(late.ready.status, ConditionStatus::False);
     assert_eq!(late.ready.reason, Reason::NotReloaded);
     assert_eq!(late.served.status, ConditionStatus::True);
 
     // The served certificate expires, so clients cannot verify it.
-    world.now = timing().surely_over(leaf.validity.not_after) + HOUR;
+    world.now = timing().expired_by_any_clock(leaf.validity.not_after) + HOUR;
     run_until(&mut world, RotationPhase::Retiring);
     let retired = world.authorities.clone().unwrap().generation;
     for _ in 0..10 {
@@ -86,7 +86,7 @@ fn an_unreachable_endpoint_keeps_the_ca_until_its_last_certificate_expires() {
     world.now = last + HOUR;
     step(&mut world);
     assert_eq!(retiring(&world), 1, "a wall clock may be wrong");
-    world.now = timing().surely_over(last) + HOUR;
+    world.now = timing().expired_by_any_clock(last) + HOUR;
     for _ in 0..5 {
         step(&mut world);
         world.tick();
@@ -227,9 +227,9 @@ fn an_unreachable_endpoint_is_not_ready_when_its_leaf_may_expire_soon() {
         world.tick();
     }
     let ready = |world: &World| world.plan(&timing()).conditions.ready;
-    world.now = timing().last_call(&replaced) - HOUR;
+    world.now = timing().last_sixth(&replaced) - HOUR;
     assert_eq!(ready(&world).reason, Reason::Unobservable);
-    world.now = timing().last_call(&replaced) + HOUR;
+    world.now = timing().last_sixth(&replaced) + HOUR;
     assert_eq!(ready(&world).status, ConditionStatus::False);
     assert_eq!(ready(&world).reason, Reason::NotReloaded);
 
@@ -248,7 +248,7 @@ fn a_later_publication_does_not_delay_an_alarm() {
         let mut world = World::settled(1, &[observable], &timing());
         let replaced = world.serving.as_ref().unwrap().leaf.unwrap();
         for (request, wait) in [("leaf:1", HOUR), ("leaf:2", -HOUR)] {
-            world.now = timing().last_call(&replaced) - wait;
+            world.now = timing().last_sixth(&replaced) - wait;
             world.request = Some(request.to_owned());
             while !world.plan(&timing()).steps.is_empty() {
                 step(&mut world);
