@@ -81,18 +81,18 @@ pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
         "nullable": true,
         "properties": {
             "matchLabels": {
-                "description": "Labels that they have.",
+                "description": "Labels that objects must have.",
                 "type": "object",
                 "additionalProperties": { "type": "string" },
             },
             "matchExpressions": {
-                "description": "Expressions that hold for their labels.",
+                "description": "Label requirements, all of which must match.",
                 "type": "array",
                 "items": {
                     "type": "object",
                     "required": ["key", "operator"],
                     "properties": {
-                        "key": { "description": "The name of a label.", "type": "string" },
+                        "key": { "description": "The label key.", "type": "string" },
                         "operator": {
                             "description": "In, NotIn, Exists or DoesNotExist.",
                             "type": "string",
