@@ -26,6 +26,7 @@ pub struct Context {
     pub index: Arc<Index>,
     /// Starts further watches.
     pub watches: Watches,
+    /// Applies objects of bundles.
     pub applier: Applier,
     /// Health, dependencies and retained fields of objects in bundles.
     pub(crate) interpretation: Arc<Interpretation>,
@@ -41,7 +42,9 @@ pub struct Context {
     pub remote: Option<RemoteTargets>,
     /// Probes endpoints.
     pub prober: Prober,
+    /// The clock for deadlines and timestamps.
     pub clock: Arc<dyn Clock>,
+    /// The metrics of this process.
     pub metrics: Arc<Metrics>,
     /// Traces of rotations and installs.
     pub traces: Traces,

@@ -165,7 +165,7 @@ mod tests {
         socket.connect(address).await.unwrap()
     }
 
-    async fn ask(address: SocketAddr, client: u8, path: &str) -> String {
+    async fn fetch(address: SocketAddr, client: u8, path: &str) -> String {
         let mut stream = connect(address, client).await;
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -184,7 +184,7 @@ mod tests {
         let idle =
             join_all((0..ServerOptions::default().connections + 10).map(|_| connect(address, 2))).await;
         for path in ["/livez", "/readyz", "/metrics"] {
-            let answer = ask(address, 3, path).await;
+            let answer = fetch(address, 3, path).await;
             assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
         }
         let ends = idle

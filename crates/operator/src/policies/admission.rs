@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn f17_rendered_programs_replace_those_of_the_author() {
+    fn rendered_programs_replace_those_of_the_author() {
         let template = json!({"type": "labels", "operation": "add", "path": "p", "value": {"string": "v"}});
         let policy = override_policy(&json!([
             {"overriders": {"template": template, "renderedCue": "mine"}},
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn f16_the_default_affect_mode_of_a_condition_is_reject() {
+    fn the_default_affect_mode_of_a_condition_is_reject() {
         let condition =
             json!({"cond": "Exist", "dataRef": {"from": "current", "path": "/a"}, "message": "m"});
         let rule =

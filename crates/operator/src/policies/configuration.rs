@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn f24_policies_are_always_validated() {
+    fn policies_are_always_validated() {
         for kind in ConfigurationKind::BOTH {
             let webhooks = kind.webhooks(&[], &KnownResources::new(), &policy_service());
             assert_eq!(webhooks.len(), 1);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn f24_policies_are_validated_whatever_the_object_selector() {
+    fn policies_are_validated_whatever_the_object_selector() {
         let objects = json!({"matchLabels": {"policies": "on"}});
         let policy_service = PolicyService {
             objects: objects.clone(),

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn f20_metrics_have_the_names_of_kinitiras() {
+    fn metrics_have_the_names_of_kinitiras() {
         let mut registry = Registry::default();
         let metrics = PolicyMetrics::register(&mut registry);
         let set = policies();

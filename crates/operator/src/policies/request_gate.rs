@@ -190,7 +190,7 @@ mod tests {
     }
 
     /// Returns how many policies were evaluated, and whether the request is allowed.
-    fn ask(policies: &PolicySnapshot, fails: bool, is_over: bool) -> (usize, bool) {
+    fn evaluate(policies: &PolicySnapshot, fails: bool, is_over: bool) -> (usize, bool) {
         let is_over = || is_over;
         let evaluated = EvaluatedPolicies::default();
         let gate = RequestGate::new(policies, &is_over, &evaluated);
@@ -217,24 +217,24 @@ mod tests {
     fn a_failing_policy_is_suspended_until_its_next_generation() {
         let known = policies("Ignore");
         let mut count = 0;
-        while ask(&known, true, false) == (1, true) {
+        while evaluate(&known, true, false) == (1, true) {
             count += 1;
             assert!(count < 1_000, "never suspended");
         }
         assert!(count > 1);
         assert_eq!(
-            ask(&known, false, false),
+            evaluate(&known, false, false),
             (0, true),
             "skipped even where it would not fail"
         );
-        assert_eq!(ask(&policies("Ignore"), false, false), (1, true));
+        assert_eq!(evaluate(&policies("Ignore"), false, false), (1, true));
     }
 
     #[test]
     fn a_policy_that_starts_too_late_has_not_failed() {
         let known = policies("Ignore");
         for _ in 0..100 {
-            assert_eq!(ask(&known, true, true), (1, true));
+            assert_eq!(evaluate(&known, true, true), (1, true));
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let policy = known.set.policies().next().unwrap();
         assert!(gate.enter(policy));
         gate.leave(policy);
-        while ask(&known, true, false).0 == 1 {}
+        while evaluate(&known, true, false).0 == 1 {}
         let again = RequestGate::new(&known, &|| false, &evaluated);
         assert!(again.enter(policy), "decided at the first evaluation");
         let another = EvaluatedPolicies::default();
@@ -332,7 +332,7 @@ mod tests {
         fn a_policy_with_failure_policy_fail_is_never_suspended(failing in prop::collection::vec(prop::bool::weighted(0.95), 0..120)) {
             let known = policies("Fail");
             for fails in failing {
-                prop_assert_eq!(ask(&known, fails, false), (1, !fails));
+                prop_assert_eq!(evaluate(&known, fails, false), (1, !fails));
             }
         }
     }

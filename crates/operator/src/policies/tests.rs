@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Returns the response to a request, which must be answered.
-    async fn ask(&self, path: &str, request: &Value) -> Value {
+    async fn send_review(&self, path: &str, request: &Value) -> Value {
         let (status, body) = self.post(path, review(request)).await;
         assert_eq!(status, StatusCode::OK, "{body}");
         let mut answer: Value = serde_json::from_str(&body).unwrap();
@@ -107,7 +107,7 @@ impl Server {
 
     /// Returns the object after its creation was reviewed.
     async fn mutated(&self, object: &Value) -> Value {
-        let response = self.ask(MUTATE_PATH, &creation(object)).await;
+        let response = self.send_review(MUTATE_PATH, &creation(object)).await;
         assert_eq!(response["allowed"], true, "{response}");
         let mut mutated = object.clone();
         if let Some(patch) = response["patch"].as_str() {
@@ -182,23 +182,25 @@ async fn an_object_is_overridden_by_the_policies_that_select_it() {
 }
 
 #[tokio::test]
-async fn f18_deletions_and_other_operations_are_not_changed() {
+async fn deletions_and_other_operations_are_not_changed() {
     let server = Server::start(&[name_policy("ClusterOverridePolicy", None, "all")], 0).await;
     let object = config_map("seen");
     for request in [
         json!({"operation": "DELETE", "oldObject": object}),
         json!({"operation": "UPDATE", "object": object, "oldObject": object}),
     ] {
-        let response = server.ask(MUTATE_PATH, &request).await;
+        let response = server.send_review(MUTATE_PATH, &request).await;
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
     }
 }
 
 #[tokio::test]
-async fn f19_a_failure_denies_only_with_failure_policy_fail() {
+async fn a_failure_denies_only_with_failure_policy_fail() {
     for (failure_policy, allowed) in [("Ignore", true), ("Fail", false)] {
         let server = Server::start(&[failing_policy(failure_policy)], 0).await;
-        let response = server.ask(VALIDATE_PATH, &creation(&config_map("seen"))).await;
+        let response = server
+            .send_review(VALIDATE_PATH, &creation(&config_map("seen")))
+            .await;
         assert_eq!(response["allowed"], allowed, "{response}");
         if !allowed {
             assert_eq!(response["status"]["code"], 500);
@@ -209,7 +211,10 @@ async fn f19_a_failure_denies_only_with_failure_policy_fail() {
             );
         }
         let deletion = json!({"operation": "DELETE", "oldObject": config_map("seen")});
-        assert_eq!(server.ask(VALIDATE_PATH, &deletion).await["allowed"], true);
+        assert_eq!(
+            server.send_review(VALIDATE_PATH, &deletion).await["allowed"],
+            true
+        );
     }
 }
 
@@ -234,7 +239,7 @@ async fn an_unreadable_namespace_makes_the_answer_unavailable() {
 }
 
 #[tokio::test]
-async fn f19_an_invalid_review_is_a_bad_request() {
+async fn an_invalid_review_is_a_bad_request() {
     let server = Server::start(&[], 0).await;
     for path in [MUTATE_PATH, VALIDATE_PATH] {
         for body in ["", "{", "[]", "{}", r#"{"request": {"operation": "CREATE"}}"#] {
@@ -246,18 +251,18 @@ async fn f19_an_invalid_review_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn f16_a_policy_is_validated_and_not_evaluated_by_others() {
+async fn a_policy_is_validated_and_not_evaluated_by_others() {
     let mut everything = name_policy("ClusterOverridePolicy", None, "all");
     everything["spec"]["resourceSelectors"] = json!([]);
     let server = Server::start(&[everything, failing_policy("Fail")], 0).await;
     let mut policy = name_policy("OverridePolicy", Some("seen"), "new");
     assert_eq!(server.mutated(&policy).await, policy);
     assert_eq!(
-        server.ask(VALIDATE_PATH, &creation(&policy)).await["allowed"],
+        server.send_review(VALIDATE_PATH, &creation(&policy)).await["allowed"],
         true
     );
     policy["spec"]["overrideRules"][0]["overriders"]["plaintext"][0]["path"] = "data".into();
-    let response = server.ask(VALIDATE_PATH, &creation(&policy)).await;
+    let response = server.send_review(VALIDATE_PATH, &creation(&policy)).await;
     assert_eq!(
         (&response["allowed"], &response["status"]["code"]),
         (&json!(false), &json!(422))

@@ -138,7 +138,7 @@ fn a_problem_of_webhooks_is_reported_once() {
         reasons(&news),
         [(
             "WebhookShadowed",
-            "webhook w.example.com is not asked Retain of objects that webhook a/w.example.com is asked about"
+            "webhook w.example.com is not called for Retain of objects that webhook a/w.example.com also selects"
         )]
     );
     assert_eq!(news[0].object["metadata"]["name"], "b");
