@@ -24,10 +24,10 @@ fn the_difference_and_who_made_it_are_shown() {
     CREATE Pod n/a
       ClusterOverridePolicy label: rule 0: plaintext: add /metadata/labels/team
       ClusterValidatePolicy tags: rule 0: cel: warned: name a tag
-      ClusterValidatePolicy images: was asked, and has nothing to say
+      ClusterValidatePolicy images: evaluated, no effect
       allowed, with changes
     --- Pod n/a
-    +++ Pod n/a, as it would be
+    +++ Pod n/a, after policies
     @@ -3,6 +3,8 @@
      metadata:
        name: a
@@ -135,14 +135,14 @@ fn what_policies_refer_to_comes_from_data() {
     let printed = policy(folder.path(), &arguments);
     assert_eq!(printed.code, Some(1));
     // Parameters may be secret.
-    let expected = "fetched GET https://quota.example.com/teams: it is not known what the server answers; give it with --data";
+    let expected = "fetched GET https://quota.example.com/teams: the response of the server is not in the data; specify it with --data";
     assert!(printed.stdout.contains(expected), "{}", printed.stdout);
     let printed = policy(
         folder.path(),
         &[&arguments[..], &["--data", "data.yaml"]].concat(),
     );
     assert_eq!(printed.code, Some(1));
-    let expected = "denied: more replicas than the team may have";
+    let expected = "denied: more replicas than the quota of the team";
     assert!(printed.stdout.contains(expected), "{}", printed.stdout);
 }
 

@@ -1,17 +1,17 @@
-// CUE v0.4.3 as npm package `cue-wasm` 1.0.0 brings it, asked as the admission webhook of the document asks it: build the program with its
-// inputs, refuse errors anywhere, then take one field out of it.
+// Evaluates programs with CUE v0.4.3 from the npm package `cue-wasm` 1.0.0, like the documented admission webhook: builds the program with
+// its inputs, fails on any error, and extracts one field.
 
 import { init } from "cue-wasm";
 
 let cue = await init();
 
-/** What the program is put into, so that its output alone becomes JSON. No program has this name. */
+/** The field that contains the program, so that only its output is converted to JSON. No program uses this name. */
 const PROGRAM = "_oracle_program";
 const OUTPUT = "oracle_output";
-/** In characters. */
+/** The maximum length in characters. */
 const LONGEST_MESSAGE = 160;
 
-/** What the comments, blanks and imports at the start of a file are, and what follows. */
+/** Splits a file into the imports at its start, and the rest. */
 export function divide(source) {
   let at = 0;
   let imports = "";
@@ -25,17 +25,17 @@ export function divide(source) {
   }
 }
 
-/** One file that holds the program, and its inputs unified with its fields. */
+/** Returns a file with the program, and its inputs unified with its fields. */
 function wrap(program, inputs) {
   const { imports, body } = divide(program);
   const given = Object.entries(inputs).map(([name, value]) => `${PROGRAM}: {${JSON.stringify(name)}: ${JSON.stringify(value)}}\n`);
   return `${imports}${PROGRAM}: {\n${body}\n}\n${given.join("")}`;
 }
 
-/** Incomplete, unless an error before has changed what this instance thinks of all cycles, as 0.4.3 does in `AddChildError`. */
+/** Incomplete, unless an earlier error changed how this instance treats cycles, as 0.4.3 does in `AddChildError`. */
 const CYCLE = "_cycle: {a: b + 1, b: a + 1}";
 
-/** What the instance answers; nothing if it panics, or has before. */
+/** Returns the result of the instance; undefined if it panicked, now or before. */
 function call(source) {
   try {
     return cue.toJSONImpl(source);
@@ -44,7 +44,7 @@ function call(source) {
   }
 }
 
-/** An instance that no earlier question has changed. */
+/** Replaces the instance if an earlier evaluation changed it. */
 async function renew() {
   if (call(CYCLE)?.value === "{}") return;
   delete globalThis.CueWasmAPI.full;
@@ -60,8 +60,8 @@ async function ask(source) {
 }
 
 /**
- * `{outcome: "value", output}`, or `absent`, `incomplete` or `error`; `unknown` where a guard at the top level is incomplete, or CUE panics.
- * The output stays the text that CUE writes, for its numbers.
+ * Returns `{outcome: "value", output}`, or `absent`, `incomplete` or `error`; `unknown` if a guard at the top level is incomplete, or CUE
+ * panics. The output is CUE's text, to keep its numbers exact.
  */
 export async function evaluate({ program, inputs = {}, outputPath }) {
   const source = wrap(program, inputs);
@@ -71,7 +71,7 @@ export async function evaluate({ program, inputs = {}, outputPath }) {
   if (!output.error) return { outcome: "value", output: output.value.slice(`{"${OUTPUT}":`.length, -1) };
   const names = await ask(`${source}${OUTPUT}: [for name, _ in ${PROGRAM} if name == ${JSON.stringify(outputPath)} {name}]\n`);
   if (names.value === `{"${OUTPUT}":[]}`) return { outcome: "absent" };
-  // Then CUE lets nothing be selected from it. Whoever looks the output up through Go finds it all the same.
+  // CUE cannot select from such a program, although Go's API can look up the output.
   const whole = await ask(`${source}${OUTPUT}: ${PROGRAM} != _|_\n`);
   const outcome = whole.value === `{"${OUTPUT}":true}` ? "incomplete" : "unknown";
   return { outcome, message: output.error };

@@ -11,7 +11,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const question = JSON.parse(line);
   const { output, ...rest } = await evaluate(question);
   const head = JSON.stringify({ id: question.id, ...rest });
-  // As CUE writes it: JSON.parse would round its numbers.
+  // Keep CUE's text: JSON.parse would round its numbers.
   process.stdout.write(output === undefined ? `${head}\n` : `${head.slice(0, -1)},"output":${output}}\n`);
 }
 process.exit(0);

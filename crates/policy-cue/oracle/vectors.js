@@ -1,5 +1,5 @@
-// Asks CUE all that is in `families/` and writes `../tests/vectors`: `npm run vectors`. With other generated programs than those that are
-// kept: `npm run vectors -- FOLDER COUNT SEED`; then `POLICY_CUE_VECTORS=FOLDER cargo test -p policy-cue --test vectors` compares them.
+// Evaluates the programs in `families/` with CUE and writes `../tests/vectors`: `npm run vectors`. To compare other generated programs, run
+// `npm run vectors -- FOLDER COUNT SEED`, and then `POLICY_CUE_VECTORS=FOLDER cargo test -p policy-cue --test vectors`.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -28,7 +28,7 @@ for (const [family, questions] of Object.entries(families)) {
     if (outcome === "unknown") continue;
     const path = outputPath === "patches" ? {} : { outputPath };
     const head = JSON.stringify({ program, inputs, ...path, outcome, message });
-    // As CUE writes it: JSON.parse would round its numbers.
+    // Keep CUE's text: JSON.parse would round its numbers.
     lines.push(output === undefined ? head : `${head.slice(0, -1)},"output":${output}}`);
   }
   writeFileSync(new URL(`${family}.jsonl`, folder), `${lines.join("\n")}\n`);

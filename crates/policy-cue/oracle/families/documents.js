@@ -1,4 +1,4 @@
-// The programs of the founding document and of kinitiras' templates, written out for several fields and values.
+// The documented programs and those of kinitiras' templates, for several fields and values.
 
 const IMPORTS = `import (
     "strings"
@@ -35,7 +35,7 @@ validate: {
 }
 `, ["deployment", "pod"], "validate").map((question) => ({
     ...question,
-    // With the label there: without it 0.4.3 refuses, which is the short circuit that differs.
+    // The label exists: without it 0.4.3 fails, since it has no short circuit.
     inputs: { object: { metadata: { labels: { "xxx.io/no-delete": question.inputs === "pod" ? "true" : "false" } } } },
   })),
   ask(`object: _ @tag(object)

@@ -1,4 +1,4 @@
-// One expression a line: `patches: [EXPRESSION]` with `object` and `n` declared.
+// One expression per line: `patches: [EXPRESSION]` with `object` and `n` declared.
 
 const OVER_NUMBERS = String.raw`
 1 + 2

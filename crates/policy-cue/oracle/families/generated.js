@@ -1,8 +1,8 @@
-// Programs that a seeded generator makes: guards, arithmetic, selections, what is missing, kinds that do not fit.
+// Programs from a seeded generator: guards, arithmetic, selections, missing fields, wrong kinds.
 
 import { random } from "./random.js";
 
-/** What is there of each kind in most of the objects. */
+/** Paths of each kind that exist in most of the objects. */
 const PATHS = {
   number: ["spec.priority", "spec.terminationGracePeriodSeconds", "spec.containers[0].ports[0].containerPort", "spec.tolerations[2].tolerationSeconds", "spec.replicas"],
   text: ["kind", "metadata.name", "metadata.labels.app", 'metadata.labels["app.kubernetes.io/part-of"]', 'metadata.annotations."owner"', "metadata.labels.tier", "spec.containers[0].name", "spec.containers[0].resources.limits.cpu", "spec.containers[1].image", "spec.tolerations[0].key"],
@@ -16,7 +16,7 @@ const KINDS = ["number", "text", "bool", "list", "struct"];
 class Generator {
   constructor(seed, wildness) {
     this.next = random(seed);
-    /** How often a value is of another kind than fits. */
+    /** The probability of a value of the wrong kind. */
     this.wildness = wildness;
     this.fields = [];
     this.loops = [];
@@ -24,7 +24,7 @@ class Generator {
   below(count) { return Math.floor(this.next() * count); }
   pick(items) { return items[this.below(items.length)]; }
   chance(share) { return this.next() < share; }
-  /** One of several texts, of which only one is made. */
+  /** Calls one of several generators. */
   one(...makers) { return this.pick(makers)(); }
 
   path(kind) { return `object.${this.pick(PATHS[this.chance(0.12) ? "missing" : kind])}`; }
@@ -91,7 +91,7 @@ class Generator {
       () => `(${this.value("text", deeper)} ${this.pick(["==", "!=", "<", ">"])} ${this.value("text", deeper)})`,
       () => `(${this.value("text", deeper)} ${this.pick(["=~", "!~"])} ${this.pick(['"^a"', '"b$"', '"[0-9]+"', '"(web|Pod)"', '"^$"'])})`,
       () => `!${this.value("bool", deeper)}`,
-      // Only between what surely is true or false: 0.4.3 has no short circuit.
+      // Only between operands that are certainly booleans: 0.4.3 has no short circuit.
       () => `(${this.sure()} ${this.pick(["&&", "||"])} ${this.sure()})`,
       () => `strings.${this.pick(["HasPrefix", "HasSuffix", "Contains"])}(${this.value("text", deeper)}, ${this.value("text", 0)})`,
       () => `list.Contains([${this.value("text", 0)}, ${this.value("number", 0)}], ${this.value(this.pick(["text", "number"]), deeper)})`,
@@ -100,9 +100,9 @@ class Generator {
   sure() {
     return this.one(() => `(${this.path(this.pick(KINDS))} ${this.pick(["==", "!="])} _|_)`, () => this.pick(["true", "false"]), () => `(${this.pick(["1", "2.5"])} < ${this.pick(["2", "0"])})`);
   }
-  /** 0.4.3 takes a list or struct that is incomplete for no. */
+  /** 0.4.3 treats an incomplete list or struct as false. */
   condition(depth) { return this.chance(this.wildness) ? this.one(() => this.number(depth), () => this.text(depth), () => this.path(this.pick(KINDS))) : this.bool(depth); }
-  /** A comprehension with one of its bodies. */
+  /** A comprehension with a body. */
   guard(depth, body) {
     if (this.chance(0.6)) return `if ${this.condition(depth)} {${body()}}`;
     const [source, kinds] = this.pick([
@@ -144,7 +144,7 @@ class Generator {
     const labels = ["a", "b", "c", '"x y"'];
     const fields = [];
     for (let count = this.below(4); count > 0; count -= 1) {
-      // Mostly each once: two values seldom agree.
+      // Mostly once each: two values rarely unify.
       const label = this.chance(0.1) ? "a" : labels.splice(this.below(labels.length), 1)[0];
       const field = () => `${label}: ${this.value(this.pick(KINDS), depth - 1)}`;
       fields.push(this.chance(0.3) ? this.guard(depth - 1, field) : field());

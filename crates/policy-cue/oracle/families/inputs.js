@@ -1,4 +1,4 @@
-// The objects that programs are asked about.
+// The inputs of programs.
 
 export const pod = {
   apiVersion: "v1",
@@ -54,7 +54,7 @@ export const numbers = {
   text: "7", list: [1, 2, 3], floats: [1.5, 2.5], empty: [], words: ["b", "a", "c"], nothing: null, yes: true, no: false, struct: { a: 1 }, none: {},
 };
 
-/** By name, as vectors refer to them. */
+/** Inputs by the names that vectors use. */
 export const shared = {
   none: {},
   pod: { object: pod },

@@ -1,4 +1,4 @@
-// Whole programs: what is at the top level, several fields at once, and errors beside the output.
+// Whole programs: declarations at the top level, several fields, and errors outside of the output.
 
 const POD = ["pod", "bare", "empty"];
 const ask = (program, inputs = POD, outputPath = "patches") => inputs.map((name) => ({ program, inputs: name, outputPath }));

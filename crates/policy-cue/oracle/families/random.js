@@ -1,4 +1,4 @@
-/** A generator of numbers between 0 and 1 that is the same everywhere (mulberry32). */
+/** A portable generator of numbers between 0 and 1 (mulberry32). */
 export function random(seed) {
   let state = seed;
   return () => {

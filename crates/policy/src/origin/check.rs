@@ -66,7 +66,7 @@ fn check_one(overrider: &OriginOverrider, problems: &mut PolicyProblems) {
             if is_removal {
                 problems.note(
                     "operation",
-                    "must be replace: resourceOversell multiplies what is there",
+                    "must be replace: resourceOversell multiplies the existing value",
                 );
             }
             check_factors(&overrider.resources_oversell, problems);

@@ -327,7 +327,7 @@ fn invalid_overrides_are_reported() {
         [
             "origin[1].resourceRequirements.limits.cpu: \"much\" is not a quantity: use for example 500m, 2, 1Gi or 1e3",
             "origin[1]: resourceRequirements and resourceOversell are for the same container as of origin[0]: use one of them",
-            "origin[2].operation: must be replace: resourceOversell multiplies what is there",
+            "origin[2].operation: must be replace: resourceOversell multiplies the existing value",
             "origin[2].resourcesOversell: \"limit\" must be requests or limits",
             "origin[2].resourcesOversell.limit.cpu: \"-1\" must be a number above 0 and up to 1000",
             "origin[2].resourcesOversell.requests.cpu: \"50m\" must be a number above 0 and up to 1000",

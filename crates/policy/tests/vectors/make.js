@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Renders the templates and asks CUE v0.4.3 what the programs give. Writes templates.jsonl, inputs.json and vectors.jsonl beside it.
+// Renders the templates and evaluates the programs with CUE v0.4.3. Writes templates.jsonl, inputs.json and vectors.jsonl to this folder.
 //
 //     (cd ../../../policy-cue/oracle && npm ci) && node make.js
 
@@ -16,7 +16,7 @@ const json = JSON.stringify;
 const found = (x) => ({ apiVersion: "v1", kind: "Odd", metadata: { name: "a" }, spec: x === undefined ? {} : { x } });
 const other = (y) => ({ spec: y === undefined ? {} : { y } });
 
-/** `data` by name. */
+/** The inputs `data` by name. */
 const inputs = {};
 const groups = {};
 const group = (name, entries) => {

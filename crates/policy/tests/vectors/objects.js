@@ -1,4 +1,4 @@
-// What programs are given: `data` by name.
+// The inputs `data` of programs, by name.
 
 const merge = (...parts) => Object.assign({}, ...parts);
 
@@ -25,7 +25,7 @@ const cronJob = (spec = {}) => ({ apiVersion: "batch/v1", kind: "CronJob", metad
 const nodeTerm = (key) => ({ matchExpressions: [{ key, operator: "Exists" }] });
 const podTerm = (key) => ({ topologyKey: key, labelSelector: { matchLabels: { app: "a" } } });
 
-/** Those that override templates of the metadata are tried on. */
+/** Inputs of override templates for metadata. */
 export const described = {
   "no-metadata-maps": pod(),
   "null-metadata-maps": pod({}, { annotations: null, labels: null }),
@@ -36,7 +36,7 @@ export const described = {
   "config-map": { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", labels: { tier: "db" } }, data: { a: "b" } },
 };
 
-/** Those that override templates of pods are tried on. */
+/** Inputs of override templates for pods. */
 export const workloads = {
   pod: pod(),
   "pod-of-two": pod({ containers: [container("app", { limits: { cpu: "1", memory: "1Gi" } }), container("sidecar", { limits: { cpu: "200m" }, requests: { cpu: "200m", memory: "1Mi" } })] }),
@@ -106,7 +106,7 @@ export const attracted = {
   "cron-job-affinity": cronJob({ affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [nodeTerm("old")] } } } }),
 };
 
-/** Values of a field that conditions look at. `undefined` is a field that is missing. */
+/** Values of the field that conditions compare. `undefined` is a missing field. */
 export const values = [
   undefined, null, "", "a", "abc", "b", "true", true, false, 0, 1, 2, 3, 3.5, -1, 1e3, 9007199254740991,
   "0", "1", "2", "3", "3.0", "3.5", "-1", "+3", "03", "1e3", "1Gi", "9007199254740991", "12345678901234567890", "a.b", "äb", "a\nb", "\\(data)", '"', [], ["a"], [3], {}, { a: 1 },

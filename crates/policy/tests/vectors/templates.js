@@ -1,4 +1,4 @@
-// The templates that are tried: each with a name, and on which inputs.
+// The templates, each with a name and its inputs.
 
 const override = (type, operation, more) => ({ override: { type, operation, ...more } });
 const operations = ["add", "replace", "remove"];
@@ -103,7 +103,7 @@ for (const pattern of ["^a", "^[0-9]+$", "^(true|a\\.b)$", "\"", ""]) constant(`
 for (const cond of ["Equal", "NotEqual", "In", "NotIn", "Gt", "Gte", "Lt", "Lte"]) references.push({ name: `${cond}-reference`, template: condition(cond, { valueRef }) });
 for (const cond of ["Equal", "Gt", "Lte"]) references.push({ name: `${cond}-reference-processed`, template: condition(cond, { valueRef, valueProcess: { operation: "*", operationWith: "0.5" } }) });
 
-/** References from everywhere, both ways. */
+/** References to every source, in both roles. */
 export const sources = [];
 for (const from of ["current", "old", "k8s", "owner", "http"]) {
   const place = { from, path: from === "http" ? "body.spec.x" : "/spec/x", ...(from === "k8s" && { k8s: valueRef.k8s }), ...(from === "http" && { http: { url: "http://a.example", method: "GET" } }) };
