@@ -1,4 +1,4 @@
-//! `windlass certs`: who trusts what until when.
+//! `windlass certs`: serving certificates, their CAs and their targets.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 use windlass_api::{Conditions, Generation, ServingCertificate, ServingCertificateStatus};
 use windlass_cluster::kinds;
-use windlass_object::age::left;
+use windlass_object::age::time_left;
 
 use super::{
     arguments,
@@ -15,11 +15,10 @@ use super::{
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows serving certificates: when each expires and is renewed, the CA that signs it and the next CA, how many targets
-/// trust both, and how many endpoints serve it.
+/// Shows serving certificates: expiry, renewal, CAs, trusting targets and serving endpoints.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only those in this namespace [default: all].
+    /// Namespace to list [default: all].
     #[arg(short, long, value_parser = arguments::namespace)]
     namespace: Option<String>,
 
@@ -31,7 +30,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// A ServingCertificate, as programs get it.
+/// A ServingCertificate, for structured output.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -48,15 +47,15 @@ struct Entry {
 // === impl Args ===
 
 impl Args {
-    /// Prints what is there.
+    /// Prints the certificates.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When they cannot be listed.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let listed = list(&cluster, &kinds::SERVING_CERTIFICATE, self.namespace.as_deref()).await?;
-        let entries: Vec<_> = listed.into_iter().map(Entry::of).collect();
+        let entries: Vec<_> = listed.into_iter().map(Entry::from_certificate).collect();
         print(self.output, &entries, || overview(&entries, Timestamp::now()))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -65,7 +64,7 @@ impl Args {
 // === impl Entry ===
 
 impl Entry {
-    fn of(certificate: ServingCertificate) -> Self {
+    fn from_certificate(certificate: ServingCertificate) -> Self {
         let ready = certificate.is_ready();
         let ServingCertificate {
             metadata,
@@ -84,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Where the rotation stands, or why the certificate is not ready.
+    /// Returns the phase of the rotation, or why the certificate is not ready.
     fn state(&self) -> String {
         if !self.ready {
             let ready = self.status.conditions.find("Ready");
@@ -113,10 +112,10 @@ fn overview(entries: &[Entry], now: Timestamp) -> String {
     let mut table = Table::new(&headings);
     for entry in entries {
         let status = &entry.status;
-        let moment = |time: &Option<Time>| time.as_ref().map_or_else(String::new, |time| left(time.0, now));
+        let moment = |time: &Option<Time>| time.as_ref().map_or_else(String::new, |time| time_left(time.0, now));
         let authority = |generation: Option<&Generation>| {
             generation.map_or_else(String::new, |ca| {
-                format!("#{} {}", ca.generation, left(ca.not_after.0, now))
+                format!("#{} {}", ca.generation, time_left(ca.not_after.0, now))
             })
         };
         let ca = status.ca.as_ref();
@@ -164,11 +163,11 @@ mod tests {
                     "lastTransitionTime": "2026-11-21T11:58:00Z"}],
             },
         }));
-        Entry::of(certificate.unwrap())
+        Entry::from_certificate(certificate.unwrap())
     }
 
     #[test]
-    fn a_line_says_who_trusts_what_until_when() {
+    fn a_certificate_is_one_line() {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let entries = [
             entry("argocd-operator-webhook-service", "True"),
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_the_fields_of_our_objects() {
+    fn structured_output_has_the_api_fields() {
         insta::assert_json_snapshot!(entry("argocd-operator-webhook-service", "True"));
     }
 }

@@ -13,13 +13,13 @@ use windlass_object::{json::set_namespace, object, yaml};
 pub const OWNER: (&str, &str) = ("owner", "helm");
 
 /// The value of the label that hides a release from Helm.
-const HIDDEN: &str = "windlass-adoption";
+const HIDDEN_OWNER: &str = "windlass-adoption";
 
 /// The type of the Secrets.
 const TYPE: &str = "helm.sh/release.v1";
 
 /// The maximum size of an unpacked release.
-const LARGEST: u64 = 32 << 20;
+const MAX_UNPACKED: u64 = 32 << 20;
 
 /// An installed release.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl HelmRelease {
 
 /// Returns the value of the label [`OWNER`] for a release that is hidden from Helm, or visible to it.
 pub fn owner_label_value(is_hidden: bool) -> &'static str {
-    if is_hidden { HIDDEN } else { OWNER.1 }
+    if is_hidden { HIDDEN_OWNER } else { OWNER.1 }
 }
 
 fn objects(secret: &Value, namespace: &str) -> Result<Vec<Value>, String> {
@@ -138,11 +138,11 @@ fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     }
     let mut unpacked = Vec::new();
     GzDecoder::new(packed)
-        .take(LARGEST + 1)
+        .take(MAX_UNPACKED + 1)
         .read_to_end(&mut unpacked)
         .map_err(|error| format!("it cannot be unpacked: {error}"))?;
-    if unpacked.len() as u64 > LARGEST {
-        return Err(format!("it has more than {} MiB", LARGEST >> 20));
+    if unpacked.len() as u64 > MAX_UNPACKED {
+        return Err(format!("it has more than {} MiB", MAX_UNPACKED >> 20));
     }
     Ok(unpacked)
 }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn errors_are_one_line() {
-        let bomb = packed(&vec![b' '; usize::try_from(LARGEST).unwrap() + 2]);
+        let bomb = packed(&vec![b' '; usize::try_from(MAX_UNPACKED).unwrap() + 2]);
         let mut other = secret(1, "deployed", &release(""));
         other["type"] = "Opaque".into();
         for (secrets, expected) in [

@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 use windlass_object::{names, object};
 
 /// Writes to all objects of some kinds, regardless of their manager.
-const OF_KUBERNETES: &str = "kube-controller-manager";
+const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
 /// Returns the `metadata.managedFields` that assign the fields of other managers to Windlass; `None` if there
 /// are no other managers.
 pub fn taken_over_fields(live: &Value) -> Option<Value> {
     let entries = object::items(live, "/metadata/managedFields");
-    let (others, kept): (Vec<&Value>, Vec<_>) = entries.iter().partition(|entry| is_theirs(entry));
+    let (others, kept): (Vec<&Value>, Vec<_>) = entries.iter().partition(|entry| is_other_manager(entry));
     if others.is_empty() {
         return None;
     }
     let mut fields = Map::new();
     for entry in others {
         if let Some(Value::Object(written)) = entry.get("fieldsV1") {
-            unite(&mut fields, written);
+            merge(&mut fields, written);
         }
     }
     let ours = json!({
@@ -29,16 +29,16 @@ pub fn taken_over_fields(live: &Value) -> Option<Value> {
     Some(kept.into_iter().cloned().chain([ours]).collect())
 }
 
-fn is_theirs(entry: &Value) -> bool {
+fn is_other_manager(entry: &Value) -> bool {
     let text = |pointer| object::text(entry, pointer).unwrap_or_default();
     let manager = text("/manager");
-    text("/subresource").is_empty() && ![OF_KUBERNETES, names::INSTALL].contains(&manager)
+    text("/subresource").is_empty() && ![CONTROLLER_MANAGER, names::INSTALL].contains(&manager)
 }
 
-fn unite(fields: &mut Map<String, Value>, others: &Map<String, Value>) {
+fn merge(fields: &mut Map<String, Value>, others: &Map<String, Value>) {
     for (name, other) in others {
         match (fields.get_mut(name), other) {
-            (Some(Value::Object(field)), Value::Object(other)) => unite(field, other),
+            (Some(Value::Object(field)), Value::Object(other)) => merge(field, other),
             _ => _ = fields.insert(name.clone(), other.clone()),
         }
     }
@@ -52,7 +52,11 @@ mod tests {
     fn fields_of_other_managers_are_assigned_to_windlass() {
         let entry = |manager: &str, subresource: &str, fields: &Value| json!({"manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields});
         let metrics = entry("autoscaler", "scale", &json!({"f:spec": {"f:replicas": {}}}));
-        let revision = entry(OF_KUBERNETES, "", &json!({"f:metadata": {"f:annotations": {}}}));
+        let revision = entry(
+            CONTROLLER_MANAGER,
+            "",
+            &json!({"f:metadata": {"f:annotations": {}}}),
+        );
         let live = json!({"apiVersion": "apps/v1", "metadata": {"managedFields": [
             entry("helm", "", &json!({"f:spec": {"f:template": {"f:a": {}}}, "f:metadata": {"f:labels": {}}})),
             metrics, revision,

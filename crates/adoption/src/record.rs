@@ -44,7 +44,7 @@ pub enum RecordedRole {
 #[derive(Debug, Error)]
 pub enum AdoptionRecordError {
     /// The record is too large for a Secret.
-    #[error("the objects to adopt are too large to record: {0} KiB packed, limit {limit} KiB", limit = LARGEST >> 10)]
+    #[error("the objects to adopt are too large to record: {0} KiB packed, limit {limit} KiB", limit = MAX_PACKED >> 10)]
     TooLarge(usize),
     /// The Secret holds no valid record.
     #[error("the record of the adoption cannot be read: {0}")]
@@ -55,13 +55,13 @@ pub enum AdoptionRecordError {
 const KEY: &str = "record";
 
 /// The maximum size of a packed record: a Secret holds 1 MiB, in base64.
-const LARGEST: usize = 700 << 10;
+const MAX_PACKED: usize = 700 << 10;
 
 /// The maximum size of an unpacked record.
 const UNPACKED: u64 = 64 << 20;
 
 /// Metadata that the API server sets or that changes constantly.
-const OF_THE_MOMENT: [&str; 5] = [
+const VOLATILE_METADATA: [&str; 5] = [
     "creationTimestamp",
     "generation",
     "managedFields",
@@ -87,7 +87,7 @@ impl RecordedObject {
             }
         }
         let metadata = fields(&mut object, &["metadata"]);
-        metadata.retain(|name, _| !OF_THE_MOMENT.contains(&name.as_str()));
+        metadata.retain(|name, _| !VOLATILE_METADATA.contains(&name.as_str()));
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             // This annotation holds the whole object again, including the data of a Secret.
             annotations.shift_remove("kubectl.kubernetes.io/last-applied-configuration");
@@ -137,7 +137,7 @@ impl AdoptionRecord {
     pub fn called_services(&self) -> impl Iterator<Item = &RecordedObject> {
         self.services().filter(move |service| {
             self.callers()
-                .any(move |caller| called_services(&caller.object).contains(&place(&service.object)))
+                .any(move |caller| called_services(&caller.object).contains(&namespaced_name(&service.object)))
         })
     }
 
@@ -169,7 +169,7 @@ impl AdoptionRecord {
         let taken = self.called_services().filter(is_taken);
         taken.flat_map(move |service| {
             let calls = move |caller: &&RecordedObject| {
-                !caller.is_adopted() && called_services(&caller.object).contains(&place(&service.object))
+                !caller.is_adopted() && called_services(&caller.object).contains(&namespaced_name(&service.object))
             };
             self.callers().filter(calls).map(move |caller| (caller, service))
         })
@@ -186,7 +186,7 @@ impl AdoptionRecord {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&content).map_err(|error| garbage(&error))?;
         let packed = encoder.finish().map_err(|error| garbage(&error))?;
-        if packed.len() > LARGEST {
+        if packed.len() > MAX_PACKED {
             return Err(AdoptionRecordError::TooLarge(packed.len() >> 10));
         }
         Ok(json!({
@@ -216,7 +216,7 @@ impl AdoptionRecord {
     }
 }
 
-fn place(object: &Value) -> (String, String) {
+fn namespaced_name(object: &Value) -> (String, String) {
     let text = |pointer| object::text(object, pointer).unwrap_or_default().to_owned();
     (text("/metadata/namespace"), text("/metadata/name"))
 }

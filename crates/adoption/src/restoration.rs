@@ -7,7 +7,7 @@ use windlass_object::{json::fields, names, object};
 const METADATA: [&str; 3] = ["labels", "annotations", "ownerReferences"];
 
 /// Fields that are not restored: identity and status.
-const KEPT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+const UNCHANGED_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// Annotation in which Kubernetes counts the rollouts of a Deployment.
 const ROLLOUT: &str = "deployment.kubernetes.io/revision";
@@ -20,9 +20,9 @@ pub fn restored_object(live: &Value, recorded: &Value) -> Value {
     let mut restored = live.clone();
     let top = fields(&mut restored, &[]);
     let keeps_versions = !unknown_stored_versions(live, recorded).is_empty();
-    top.retain(|name, _| KEPT.contains(&name.as_str()) || recorded.get(name).is_some());
+    top.retain(|name, _| UNCHANGED_FIELDS.contains(&name.as_str()) || recorded.get(name).is_some());
     for (name, value) in recorded.as_object().into_iter().flatten() {
-        if !KEPT.contains(&name.as_str()) {
+        if !UNCHANGED_FIELDS.contains(&name.as_str()) {
             top.insert(name.clone(), value.clone());
         }
     }

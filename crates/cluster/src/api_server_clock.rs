@@ -28,7 +28,7 @@ use crate::{clock::Clock, lease::Moment};
 /// response.
 #[derive(Debug, Default)]
 pub struct ApiServerClock {
-    heard: Mutex<Option<Observations>>,
+    observations: Mutex<Option<Observations>>,
 }
 
 /// Recent observations: those of the current span of time and of the previous one.
@@ -42,7 +42,7 @@ struct Observations {
 #[derive(Clone, Copy, Debug)]
 struct Span {
     /// Its start on the steady clock.
-    began: Duration,
+    start: Duration,
     /// The difference between the calendar and the steady clock of this machine at its start.
     calendar: Timestamp,
     /// The slowest API server's time at the epoch of the steady clock.
@@ -52,13 +52,13 @@ struct Span {
 }
 
 /// Responses that took longer do not tell precisely enough when they were sent.
-const SLOW: Duration = Duration::from_secs(2);
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(2);
 
 /// The length of a span. Every watch reconnects within that time, to any API server.
 const SPAN: Duration = Duration::from_secs(300);
 
 /// The maximum drift between the clocks of this machine; a larger one means that a clock was set or stopped.
-const DRIFT: SignedDuration = SignedDuration::from_secs(5);
+const MAX_DRIFT: SignedDuration = SignedDuration::from_secs(5);
 
 // === impl ApiServerClock ===
 
@@ -91,20 +91,20 @@ impl ApiServerClock {
 
     /// Records a response of an API server that was sent at `date`.
     fn record_response(&self, date: Timestamp, sent: Moment, received: Moment) {
-        if received.since_boot.saturating_sub(sent.since_boot) > SLOW {
+        if received.since_boot.saturating_sub(sent.since_boot) > MAX_ROUND_TRIP {
             return;
         }
-        let said = Span {
-            began: received.since_boot,
+        let observed = Span {
+            start: received.since_boot,
             calendar: before(received.wall, received.since_boot),
             slowest: before(date, received.since_boot),
             fastest: before(date, received.since_boot),
         };
-        let mut heard = self.heard.lock();
-        *heard = Some(match *heard {
-            Some(known) if known.now.has_same_clocks(&said) => known.with(said),
+        let mut observations = self.observations.lock();
+        *observations = Some(match *observations {
+            Some(known) if known.now.has_same_clocks(&observed) => known.with(observed),
             _ => Observations {
-                now: said,
+                now: observed,
                 before: None,
             },
         });
@@ -112,8 +112,8 @@ impl ApiServerClock {
 
     /// Returns the API servers' time at a moment: the slowest and the fastest clock.
     fn at(&self, moment: Moment) -> Option<(Timestamp, Timestamp)> {
-        let heard = (*self.heard.lock())?;
-        let (slowest, fastest) = heard.extremes();
+        let observations = (*self.observations.lock())?;
+        let (slowest, fastest) = observations.extremes();
         let later = |origin: Timestamp| origin.checked_add(moment.since_boot).unwrap_or(Timestamp::MAX);
         Some((later(slowest), later(fastest)))
     }
@@ -142,16 +142,16 @@ impl Clock for ApiServerClock {
 // === impl Observations ===
 
 impl Observations {
-    fn with(self, said: Span) -> Self {
-        if said.began.saturating_sub(self.now.began) > SPAN {
+    fn with(self, observed: Span) -> Self {
+        if observed.start.saturating_sub(self.now.start) > SPAN {
             return Self {
-                now: said,
+                now: observed,
                 before: Some(self.now),
             };
         }
         let now = Span {
-            slowest: self.now.slowest.min(said.slowest),
-            fastest: self.now.fastest.max(said.fastest),
+            slowest: self.now.slowest.min(observed.slowest),
+            fastest: self.now.fastest.max(observed.fastest),
             ..self.now
         };
         Self { now, ..self }
@@ -170,7 +170,7 @@ impl Span {
     /// Reports whether the clocks of this machine have kept their difference. When a paused virtual machine
     /// resumes, its steady clock has not advanced, and earlier observations are useless.
     fn has_same_clocks(&self, later: &Self) -> bool {
-        self.calendar.duration_until(later.calendar).abs() <= DRIFT
+        self.calendar.duration_until(later.calendar).abs() <= MAX_DRIFT
     }
 }
 
@@ -248,10 +248,10 @@ mod tests {
     #[test]
     fn slow_responses_are_ignored() {
         let clock = ApiServerClock::new();
-        let received = start().after(SLOW * 2);
+        let received = start().after(MAX_ROUND_TRIP * 2);
         clock.record_response(start().wall, start(), received);
         assert_eq!(clock.now_at(received), received.wall);
-        let received = start().after(SLOW);
+        let received = start().after(MAX_ROUND_TRIP);
         clock.record_response(start().wall, start(), received);
         assert_eq!(clock.now_at(received), start().wall, "as old as possible");
     }

@@ -21,10 +21,10 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 /// How often the calendar is compared with the steady clock.
-const COMPARED: Duration = Duration::from_secs(10);
+const COMPARE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The maximum drift in that time: more than slewing causes, and less than any wait by the calendar.
-const DRIFT: SignedDuration = SignedDuration::from_secs(5);
+const MAX_DRIFT: SignedDuration = SignedDuration::from_secs(5);
 
 // === impl SystemClock ===
 
@@ -37,16 +37,16 @@ impl Clock for SystemClock {
 /// Waits until the calendar jumps relative to the steady clock, which timers use: it was set, or the machine
 /// was suspended, which stops the steady clock.
 pub async fn wait_for_jump(clock: &dyn Clock) {
-    wait_for_jump_between(clock, COMPARED).await;
+    wait_for_jump_between(clock, COMPARE_INTERVAL).await;
 }
 
-async fn wait_for_jump_between(clock: &dyn Clock, looks: Duration) {
+async fn wait_for_jump_between(clock: &dyn Clock, interval: Duration) {
     loop {
         let (calendar, steady) = (clock.now(), Instant::now());
-        tokio::time::sleep(looks).await;
+        tokio::time::sleep(interval).await;
         let passed = SignedDuration::try_from(steady.elapsed()).unwrap_or(SignedDuration::MAX);
         let drift = calendar.duration_until(clock.now()).saturating_sub(passed);
-        if drift.abs() > DRIFT {
+        if drift.abs() > MAX_DRIFT {
             return;
         }
     }
@@ -77,11 +77,11 @@ mod tests {
             started: Instant::now(),
             set_forward: Mutex::default(),
         };
-        let looks = Duration::from_millis(2);
+        let interval = Duration::from_millis(2);
         for hours in [24, -24] {
-            let jumped = wait_for_jump_between(&calendar, looks);
+            let jumped = wait_for_jump_between(&calendar, interval);
             tokio::pin!(jumped);
-            assert!(tokio::time::timeout(looks * 20, &mut jumped).await.is_err());
+            assert!(tokio::time::timeout(interval * 20, &mut jumped).await.is_err());
             *calendar.set_forward.lock() += SignedDuration::from_hours(hours);
             tokio::time::timeout(Duration::from_secs(60), jumped)
                 .await

@@ -16,29 +16,29 @@ use kube::{
 use tower::{BoxError, ServiceExt, retry::RetryLayer, util::option_layer};
 
 /// The timeout for connecting to the API server.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The idle time before a keepalive probe, and the interval between probes.
-const KEEPALIVE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The timeout for a response to keepalive probes, and for acknowledgements of sent data.
-const ACKNOWLEDGEMENT: Duration = Duration::from_secs(15);
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a connection may be idle: longer than the interval at which a leader renews its Lease, and
 /// shorter than the time before a request is sent again, so that the second request uses a new connection. A
 /// load balancer may acknowledge data for an unavailable API server.
-const IDLE: Duration = Duration::from_secs(4);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The read timeout after a request on connections of a long-running process. Requests have a shorter
 /// timeout, and watches end earlier.
-const SILENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Prepares `config` for a long-running process, whose clients are [`fenced`](crate::lease::fenced) and
 /// therefore retry themselves.
 #[must_use]
 pub fn operator_config(mut config: Config) -> Config {
     config.default_retry = false;
-    config.read_timeout = Some(SILENCE);
+    config.read_timeout = Some(READ_TIMEOUT);
     config.reset_reader_on_write = true;
     command_config(config)
 }
@@ -46,7 +46,7 @@ pub fn operator_config(mut config: Config) -> Config {
 /// Adds the user agent and the connect timeout to `config`.
 #[must_use]
 pub fn command_config(mut config: Config) -> Config {
-    config.connect_timeout = Some(CONNECT);
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
     let agent = HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION")));
     config.headers.retain(|(name, _)| *name != USER_AGENT);
     config.headers.push((USER_AGENT, agent));
@@ -71,7 +71,7 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let client: legacy::Client<_, Body> = legacy::Builder::new(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .build(connector);
     let retry = || RetryLayer::new(RetryPolicy::server_retry());
     let builder = ClientBuilder::new(client.map_err(BoxError::from), &config.default_namespace)
@@ -87,12 +87,12 @@ fn connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
     // TLS is added on top.
     connector.enforce_http(false);
-    connector.set_keepalive(Some(KEEPALIVE));
-    connector.set_keepalive_interval(Some(KEEPALIVE / 2));
+    connector.set_keepalive(Some(KEEPALIVE_INTERVAL));
+    connector.set_keepalive_interval(Some(KEEPALIVE_INTERVAL / 2));
     // For systems without TCP_USER_TIMEOUT.
     connector.set_keepalive_retries(Some(3));
     #[cfg(target_os = "linux")]
-    connector.set_tcp_user_timeout(Some(ACKNOWLEDGEMENT));
+    connector.set_tcp_user_timeout(Some(ACKNOWLEDGE_TIMEOUT));
     connector
 }
 
@@ -117,15 +117,15 @@ mod tests {
     use super::*;
 
     /// Received requests, with their headers.
-    type Asked = Arc<Mutex<Vec<http::request::Parts>>>;
+    type ReceivedRequests = Arc<Mutex<Vec<http::request::Parts>>>;
 
     /// Starts an API server that answers every request with an empty object. Returns its address, the number
     /// of connections, and the requests.
-    async fn api_server() -> (SocketAddr, Arc<AtomicUsize>, Asked) {
+    async fn api_server() -> (SocketAddr, Arc<AtomicUsize>, ReceivedRequests) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (connections, asked) = (Arc::<AtomicUsize>::default(), Asked::default());
-        let (count, log) = (connections.clone(), asked.clone());
+        let (connections, received) = (Arc::<AtomicUsize>::default(), ReceivedRequests::default());
+        let (count, log) = (connections.clone(), received.clone());
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -138,7 +138,7 @@ mod tests {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
             }
         });
-        (address, connections, asked)
+        (address, connections, received)
     }
 
     fn config(address: SocketAddr) -> Config {
@@ -159,8 +159,8 @@ mod tests {
         let connection = connector().call(uri).await.unwrap();
         let socket = SockRef::from(connection.inner());
         assert!(socket.keepalive().unwrap());
-        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE);
-        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(ACKNOWLEDGEMENT));
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(ACKNOWLEDGE_TIMEOUT));
     }
 
     #[tokio::test]
@@ -168,7 +168,7 @@ mod tests {
         let (address, connections, _) = api_server().await;
         let client = client(config(address)).unwrap();
         tokio::time::pause();
-        for (pause, expected) in [(Duration::ZERO, 1), (IDLE / 2, 1), (IDLE * 2, 2)] {
+        for (pause, expected) in [(Duration::ZERO, 1), (IDLE_TIMEOUT / 2, 1), (IDLE_TIMEOUT * 2, 2)] {
             tokio::time::advance(pause).await;
             send_request(&client).await;
             assert_eq!(connections.load(Ordering::SeqCst), expected, "after {pause:?}");
@@ -177,7 +177,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_have_the_configured_headers() {
-        let (address, _, asked) = api_server().await;
+        let (address, _, received) = api_server().await;
         let mut config = config(address);
         config.auth_info.token = Some("token".to_owned().into());
         config.auth_info.impersonate = Some("somebody".to_owned());
@@ -188,14 +188,14 @@ mod tests {
         let client = client(config).unwrap();
         send_request(&client).await;
         assert_eq!(client.default_namespace(), "here");
-        let asked = asked.lock();
-        assert_eq!(asked[0].uri.path(), "/below/version");
+        let received = received.lock();
+        assert_eq!(received[0].uri.path(), "/below/version");
         for (name, value) in [
             ("authorization", "Bearer token"),
             ("impersonate-user", "somebody"),
             ("user-agent", "windlass"),
         ] {
-            assert_eq!(asked[0].headers[name], value);
+            assert_eq!(received[0].headers[name], value);
         }
     }
 

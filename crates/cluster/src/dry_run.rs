@@ -7,7 +7,7 @@ use windlass_object::ObjectKey;
 use crate::requests::{Cluster, RequestError};
 
 /// Annotation that a dry-run update adds; it is never stored.
-const TRIED: &str = "windlass.dev/tried";
+const DRY_RUN_MARK: &str = "windlass.dev/tried";
 
 // === impl Cluster ===
 
@@ -45,7 +45,7 @@ impl Cluster {
         let request = requests.patch(
             &key.name,
             &params,
-            &Patch::Merge(json!({"metadata": {"annotations": {TRIED: "true"}}})),
+            &Patch::Merge(json!({"metadata": {"annotations": {DRY_RUN_MARK: "true"}}})),
         );
         self.send("try to update", key, request).await
     }

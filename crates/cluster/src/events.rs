@@ -26,7 +26,7 @@ use crate::{
 /// Queues events, which an [`EventPublisher`] publishes.
 #[derive(Clone)]
 pub struct Events {
-    said: mpsc::Sender<(EventSubject, Timestamp)>,
+    queue: mpsc::Sender<(EventSubject, Timestamp)>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -38,7 +38,7 @@ pub struct EventPublisher {
     cluster: Cluster,
     /// The reporting pod.
     instance: String,
-    said: mpsc::Receiver<(EventSubject, Timestamp)>,
+    queue: mpsc::Receiver<(EventSubject, Timestamp)>,
     published: HashMap<EventSubject, Series>,
 }
 
@@ -54,25 +54,25 @@ struct Series {
 const BACKLOG: usize = 256;
 
 /// The timeout for publishing the remaining events at shutdown.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time without repetition after which an event is new, as in client-go.
-const SERIES_ENDS: SignedDuration = SignedDuration::from_mins(6);
+const SERIES_TIMEOUT: SignedDuration = SignedDuration::from_mins(6);
 
 // === impl Events ===
 
 impl Events {
     /// Creates a queue, and a publisher that writes through `cluster` as `instance` (a pod name).
     pub fn new(cluster: Cluster, instance: Option<String>) -> (Self, EventPublisher) {
-        let (sender, said) = mpsc::channel(BACKLOG);
+        let (sender, queue) = mpsc::channel(BACKLOG);
         let events = Self {
-            said: sender,
+            queue: sender,
             dropped: Arc::default(),
         };
         let publisher = EventPublisher {
             cluster,
             instance: instance.unwrap_or_else(|| CONTROLLER.to_owned()),
-            said,
+            queue,
             published: HashMap::new(),
         };
         (events, publisher)
@@ -108,7 +108,7 @@ impl Events {
 
     fn enqueue(&self, subject: Option<EventSubject>) {
         let Some(subject) = subject else { return };
-        if let Err(error) = self.said.try_send((subject, Timestamp::now())) {
+        if let Err(error) = self.queue.try_send((subject, Timestamp::now())) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             let (EventSubject { about, reason, .. }, _) = error.into_inner();
             warn!(%about, reason, "Dropped an event: the queue is full");
@@ -124,20 +124,20 @@ impl EventPublisher {
     pub async fn run(mut self, stop: CancellationToken) {
         let stopped = async {
             stop.cancelled().await;
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         };
         let publishing = async {
             let mut is_closed = false;
             loop {
-                let said = tokio::select! {
+                let queue = tokio::select! {
                     () = stop.cancelled(), if !is_closed => {
                         is_closed = true;
-                        self.said.close();
+                        self.queue.close();
                         continue;
                     }
-                    said = self.said.recv() => said,
+                    queue = self.queue.recv() => queue,
                 };
-                let Some((subject, at)) = said else { return };
+                let Some((subject, at)) = queue else { return };
                 self.publish(subject, at).await;
             }
         };
@@ -158,7 +158,7 @@ impl EventPublisher {
 
     async fn try_publish(&mut self, subject: EventSubject, at: Timestamp) -> Result<(), RequestError> {
         self.published
-            .retain(|_, series| at.duration_since(series.last) < SERIES_ENDS);
+            .retain(|_, series| at.duration_since(series.last) < SERIES_TIMEOUT);
         let series = match self.published.get(&subject) {
             Some(earlier) => self.count_up(earlier, at).await?,
             None => None,
@@ -280,6 +280,6 @@ mod tests {
         stop.cancel();
         let started = Instant::now();
         running.await.unwrap();
-        assert!(started.elapsed() <= FAREWELL * 2);
+        assert!(started.elapsed() <= SHUTDOWN_TIMEOUT * 2);
     }
 }

@@ -51,8 +51,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_user_name_is_requested_until_it_is_known() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = asked.clone();
+        let received = Arc::new(AtomicUsize::new(0));
+        let count = received.clone();
         let answering = service_fn(move |_: Request<Body>| {
             let answer = match count.fetch_add(1, Ordering::Relaxed) {
                 0 => json!({"metadata": {}}),
@@ -65,6 +65,6 @@ mod tests {
         assert!(matches!(error, RequestError::NoUserName), "{error}");
         assert_eq!(cluster.user().await.unwrap(), "somebody");
         assert_eq!(cluster.clone().user().await.unwrap(), "somebody");
-        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        assert_eq!(received.load(Ordering::Relaxed), 2);
     }
 }

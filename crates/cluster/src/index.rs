@@ -366,8 +366,8 @@ mod tests {
         index.finish_relist(&watch);
         index.begin_relist(&watch);
         index.finish_relist(&watch);
-        let told = std::iter::from_fn(|| arrivals.try_recv().ok());
-        assert_eq!(told.collect::<Vec<_>>(), [kinds::SECRET]);
+        let announced = std::iter::from_fn(|| arrivals.try_recv().ok());
+        assert_eq!(announced.collect::<Vec<_>>(), [kinds::SECRET]);
     }
 
     #[test]

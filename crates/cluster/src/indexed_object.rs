@@ -29,10 +29,10 @@ enum Form {
 }
 
 /// The minimum length of compressed texts in bytes.
-const SHORT: usize = 1 << 10;
+const MIN_COMPRESSED: usize = 1 << 10;
 
 /// The length of most texts in bytes, as the initial capacity: growing a buffer copies it.
-const MOST_TEXTS: usize = 8 << 10;
+const INITIAL_CAPACITY: usize = 8 << 10;
 
 // === impl IndexedObject ===
 
@@ -102,7 +102,7 @@ impl From<Value> for IndexedObject {
 
 impl Form {
     fn from_text(text: String) -> Self {
-        if text.len() >= SHORT {
+        if text.len() >= MIN_COMPRESSED {
             let compressed = compress_prepend_size(text.as_bytes());
             if compressed.len() < text.len() / 4 * 3 {
                 return Self::Compressed(compressed.into());
@@ -113,7 +113,7 @@ impl Form {
 }
 
 fn text(object: &Value) -> String {
-    let mut text = Vec::with_capacity(MOST_TEXTS);
+    let mut text = Vec::with_capacity(INITIAL_CAPACITY);
     // Serializing a `Value` cannot fail, and yields UTF-8.
     let _ = serde_json::to_writer(&mut text, object);
     String::from_utf8(text).unwrap_or_default()
@@ -167,7 +167,7 @@ mod tests {
         #[test]
         fn objects_are_read_back_unchanged(object in any_value()) {
             prop_assert_eq!(&*IndexedObject::from(object.clone()).read(), &object);
-            let long = json!({"apiVersion": "v1", "twice": [object, object], "long": "a".repeat(SHORT)});
+            let long = json!({"apiVersion": "v1", "twice": [object, object], "long": "a".repeat(MIN_COMPRESSED)});
             let held = IndexedObject::from(long.clone());
             prop_assert!(matches!(held.form, Form::Compressed(_)));
             prop_assert_eq!(&*held.read(), &long);

@@ -42,7 +42,7 @@ pub enum InvalidInjectionTarget {
 }
 
 /// Kinds that Windlass reads for other purposes than CA bundles, and so indexes by other fields.
-const READ: [Kind; 10] = [
+const READ_KINDS: [Kind; 10] = [
     kinds::CERTIFICATE,
     kinds::NAMESPACE,
     kinds::SECRET,
@@ -86,7 +86,7 @@ fn read(target: &Value) -> Result<TargetKind, InvalidInjectionTarget> {
         serde_json::from_value(spec).map_err(|error| InvalidInjectionTarget::Spec(error.to_string()))?;
     let is_read = |known: &Kind| known.group_version().0 == spec.group && known.kind == spec.kind;
     let is_known = KINDS.iter().any(|known| known.is(&spec.group, &spec.kind));
-    if is_known || spec.group == names::GROUP || READ.iter().any(is_read) {
+    if is_known || spec.group == names::GROUP || READ_KINDS.iter().any(is_read) {
         return Err(InvalidInjectionTarget::Reserved(spec.kind));
     }
     let (mut places, mut invalid) = (Vec::new(), Vec::new());

@@ -214,8 +214,8 @@ impl Resources {
         self.known.write().remove(kind);
     }
 
-    /// Caches the kinds of an `APIResourceList` for the group version of `asked`.
-    pub(super) fn learn(&self, asked: &Kind, list: &Value) {
+    /// Caches the kinds of an `APIResourceList` for the group version of `requested`.
+    pub(super) fn cache(&self, requested: &Kind, list: &Value) {
         let mut known = self.known.write();
         for entry in object::items(list, "/resources") {
             let (Some(plural), Some(kind)) = (object::text(entry, "/name"), object::text(entry, "/kind"))
@@ -227,7 +227,7 @@ impl Resources {
             }
             let kind = Kind {
                 kind: kind.to_owned().into(),
-                ..asked.clone()
+                ..requested.clone()
             };
             let (group, version) = kind.group_version();
             let served = ServedKind {

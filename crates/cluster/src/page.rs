@@ -197,8 +197,8 @@ mod tests {
 
     #[tokio::test]
     async fn lists_are_read_in_pages() {
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let log = asked.clone();
+        let received = Arc::<Mutex<Vec<String>>>::default();
+        let log = received.clone();
         let service = service_fn(move |request: Request<Body>| {
             let query = request.uri().query().map(str::to_owned);
             let answer = match &query {
@@ -215,9 +215,12 @@ mod tests {
         let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(1));
         let listed = cluster.list(&kinds::SECRET, None, Some("a=b")).await.unwrap();
         assert_eq!(listed.len(), 2);
-        let asked = asked.lock();
-        assert!(asked.iter().all(|query| query.contains("limit=50")), "{asked:?}");
-        assert_eq!(asked.len(), 2);
+        let received = received.lock();
+        assert!(
+            received.iter().all(|query| query.contains("limit=50")),
+            "{received:?}"
+        );
+        assert_eq!(received.len(), 2);
     }
 
     #[test]

@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    fn left(mut object: Value, kind: &Kind) -> Value {
+    fn projected(mut object: Value, kind: &Kind) -> Value {
         object["apiVersion"] = kind.api_version.as_ref().into();
         object["kind"] = kind.kind.as_ref().into();
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn endpoint_slices_keep_addresses_and_readiness() {
-        let slice = left(
+        let slice = projected(
             json!({
                 "metadata": {
                     "namespace": "n", "name": "s-1", "generateName": "s-", "annotations": {"a": "b"},
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn services_keep_their_selector_and_ports() {
-        let service = left(
+        let service = projected(
             json!({
                 "metadata": {"namespace": "n", "name": "s"}, "status": {"loadBalancer": {}},
                 "spec": {"ports": [{"port": 443}], "selector": {"a": "b"}, "clusterIP": "10.0.0.1",
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn only_the_served_secret_keeps_its_private_key() {
         let secret = |namespace: &str, name: &str| {
-            let secret = left(
+            let secret = projected(
                 json!({
                     "metadata": {"namespace": namespace, "name": name},
                     "data": {"ca.crt": "1", "tls.crt": "2", "tls.key": "3", "current.key": "4", "other": "5"},
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn config_maps_keep_only_ca_certificates() {
-        let config_map = left(
+        let config_map = projected(
             json!({
                 "immutable": true, "binaryData": {"part": "H4sI"},
                 "data": {"a": "b", "ca.crt": "c", "ca-bundle.crt": "x".repeat(MAX_ENCODED_LENGTH + 1)},

@@ -41,7 +41,7 @@ pub struct Cluster {
 }
 
 /// A resourceVersion that no object has: etcd is at revision 1 before the first write.
-const OF_NO_OBJECT: &str = "1";
+const UNUSED_REVISION: &str = "1";
 
 /// Requests a response without the object: for a large object, encoding it is most of the work on both sides.
 const METADATA_ONLY: HeaderValue =
@@ -164,7 +164,7 @@ impl Cluster {
     /// As [`Cluster::create`].
     pub async fn create_by_apply(&self, object: &Value, manager: &str) -> Result<Value, RequestError> {
         let mut new = object.clone();
-        new["metadata"]["resourceVersion"] = OF_NO_OBJECT.into();
+        new["metadata"]["resourceVersion"] = UNUSED_REVISION.into();
         self.apply(&new, manager, false).await
     }
 
@@ -339,7 +339,7 @@ impl Cluster {
             .map_err(kube::core::request::Error::BuildRequest);
         // Discovery uses Windlass's own permissions: it discloses nothing.
         match self.impersonating(None).send("discover", kind, request).await {
-            Ok(list) => self.resources.learn(kind, &list),
+            Ok(list) => self.resources.cache(kind, &list),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The time without a response before a read is sent again. Idle connections have been closed by then, so it
 /// uses a new one.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Sends a request. A read without a timely response is sent again, and the first response counts, so that a
 /// slow API server has as long as before. Writes are not repeated: the first one may still be executed.
@@ -21,7 +21,7 @@ pub(crate) async fn send_with_retry(
         return client.request(request).await;
     }
     first_of_two(client.request(request.clone()), async {
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_AFTER).await;
         client.request(request).await
     })
     .await
@@ -47,12 +47,12 @@ mod tests {
     /// Sends a request to an API server with these response times. Returns the number of requests, and the
     /// seconds until the response.
     async fn send_with_delays(method: Method, delays: &'static [u64]) -> (usize, Option<u64>) {
-        let asked = Arc::<Mutex<usize>>::default();
-        let count = asked.clone();
+        let requests = Arc::<Mutex<usize>>::default();
+        let count = requests.clone();
         let service = service_fn(move |_: Request<Body>| {
-            let mut asked = count.lock();
-            let delay = Duration::from_secs(delays[*asked]);
-            *asked += 1;
+            let mut requests = count.lock();
+            let delay = Duration::from_secs(delays[*requests]);
+            *requests += 1;
             async move {
                 tokio::time::sleep(delay).await;
                 Ok::<_, BoxError>(http::Response::new(Body::from(b"{}".to_vec())))
@@ -64,8 +64,8 @@ mod tests {
         let started = Instant::now();
         let answer = timeout(Duration::from_secs(30), send_with_retry(&client, request)).await;
         let took = answer.is_ok().then(|| started.elapsed().as_secs());
-        let asked = *asked.lock();
-        (asked, took)
+        let requests = *requests.lock();
+        (requests, took)
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ pub(crate) struct Lanes<K> {
 }
 
 /// The maximum number of running slow keys, as a multiple of the concurrency, before new keys have to wait.
-const MOST_SLOW: usize = 2;
+const MAX_SLOW_FACTOR: usize = 2;
 
 // === impl Lanes ===
 
@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
         let count = |lane| counts.get(&lane).copied().unwrap_or_default();
         let mut free = vec![Lane::Quick, Lane::New, Lane::Slow];
         free.retain(|lane| count(*lane) < self.concurrency);
-        if count(Lane::Slow) >= self.concurrency * MOST_SLOW {
+        if count(Lane::Slow) >= self.concurrency * MAX_SLOW_FACTOR {
             free.retain(|lane| *lane != Lane::New);
         }
         free
@@ -67,8 +67,8 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
 
     /// Records that a key is done, and returns its new lane.
     pub(crate) fn end(&mut self, key: &K, now: Instant) -> Lane {
-        let begun = self.running.remove(key);
-        match (begun, self.slow_after) {
+        let started = self.running.remove(key);
+        match (started, self.slow_after) {
             (Some((_, since)), Some(long)) if now - since >= long => Lane::Slow,
             (Some(_), Some(_)) => Lane::Quick,
             _ => Lane::New,
@@ -88,8 +88,8 @@ impl<K: Clone + Eq + Hash> Lanes<K> {
     /// Returns when the next running key becomes slow.
     pub(crate) fn next_yield(&self) -> Option<Instant> {
         let long = self.slow_after?;
-        let hasty = self.running.values().filter(|(lane, _)| *lane != Lane::Slow);
-        hasty.map(|(_, since)| *since + long).min()
+        let not_slow = self.running.values().filter(|(lane, _)| *lane != Lane::Slow);
+        not_slow.map(|(_, since)| *since + long).min()
     }
 }
 

@@ -17,36 +17,36 @@ use crate::{
 const TRIMMED_KINDS: [Kind; 2] = [kinds::CUSTOM_RESOURCE_DEFINITION, kinds::CONFIG_MAP];
 
 /// Top-level field that marks a trimmed object. No kind of Kubernetes has it.
-const CUT: &str = "windlass.dev/cut";
+const TRIMMED: &str = "windlass.dev/cut";
 
-/// The value of [`CUT`] in an object that is reduced to its name and marks.
-const BARE: &str = "bare";
+/// The value of [`TRIMMED`] in an object that is reduced to its name and marks.
+const NAME_ONLY: &str = "bare";
 
 /// The maximum size, in bytes of JSON, of an object that is kept completely because a BundleDeployment
 /// applied it.
-const LARGEST_WHOLE: usize = 32 << 10;
+const MAX_COMPLETE: usize = 32 << 10;
 
 /// The maximum size, in bytes of JSON, of other trimmed objects; larger ones are reduced to name and marks.
-const LARGEST: usize = 128 << 10;
+const MAX_TRIMMED: usize = 128 << 10;
 
 /// The maximum size, in bytes of JSON, of a trimmed Secret with the label of our Secrets, which any tenant
 /// may set. Our Secrets hold a trust bundle.
-const LARGEST_LABELLED: usize = 64 << 10;
+const MAX_LABELLED: usize = 64 << 10;
 
 /// The maximum length, in bytes, of annotations that are not Windlass's.
-const LONGEST_ANNOTATION: usize = 1 << 10;
+const MAX_ANNOTATION: usize = 1 << 10;
 
 /// The last object that `kubectl apply` sent, as a copy.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Reports whether `seen`, from the index, has all fields that can be applied.
 pub(crate) fn is_whole(seen: &Value, kind: &Kind) -> bool {
-    !TRIMMED_KINDS.contains(kind) && seen.get(CUT).is_none()
+    !TRIMMED_KINDS.contains(kind) && seen.get(TRIMMED).is_none()
 }
 
 /// Reports whether an object from the index is reduced to its name and marks.
-pub(crate) fn is_bare(seen: &Value) -> bool {
-    seen.get(CUT).is_some_and(|cut| cut == BARE)
+pub(crate) fn is_name_only(seen: &Value) -> bool {
+    seen.get(TRIMMED).is_some_and(|mark| mark == NAME_ONLY)
 }
 
 /// Trims an object for the index. Objects that a BundleDeployment applied stay complete, unless they are
@@ -64,18 +64,22 @@ pub(crate) fn trim(
     trim_managed_fields(&mut object, kind, targets);
     let is_labelled = object::label(&object, names::BUNDLE_DEPLOYMENT).is_some();
     let is_applied = is_labelled && object::annotation(&object, names::APPLIED_HASH).is_some();
-    if is_applied && !TRIMMED_KINDS.contains(kind) && size(&object) <= LARGEST_WHOLE {
+    if is_applied && !TRIMMED_KINDS.contains(kind) && size(&object) <= MAX_COMPLETE {
         return Some(object);
     }
     shorten_annotations(&mut object);
     project(&mut object, kind, served, targets);
     let is_indivisible = is_indivisible(kind);
-    let is_bare = !is_indivisible && size(&object) > max_size(&object, kind);
-    if is_bare {
+    let is_name_only = !is_indivisible && size(&object) > max_size(&object, kind);
+    if is_name_only {
         object = name_and_marks(object);
     }
     if is_labelled || !is_indivisible {
-        object[CUT] = if is_bare { BARE.into() } else { true.into() };
+        object[TRIMMED] = if is_name_only {
+            NAME_ONLY.into()
+        } else {
+            true.into()
+        };
     }
     Some(object)
 }
@@ -84,8 +88,8 @@ pub(crate) fn trim(
 fn max_size(object: &Value, kind: &Kind) -> usize {
     let is_labelled = || object::label(object, names::SERVING_CERTIFICATE).is_some();
     match *kind == kinds::SECRET && is_labelled() {
-        true => LARGEST_LABELLED,
-        false => LARGEST,
+        true => MAX_LABELLED,
+        false => MAX_TRIMMED,
     }
 }
 
@@ -126,7 +130,7 @@ fn handler_fields(kind: &Kind, entry: &Value) -> Option<Value> {
 fn shorten_annotations(object: &mut Value) {
     if let Some(annotations) = annotations(object) {
         annotations.retain(|name, value| {
-            let is_long = value.as_str().is_some_and(|text| text.len() > LONGEST_ANNOTATION);
+            let is_long = value.as_str().is_some_and(|text| text.len() > MAX_ANNOTATION);
             name != LAST_APPLIED && (!is_long || is_windlass_name(name))
         });
     }
@@ -159,14 +163,14 @@ mod tests {
     use super::*;
     use crate::watch::{Selector, Watch};
 
-    fn kept(object: Value, kind: &Kind) -> Value {
+    fn trimmed(object: Value, kind: &Kind) -> Value {
         let served = kinds::SECRET.object(Some("windlass-system"), "windlass-cert");
         trim(object, kind, &served, &TargetKinds::default()).unwrap()
     }
 
     #[test]
     fn crds_are_trimmed_of_schemas_and_field_sets() {
-        let trimmed = kept(
+        let trimmed = trimmed(
             json!({
                 "metadata": {
                     "name": "widgets.example.com",
@@ -198,7 +202,7 @@ mod tests {
             {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}},
         ]}});
         let fields = |kind: &Kind| {
-            let trimmed = kept(object.clone(), kind);
+            let trimmed = trimmed(object.clone(), kind);
             [0, 1].map(|entry| trimmed["metadata"]["managedFields"][entry]["fieldsV1"].clone())
         };
         let replicas = json!({"f:spec": {"f:replicas": {}}});
@@ -213,7 +217,7 @@ mod tests {
                 "fieldsV1": {"f:status": {"f:handlers": {"k:{\"name\":\"a\"}": {}}, "f:conditions": {}}}},
         ]}});
         let fields =
-            |kind: &Kind| kept(object.clone(), kind)["metadata"]["managedFields"][0]["fieldsV1"].clone();
+            |kind: &Kind| trimmed(object.clone(), kind)["metadata"]["managedFields"][0]["fieldsV1"].clone();
         let handlers = json!({"f:status": {"f:handlers": {}}});
         assert_eq!(fields(&kinds::EXTENSION_CONFIG), handlers);
         assert_eq!(fields(&kinds::SERVICE), Value::Null);
@@ -234,17 +238,17 @@ mod tests {
         let role = Kind::new("rbac.authorization.k8s.io/v1", "Role");
         for kind in [kinds::SERVICE, kinds::SECRET, kinds::DEPLOYMENT, role.clone()] {
             let object = applied(&kind, 2000);
-            let seen = kept(object.clone(), &kind);
+            let seen = trimmed(object.clone(), &kind);
             assert_eq!(seen, object);
             assert!(is_whole(&seen, &kind), "{kind}");
         }
         for (kind, text) in [
-            (kinds::SERVICE, LARGEST_WHOLE),
-            (kinds::SECRET, LARGEST_WHOLE),
-            (role, LARGEST_WHOLE),
-            (kinds::DEPLOYMENT, LARGEST_WHOLE),
+            (kinds::SERVICE, MAX_COMPLETE),
+            (kinds::SECRET, MAX_COMPLETE),
+            (role, MAX_COMPLETE),
+            (kinds::DEPLOYMENT, MAX_COMPLETE),
         ] {
-            let seen = kept(applied(&kind, text), &kind);
+            let seen = trimmed(applied(&kind, text), &kind);
             assert!(!is_whole(&seen, &kind), "{kind}");
             assert!(size(&seen) < 500, "{seen}");
             assert_eq!(object::label(&seen, names::BUNDLE_DEPLOYMENT), Some("a"));
@@ -254,8 +258,8 @@ mod tests {
     #[test]
     fn only_long_annotations_of_windlass_are_kept() {
         let hooks = kinds::VALIDATING_WEBHOOK_CONFIGURATION;
-        let long = "x".repeat(LONGEST_ANNOTATION + 1);
-        let seen = kept(
+        let long = "x".repeat(MAX_ANNOTATION + 1);
+        let seen = trimmed(
             json!({"metadata": {"name": "w", "annotations": {
                 LAST_APPLIED: "{}", "example.com/long": long, "example.com/short": "a", names::INJECT_CA_FROM: long,
             }}}),
@@ -263,7 +267,7 @@ mod tests {
         );
         let annotations = json!({"example.com/short": "a", names::INJECT_CA_FROM: long});
         assert_eq!(seen["metadata"]["annotations"], annotations);
-        let last = kept(
+        let last = trimmed(
             json!({"metadata": {"name": "w", "annotations": {LAST_APPLIED: "{}"}}}),
             &hooks,
         );
@@ -303,8 +307,8 @@ mod tests {
             let mut object = object;
             object["metadata"]["name"] = "a".into();
             object["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = "a".into();
-            let seen = kept(object, &kind);
-            assert!(size(&seen) <= LARGEST, "{kind}: {}", size(&seen));
+            let seen = trimmed(object, &kind);
+            assert!(size(&seen) <= MAX_TRIMMED, "{kind}: {}", size(&seen));
             assert_eq!(object::label(&seen, names::BUNDLE_DEPLOYMENT), Some("a"));
         }
     }
@@ -316,7 +320,7 @@ mod tests {
                 "metadata": {"namespace": "n", "name": "s", "labels": {label: "a"}},
                 "data": {"ca.crt": "x".repeat(bundle), "token": "x".repeat(900_000)},
             });
-            kept(secret, &kinds::SECRET)
+            trimmed(secret, &kinds::SECRET)
         };
         let seen = secret(names::SERVING_CERTIFICATE, 100_000);
         assert!(size(&seen) < 1000, "{}", size(&seen));
@@ -339,11 +343,11 @@ mod tests {
             })
         };
         let asking = json!({names::INJECT_CA_FROM: "n/hook"});
-        let mut large: Map<String, Value> = (0..LARGEST / LONGEST_ANNOTATION)
+        let mut large: Map<String, Value> = (0..MAX_TRIMMED / MAX_ANNOTATION)
             .map(|index| {
                 (
                     format!("windlass.dev/{index}"),
-                    Value::from("x".repeat(LONGEST_ANNOTATION)),
+                    Value::from("x".repeat(MAX_ANNOTATION)),
                 )
             })
             .collect();
@@ -354,10 +358,10 @@ mod tests {
             (json!({}), "kubectl", false),
             (Value::Object(large), "kubectl", false),
         ] {
-            let seen = kept(config_map(annotations, manager), &kinds::CONFIG_MAP);
+            let seen = trimmed(config_map(annotations, manager), &kinds::CONFIG_MAP);
             assert_eq!(watch.keeps(&seen, &TargetKinds::default()), is_kept, "{manager}");
             assert!(
-                size(&seen) < LARGEST && seen.get("data").is_some(),
+                size(&seen) < MAX_TRIMMED && seen.get("data").is_some(),
                 "it does not count as empty"
             );
         }

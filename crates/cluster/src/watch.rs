@@ -10,7 +10,7 @@ use windlass_trust::injection::{CaRequests, KINDS, TargetKind, TargetKinds, has_
 use crate::{
     kind::{Kind, kinds},
     page::PAGE_SIZE,
-    trim::is_bare,
+    trim::is_name_only,
 };
 
 /// A watch.
@@ -137,7 +137,7 @@ impl Watch {
     pub(crate) fn keeps(&self, object: &Value, kinds: &TargetKinds) -> bool {
         let is_target = || CaRequests::are_present(object, kinds) || has_injected_bundle(object, kinds);
         match self.selector {
-            Selector::Targets => is_target() && !is_bare(object),
+            Selector::Targets => is_target() && !is_name_only(object),
             Selector::All | Selector::Label(_) | Selector::Name(_) => true,
         }
     }

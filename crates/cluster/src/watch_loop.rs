@@ -40,7 +40,7 @@ const FIRST_RECHECK: Duration = Duration::from_secs(1);
 const LAST_RECHECK: Duration = Duration::from_secs(600);
 
 /// The maximum delay while discovery fails.
-const OUTAGE: Duration = Duration::from_secs(30);
+const MAX_OUTAGE_DELAY: Duration = Duration::from_secs(30);
 
 /// Watches one kind forever, and reports errors to `note`. Its CustomResourceDefinition may be created and
 /// deleted. `served` is the Secret whose private key is kept.
@@ -88,7 +88,7 @@ async fn run_with_client(
     note: &Note<'_>,
 ) {
     let client = bounded_client(client, cluster.timeout());
-    let mut said = false;
+    let mut is_logged = false;
     let mut pause = FIRST_RECHECK;
     let mut doubt = FIRST_RECHECK;
     loop {
@@ -110,8 +110,8 @@ async fn run_with_client(
                     Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource.resource),
                     None => Api::all_with(client.clone(), &resource.resource),
                 };
-                (said, pause) = (false, FIRST_RECHECK);
-                let begun = Instant::now();
+                (is_logged, pause) = (false, FIRST_RECHECK);
+                let started = Instant::now();
                 let (targets, (group, _)) = (index.target_kinds(), watch.kind.group_version());
                 let target = targets.find(group, &watch.kind.kind);
                 let was_listed = tokio::select! {
@@ -121,19 +121,19 @@ async fn run_with_client(
                     () = index.target_changed(&watch.kind, target) => true,
                 };
                 cluster.forget(&watch.kind);
-                if was_listed || begun.elapsed() > OUTAGE {
+                if was_listed || started.elapsed() > MAX_OUTAGE_DELAY {
                     doubt = FIRST_RECHECK;
                 }
                 if !was_listed {
                     // Discovery may be outdated: from another API server, or while the definition is being
                     // deleted.
                     tokio::time::sleep(doubt).await;
-                    doubt = (doubt * 2).min(OUTAGE);
+                    doubt = (doubt * 2).min(MAX_OUTAGE_DELAY);
                 }
                 continue;
             }
             Err(RequestError::UnknownKind { .. }) => {
-                if !std::mem::replace(&mut said, true) {
+                if !std::mem::replace(&mut is_logged, true) {
                     if *watch.kind.api_version == *windlass_object::names::API_VERSION {
                         info!(kind = %watch.kind, "Waiting for the CustomResourceDefinitions of Windlass: apply `windlass manifests`");
                     } else {
@@ -150,7 +150,7 @@ async fn run_with_client(
             Err(error) => {
                 warn!(%error, "Cannot determine whether the kind is served");
                 note(Some(chain(&error)));
-                OUTAGE
+                MAX_OUTAGE_DELAY
             }
         };
         pause = pause.min(longest);
@@ -173,7 +173,7 @@ async fn watch_served(
 ) -> bool {
     let mut was_listed = false;
     let mut is_streamed = true;
-    let mut begun = false;
+    let mut started = false;
     let begin = |is_streamed| {
         watcher(api.clone(), watch.config(is_streamed))
             .default_backoff()
@@ -191,9 +191,9 @@ async fn watch_served(
             Err(error) => refuses_stream(error),
             // The stream ended before the list was complete: the API server does not support streaming, or
             // cannot list and does not report why.
-            Ok(watcher::Event::Init) => std::mem::replace(&mut begun, true),
+            Ok(watcher::Event::Init) => std::mem::replace(&mut started, true),
             Ok(watcher::Event::InitDone) => {
-                begun = false;
+                started = false;
                 false
             }
             Ok(_) => false,
@@ -288,7 +288,7 @@ mod tests {
     type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>;
 
     /// The requests, with their times.
-    type Asked = Arc<Mutex<Vec<(Duration, String)>>>;
+    type ReceivedRequests = Arc<Mutex<Vec<(Duration, String)>>>;
 
     /// Watches Secrets for `time` on an API server with paginated lists, which answers lists and watches by
     /// `answer`: a function of the path and the number of earlier requests for it.
@@ -306,8 +306,8 @@ mod tests {
         answer: impl Fn(&str, usize) -> Answer + Clone + Send + 'static,
     ) -> (Arc<Index>, Vec<(Duration, String)>) {
         let started = Instant::now();
-        let asked = Asked::default();
-        let log = asked.clone();
+        let received = ReceivedRequests::default();
+        let log = received.clone();
         let service = service_fn(move |request: Request<kube::client::Body>| {
             let (answer, log) = (answer.clone(), log.clone());
             async move {
@@ -342,8 +342,8 @@ mod tests {
         let watch = Watch::all(kinds::SECRET);
         let served = kinds::SECRET.object(Some("n"), "windlass-cert");
         let _ = tokio::time::timeout(time, run_watch(&cluster, &index, &watch, &served, &|_| {})).await;
-        let asked = asked.lock().clone();
-        (index, asked)
+        let received = received.lock().clone();
+        (index, received)
     }
 
     fn is_watch_of(uri: &str) -> bool {
@@ -384,23 +384,23 @@ mod tests {
         Answer::Whole(404, status)
     }
 
-    fn lists(asked: &[(Duration, String)]) -> usize {
-        asked.iter().filter(|(_, uri)| !is_watch_of(uri)).count()
+    fn lists(received: &[(Duration, String)]) -> usize {
+        received.iter().filter(|(_, uri)| !is_watch_of(uri)).count()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_watch_is_resumed() {
-        let (_, asked) = run_for(Duration::from_secs(100), |uri, _| match is_watch_of(uri) {
+        let (_, received) = run_for(Duration::from_secs(100), |uri, _| match is_watch_of(uri) {
             true => Answer::Events(vec![json!({"type": "MODIFIED", "object": secret("8")})]),
             false => list(),
         })
         .await;
-        assert_eq!(lists(&asked), 1, "{asked:?}");
-        let watches: Vec<_> = asked.iter().filter(|(_, uri)| is_watch_of(uri)).collect();
-        assert_eq!(watches.len(), 3, "{asked:?}");
-        assert!(watches[0].1.contains("resourceVersion=7"), "{asked:?}");
-        assert!(watches[1].1.contains("resourceVersion=8"), "{asked:?}");
-        assert!(watches[1].0 <= Duration::from_secs(46), "{asked:?}");
+        assert_eq!(lists(&received), 1, "{received:?}");
+        let watches: Vec<_> = received.iter().filter(|(_, uri)| is_watch_of(uri)).collect();
+        assert_eq!(watches.len(), 3, "{received:?}");
+        assert!(watches[0].1.contains("resourceVersion=7"), "{received:?}");
+        assert!(watches[1].1.contains("resourceVersion=8"), "{received:?}");
+        assert!(watches[1].0 <= Duration::from_secs(46), "{received:?}");
     }
 
     fn streamed(uri: &str) -> bool {
@@ -412,7 +412,7 @@ mod tests {
         let done = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
             "resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"},
         }});
-        let (index, asked) = run_as(Duration::from_secs(60), true, move |uri, _| match streamed(uri) {
+        let (index, received) = run_as(Duration::from_secs(60), true, move |uri, _| match streamed(uri) {
             true => Answer::Events(vec![
                 json!({"type": "ADDED", "object": secret("6")}),
                 json!({"type": "BOOKMARK", "object": done}),
@@ -422,17 +422,17 @@ mod tests {
         .await;
         assert!(index.is_complete(&Watch::all(kinds::SECRET)));
         assert_eq!(index.objects(&kinds::SECRET).len(), 1);
-        assert_eq!(lists(&asked), 0, "{asked:?}");
+        assert_eq!(lists(&received), 0, "{received:?}");
         assert!(
-            !asked[0].1.contains("resourceVersion=0"),
-            "from the current version: {asked:?}"
+            !received[0].1.contains("resourceVersion=0"),
+            "from the current version: {received:?}"
         );
-        assert!(asked[1].1.contains("resourceVersion=7"), "{asked:?}");
+        assert!(received[1].1.contains("resourceVersion=7"), "{received:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_incomplete_stream_is_replaced_by_a_list() {
-        let (index, asked) = run_as(Duration::from_secs(60), true, |uri, _| {
+        let (index, received) = run_as(Duration::from_secs(60), true, |uri, _| {
             if streamed(uri) {
                 return Answer::Whole(200, json!({"type": "ADDED", "object": secret("6")}));
             }
@@ -440,14 +440,14 @@ mod tests {
         })
         .await;
         assert!(index.is_complete(&Watch::all(kinds::SECRET)));
-        let streams = asked.iter().filter(|(_, uri)| streamed(uri)).count();
-        assert_eq!((streams, lists(&asked)), (2, 1), "{asked:?}");
+        let streams = received.iter().filter(|(_, uri)| streamed(uri)).count();
+        assert_eq!((streams, lists(&received)), (2, 1), "{received:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_list_without_a_response_is_retried() {
         for first in [|| Answer::Never, || Answer::Head] {
-            let (index, asked) = run_for(Duration::from_secs(60), move |uri, before| {
+            let (index, received) = run_for(Duration::from_secs(60), move |uri, before| {
                 match (is_watch_of(uri), before) {
                     (false, 0) => first(),
                     (false, _) => list(),
@@ -455,14 +455,14 @@ mod tests {
                 }
             })
             .await;
-            assert_eq!(lists(&asked), 2, "{asked:?}");
+            assert_eq!(lists(&received), 2, "{received:?}");
             assert!(index.is_complete(&Watch::all(kinds::SECRET)));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_does_not_start_is_retried() {
-        let (_, asked) = run_for(Duration::from_secs(60), |uri, before| {
+        let (_, received) = run_for(Duration::from_secs(60), |uri, before| {
             match (is_watch_of(uri), before) {
                 (false, _) => list(),
                 (true, 0) => Answer::Never,
@@ -470,13 +470,13 @@ mod tests {
             }
         })
         .await;
-        assert_eq!((lists(&asked), asked.len()), (1, 3), "{asked:?}");
-        assert!(asked[2].1.contains("resourceVersion=7"), "{asked:?}");
+        assert_eq!((lists(&received), received.len()), (1, 3), "{received:?}");
+        assert!(received[2].1.contains("resourceVersion=7"), "{received:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn failing_lists_are_retried_with_backoff() {
-        let (_, asked) = run_for(Duration::from_secs(60), |_, _| not_found()).await;
-        assert!((4..=10).contains(&asked.len()), "{asked:?}");
+        let (_, received) = run_for(Duration::from_secs(60), |_, _| not_found()).await;
+        assert!((4..=10).contains(&received.len()), "{received:?}");
     }
 }

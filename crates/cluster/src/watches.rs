@@ -54,11 +54,11 @@ pub struct Supervisor {
 
 /// How long all controllers wait for the first list of a kind that only some need. Controllers that need it
 /// wait longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long controllers that can work without a kind wait for its first list: longer than it takes in most
 /// clusters.
-const BRIEFLY: Duration = Duration::from_secs(1);
+const OPTIONAL_LIST_TIMEOUT: Duration = Duration::from_secs(1);
 
 // === impl Watches ===
 
@@ -141,7 +141,7 @@ impl Watches {
         running.iter().any(|(watch, state)| {
             kinds(&watch.kind)
                 && state.problem.is_none()
-                && state.since.elapsed() < PATIENCE
+                && state.since.elapsed() < LIST_TIMEOUT
                 && !self.shared.index.is_complete(watch)
         })
     }
@@ -155,7 +155,7 @@ impl Watches {
     pub async fn wait_until_complete_except(&self, kinds: impl Fn(&Kind) -> bool) {
         self.wait_for_lists(|watch| {
             if kinds(&watch.kind) {
-                Some(BRIEFLY)
+                Some(OPTIONAL_LIST_TIMEOUT)
             } else {
                 list_timeout(watch)
             }
@@ -233,9 +233,9 @@ impl Watches {
 /// Returns how long all controllers wait for the first list of a watch; `None`: forever.
 fn list_timeout(watch: &Watch) -> Option<Duration> {
     match watch.kind.cluster {
-        InCluster::Local => (!watch.is_essential()).then_some(PATIENCE),
+        InCluster::Local => (!watch.is_essential()).then_some(LIST_TIMEOUT),
         // Controllers do not wait for the remote cluster.
-        InCluster::Remote => Some(BRIEFLY),
+        InCluster::Remote => Some(OPTIONAL_LIST_TIMEOUT),
     }
 }
 
@@ -315,8 +315,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_kind_that_cannot_be_listed_times_out() {
         let (watches, index) = watches();
-        let strange = Watch::all(Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"));
-        watches.start(strange.clone());
+        let extension_configs = Watch::all(Kind::new("runtime.cluster.x-k8s.io/v1beta2", "ExtensionConfig"));
+        watches.start(extension_configs.clone());
         watches.start(Watch::all(kinds::SERVICE));
         assert!(!watches.are_complete());
         index.finish_relist(&Watch::all(kinds::SERVICE));
@@ -324,14 +324,17 @@ mod tests {
         assert!(
             watches
                 .remaining_wait(list_timeout)
-                .is_some_and(|left| left <= PATIENCE)
+                .is_some_and(|left| left <= LIST_TIMEOUT)
         );
-        let begun = Instant::now();
+        let started = Instant::now();
         watches.wait_until_complete().await;
-        assert!(begun.elapsed() >= PATIENCE, "{:?}", begun.elapsed());
+        assert!(started.elapsed() >= LIST_TIMEOUT, "{:?}", started.elapsed());
         assert!(watches.are_complete());
-        assert_eq!(watches.unlisted(), BTreeSet::from([strange.kind.clone()]));
-        index.finish_relist(&strange);
+        assert_eq!(
+            watches.unlisted(),
+            BTreeSet::from([extension_configs.kind.clone()])
+        );
+        index.finish_relist(&extension_configs);
         assert_eq!(watches.unlisted(), BTreeSet::new());
     }
 
@@ -342,7 +345,7 @@ mod tests {
         let dispensable = |kind: &Kind| *kind == crds.kind;
         watches.start(crds.clone());
         watches.start(Watch::all(kinds::SECRET));
-        let soon = |waiting| tokio::time::timeout(PATIENCE / 2, waiting);
+        let soon = |waiting| tokio::time::timeout(LIST_TIMEOUT / 2, waiting);
         assert!(
             soon(watches.wait_until_complete_except(dispensable))
                 .await
@@ -359,7 +362,7 @@ mod tests {
         watches.shared.note(&crds, Some("forbidden".to_owned()));
         assert!(!watches.are_listing(dispensable), "its list has failed");
         watches.shared.note(&crds, None);
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(LIST_TIMEOUT).await;
         assert!(!watches.are_listing(dispensable), "it takes too long");
         index.finish_relist(&crds);
         assert!(watches.are_complete());
@@ -378,7 +381,7 @@ mod tests {
         watches.shared.forget_ended(&watch);
         assert!(
             index.is_complete(&watch),
-            "the first task ends after the second has begun"
+            "the first task ends after the second has started"
         );
         set_wanted(&[]);
         watches.shared.forget_ended(&watch);

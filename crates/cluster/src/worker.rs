@@ -375,17 +375,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn slow_keys_do_not_block_other_keys() {
         let settings = SETTINGS.with_slow_after(Duration::from_secs(2));
-        let (queue, looks) = (Arc::new(Queue::new()), Arc::new(AtomicUsize::new(0)));
+        let (queue, reconciliations) = (Arc::new(Queue::new()), Arc::new(AtomicUsize::new(0)));
         queue.add("quick".to_owned());
         for number in 0..50 {
             queue.add(format!("slow-{number}"));
         }
-        let counted = looks.clone();
+        let counted = reconciliations.clone();
         let reconcile = move |key: String| {
-            let looks = counted.clone();
+            let reconciliations = counted.clone();
             async move {
                 if key == "quick" {
-                    looks.fetch_add(1, Ordering::SeqCst);
+                    reconciliations.fetch_add(1, Ordering::SeqCst);
                 } else {
                     tokio::time::sleep(Duration::from_secs(20)).await;
                 }
@@ -399,8 +399,8 @@ mod tests {
                 .await
                 .is_err()
         );
-        let looks = looks.load(Ordering::SeqCst);
-        assert!(looks >= 99, "{looks}");
+        let reconciliations = reconciliations.load(Ordering::SeqCst);
+        assert!(reconciliations >= 99, "{reconciliations}");
     }
 
     /// Reconciles one key until `outcome` returns success. Returns the number of attempts.

@@ -48,33 +48,33 @@ struct Window {
 }
 
 /// The initial limit.
-const FIRST: usize = 16;
+const INITIAL_LIMIT: usize = 16;
 
 /// The lowest limit.
-const FEWEST: usize = 2;
+const MIN_LIMIT: usize = 2;
 
 /// How many writes may wait at the API server, per half of the limit: enough that it is always busy.
-const WAITING: usize = 8;
+const WAITING_PER_HALF: usize = 8;
 
 /// A write that takes this long was rejected and sent again, or should have been.
-const REFUSED: Duration = Duration::from_secs(1);
+const REJECTED_AFTER: Duration = Duration::from_secs(1);
 
 // === impl WritePace ===
 
 impl WritePace {
     /// The highest limit.
-    pub const MOST: usize = 128;
+    pub const MAX_LIMIT: usize = 128;
 
     /// Creates a limit without measurements.
     pub fn new() -> Self {
         let state = State {
-            limit: FIRST,
+            limit: INITIAL_LIMIT,
             excess: 0,
             fastest: None,
             window: Window::default(),
         };
         Self {
-            turns: Semaphore::new(FIRST),
+            turns: Semaphore::new(INITIAL_LIMIT),
             state: Mutex::new(state),
         }
     }
@@ -103,10 +103,10 @@ impl Default for WritePace {
 impl WriteTurn<'_> {
     /// Waits for a write, and measures its duration.
     pub async fn write<T>(&self, write: impl Future<Output = T>) -> T {
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = write.await;
         let is_full = self.pace.turns.available_permits() == 0;
-        let more = self.pace.state.lock().note(begun.elapsed(), is_full);
+        let more = self.pace.state.lock().note(started.elapsed(), is_full);
         self.pace.turns.add_permits(more);
         answer
     }
@@ -149,8 +149,8 @@ impl State {
     }
 
     fn next_limit(&self, window: &Window) -> usize {
-        if window.slowest >= REFUSED {
-            return (self.limit / 2).max(FEWEST);
+        if window.slowest >= REJECTED_AFTER {
+            return (self.limit / 2).max(MIN_LIMIT);
         }
         if !window.is_full {
             return self.limit;
@@ -166,7 +166,7 @@ impl State {
             clippy::cast_precision_loss
         )]
         let kept = (self.limit as f64 * worked_on).round() as usize;
-        (self.limit.midpoint(kept + WAITING)).clamp(FEWEST, WritePace::MOST)
+        (self.limit.midpoint(kept + WAITING_PER_HALF)).clamp(MIN_LIMIT, WritePace::MAX_LIMIT)
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     /// `work`. Returns the final limit, and the total duration.
     async fn write(count: usize, seats: usize, work: Duration) -> (usize, Duration) {
         let (pace, server) = (Arc::new(WritePace::new()), Arc::new(Semaphore::new(seats)));
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut writers = JoinSet::new();
         for _ in 0..count {
             let (pace, server) = (pace.clone(), server.clone());
@@ -198,7 +198,7 @@ mod tests {
         writers.join_all().await;
         let state = pace.state.lock();
         assert_eq!(pace.turns.available_permits(), state.limit + state.excess);
-        (state.limit, begun.elapsed())
+        (state.limit, started.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
@@ -213,22 +213,25 @@ mod tests {
     async fn many_seats_lead_to_a_high_limit() {
         let work = Duration::from_millis(10);
         let (limit, took) = write(5000, 1000, work).await;
-        assert_eq!(limit, WritePace::MOST);
+        assert_eq!(limit, WritePace::MAX_LIMIT);
         assert!(took < work * 80, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn rejected_writes_lower_the_limit() {
-        let (limit, _) = write(200, 1000, REFUSED).await;
-        assert_eq!(limit, FEWEST);
+        let (limit, _) = write(200, 1000, REJECTED_AFTER).await;
+        assert_eq!(limit, MIN_LIMIT);
     }
 
     #[tokio::test(start_paused = true)]
     async fn writes_below_the_limit_do_not_change_it() {
         let pace = WritePace::new();
         for _ in 0..100 {
-            pace.turn().await.write(tokio::time::sleep(REFUSED / 2)).await;
+            pace.turn()
+                .await
+                .write(tokio::time::sleep(REJECTED_AFTER / 2))
+                .await;
         }
-        assert_eq!(pace.state.lock().limit, FIRST);
+        assert_eq!(pace.state.lock().limit, INITIAL_LIMIT);
     }
 }

@@ -39,7 +39,7 @@ pub const APPLIED_AS: &str = "windlass.dev/applied-as";
 pub const REVISION: &str = "windlass.dev/revision";
 
 /// Annotation on a Deployment whose new pods start while all old pods keep running.
-pub const HELD: &str = "windlass.dev/held";
+pub const OLD_PODS_HELD: &str = "windlass.dev/held";
 
 /// Label on a canary pod: the revision under test. Annotation on it: the name of the Deployment.
 pub const CANARY: &str = "windlass.dev/canary";
@@ -111,7 +111,7 @@ pub const PAUSED: &str = "windlass.dev/paused";
 
 /// Annotation on a BundleDeployment whose adoption is undone: the owner from which its objects were adopted,
 /// and to which they return. While it is set, the guard lets other clients take the objects over.
-pub const RETURNING: &str = "windlass.dev/returning-to";
+pub const RETURN_TO_OWNER: &str = "windlass.dev/returning-to";
 
 /// Label on a Deployment, and its pods, that keeps serving the old callers during an adoption: the
 /// BundleDeployment that adopts.

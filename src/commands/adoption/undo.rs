@@ -138,7 +138,7 @@ impl AdoptionUndo<'_> {
         let key = self.bundle_deployment();
         let annotations = json!({
             names::PAUSED: "windlass adoption undo",
-            names::RETURNING: self.record.source.to_string(),
+            names::RETURN_TO_OWNER: self.record.source.to_string(),
         });
         for tries in 0.. {
             let Some(live) = self.cluster.read(&key).await.map_err(explain_error)? else {

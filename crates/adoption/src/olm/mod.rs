@@ -70,7 +70,7 @@ pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmR
         if !object::finalizers(csv).contains(&ADOPTION_FINALIZER) {
             return Err(vec![OlmRefusal::Deleted]);
         }
-        return Ok(deleted(csv, observation.objects));
+        return Ok(steps_after_deletion(csv, observation.objects));
     }
     let refusals = refusal::refusals(observation);
     if !refusals.is_empty() {
@@ -94,8 +94,8 @@ pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmR
         .csv_objects()
         .filter_map(|live| mark(csv, live))
         .collect();
-    steps.extend(hold(csv));
-    steps.extend(delete(csv));
+    steps.extend(add_finalizer(csv));
+    steps.extend(delete_csv(csv));
     Ok(OlmState::Due(steps))
 }
 
@@ -123,7 +123,7 @@ pub fn final_steps(csv: &Value, objects: &[Value], kept: &[ObjectKey]) -> Vec<Ad
     let unmarked = kept
         .into_iter()
         .filter_map(|live| AdoptionStep::relabel(live, &labels, &annotations, "is Windlass's"));
-    left.chain(unmarked).chain(release(csv)).collect()
+    left.chain(unmarked).chain(remove_finalizer(csv)).collect()
 }
 
 /// Returns the owner in the syntax of `--adopt-from`, with the namespace.
@@ -150,7 +150,7 @@ fn mark(csv: &Value, live: &Value) -> Option<AdoptionStep> {
 }
 
 /// Adds the finalizer that keeps OLM from handling the deletion of the ClusterServiceVersion.
-fn hold(csv: &Value) -> Option<AdoptionStep> {
+fn add_finalizer(csv: &Value) -> Option<AdoptionStep> {
     let finalizers = object::finalizers(csv);
     if finalizers.contains(&ADOPTION_FINALIZER) {
         return None;
@@ -163,7 +163,7 @@ fn hold(csv: &Value) -> Option<AdoptionStep> {
     })
 }
 
-fn delete(csv: &Value) -> Option<AdoptionStep> {
+fn delete_csv(csv: &Value) -> Option<AdoptionStep> {
     Some(AdoptionStep {
         write: AdoptionWrite::Delete {
             object: ObjectKey::from_object(csv)?,
@@ -176,7 +176,7 @@ fn delete(csv: &Value) -> Option<AdoptionStep> {
 }
 
 /// Returns the next steps for a ClusterServiceVersion that is being deleted.
-fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
+fn steps_after_deletion(csv: &Value, objects: &[Value]) -> OlmState {
     let definitions = ["/spec/webhookdefinitions", "/spec/apiservicedefinitions"];
     let there: Vec<_> = definitions
         .into_iter()
@@ -211,7 +211,7 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
             ));
         }
     }
-    let handed_over: Vec<_> = objects.iter().filter_map(|live| hand_over(csv, live)).collect();
+    let handed_over: Vec<_> = objects.iter().filter_map(|live| hand_over_secret(csv, live)).collect();
     match handed_over.is_empty() {
         true => OlmState::Released,
         false => OlmState::Due(handed_over),
@@ -219,7 +219,7 @@ fn deleted(csv: &Value, objects: &[Value]) -> OlmState {
 }
 
 /// Allows Windlass to write the Secret that the pods mount.
-fn hand_over(csv: &Value, live: &Value) -> Option<AdoptionStep> {
+fn hand_over_secret(csv: &Value, live: &Value) -> Option<AdoptionStep> {
     let is_marked = object::annotation(live, ADOPTED_FROM) == Some(&origin(csv));
     let service = csv_objects::service_of_secret(live).filter(|_| is_marked)?;
     let labels = json!({names::SERVING_CERTIFICATE: service});
@@ -232,7 +232,7 @@ fn hand_over(csv: &Value, live: &Value) -> Option<AdoptionStep> {
 }
 
 /// Removes the finalizer.
-fn release(csv: &Value) -> Option<AdoptionStep> {
+fn remove_finalizer(csv: &Value) -> Option<AdoptionStep> {
     let finalizers = object::finalizers(csv);
     if !finalizers.contains(&ADOPTION_FINALIZER) {
         return None;

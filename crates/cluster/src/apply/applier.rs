@@ -366,11 +366,11 @@ impl Applier {
         owner: &FieldOwner,
         conflict: RequestError,
     ) -> ApplyError {
-        let living = self.living_deployments(owner);
+        let existing = self.existing_deployments(owner);
         match self.cluster.read(key).await {
-            Ok(Some(live)) if !owner.may_write(&live, &living) => ApplyError::Foreign {
+            Ok(Some(live)) if !owner.may_write(&live, &existing) => ApplyError::Foreign {
                 object: key.clone(),
-                owner: claims::Owner::from_object(&live, &living),
+                owner: claims::Owner::from_object(&live, &existing),
             },
             // The object is ours: the next attempt sees its current state.
             _ => conflict.into(),
@@ -378,7 +378,7 @@ impl Applier {
     }
 
     /// Returns the existing BundleDeployments, including this one, which a watch may not show yet.
-    fn living_deployments(&self, owner: &FieldOwner) -> ExistingDeployments {
+    fn existing_deployments(&self, owner: &FieldOwner) -> ExistingDeployments {
         let own = (owner.bundle_deployment.clone(), owner.uid.clone());
         let text = |object: &Value, pointer| Some(object::text(object, pointer)?.to_owned());
         let seen = self.index.objects(&kinds::BUNDLE_DEPLOYMENT);
@@ -432,9 +432,9 @@ impl Applier {
         live: Arc<Value>,
         owner: &FieldOwner,
     ) -> Result<Arc<Value>, ApplyError> {
-        let living = self.living_deployments(owner);
-        let belongs_to = claims::Owner::from_object(&live, &living);
-        if !owner.may_write(&live, &living) {
+        let existing = self.existing_deployments(owner);
+        let belongs_to = claims::Owner::from_object(&live, &existing);
+        if !owner.may_write(&live, &existing) {
             return Err(ApplyError::Foreign {
                 object: key.clone(),
                 owner: belongs_to,

@@ -28,7 +28,7 @@ pub struct FieldOwner {
 const OWN_KINDS: [Kind; 3] = [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET];
 
 /// Kinds that an install creates in watched namespaces as well.
-const ELSEWHERE: [&str; 2] = ["Role", "RoleBinding"];
+const WATCHED_NAMESPACE_KINDS: [&str; 2] = ["Role", "RoleBinding"];
 
 // === impl FieldOwner ===
 
@@ -46,8 +46,8 @@ impl FieldOwner {
     }
 
     /// Reports whether `live` may be written: it is ours, has no owner, or may be taken over.
-    pub fn may_write(&self, live: &Value, living: &ExistingDeployments) -> bool {
-        match Owner::from_object(live, living) {
+    pub fn may_write(&self, live: &Value, existing: &ExistingDeployments) -> bool {
+        match Owner::from_object(live, existing) {
             Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
             Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
             nobody => nobody.is_unowned(),
@@ -71,7 +71,8 @@ impl FieldOwner {
             None => {
                 let namespace = object::text(live, "/metadata/namespace");
                 let kind = object::text(live, "/kind").unwrap_or_default();
-                namespace.is_none_or(|namespace| namespace == self.namespace) || ELSEWHERE.contains(&kind)
+                namespace.is_none_or(|namespace| namespace == self.namespace)
+                    || WATCHED_NAMESPACE_KINDS.contains(&kind)
             }
         }
     }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
     use crate::apply::tests::field_owner;
 
-    fn living() -> ExistingDeployments {
+    fn existing() -> ExistingDeployments {
         let deployments = [("a", "1"), ("b", "2")];
         deployments
             .map(|(name, uid)| (name.to_owned(), uid.to_owned()))
@@ -231,8 +232,8 @@ mod tests {
             (|metadata| *metadata = json!({"name": "c"}), false, true),
         ] {
             let live = live(change);
-            assert_eq!(field_owner().may_write(&live, &living()), plainly, "{live}");
-            assert_eq!(named.may_write(&live, &living()), adopting, "{live}");
+            assert_eq!(field_owner().may_write(&live, &existing()), plainly, "{live}");
+            assert_eq!(named.may_write(&live, &existing()), adopting, "{live}");
         }
     }
 }

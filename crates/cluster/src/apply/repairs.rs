@@ -1,10 +1,10 @@
 //! Repairs of objects that other clients keep changing or deleting, with backoff.
 //!
-//! The first [`BURST`] repairs of an object are immediate; each is forgotten after [`FORGOTTEN`]. After that
-//! each repair waits twice as long as the previous one, up to [`LAST_PAUSE`]. Occasional writes by other
+//! The first [`BURST`] repairs of an object are immediate; each is forgotten after [`FORGET_AFTER`]. After that
+//! each repair waits twice as long as the previous one, up to [`MAX_DELAY`]. Occasional writes by other
 //! clients are therefore always reverted immediately, and two controllers that revert each other's writes
 //! cannot overload an API server. A deleted object, or a Service with another selector, makes calls fail
-//! until it is repaired: for those the longest pause is [`LAST_PAUSE_OF_TRAFFIC`].
+//! until it is repaired: for those the longest pause is [`MAX_TRAFFIC_DELAY`].
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,19 +18,19 @@ use crate::kind::{Kind, kinds};
 const BURST: u32 = 20;
 
 /// The time after which a repair is forgotten.
-const FORGOTTEN: Duration = Duration::from_secs(120);
+const FORGET_AFTER: Duration = Duration::from_secs(120);
 
 /// The delay of the first repair after the burst.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_DELAY: Duration = Duration::from_secs(1);
 
 /// The longest delay of a repair.
-const LAST_PAUSE: Duration = Duration::from_secs(300);
+const MAX_DELAY: Duration = Duration::from_secs(300);
 
 /// The longest delay of a repair without which calls may fail.
-const LAST_PAUSE_OF_TRAFFIC: Duration = Duration::from_secs(10);
+const MAX_TRAFFIC_DELAY: Duration = Duration::from_secs(10);
 
 /// The number of repairs that is first reported; after that, every doubling is.
-const NOTABLE: u64 = 8;
+const REPORT_FROM: u64 = 8;
 
 /// An object that another client keeps changing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,11 +75,11 @@ struct RepairedObject {
     recent: u32,
     last: Instant,
     /// The maximum delay of the next repair.
-    last_pause: Duration,
+    max_delay: Duration,
     /// Whether a repair is waiting.
     waits: bool,
     /// The number of repairs when it was last reported.
-    told: u64,
+    reported: u64,
 }
 
 // === impl Repairs ===
@@ -102,11 +102,7 @@ impl Repairs {
             repaired.by = Some(by.to_owned());
         }
         let costs_calls = change == Interference::Deletion || Kind::from_key(object) == kinds::SERVICE;
-        repaired.last_pause = if costs_calls {
-            LAST_PAUSE_OF_TRAFFIC
-        } else {
-            LAST_PAUSE
-        };
+        repaired.max_delay = if costs_calls { MAX_TRAFFIC_DELAY } else { MAX_DELAY };
         repaired.waits = !repaired.wait(now).is_zero();
         !repaired.waits
     }
@@ -139,9 +135,9 @@ impl Repairs {
         let own = objects.iter_mut().filter(|(_, repaired)| repaired.owner == owner);
         let mut contested: Vec<_> = own
             .filter_map(|(object, repaired)| {
-                let is_news = repaired.repairs >= NOTABLE && repaired.repairs >= 2 * repaired.told;
+                let is_news = repaired.repairs >= REPORT_FROM && repaired.repairs >= 2 * repaired.reported;
                 if is_news {
-                    repaired.told = repaired.repairs;
+                    repaired.reported = repaired.repairs;
                 }
                 // A due repair either happens now, or waits for something else first.
                 let wait = repaired.waits.then(|| repaired.wait(now));
@@ -170,15 +166,15 @@ impl RepairedObject {
             repairs: 0,
             recent: 0,
             last: now,
-            last_pause: LAST_PAUSE,
+            max_delay: MAX_DELAY,
             waits: false,
-            told: 0,
+            reported: 0,
         }
     }
 
     fn recent_at(&self, now: Instant) -> u32 {
         let passed = now.saturating_duration_since(self.last);
-        let forgotten = u32::try_from(passed.as_secs() / FORGOTTEN.as_secs()).unwrap_or(u32::MAX);
+        let forgotten = u32::try_from(passed.as_secs() / FORGET_AFTER.as_secs()).unwrap_or(u32::MAX);
         self.recent.saturating_sub(forgotten)
     }
 
@@ -186,9 +182,9 @@ impl RepairedObject {
         let Some(beyond) = self.recent.checked_sub(BURST) else {
             return Duration::ZERO;
         };
-        let pause = FIRST_PAUSE
+        let pause = FIRST_DELAY
             .saturating_mul(1 << beyond.min(16))
-            .min(self.last_pause);
+            .min(self.max_delay);
         (self.last + pause).saturating_duration_since(now)
     }
 }
@@ -207,7 +203,7 @@ mod tests {
     }
 
     /// Returns the times of the repairs if another client changes the object `pause` after each of them.
-    fn fight(repairs: &Repairs, pause: Duration, lasts: Duration) -> Vec<Duration> {
+    fn repair_times(repairs: &Repairs, pause: Duration, lasts: Duration) -> Vec<Duration> {
         let start = Instant::now();
         let mut now = start;
         let mut times = Vec::new();
@@ -226,15 +222,15 @@ mod tests {
     #[test]
     fn occasional_writes_are_reverted_immediately() {
         let repairs = Repairs::default();
-        let pause = FORGOTTEN;
-        let times = fight(&repairs, pause, Duration::from_hours(24));
+        let pause = FORGET_AFTER;
+        let times = repair_times(&repairs, pause, Duration::from_hours(24));
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == pause));
     }
 
     #[test]
     fn constant_writes_are_reverted_with_backoff() {
         let repairs = Repairs::default();
-        let times = fight(&repairs, Duration::from_millis(5), Duration::from_hours(10));
+        let times = repair_times(&repairs, Duration::from_millis(5), Duration::from_hours(10));
         let (burst, rest) = times.split_at(BURST as usize);
         assert!(*burst.last().unwrap() < Duration::from_secs(1));
         assert!(rest.len() <= 10 * 3600 / 60, "{}", rest.len());
@@ -255,7 +251,7 @@ mod tests {
                     waited += wait;
                     now += wait;
                 }
-                assert!(waited <= LAST_PAUSE_OF_TRAFFIC, "{waited:?}");
+                assert!(waited <= MAX_TRAFFIC_DELAY, "{waited:?}");
                 repairs.repaired(&object, now);
                 now += Duration::from_millis(5);
             }
@@ -268,7 +264,7 @@ mod tests {
         let start = Instant::now();
         let mut news = Vec::new();
         for number in 1..=70_u32 {
-            let now = start + LAST_PAUSE * number;
+            let now = start + MAX_DELAY * number;
             assert!(repairs.may_repair(&object(), "a", EDITED, now));
             repairs.repaired(&object(), now);
             repairs.settled(&object());
@@ -288,7 +284,7 @@ mod tests {
     #[test]
     fn repairs_are_forgotten_after_a_quiet_time() {
         let repairs = Repairs::default();
-        fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
+        repair_times(&repairs, Duration::from_millis(5), Duration::from_secs(60));
         let later = Instant::now() + Duration::from_hours(2);
         repairs.settled(&object());
         assert_eq!(repairs.contested("a", later), []);
@@ -299,7 +295,7 @@ mod tests {
     #[test]
     fn due_repairs_are_immediate() {
         let repairs = Repairs::default();
-        fight(&repairs, Duration::from_millis(5), Duration::from_secs(60));
+        repair_times(&repairs, Duration::from_millis(5), Duration::from_secs(60));
         let now = Instant::now() + Duration::from_secs(62);
         assert!(!repairs.may_repair(&object(), "a", EDITED, now));
         let wait = repairs.contested("a", now)[0].wait.unwrap();
@@ -325,7 +321,7 @@ mod tests {
             for pause in pauses {
                 while !repairs.may_repair(&object(), "a", EDITED, now) {
                     let wait = repairs.contested("a", now)[0].wait.unwrap();
-                    prop_assert!(wait <= LAST_PAUSE && !wait.is_zero());
+                    prop_assert!(wait <= MAX_DELAY && !wait.is_zero());
                     now += wait;
                 }
                 repairs.repaired(&object(), now);

@@ -20,10 +20,10 @@ type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 /// Creates an applier whose API server serves ConfigMaps and Services, and gives these answers to all other
 /// requests.
 fn applier(answers: Vec<(u16, Value)>) -> (Applier, Requests) {
-    applier_that_has_seen(Index::new(), answers)
+    applier_with_index(Index::new(), answers)
 }
 
-fn applier_that_has_seen(index: Index, answers: Vec<(u16, Value)>) -> (Applier, Requests) {
+fn applier_with_index(index: Index, answers: Vec<(u16, Value)>) -> (Applier, Requests) {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let requests = Requests::default();
     let seen = requests.clone();
@@ -54,7 +54,7 @@ fn status(code: u16) -> Value {
 }
 
 /// An index with a watched Service.
-fn seen(service: &Value) -> Index {
+fn index_with(service: &Value) -> Index {
     let served = kinds::SECRET.object(Some("n"), "windlass-cert");
     let service = serde_json::from_value(service.clone()).unwrap();
     let index = Index::new();
@@ -81,7 +81,7 @@ pub(super) fn field_owner() -> FieldOwner {
 }
 
 /// Returns the API server's response to an apply.
-fn made(body: &Value) -> Value {
+fn apply_response(body: &Value) -> Value {
     let mut made = body.clone();
     made["metadata"]["uid"] = "u".into();
     made["metadata"]["managedFields"] = json!([{"manager": names::INSTALL, "operation": "Apply"}]);
@@ -90,7 +90,7 @@ fn made(body: &Value) -> Value {
 
 #[tokio::test]
 async fn creating_an_object_never_adopts_another() {
-    let (applier, requests) = applier(vec![(404, status(404)), (201, made(&desired()))]);
+    let (applier, requests) = applier(vec![(404, status(404)), (201, apply_response(&desired()))]);
     let outcome = applier.ensure(&desired(), &field_owner()).await.unwrap();
     assert_eq!(outcome, Outcome::Written);
     let requests = requests.lock();
@@ -113,8 +113,8 @@ async fn a_concurrently_created_object_is_foreign() {
 
 #[tokio::test]
 async fn a_lost_label_is_restored_and_a_copy_is_not_touched() {
-    let erased = made(&desired());
-    let (applier_of_erased, requests) = applier(vec![(200, erased), (200, made(&desired()))]);
+    let erased = apply_response(&desired());
+    let (applier_of_erased, requests) = applier(vec![(200, erased), (200, apply_response(&desired()))]);
     let outcome = applier_of_erased
         .ensure(&desired(), &field_owner())
         .await
@@ -142,9 +142,9 @@ async fn a_service_with_another_selector_is_repaired_at_any_size() {
             "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(length)}},
             "spec": {"selector": {"app": "a"}, "sessionAffinity": "None"},
         });
-        let as_applied = made(&apply_body(&desired, &field_owner()));
+        let as_applied = apply_response(&apply_body(&desired, &field_owner()));
         let unchanged = vec![(200, as_applied.clone())];
-        let (applier, requests) = applier_that_has_seen(seen(&as_applied), unchanged);
+        let (applier, requests) = applier_with_index(index_with(&as_applied), unchanged);
         let outcome = applier.ensure(&desired, &field_owner()).await.unwrap();
         assert_eq!(
             (outcome, requests.lock().len()),
@@ -155,11 +155,11 @@ async fn a_service_with_another_selector_is_repaired_at_any_size() {
         changed["spec"]["selector"] = json!({"app": "b"});
         let mut answers = vec![(200, changed.clone()), (200, as_applied.clone())];
         answers.drain(..2 - asks.len());
-        let (applier, requests) = applier_that_has_seen(seen(&changed), answers);
+        let (applier, requests) = applier_with_index(index_with(&changed), answers);
         let outcome = applier.ensure(&desired, &field_owner()).await.unwrap();
         assert_eq!(outcome, Outcome::Written);
-        let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
-        assert_eq!(asked, asks);
+        let methods: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
+        assert_eq!(methods, asks);
     }
 }
 
@@ -169,26 +169,26 @@ async fn ensure_existing_does_not_create_objects_that_a_late_watch_shows() {
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": "n", "name": "s", "annotations": {"note": "x".repeat(100_000)}},
     });
-    let index = seen(&made(&apply_body(&desired, &field_owner())));
-    let (applier, requests) = applier_that_has_seen(index, vec![(404, status(404))]);
+    let index = index_with(&apply_response(&apply_body(&desired, &field_owner())));
+    let (applier, requests) = applier_with_index(index, vec![(404, status(404))]);
     let outcome = applier.ensure_existing(&desired, &field_owner()).await.unwrap();
     assert_eq!(outcome, None);
-    let asked: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
-    assert_eq!(asked, ["GET"]);
+    let methods: Vec<_> = requests.lock().iter().map(|(method, _)| method.clone()).collect();
+    assert_eq!(methods, ["GET"]);
 }
 
 #[tokio::test]
 async fn a_contest_names_the_other_writer() {
-    let mut answers = vec![(404, status(404)), (201, made(&desired()))];
+    let mut answers = vec![(404, status(404)), (201, apply_response(&desired()))];
     for _ in 0..30 {
-        let mut theirs = made(&desired());
+        let mut theirs = apply_response(&desired());
         theirs["data"]["a"] = "c".into();
         let entry = json!({"manager": "fighter", "operation": "Update", "time": "2026-01-01T00:00:00Z"});
         theirs["metadata"]["managedFields"]
             .as_array_mut()
             .unwrap()
             .push(entry);
-        answers.extend([(200, theirs), (200, made(&desired()))]);
+        answers.extend([(200, theirs), (200, apply_response(&desired()))]);
     }
     let (applier, _) = applier(answers);
     let mut outcomes = Vec::new();
@@ -260,14 +260,14 @@ async fn a_moving_entry_is_released_at_its_new_index() {
 
 #[tokio::test]
 async fn reads_use_windlass_and_writes_use_the_account() {
-    let asked = Arc::<Mutex<Vec<(String, Option<String>)>>>::default();
-    let log = asked.clone();
+    let requests = Arc::<Mutex<Vec<(String, Option<String>)>>>::default();
+    let log = requests.clone();
     let answering = service_fn(move |request: Request<Body>| {
         let kinds = json!([{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}]);
         let (code, answer) = match (request.method().as_str(), request.uri().path()) {
             (_, "/api/v1") => (200, json!({ "resources": kinds })),
             ("GET", _) => (404, status(404)),
-            _ => (200, made(&desired())),
+            _ => (200, apply_response(&desired())),
         };
         if request.uri().path() != "/api/v1" {
             let user = request.headers().get("impersonate-user");
@@ -289,7 +289,7 @@ async fn reads_use_windlass_and_writes_use_the_account() {
     let tenant = || Some("system:serviceaccount:n:tenant".to_owned());
     let expected = [("GET", None), ("PATCH", tenant()), ("PATCH", tenant())];
     assert_eq!(
-        *asked.lock(),
+        *requests.lock(),
         expected.map(|(method, user)| (method.to_owned(), user))
     );
     for own in [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET] {

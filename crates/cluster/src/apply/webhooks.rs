@@ -138,7 +138,7 @@ mod tests {
         json!({"metadata": {"managedFields": entries}, "webhooks": webhooks})
     }
 
-    fn pointed(live: &Value, desired: Vec<Value>) -> Value {
+    fn switched(live: &Value, desired: Vec<Value>) -> Value {
         let mut patched = live.clone();
         let armed = json!({ "webhooks": desired });
         let patch = json_patch::Patch(switch_webhooks(live, &armed));
@@ -168,7 +168,7 @@ mod tests {
         let desired = webhook("a", "new", &json!({"failurePolicy": "Ignore"}));
         let mut expected = desired.clone();
         json_patch::merge(&mut expected, &added);
-        assert_eq!(pointed(&before, vec![desired]), json!([expected]));
+        assert_eq!(switched(&before, vec![desired]), json!([expected]));
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
                 (ADMIN, "a", &["objectSelector"]),
             ],
         );
-        let after = pointed(&before, vec![webhook("a", "new", &json!({}))]);
+        let after = switched(&before, vec![webhook("a", "new", &json!({}))]);
         let kept = json!({"objectSelector": old["objectSelector"], "timeoutSeconds": 3});
         assert_eq!(after, json!([webhook("a", "new", &kept)]));
     }
@@ -260,7 +260,7 @@ mod tests {
                 vec![plain("a", "new")],
             ),
         ] {
-            assert_eq!(pointed(&before, desired), Value::from(expected), "{case}");
+            assert_eq!(switched(&before, desired), Value::from(expected), "{case}");
         }
     }
 

@@ -85,7 +85,7 @@ enum Attempt {
 pub const LEASE: &str = "windlass";
 
 /// The number of attempts to release the Lease at shutdown.
-const LAST_TRIES: usize = 3;
+const RELEASE_ATTEMPTS: usize = 3;
 
 // === impl Elector ===
 
@@ -162,8 +162,8 @@ impl Elector {
             Some(written) => Some(written),
             None => self.cluster.read(&self.lease).await?,
         };
-        let said = found.as_ref().map(LeaderElectionRecord::from_lease).transpose()?;
-        match self.candidate.decide(said.as_ref(), Moment::now()) {
+        let record = found.as_ref().map(LeaderElectionRecord::from_lease).transpose()?;
+        match self.candidate.decide(record.as_ref(), Moment::now()) {
             Decision::Wait { holder, remaining } => Ok(Attempt::Waits { holder, remaining }),
             Decision::Take(record) | Decision::Renew(record) => {
                 let sent = Moment::now();
@@ -208,7 +208,7 @@ impl Elector {
             return;
         }
         let patience = self.candidate.timing().renew_deadline / 2;
-        for _ in 0..LAST_TRIES {
+        for _ in 0..RELEASE_ATTEMPTS {
             match timeout(patience, self.write_release()).await {
                 Ok(Ok(())) => return,
                 Ok(Err(AttemptError::Request(error))) if error.is_conflict() => {}

@@ -21,18 +21,18 @@ pub struct Moment {
 
 /// The steady clock that advances during suspend.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const STEADY: ClockId = ClockId::Boottime;
+const STEADY_CLOCK: ClockId = ClockId::Boottime;
 
 /// The steady clock of other systems.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const STEADY: ClockId = ClockId::Monotonic;
+const STEADY_CLOCK: ClockId = ClockId::Monotonic;
 
 // === impl Moment ===
 
 impl Moment {
     /// Returns the current time.
     pub fn now() -> Self {
-        let steady = clock_gettime(STEADY);
+        let steady = clock_gettime(STEADY_CLOCK);
         let seconds = u64::try_from(steady.tv_sec).unwrap_or_default();
         let nanoseconds = u32::try_from(steady.tv_nsec).unwrap_or_default();
         Self {

@@ -45,7 +45,7 @@ const DISCOVERY: Accepted = Accepted {
 };
 
 /// The maximum number of characters to show of an error response.
-const LONGEST_WORDS: usize = 200;
+const MAX_EXCERPT: usize = 200;
 
 // === impl Prober ===
 
@@ -162,7 +162,7 @@ fn is_read_by_client_go(status: StatusCode) -> bool {
 /// Returns the beginning of an untrusted text, on one line.
 fn excerpt(bytes: &[u8]) -> String {
     let line = tidied(&String::from_utf8_lossy(bytes));
-    line.chars().take(LONGEST_WORDS).collect()
+    line.chars().take(MAX_EXCERPT).collect()
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
             excerpt(b"404 page\n\tnot found\x1b[0m\n"),
             "404 page not found[0m"
         );
-        assert_eq!(excerpt(&[b'x'; 5000]).len(), LONGEST_WORDS);
+        assert_eq!(excerpt(&[b'x'; 5000]).len(), MAX_EXCERPT);
         assert_eq!(excerpt(&[0xff]), "\u{fffd}");
     }
 

@@ -92,12 +92,12 @@ mod tests {
     use crate::{kind::kinds, requests::Cluster};
 
     /// Requests to the API server.
-    type Asked = Arc<Mutex<Vec<(Method, String)>>>;
+    type ReceivedRequests = Arc<Mutex<Vec<(Method, String)>>>;
 
     /// An API server with one kind.
-    fn api_server() -> (Client, Asked) {
-        let asked = Asked::default();
-        let log = asked.clone();
+    fn api_server() -> (Client, ReceivedRequests) {
+        let received = ReceivedRequests::default();
+        let log = received.clone();
         let service = service_fn(move |request: Request<Body>| {
             log.lock()
                 .push((request.method().clone(), request.uri().path().to_owned()));
@@ -107,11 +107,11 @@ mod tests {
                 .into_bytes();
             async { Ok::<_, BoxError>(http::Response::new(Body::from(answer))) }
         });
-        (Client::new(service, "default"), asked)
+        (Client::new(service, "default"), received)
     }
 
-    fn paths(asked: &Asked) -> Vec<String> {
-        asked.lock().drain(..).map(|(_, path)| path).collect()
+    fn paths(received: &ReceivedRequests) -> Vec<String> {
+        received.lock().drain(..).map(|(_, path)| path).collect()
     }
 
     #[tokio::test]
@@ -152,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn writes_to_the_remote_cluster_require_leadership() {
-        let (remote, asked) = api_server();
+        let (remote, received) = api_server();
         let mut connection = RemoteConnection::default();
         let never = Leadership::elected("this".to_owned(), watch::channel(None).1);
         let fenced = connection.fenced(never);
@@ -165,7 +165,7 @@ mod tests {
             let patch = json_patch::Patch::default();
             let written = cluster.patch_for_version(&target, patch, "m").await;
             assert_eq!(written.is_ok(), writes, "{written:?}");
-            let sent = std::mem::take(&mut *asked.lock());
+            let sent = std::mem::take(&mut *received.lock());
             assert_eq!(sent.iter().any(|(method, _)| *method == Method::PATCH), writes);
         }
     }

@@ -130,7 +130,7 @@ async fn objects_are_unknown_without_a_watch_and_lists_are_retried_with_backoff(
     let (client, lists) = api_server(StatusCode::INTERNAL_SERVER_ERROR);
     let mut connection = RemoteConnection::default();
     let own = Client::new(
-        service_fn(|_: Request<Body>| async { Err::<Response<Body>, BoxError>("not asked".into()) }),
+        service_fn(|_: Request<Body>| async { Err::<Response<Body>, BoxError>("unexpected request".into()) }),
         "default",
     );
     let cluster = Cluster::new(own, Duration::from_secs(30));
@@ -145,7 +145,7 @@ async fn objects_are_unknown_without_a_watch_and_lists_are_retried_with_backoff(
     assert!(!index.is_complete(&watch));
 
     connection.connect(&client);
-    let begun = Instant::now();
+    let started = Instant::now();
     run_for(Duration::from_secs(120), &index, &cluster, &notes).await;
     assert!(!index.is_complete(&watch), "its watch fails");
     let key = remote().object(None, "a");
@@ -154,7 +154,7 @@ async fn objects_are_unknown_without_a_watch_and_lists_are_retried_with_backoff(
         "outdated objects do not count as absent"
     );
     let lists = lists.lock().clone();
-    assert!((3..12).contains(&lists.len()), "{lists:?} since {begun:?}");
+    assert!((3..12).contains(&lists.len()), "{lists:?} since {started:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ struct ApiRequest {
 }
 
 /// The code of a request without a response.
-const UNANSWERED: &str = "<error>";
+const NO_RESPONSE: &str = "<error>";
 
 // === impl ApiRequests ===
 
@@ -38,7 +38,7 @@ impl ApiRequests {
                 let answer = client.send(request).await.map_err(BoxError::from);
                 let code = match &answer {
                     Ok(answer) => answer.status().as_str().to_owned(),
-                    Err(_) => UNANSWERED.to_owned(),
+                    Err(_) => NO_RESPONSE.to_owned(),
                 };
                 let counted = ApiRequest { method, code };
                 requests.answered.get_or_create(&counted).inc();

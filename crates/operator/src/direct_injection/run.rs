@@ -22,16 +22,16 @@ use super::{
     triggers::{self, Queues},
     withdrawal::Withdrawals,
 };
-use crate::{ca_injectors, context::Context, controller, announced::Announced, standby::StandbyRepairs};
+use crate::{announced::Announced, ca_injectors, context::Context, controller, standby::StandbyRepairs};
 
 /// Settings of the worker for targets.
-const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MOST);
+const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MAX_LIMIT);
 
 /// Settings of the worker for sources.
 const SOURCES: worker::Settings = worker::Settings::new("ca-source", 8);
 
 /// Settings of the worker for repairs in a standby process.
-const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", WritePace::MOST);
+const STANDBY: worker::Settings = worker::Settings::new("direct-standby-repair", WritePace::MAX_LIMIT);
 
 /// Runs the controllers until `shutdown`. Uses only the pace of repairs from `timing`. With `standby`, a
 /// process that is not the leader repairs targets.

@@ -25,7 +25,7 @@ pub fn judge(review: &Review, operators: &[&str], bundle_deployment: Option<&Val
     else {
         return Ok(());
     };
-    let is_returning = object::annotation(deployment, names::RETURNING).is_some();
+    let is_returning = object::annotation(deployment, names::RETURN_TO_OWNER).is_some();
     if operators.contains(&review.user()) || is_returning || !is_claimed(old, deployment) {
         return Ok(());
     }

@@ -130,7 +130,7 @@ fn a_crd_is_guarded_while_its_conversion_is_claimed() {
     let none = json!({"strategy": "None"});
     let elsewhere = json!({"strategy": "Webhook", "webhook": {}});
     let unclaimed = with_changes(deployment(), &[("/status/conversions", json!([]))]);
-    let annotations = json!({names::RETURNING: "helm/n/r"});
+    let annotations = json!({names::RETURN_TO_OWNER: "helm/n/r"});
     let returning = with_changes(deployment(), &[("/metadata/annotations", annotations)]);
     let external = with_changes(deployment(), &[("/spec", json!({"conversion": "External"}))]);
     let drifted = with_changes(crd(), &[("/spec/conversion", none.clone())]);

@@ -23,7 +23,7 @@ use super::{
     reconciler::CertificateReconciler, repair::Repair, rotation_traces::RotationTraces,
     secrets::KnownSecrets, triggers,
 };
-use crate::{ca_injectors, context::Context, controller, announced::Announced, standby::StandbyRepairs};
+use crate::{announced::Announced, ca_injectors, context::Context, controller, standby::StandbyRepairs};
 
 /// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8).with_slow_after(SLOW_AFTER);
@@ -33,10 +33,10 @@ const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8)
 const SLOW_AFTER: Duration = Duration::from_secs(4);
 
 /// Settings of the worker for repairs.
-const REPAIRS: worker::Settings = worker::Settings::new("target-repair", WritePace::MOST);
+const REPAIRS: worker::Settings = worker::Settings::new("target-repair", WritePace::MAX_LIMIT);
 
 /// Settings of the worker for repairs in a standby process.
-const STANDBY: worker::Settings = worker::Settings::new("standby-repair", WritePace::MOST);
+const STANDBY: worker::Settings = worker::Settings::new("standby-repair", WritePace::MAX_LIMIT);
 
 /// Maximum number of plans in a row before other ServingCertificates are reconciled. A rotation takes a
 /// handful.

@@ -16,15 +16,15 @@ fn release_operator(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut
         match world.next().unwrap() {
             OlmState::Released => return,
             OlmState::Waiting(_) => {
-                world.olm();
-                world.garbage();
+                world.reconcile_olm();
+                world.collect_garbage();
             }
             OlmState::Due(steps) => {
                 for step in steps {
                     world.write(&step);
                     after(world, &format!("{step:?}"));
-                    (0..rounds[0]).for_each(|_| world.olm());
-                    (0..rounds[1]).for_each(|_| world.garbage());
+                    (0..rounds[0]).for_each(|_| world.reconcile_olm());
+                    (0..rounds[1]).for_each(|_| world.collect_garbage());
                 }
             }
         }
@@ -70,15 +70,15 @@ fn an_interruption_after_any_write_breaks_nothing() {
                 let mut world = world.clone();
                 for _ in 0..4 {
                     if order == 0 {
-                        world.olm();
+                        world.reconcile_olm();
                     } else {
-                        world.garbage();
+                        world.collect_garbage();
                     }
                     world.check(moment);
                     if order == 0 {
-                        world.garbage();
+                        world.collect_garbage();
                     } else {
-                        world.olm();
+                        world.reconcile_olm();
                     }
                     world.check(moment);
                 }
@@ -88,8 +88,8 @@ fn an_interruption_after_any_write_breaks_nothing() {
         install(&mut world);
         for step in final_steps(&world.csv().unwrap(), &world.objects, &[]) {
             world.write(&step);
-            world.olm();
-            world.garbage();
+            world.reconcile_olm();
+            world.collect_garbage();
             world.check_calls(&format!("{step:?}"));
         }
         assert_eq!(world.csv(), None, "the ClusterServiceVersion still exists");
@@ -127,8 +127,8 @@ fn an_interrupted_run_is_completed_by_the_next() {
         moments.push(world.clone());
     });
     for mut world in moments {
-        world.olm();
-        world.garbage();
+        world.reconcile_olm();
+        world.collect_garbage();
         release_operator(&mut world, [1, 1], &mut |world, moment| world.check(moment));
     }
 }

@@ -98,7 +98,7 @@ fn a_role_binding_of_the_same_operator_in_another_namespace_stays() {
 #[test]
 fn settings_of_olm_become_settings_of_the_bundle_deployment() {
     let own = json!({"watchNamespaces": ["own"], "serviceAccountName": "own"});
-    for (annotations, group, said, expected) in [
+    for (annotations, group, spec, expected) in [
         (
             json!({"olm.targetNamespaces": ""}),
             json!({}),
@@ -128,7 +128,7 @@ fn settings_of_olm_become_settings_of_the_bundle_deployment() {
             operator_groups: &[json!({ "spec": group })],
             objects: &[],
         };
-        let mut deployment = json!({ "spec": said });
+        let mut deployment = json!({ "spec": spec });
         OlmOperator::from_observation(&observation).complete(&mut deployment);
         assert_eq!(deployment, json!({ "spec": expected }));
     }
@@ -146,22 +146,27 @@ fn refused(change: impl FnOnce(&mut Vec<Value>)) -> String {
 #[test]
 fn operators_that_olm_is_changing_are_refused() {
     assert!(World::new().next().is_ok());
-    let said = refused(|objects| objects[0]["status"] = json!({"phase": "Installing", "message": "waiting"}));
+    let refusal =
+        refused(|objects| objects[0]["status"] = json!({"phase": "Installing", "message": "waiting"}));
     assert_eq!(
-        said,
+        refusal,
         "its phase is \"Installing\", not Succeeded (waiting): wait until OLM has installed it"
     );
-    let said = refused(|objects| objects[0]["metadata"]["labels"] = json!({"olm.copiedFrom": "home"}));
-    assert!(said.contains("--namespace") && said.contains("home"), "{said}");
-    let said = refused(|objects| objects.retain(|object| object["kind"] != "OperatorGroup"));
-    assert!(said.contains("has 0 OperatorGroups"), "{said}");
-    let said = refused(|objects| {
+    let refusal = refused(|objects| objects[0]["metadata"]["labels"] = json!({"olm.copiedFrom": "home"}));
+    assert!(
+        refusal.contains("--namespace") && refusal.contains("home"),
+        "{refusal}"
+    );
+    let refusal = refused(|objects| objects.retain(|object| object["kind"] != "OperatorGroup"));
+    assert!(refusal.contains("has 0 OperatorGroups"), "{refusal}");
+    let refusal = refused(|objects| {
         objects[0]["spec"]["apiservicedefinitions"] =
             json!({"owned": [{"group": "apis.example.com", "version": "v1"}]});
     });
-    assert!(said.contains("v1.apis.example.com"), "{said}");
-    let said = refused(|objects| objects[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into());
-    assert!(said.contains("another client has deleted it"), "{said}");
+    assert!(refusal.contains("v1.apis.example.com"), "{refusal}");
+    let refusal =
+        refused(|objects| objects[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into());
+    assert!(refusal.contains("another client has deleted it"), "{refusal}");
 }
 
 #[test]

@@ -172,7 +172,7 @@ impl World {
     }
 
     /// Reconciles the ClusterServiceVersion as OLM does.
-    pub(super) fn olm(&mut self) {
+    pub(super) fn reconcile_olm(&mut self) {
         let Some(csv) = self.csv() else { return };
         let is_labelled = |object: &Value| object["metadata"]["labels"]["olm.owner"] == "widgets.v1";
         if object::is_terminating(&csv) {
@@ -203,7 +203,7 @@ impl World {
     }
 
     /// Reconciles all objects as the garbage collector does.
-    pub(super) fn garbage(&mut self) {
+    pub(super) fn collect_garbage(&mut self) {
         let csv = self.csv();
         if csv
             .as_ref()

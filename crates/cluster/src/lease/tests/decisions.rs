@@ -27,7 +27,7 @@ fn decided(found: &LeaderElectionRecord, milliseconds: u64) -> Decision {
 
 #[test]
 fn a_lease_is_acquired_without_a_holder_or_after_its_duration() {
-    for (found, milliseconds, taken) in [
+    for (found, milliseconds, is_acquired) in [
         (held("", Some(15)), 0, true),
         (held("other", Some(15)), 0, false),
         (held("other", Some(15)), 14_999, false),
@@ -39,13 +39,13 @@ fn a_lease_is_acquired_without_a_holder_or_after_its_duration() {
     ] {
         match decided(&found, milliseconds) {
             Decision::Take(record) => {
-                assert!(taken, "{found:?} after {milliseconds} ms");
+                assert!(is_acquired, "{found:?} after {milliseconds} ms");
                 assert_eq!((record.holder.as_str(), record.transitions), ("me", 5));
                 assert_eq!(record.acquired, Some(at(milliseconds).wall));
                 assert_eq!(record.renewed, record.acquired);
             }
             Decision::Wait { holder, remaining } => {
-                assert!(!taken, "{found:?} after {milliseconds} ms");
+                assert!(!is_acquired, "{found:?} after {milliseconds} ms");
                 let waits = found.duration.unwrap_or(TIMING.lease_duration);
                 assert_eq!(
                     (holder, remaining),

@@ -21,7 +21,7 @@ use crate::{
 
 /// An API server that returns these answers in order, and records the requests.
 struct Server {
-    asked: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     claims: watch::Sender<Option<LeaderTerm>>,
     cluster: Cluster,
 }
@@ -32,8 +32,8 @@ impl Server {
         answer: impl Fn(&watch::Sender<Option<LeaderTerm>>) -> StatusCode + Send + Sync + 'static,
     ) -> Self {
         let (claims, receiver) = watch::channel(None);
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, sender, answer) = (asked.clone(), claims.clone(), Arc::new(answer));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (log, sender, answer) = (received.clone(), claims.clone(), Arc::new(answer));
         let service = service_fn(move |request: Request<Body>| {
             let (log, sender, answer) = (log.clone(), sender.clone(), answer.clone());
             async move {
@@ -61,7 +61,7 @@ impl Server {
             Leadership::elected("me".into(), receiver),
         );
         Self {
-            asked,
+            received,
             claims,
             cluster: Cluster::new(client, Duration::from_secs(10)),
         }
@@ -83,7 +83,7 @@ impl Server {
     }
 
     fn requests(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.received.lock().unwrap().clone()
     }
 }
 

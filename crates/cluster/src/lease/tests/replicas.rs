@@ -106,7 +106,7 @@ impl World {
         self.processes += 1;
     }
 
-    fn happen(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match *event {
             Event::Time(milliseconds) => self.now += milliseconds,
             Event::Decide(index) => {
@@ -124,7 +124,7 @@ impl World {
             }
             Event::Try(index) => {
                 for event in [Event::Decide(index), Event::Arrive(index), Event::Hear(index)] {
-                    self.happen(&event);
+                    self.apply_event(&event);
                 }
             }
             Event::Arrive(index) => {
@@ -200,7 +200,7 @@ proptest! {
     ) {
         let mut world = World::new(&clocks);
         for event in &events {
-            world.happen(event);
+            world.apply_event(event);
             prop_assert!(world.leaders().len() <= 1, "{:?} lead after {event:?}", world.leaders());
         }
     }
@@ -212,7 +212,7 @@ proptest! {
     ) {
         let mut world = World::new(&clocks);
         for event in &events {
-            world.happen(event);
+            world.apply_event(event);
         }
         // The first replica tries every 2 s and gets immediate responses; the others are suspended. By its
         // slow clock the Lease ends within 17 s. A replica whose old claim has expired exits, and the next
@@ -220,8 +220,8 @@ proptest! {
         let deadline = world.now + 24_000;
         while world.leaders().first() != Some(&world.replicas[0].candidate.identity()) {
             prop_assert!(world.now <= deadline, "{:?} lead", world.leaders());
-            world.happen(&Event::Try(0));
-            world.happen(&Event::Time(2_000));
+            world.apply_event(&Event::Try(0));
+            world.apply_event(&Event::Time(2_000));
         }
     }
 }
@@ -236,14 +236,14 @@ fn claims_that_start_at_the_response_allow_two_leaders() {
         Event::Time(15_000),
         Event::Decide(1),
     ] {
-        world.happen(&event);
+        world.apply_event(&event);
     }
     // The response comes late; a claim from here would still be current when the other replica acquires the
     // Lease.
     let late = world.clock(0);
     let (record, _) = world.replicas[0].answer.take().unwrap();
     world.replicas[0].claim = Some(world.replicas[0].candidate.record_write(record, late).clone());
-    world.happen(&Event::Arrive(1));
-    world.happen(&Event::Hear(1));
+    world.apply_event(&Event::Arrive(1));
+    world.apply_event(&Event::Hear(1));
     assert_eq!(world.leaders(), ["0", "1"]);
 }

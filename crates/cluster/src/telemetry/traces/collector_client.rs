@@ -53,13 +53,13 @@ pub(super) struct CollectorClient {
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The timeout for connecting.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long an idle connection is kept.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum size of a response, which contains at most the number of rejected spans.
-const LARGEST_ANSWER: usize = 64 << 10;
+const MAX_RESPONSE: usize = 64 << 10;
 
 /// The path for traces below the URL of a collector.
 const TRACES: &str = "/v1/traces";
@@ -127,7 +127,7 @@ impl CollectorClient {
         let mut connector = HttpConnector::new();
         // TLS is added on top.
         connector.enforce_http(false);
-        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -136,9 +136,9 @@ impl CollectorClient {
         let client = Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(1)
-            .http1_max_buf_size(LARGEST_ANSWER)
+            .http1_max_buf_size(MAX_RESPONSE)
             .build(connector);
         Ok(Self {
             client,
@@ -162,7 +162,7 @@ impl HttpClient for CollectorClient {
             let exchanged = async {
                 let answer = client.request(request.map(Full::new)).await?;
                 let (head, body) = answer.into_parts();
-                let body = Limited::new(body, LARGEST_ANSWER).collect().await?.to_bytes();
+                let body = Limited::new(body, MAX_RESPONSE).collect().await?.to_bytes();
                 Ok(Response::from_parts(head, body))
             };
             tokio::time::timeout(TIMEOUT, exchanged)

@@ -86,7 +86,7 @@ struct WatchedExporter<E> {
 const LONGEST_QUEUE: usize = 2048;
 
 /// The time to collect a batch of spans; a killed process loses that much.
-const DELAY: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// The service name if `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` are not set.
 const SERVICE: &str = "windlass";
@@ -122,7 +122,7 @@ impl SpanQueue {
         };
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(LONGEST_QUEUE)
-            .with_scheduled_delay(DELAY)
+            .with_scheduled_delay(BATCH_DELAY)
             .build();
         Self {
             processor: BatchSpanProcessor::new(exporter, batches),
@@ -176,7 +176,7 @@ fn is_named() -> bool {
     env::var("OTEL_SERVICE_NAME").is_ok_and(|name| !name.is_empty())
         || attributes
             .split(',')
-            .any(|said| said.trim().starts_with("service.name="))
+            .any(|attribute| attribute.trim().starts_with("service.name="))
 }
 
 // === impl SpanFate ===

@@ -51,7 +51,7 @@ struct OpenWait {
 
 /// The maximum number of spans per phase and process: work that is stuck for days is reconciled again and
 /// again.
-const MOST_CHILDREN: usize = 256;
+const MAX_CHILDREN: usize = 256;
 
 // === impl PhaseTrace ===
 
@@ -114,7 +114,7 @@ impl PhaseTrace {
     /// Returns the parent of a new span; `None` if there are too many.
     pub(super) fn admit(&mut self) -> Option<SpanId> {
         let open = self.phase.as_mut()?;
-        if open.children >= MOST_CHILDREN {
+        if open.children >= MAX_CHILDREN {
             open.left_out += 1;
             return None;
         }
@@ -269,8 +269,11 @@ mod tests {
         assert_eq!(trace.wait("RollingOut", "1 of 2", at(13)), None);
         let ended: Vec<_> = trace.wait("NotServed", "10.0.0.1", at(14)).into_iter().collect();
         assert_eq!(summary(&trace, &ended), [("wait".into(), "first", 12, 14)]);
-        let said = ended[0].attributes.iter().map(|said| said.value.to_string());
-        assert_eq!(said.collect::<Vec<_>>(), ["RollingOut", "1 of 2"]);
+        let attribute = ended[0]
+            .attributes
+            .iter()
+            .map(|attribute| attribute.value.to_string());
+        assert_eq!(attribute.collect::<Vec<_>>(), ["RollingOut", "1 of 2"]);
         let ended = trace.enter(SECOND, at(15));
         assert_eq!(
             summary(&trace, &ended),
@@ -302,7 +305,7 @@ mod tests {
         let mut trace = trace();
         assert_eq!(trace.admit(), None);
         trace.enter(FIRST, at(11));
-        for _ in 0..MOST_CHILDREN {
+        for _ in 0..MAX_CHILDREN {
             assert!(trace.admit().is_some());
         }
         for _ in 0..3 {

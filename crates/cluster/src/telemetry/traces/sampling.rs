@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_environment_selects_the_sampler() {
-        for (name, argument, told) in [
+        for (name, argument, expected) in [
             (None, None, Some(100)),
             (Some(""), Some(""), Some(100)),
             (Some("always_on"), None, Some(100)),
@@ -49,7 +49,7 @@ mod tests {
                 let traces = (0..100).map(|number| TraceKey::new("rotation", "uid", number).trace());
                 traces.filter(|trace| is_sampled(&sampler, *trace)).count()
             });
-            assert_eq!(sampled, told, "{name:?} {argument:?}");
+            assert_eq!(sampled, expected, "{name:?} {argument:?}");
         }
     }
 
@@ -57,7 +57,7 @@ mod tests {
     fn a_ratio_samples_some_traces() {
         let sampler = sampler(Some("traceidratio"), Some("0.5")).unwrap();
         let traces = (0..1000).map(|number| TraceKey::new("rotation", "uid", number).trace());
-        let told = traces.filter(|trace| is_sampled(&sampler, *trace)).count();
-        assert!((400..600).contains(&told), "{told}");
+        let expected = traces.filter(|trace| is_sampled(&sampler, *trace)).count();
+        assert!((400..600).contains(&expected), "{expected}");
     }
 }

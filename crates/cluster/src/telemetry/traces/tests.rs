@@ -69,17 +69,20 @@ fn counted(traces: &Traces) -> String {
 }
 
 fn attribute(span: &SpanData, name: &str) -> Option<String> {
-    let attribute = span.attributes.iter().find(|said| said.key.as_str() == name)?;
+    let attribute = span
+        .attributes
+        .iter()
+        .find(|attribute| attribute.key.as_str() == name)?;
     Some(attribute.value.to_string())
 }
 
 /// Requests, with their `traceparent`.
-type Asked = Arc<Mutex<Vec<(String, Option<String>)>>>;
+type ReceivedRequests = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
 /// An API server without Secrets that never responds to a PUT.
-fn api_server() -> (Client, Asked) {
-    let asked = Asked::default();
-    let log = asked.clone();
+fn api_server() -> (Client, ReceivedRequests) {
+    let received = ReceivedRequests::default();
+    let log = received.clone();
     let server = service_fn(move |request: Request<Body>| {
         let parent = request.headers().get("traceparent");
         let parent = parent.map(|parent| parent.to_str().unwrap().to_owned());
@@ -95,7 +98,7 @@ fn api_server() -> (Client, Asked) {
             Ok::<_, BoxError>(answer)
         }
     });
-    (Client::new(server, "default"), asked)
+    (Client::new(server, "default"), received)
 }
 
 async fn send(client: &Client, method: &str, path: &str) {
@@ -107,7 +110,7 @@ async fn send(client: &Client, method: &str, path: &str) {
 async fn requests_of_a_task_are_spans_of_its_trace() {
     let kept = Kept::default();
     let traces = traces(kept.clone(), Sampler::AlwaysOn);
-    let (client, asked) = api_server();
+    let (client, received) = api_server();
     let client = traces.trace_requests(client);
     let scope = traces.scope(trace).unwrap();
     scope.enter(PHASE);
@@ -176,10 +179,10 @@ async fn requests_of_a_task_are_spans_of_its_trace() {
     assert_eq!(patch.status, Status::error("404 Not Found"));
     assert_eq!(step.status, Status::error("refused"));
     assert_eq!(put.status, Status::error("given up"));
-    let told: Vec<_> = asked.lock().iter().map(|(_, parent)| parent.clone()).collect();
+    let parents: Vec<_> = received.lock().iter().map(|(_, parent)| parent.clone()).collect();
     let parent = |span: &SpanData| Some(format!("00-{}-{}-01", key.trace(), of(span)));
     // Requests outside a trace are sent unchanged.
-    assert_eq!(told, [parent(get), parent(patch), parent(put), None]);
+    assert_eq!(parents, [parent(get), parent(patch), parent(put), None]);
     assert_eq!(
         counted(&traces),
         r#"windlass_trace_spans_total{outcome="exported"} 6"#
@@ -219,8 +222,8 @@ async fn adding_spans_never_blocks_and_overflow_is_counted() {
 async fn collector(status: StatusCode, answer: usize) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::<Mutex<Vec<String>>>::default();
-    let log = asked.clone();
+    let received = Arc::<Mutex<Vec<String>>>::default();
+    let log = received.clone();
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -235,7 +238,7 @@ async fn collector(status: StatusCode, answer: usize) -> (SocketAddr, Arc<Mutex<
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), serve));
         }
     });
-    (address, asked)
+    (address, received)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,7 +251,7 @@ async fn any_response_of_a_collector_is_handled() {
         (StatusCode::INTERNAL_SERVER_ERROR, 10, "failed"),
         (StatusCode::TEMPORARY_REDIRECT, 0, "failed"),
     ] {
-        let (address, asked) = collector(status, answer).await;
+        let (address, received) = collector(status, answer).await;
         let options = TraceOptions {
             collector: format!("http://{address}/below").parse().unwrap(),
             ca: None,
@@ -258,7 +261,7 @@ async fn any_response_of_a_collector_is_handled() {
         traces.flush().await;
         let expected = format!(r#"windlass_trace_spans_total{{outcome="{outcome}"}} 1"#);
         assert_eq!(counted(&traces), expected, "{status} {answer}");
-        assert_eq!(*asked.lock(), ["POST /below/v1/traces application/x-protobuf"]);
+        assert_eq!(*received.lock(), ["POST /below/v1/traces application/x-protobuf"]);
     }
 }
 

@@ -23,7 +23,7 @@ const DEFAULT_DEADLINE_SECONDS: i64 = 600;
 /// however few the bundle's own strategy adds: they are called all at once.
 pub fn held(deployment: &Value) -> Value {
     let mut held = deployment.clone();
-    json::fields(&mut held, &["metadata", "annotations"]).insert(names::HELD.into(), UNFROZEN.into());
+    json::fields(&mut held, &["metadata", "annotations"]).insert(names::OLD_PODS_HELD.into(), UNFROZEN.into());
     let spec = json::fields(&mut held, &["spec"]);
     spec.insert("minReadySeconds".into(), HELD_SECONDS.into());
     spec.insert("progressDeadlineSeconds".into(), (HELD_SECONDS + 1).into());
@@ -40,14 +40,14 @@ pub fn held(deployment: &Value) -> Value {
 /// `kubectl set image`): a paused Deployment begins no rollout, and goes on replacing pods that are lost.
 pub fn frozen(deployment: &Value, service: &str) -> Value {
     let mut frozen = held(deployment);
-    json::fields(&mut frozen, &["metadata", "annotations"]).insert(names::HELD.into(), service.into());
+    json::fields(&mut frozen, &["metadata", "annotations"]).insert(names::OLD_PODS_HELD.into(), service.into());
     json::fields(&mut frozen, &["spec"]).insert("paused".into(), true.into());
     frozen
 }
 
 /// The Service through which webhooks call, or are about to call, the new pods of a live Deployment that is frozen.
 pub fn frozen_for(live: &Value) -> Option<&str> {
-    object::annotation(live, names::HELD).filter(|service| *service != UNFROZEN)
+    object::annotation(live, names::OLD_PODS_HELD).filter(|service| *service != UNFROZEN)
 }
 
 /// Whether the Deployment controller has seen that a live Deployment is frozen. It handles one change after the other.
@@ -57,7 +57,7 @@ pub fn is_frozen(live: &Value) -> bool {
 
 /// Whether a live Deployment is held.
 pub fn is_held(live: &Value) -> bool {
-    object::annotation(live, names::HELD).is_some()
+    object::annotation(live, names::OLD_PODS_HELD).is_some()
 }
 
 /// Whether the old pods of a Deployment are kept: webhooks still call others than the pods of `desired`

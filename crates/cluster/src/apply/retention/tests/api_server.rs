@@ -138,17 +138,17 @@ impl Stored {
         }
         let entry = self.owned.entry((manager.to_owned(), "Update")).or_default();
         entry.extend(changed);
-        self.wrote(&before);
+        self.record_write(&before);
     }
 
     /// Writes as an admission webhook does: the fields have no owner.
     pub(super) fn inject(&mut self, change: impl FnOnce(&mut Value)) {
         let before = self.object.clone();
         change(&mut self.object);
-        self.wrote(&before);
+        self.record_write(&before);
     }
 
-    fn wrote(&mut self, before: &Value) {
+    fn record_write(&mut self, before: &Value) {
         if *before != self.object {
             self.version += 1;
             let generation = self.object["metadata"]["generation"].as_u64().unwrap_or_default();
@@ -189,7 +189,7 @@ impl Stored {
         default(&mut self.object);
         self.object["metadata"]["uid"] = "u".into();
         self.owned.insert(writer, set);
-        self.wrote(&before);
+        self.record_write(&before);
         (200, self.shown())
     }
 }

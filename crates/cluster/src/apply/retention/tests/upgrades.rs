@@ -3,7 +3,7 @@ use windlass_trust::injection::TargetKinds;
 use super::*;
 use crate::{kinds, trim::trim, watch::Watch};
 
-const WRITTEN_ONCE: (Outcome, usize) = (Outcome::Written, 1);
+const ONE_WRITE: (Outcome, usize) = (Outcome::Written, 1);
 const UNCHANGED: (Outcome, usize) = (Outcome::Unchanged, 0);
 
 const REPLICAS: &[&str] = &["f:spec", "f:replicas"];
@@ -43,7 +43,7 @@ fn names(object: &Value) -> Vec<String> {
 async fn autoscaled_replicas_stay_and_each_upgrade_is_one_write() {
     for kind in ["Deployment", "StatefulSet"] {
         let mut install = Install::new(keep_replicas);
-        assert_eq!(install.ensure(&workload(kind, "v0")).await, WRITTEN_ONCE);
+        assert_eq!(install.ensure(&workload(kind, "v0")).await, ONE_WRITE);
         for (version, replicas) in [("v1", 5), ("v2", 6), ("v3", 1), ("v4", 9)] {
             scale(&install, replicas);
             let before = workload(kind, &format!("v{}", version[1..].parse::<u8>().unwrap() - 1));
@@ -53,7 +53,7 @@ async fn autoscaled_replicas_stay_and_each_upgrade_is_one_write() {
                 "{kind} {version}: scaled"
             );
             let desired = workload(kind, version);
-            assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE, "{kind} {version}");
+            assert_eq!(install.ensure(&desired).await, ONE_WRITE, "{kind} {version}");
             assert_eq!(install.live()["spec"]["replicas"], replicas, "{kind} {version}");
             // A value that equals the bundle's may be ours, too; replicas of a Deployment are always left to
             // the scaler.
@@ -108,11 +108,11 @@ async fn fields_of_an_earlier_version_are_handed_over_without_a_gap() {
     }
     scale(&install, 6);
     let mut desired = workload("StatefulSet", "v3");
-    assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&desired).await, ONE_WRITE);
     assert_eq!(install.live()["spec"]["replicas"], 6);
     assert!(!install.owns(REPLICAS), "the autoscaler owns it");
     desired["spec"].as_object_mut().unwrap().remove("replicas");
-    assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&desired).await, ONE_WRITE);
     assert_eq!(install.live()["spec"]["replicas"], 6);
 }
 
@@ -139,7 +139,7 @@ async fn concurrent_writes_are_not_overwritten() {
     install.server.before_apply.lock().push_back(racing(8));
     let mut desired = workload("StatefulSet", "v3");
     desired["spec"]["replicas"] = 2.into();
-    assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&desired).await, ONE_WRITE);
     assert_eq!(install.live()["spec"]["replicas"], 8);
     assert_eq!(install.ensure(&desired).await, UNCHANGED);
 
@@ -196,11 +196,7 @@ async fn an_injected_sidecar_stays_without_being_owned() {
         );
         for version in ["v2", "v3"] {
             let desired = workload("StatefulSet", version);
-            assert_eq!(
-                install.ensure(&desired).await,
-                WRITTEN_ONCE,
-                "{injected} {version}"
-            );
+            assert_eq!(install.ensure(&desired).await, ONE_WRITE, "{injected} {version}");
             assert_eq!(names(&install.live()), ["proxy", "main"], "{injected}");
             assert!(!install.owns(SIDECAR), "{injected}");
             assert_eq!(install.ensure(&desired).await, UNCHANGED, "{injected} {version}");
@@ -217,7 +213,7 @@ async fn an_injected_sidecar_stays_without_being_owned() {
             .stored
             .lock()
             .update("kubectl", |object| containers(object)[1]["image"] = "q".into());
-        assert_eq!(install.ensure(&workload("StatefulSet", "v3")).await, WRITTEN_ONCE);
+        assert_eq!(install.ensure(&workload("StatefulSet", "v3")).await, ONE_WRITE);
         let mut live = install.live();
         assert_eq!(containers(&mut live)[0]["image"], "q");
         assert_eq!(containers(&mut live)[1]["image"], "v3");
@@ -236,11 +232,11 @@ async fn a_sidecar_of_ours_is_sent_as_observed() {
     containers(&mut before).push(sidecar());
     install.ensure(&before).await;
     assert!(install.owns(SIDECAR));
-    assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, ONE_WRITE);
     assert_eq!(names(&install.live()), ["main", "proxy"]);
     assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, UNCHANGED);
     *install.rules.rule.lock() = None;
-    assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, ONE_WRITE);
     assert_eq!(names(&install.live()), ["main"]);
 }
 
@@ -263,7 +259,7 @@ async fn without_its_rule_a_value_is_reverted_by_one_write() {
             if restarts {
                 install.restart();
             }
-            assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
+            assert_eq!(install.ensure(&desired).await, ONE_WRITE);
             assert_eq!(install.live()["spec"]["replicas"], 1);
             assert_eq!(install.ensure(&desired).await, UNCHANGED);
         }
@@ -366,13 +362,13 @@ async fn objects_without_a_retention_cost_no_request() {
     *install.rules.rule.lock() = None;
     install.ensure(&workload("StatefulSet", "v1")).await;
     *install.server.reads.lock() = 0;
-    assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&workload("StatefulSet", "v2")).await, ONE_WRITE);
     assert_eq!(*install.server.reads.lock(), 1, "as without a retention");
     assert_eq!(*install.rules.asked.lock(), 0);
     // A source that retains nothing costs no request either.
     *install.rules.rule.lock() = Some(keep_replicas);
     *install.server.reads.lock() = 0;
-    assert_eq!(install.ensure(&workload("StatefulSet", "v3")).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&workload("StatefulSet", "v3")).await, ONE_WRITE);
     assert_eq!(*install.server.reads.lock(), 1);
 }
 
@@ -392,7 +388,7 @@ async fn co_owned_replicas_are_given_up() {
         .entry(writer)
         .or_default()
         .insert(theirs);
-    assert_eq!(install.ensure(&desired).await, WRITTEN_ONCE);
+    assert_eq!(install.ensure(&desired).await, ONE_WRITE);
     assert!(!install.owns(REPLICAS));
     assert_eq!(install.ensure(&desired).await, UNCHANGED);
     assert!(
