@@ -18,7 +18,7 @@ use crate::router;
 /// The requests to the API server, each as the last segment of its path.
 type SentRequests = Arc<Mutex<Vec<String>>>;
 
-/// The page with an API server that knows the tokens `admin` and `nobody`; only admin may see it.
+/// The page with an API server that knows the tokens `admin` and `guest`; only admin may see it.
 fn ui() -> (Router, SentRequests) {
     let sent = SentRequests::default();
     let noted = sent.clone();
@@ -46,7 +46,7 @@ fn answer(path: &str, last: &str, mut body: Value) -> Response<ClientBody> {
         "tokenreviews" => {
             let user = match spec["token"].as_str() {
                 Some("down") => return status(500, json!({})),
-                Some(name @ ("admin" | "nobody")) => json!({
+                Some(name @ ("admin" | "guest")) => json!({
                     "authenticated": true,
                     "user": {"username": name, "uid": "7", "groups": ["g"], "extra": {"scopes": ["a"]}},
                 }),
@@ -105,7 +105,7 @@ async fn only_authorized_users_see_the_page() {
     for (token, expected, words) in [
         (None, 401, "kubectl create token"),
         (Some("stranger"), 401, "does not know this token"),
-        (Some("nobody"), 403, "nobody is not allowed to get /ui"),
+        (Some("guest"), 403, "guest is not allowed to get /ui"),
         (Some("down"), 503, "cannot check access"),
         (Some("admin"), 200, "<!doctype html>"),
     ] {
