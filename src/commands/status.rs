@@ -1,4 +1,4 @@
-//! `windlass status`: which bundles are installed, and how they are.
+//! `windlass status`: the installed bundles and their state.
 
 use std::process::ExitCode;
 
@@ -15,22 +15,20 @@ use windlass_object::{
 
 use super::{
     arguments,
-    cluster::{ClusterArgs, explained, list, typed},
+    cluster::{ClusterArgs, decode, explain_error, list},
     history::table_of,
     missing_rights,
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows the installed bundles, or the details of one of them: what is installed and what is next, its conditions, its
-/// webhooks, when its certificates expire, and its revisions.
+/// Shows the installed bundles, or the details of one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of a BundleDeployment [default: all].
     #[arg(value_parser = arguments::bundle_deployment)]
     name: Option<String>,
 
-    /// Only print roles and bindings that give the ServiceAccount of the BundleDeployment what it lacks, as YAML to be
-    /// reviewed and applied.
+    /// Only print roles and bindings that grant missing rights, as YAML.
     #[arg(long, requires = "name", conflicts_with = "output")]
     missing_rights: bool,
 
@@ -42,7 +40,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// A BundleDeployment, as programs get it.
+/// A BundleDeployment, for structured output.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -51,7 +49,7 @@ struct Entry {
     watch_namespaces: Vec<String>,
     created: Option<Timestamp>,
     generation: Option<i64>,
-    /// Whether the last thing that the operator said about it, and of its present generation, is that it is ready.
+    /// Whether the operator reports the current generation as ready.
     ready: bool,
     #[serde(flatten)]
     status: BundleDeploymentStatus,
@@ -60,30 +58,30 @@ struct Entry {
 // === impl Args ===
 
 impl Args {
-    /// Prints what is there.
+    /// Prints the status.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or there is none of that name.
+    /// When it cannot be read, or the BundleDeployment does not exist.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let now = Timestamp::now();
         let Some(name) = self.name else {
             let listed = list(&cluster, &kinds::BUNDLE_DEPLOYMENT, None).await?;
-            let entries: Vec<_> = listed.into_iter().map(Entry::of).collect();
+            let entries: Vec<_> = listed.into_iter().map(Entry::from_deployment).collect();
             print(self.output, &entries, || overview(&entries, now))?;
             return Ok(ExitCode::SUCCESS);
         };
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
-        let Some(object) = cluster.read(&key).await.map_err(explained)? else {
+        let Some(object) = cluster.read(&key).await.map_err(explain_error)? else {
             bail!("{key} not found");
         };
-        let deployment = typed(object)?;
+        let deployment = decode(object)?;
         if self.missing_rights {
             print!("{}", missing_rights::documents(&deployment)?);
             return Ok(ExitCode::SUCCESS);
         }
-        let entry = Entry::of(deployment);
+        let entry = Entry::from_deployment(deployment);
         print(self.output, &entry, || entry.details(now))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -92,7 +90,7 @@ impl Args {
 // === impl Entry ===
 
 impl Entry {
-    fn of(deployment: BundleDeployment) -> Self {
+    fn from_deployment(deployment: BundleDeployment) -> Self {
         let ready = deployment.is_ready();
         let BundleDeployment {
             metadata,
@@ -116,23 +114,23 @@ impl Entry {
         installed.map_or("", |installed| &installed.bundle.name)
     }
 
-    /// What is installed, and whether it works, whatever comes next.
+    /// Returns the installed revision and its availability.
     fn installed(&self) -> String {
         let installed = self.status.installed.as_ref();
         installed.map_or_else(String::new, ToString::to_string)
     }
 
-    /// What is to be installed, and why it is not yet.
+    /// Returns the next revision, and why it is not installed yet.
     fn next(&self) -> String {
         let Some(next) = &self.status.next else {
             return String::new();
         };
-        let name = next.name.as_deref().unwrap_or("a bundle that cannot be read");
+        let name = next.name.as_deref().unwrap_or("an invalid bundle");
         let revision = next.revision.map(|revision| format!(" (revision {revision})"));
         format!("{name}{}: {}", revision.unwrap_or_default(), next.reason)
     }
 
-    /// What the catalog has next, and what that waits for.
+    /// Returns the next bundle of the catalog, and what it waits for.
     fn catalog(&self) -> String {
         let catalog = self.status.catalog.as_ref();
         let Some((catalog, channel)) = catalog.and_then(|catalog| Some((catalog, catalog.channel.as_ref()?)))
@@ -140,7 +138,7 @@ impl Entry {
             return String::new();
         };
         let Some(next) = catalog.path.first() else {
-            return format!("channel {channel}: nothing follows");
+            return format!("channel {channel}: no newer bundle");
         };
         let rest = match catalog.path.len() as u64 - 1 + catalog.more {
             0 => String::new(),
@@ -153,13 +151,13 @@ impl Entry {
         format!("channel {channel}: {} ({}){rest}{waits}", next.name, next.because)
     }
 
-    /// How many conversions and webhooks are armed, of how many.
+    /// Returns how many conversions and webhooks are armed, and how many there are.
     fn armed(&self) -> String {
-        let (armed, all) = self.status.armed();
+        let (armed, all) = self.status.count_armed();
         format!("{armed}/{all}")
     }
 
-    /// What it is ready for, or why it is not ready.
+    /// Returns the message of the Ready condition.
     fn message(&self) -> String {
         if self.status.observed_generation != self.generation {
             return "the operator has not reported a status yet".to_owned();
@@ -216,7 +214,7 @@ impl Entry {
         format!("{facts}{tables}")
     }
 
-    /// A line for each condition; `None` where there is none.
+    /// Returns a line for each condition; `None` if there are none.
     fn conditions(&self, now: Timestamp) -> Option<Table> {
         let mut table = Table::new(&["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"]);
         for condition in &self.status.conditions {
@@ -231,7 +229,8 @@ impl Entry {
         (!self.status.conditions.is_empty()).then_some(table)
     }
 
-    /// A line for each conversion, and each webhook configuration, ExtensionConfig and APIService; `None` where there is none.
+    /// Returns a line for each conversion, webhook configuration, ExtensionConfig and APIService; `None` if
+    /// there are none.
     fn webhooks(&self) -> Option<Table> {
         let mut table = Table::new(&["WEBHOOK", "TYPE", "STATE"]);
         for conversion in &self.status.conversions {
@@ -252,7 +251,7 @@ impl Entry {
         (!is_empty).then_some(table)
     }
 
-    /// A line for each certificate; `None` where there is none.
+    /// Returns a line for each certificate; `None` if there are none.
     fn certificates(&self, now: Timestamp) -> Option<Table> {
         let mut table = Table::new(&["CERTIFICATE", "UNTIL", "RENEWAL"]);
         for certificate in &self.status.certificates {
@@ -321,16 +320,16 @@ mod tests {
                 "conditions": [condition("Accepted", "True"), condition("Ready", "True")],
             },
         }));
-        Entry::of(deployment.unwrap())
+        Entry::from_deployment(deployment.unwrap())
     }
 
     #[test]
-    fn the_overview_has_a_line_for_each() {
+    fn the_overview_has_one_line_per_bundle_deployment() {
         insta::assert_snapshot!(overview(&[entry("installed, available and armed")], now()));
     }
 
     #[test]
-    fn what_is_paused_says_so() {
+    fn a_paused_bundle_deployment_is_shown_as_paused() {
         let mut entry = entry("installed, available and armed");
         let paused = serde_json::from_value(json!({
             "type": "Paused", "status": "True", "reason": "Paused", "message": "by an annotation",
@@ -342,17 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn the_details_say_who_trusts_what_until_when() {
+    fn details_list_certificates_and_trust() {
         insta::assert_snapshot!(entry("installed, available and armed").details(now()));
     }
 
     #[test]
-    fn programs_get_the_fields_of_our_objects() {
+    fn structured_output_has_the_api_fields() {
         insta::assert_json_snapshot!(entry("installed, available and armed"));
     }
 
     #[test]
-    fn a_hostile_message_stays_in_its_place() {
+    fn a_hostile_message_cannot_break_the_table() {
         let entry = entry("\u{1b}[2Jone\ntwo\u{202e}");
         for text in [
             overview(std::slice::from_ref(&entry), now()),

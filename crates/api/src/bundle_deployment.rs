@@ -410,7 +410,7 @@ impl Source {
 
 impl BundleDeploymentStatus {
     /// Counts the armed conversions and webhooks, and all of them.
-    pub fn armed(&self) -> (usize, usize) {
+    pub fn count_armed(&self) -> (usize, usize) {
         let conversions = self.conversions.iter().map(|conversion| conversion.state);
         let states = conversions.chain(self.webhooks.iter().map(|webhook| webhook.state));
         let armed = states.filter(|state| *state == WebhookState::Armed).count();

@@ -157,7 +157,7 @@ impl CombinedSources {
         let bundles = set
             .iter()
             .zip(&sources)
-            .map(|(asked, source)| source.bundle_for(asked));
+            .map(|(requested, source)| source.bundle_for(requested));
         let (trusted, problems): (Vec<_>, Vec<_>) = bundles.unzip();
         let mut problems: Vec<_> = problems.into_iter().flatten().collect();
         let injection = match combine_bundles(trusted.into_iter().flatten()) {

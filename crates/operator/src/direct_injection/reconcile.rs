@@ -22,10 +22,10 @@ use super::{
     withdrawal::Withdrawals,
 };
 use crate::{
+    announced::Announced,
     ca_injectors,
     context::Context,
     injection::{InjectionOutcome, inject, release},
-    announced::Announced,
 };
 
 /// Injects CA certificates that Windlass does not issue.
@@ -89,10 +89,10 @@ impl DirectInjector {
             self.warn_once(&target, &key, "ManagedElsewhere", &elsewhere.to_string());
             return Ok(Action::AwaitChange);
         }
-        let asked = sets.len();
+        let requested = sets.len();
         sets.retain(|set| is_available(set, &key));
         let mut problems = Vec::new();
-        if sets.len() < asked {
+        if sets.len() < requested {
             problems.push(API_SERVER_CA_UNAVAILABLE.to_owned());
         }
         let known: Vec<_> = sets
@@ -119,7 +119,7 @@ impl DirectInjector {
                 InjectionAttempt::Tried(_) => (None, None),
             };
             problems.extend(refusal);
-            if let Some(version) = version.filter(|_| asked == 1 && !injection::needs_release(&target)) {
+            if let Some(version) = version.filter(|_| requested == 1 && !injection::needs_release(&target)) {
                 self.conflicts.record_complete(&key, version);
             }
             if !self.release(&target, &key, set, combined).await? {

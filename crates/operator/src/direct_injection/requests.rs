@@ -54,17 +54,17 @@ impl InjectionRequests {
         target: Option<&Value>,
         kinds: &TargetKinds,
     ) -> BTreeSet<ObjectKey> {
-        let asked = target
+        let requested = target
             .map(|target| self.requested_sources(key, target, kinds))
             .unwrap_or_default();
-        let before = match asked.is_empty() {
+        let before = match requested.is_empty() {
             true => self.sources.remove(key).unwrap_or_default(),
             false => self
                 .sources
-                .insert(key.clone(), asked.clone())
+                .insert(key.clone(), requested.clone())
                 .unwrap_or_default(),
         };
-        for source in before.difference(&asked) {
+        for source in before.difference(&requested) {
             if let Some(targets) = self.targets.get_mut(source) {
                 targets.remove(key);
                 if targets.is_empty() {
@@ -72,13 +72,13 @@ impl InjectionRequests {
                 }
             }
         }
-        for source in asked.difference(&before) {
+        for source in requested.difference(&before) {
             self.targets
                 .entry(source.clone())
                 .or_default()
                 .insert(key.clone());
         }
-        before.symmetric_difference(&asked).cloned().collect()
+        before.symmetric_difference(&requested).cloned().collect()
     }
 
     /// Reports whether a target requests any source.
@@ -159,14 +159,14 @@ mod tests {
             "metadata": {"name": "a", "annotations": annotations},
         });
         let key = kinds::API_SERVICE.object(None, "a");
-        for (key, asks) in [(key.clone(), true), (key.in_cluster(InCluster::Remote), false)] {
+        for (key, expected) in [(key.clone(), true), (key.in_cluster(InCluster::Remote), false)] {
             let mut requests = InjectionRequests::new("windlass-system");
             requests.update(&key, Some(&target), &TargetKinds::default());
-            assert_eq!(requests.has_requests(&key), asks, "{key}");
+            assert_eq!(requests.has_requests(&key), expected, "{key}");
             let secret = requests.all_sources().next();
             assert_eq!(
                 secret.is_some_and(|source| source.cluster == InCluster::Local),
-                asks
+                expected
             );
         }
     }

@@ -157,9 +157,9 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
     if requests.is_requested(key) {
         affected.sources.insert(key.clone());
     }
-    let asked = requests.has_requests(key);
+    let was_requesting = requests.has_requests(key);
     let is_target = index.is_target(&kind);
-    if !is_target && !asked {
+    if !is_target && !was_requesting {
         return affected;
     }
     // A target whose kind is no longer watched requests nothing.
@@ -169,8 +169,9 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
         .filter(|_| is_target)
         .map(ChangedObject::read);
     let changed_requests = requests.update(key, target.as_deref(), &index.target_kinds());
-    let is_concerned =
-        asked || requests.has_requests(key) || target.is_some_and(|target| needs_attention(&target, index));
+    let is_concerned = was_requesting
+        || requests.has_requests(key)
+        || target.is_some_and(|target| needs_attention(&target, index));
     Affected {
         target: is_concerned.then(|| key.clone()),
         changed_requests,

@@ -16,7 +16,7 @@ use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::TargetKind;
 
 use super::status::{self, WatchState};
-use crate::{context::Context, controller, injection::RECONCILE_DELAY, announced::merge_patch};
+use crate::{announced::merge_patch, context::Context, controller, injection::RECONCILE_DELAY};
 
 /// Why a reconciliation failed and is retried.
 #[derive(Debug, Error)]

@@ -163,14 +163,14 @@ mod tests {
             ),
             (WatchState::Listed(3), "True", "Watched", Some(3)),
         ] {
-            let said = status_for(Some(listed));
-            let ready = said.conditions.find("Ready").unwrap();
+            let reported = status_for(Some(listed));
+            let ready = reported.conditions.find("Ready").unwrap();
             assert_eq!(
-                (&*ready.status, &*ready.reason, said.targets),
+                (&*ready.status, &*ready.reason, reported.targets),
                 (status, reason, targets)
             );
-            assert!(said.conditions.holds("Accepted"));
-            assert_eq!(said.observed_generation, Some(2));
+            assert!(reported.conditions.holds("Accepted"));
+            assert_eq!(reported.observed_generation, Some(2));
         }
     }
 

@@ -47,11 +47,11 @@ mod tests {
         let mut conditions = Vec::new();
         let mut say = |ahead: Option<i64>| {
             let update = assess(ahead.map(SignedDuration::from_secs), &conditions);
-            let said = update.clone().map(|update| (update.status, update.message));
+            let found = update.clone().map(|update| (update.status, update.message));
             if let Some(update) = update {
                 conditions.record(CLOCK_SYNCHRONIZED, update, None, Timestamp::UNIX_EPOCH);
             }
-            said
+            found
         };
         assert_eq!(say(None), None);
         assert_eq!(say(Some(-60)), None);

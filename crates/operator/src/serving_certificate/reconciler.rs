@@ -10,7 +10,7 @@ use super::{
     history::Histories, obstacle_backoff::ObstacleBackoff, other_installs::OtherInstalls,
     probe_schedule::ProbeSchedule, rotation_traces::RotationTraces, secrets::KnownSecrets,
 };
-use crate::{context::Context, announced::Announced};
+use crate::{announced::Announced, context::Context};
 
 /// Reconciles ServingCertificates.
 pub(super) struct CertificateReconciler {

@@ -20,8 +20,8 @@ use super::{
     reconciler::CertificateReconciler,
 };
 use crate::{
-    install::status::{ConditionUpdate, Conditions},
     announced::merge_patch,
+    install::status::{ConditionUpdate, Conditions},
 };
 
 /// Maximum length of each list of targets in a status.

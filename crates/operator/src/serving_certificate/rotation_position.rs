@@ -196,8 +196,8 @@ mod tests {
             ),
             (&stable, RotationPhase::Stable, "Signing 200, Retiring 300"),
         ] {
-            let told = describe(authorities, phase, &[]);
-            assert_eq!(told, Some((2, expected.to_owned())), "{phase:?}");
+            let position = describe(authorities, phase, &[]);
+            assert_eq!(position, Some((2, expected.to_owned())), "{phase:?}");
         }
         let promote = change(CaChange::Promote {
             at: at(500),
@@ -243,8 +243,8 @@ mod tests {
             // The next CA is known and urgently needed.
             cas(current(), Some(ca(3, 300, None)), known),
         ] {
-            let told = describe(&authorities, RotationPhase::Distributing, &[]);
-            assert_eq!(told, None, "{authorities:?}");
+            let position = describe(&authorities, RotationPhase::Distributing, &[]);
+            assert_eq!(position, None, "{authorities:?}");
         }
     }
 }

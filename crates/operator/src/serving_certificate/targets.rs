@@ -35,8 +35,8 @@ pub(super) fn is_requesting(
 /// Returns the fields that get the trust bundle: fields of targets that request it, for servers with these
 /// names.
 pub(super) fn scope(certificate: &ObjectKey, secret: Option<&str>, names: &DnsNames) -> InjectionScope {
-    let asked = sources(certificate, secret).map(|source| CaSources::from([source]));
-    InjectionScope::requesting(asked).with_servers(names.clone())
+    let requested = sources(certificate, secret).map(|source| CaSources::from([source]));
+    InjectionScope::requesting(requested).with_servers(names.clone())
 }
 
 fn sources(certificate: &ObjectKey, secret: Option<&str>) -> impl Iterator<Item = CaSource> {

@@ -31,7 +31,7 @@ use super::{
     rotation_traces::RotationTraces,
     secrets::{KnownSecrets, Secrets},
 };
-use crate::{context::Context, injection::InjectionOutcome, announced::Announced};
+use crate::{announced::Announced, context::Context, injection::InjectionOutcome};
 
 /// An API server whose only ServingCertificate is deleted when its Secret is published.
 struct Server {
@@ -54,10 +54,10 @@ const SECRET: &str = "hook-cert";
 
 impl Server {
     fn new() -> Arc<Self> {
-        Self::behind(SignedDuration::ZERO)
+        Self::with_clock_behind(SignedDuration::ZERO)
     }
 
-    fn behind(behind: SignedDuration) -> Arc<Self> {
+    fn with_clock_behind(behind: SignedDuration) -> Arc<Self> {
         let index = Index::new();
         index.apply(
             &Watch::all(kinds::SERVING_CERTIFICATE),
@@ -224,7 +224,7 @@ async fn a_certificate_deleted_during_reconciliation_is_not_published_again() {
 #[tokio::test]
 async fn issued_certificates_are_already_valid_for_the_api_server() {
     for hours in [-1, 1] {
-        let server = Server::behind(SignedDuration::from_hours(hours));
+        let server = Server::with_clock_behind(SignedDuration::from_hours(hours));
         server.reconciler().await.reconcile(certificate()).await.unwrap();
         let published = server.published.lock().pop().unwrap();
         for data in ["tls.crt", "ca.crt"] {
@@ -307,7 +307,7 @@ async fn the_cost_of_a_repair_does_not_depend_on_the_number_of_targets() {
     let name = |number: usize| format!("hooks-{number}");
     for count in [10, 1000] {
         // The sample certificates are valid at that time.
-        let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
+        let server = Server::with_clock_behind(Timestamp::now().duration_since(sample::NOW));
         let reconciler = server.reconciler().await;
         server.show_targets((0..count).map(name), &CaBundle::encode(&stale));
         server.show_secrets("1");
@@ -350,7 +350,7 @@ async fn a_target_that_is_already_repaired_is_not_written_again() {
     let both = TrustBundle::new(both).unwrap();
     for (meanwhile, writes) in [(&stale, 1), (&both, 0)] {
         // The sample certificates are valid at that time.
-        let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
+        let server = Server::with_clock_behind(Timestamp::now().duration_since(sample::NOW));
         let reconciler = server.reconciler().await;
         server.show_targets(["hooks".to_owned()], &CaBundle::encode(&stale));
         server.show_secrets("1");
@@ -379,7 +379,7 @@ async fn a_target_that_is_already_repaired_is_not_written_again() {
 async fn a_write_is_not_repeated_before_the_watch_delivers_it() {
     let stale = TrustBundle::new([sample::authority(1).certificate().clone()]).unwrap();
     // The sample certificates are valid at that time.
-    let server = Server::behind(Timestamp::now().duration_since(sample::NOW));
+    let server = Server::with_clock_behind(Timestamp::now().duration_since(sample::NOW));
     let reconciler = server.reconciler().await;
     server.show_secrets("1");
     reconciler.secrets.insert(&certificate(), two_authorities());

@@ -178,9 +178,9 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             .flat_map(|service| certificates_for_service(index, key.namespace.as_deref(), &service))
             .collect();
     }
-    let asked: HashSet<_> = change.ca_sources().collect();
-    if !asked.is_empty() {
-        let asked = asked.into_iter().flat_map(|source| match source {
+    let requested: HashSet<_> = change.ca_sources().collect();
+    if !requested.is_empty() {
+        let requested = requested.into_iter().flat_map(|source| match source {
             CaSource::ServingCertificate { namespace, name } => {
                 vec![kinds::SERVING_CERTIFICATE.object(Some(namespace), name)]
             }
@@ -190,11 +190,11 @@ fn affected_keys(index: &Index, change: &Change, own_namespace: &str) -> HashSet
             CaSource::Certificate { .. } | CaSource::ApiServer => Vec::new(),
         });
         // A target may name a ServingCertificate that does not exist.
-        let asked: HashSet<_> = asked
+        let requested: HashSet<_> = requested
             .filter(|certificate| index.find(certificate).is_some())
             .collect();
-        let is_concerned = !asked.is_empty() && has_relevant_change(change);
-        return if is_concerned { asked } else { HashSet::new() };
+        let is_concerned = !requested.is_empty() && has_relevant_change(change);
+        return if is_concerned { requested } else { HashSet::new() };
     }
     HashSet::new()
 }
@@ -283,7 +283,7 @@ mod tests {
             }
             object
         };
-        let asks =
+        let annotated =
             |annotation: &str, of: &str| json!({"annotations": {format!("windlass.dev/{annotation}"): of}});
         let authority = json!({
             "labels": {names::SERVING_CERTIFICATE: "a", names::SERVING_CERTIFICATE_NAMESPACE: "m"},
@@ -305,7 +305,7 @@ mod tests {
             ),
             (object(kinds::ENDPOINT_SLICE, Some("n"), "x", slice), vec!["n/b"]),
             (
-                object(hooks.clone(), None, "w", asks("inject-ca-from", "n/b")),
+                object(hooks.clone(), None, "w", annotated("inject-ca-from", "n/b")),
                 vec!["n/b"],
             ),
             (
@@ -313,12 +313,12 @@ mod tests {
                     hooks.clone(),
                     None,
                     "w",
-                    asks("inject-ca-from-secret", "n/b-cert"),
+                    annotated("inject-ca-from-secret", "n/b-cert"),
                 ),
                 vec!["n/b"],
             ),
             (
-                object(hooks.clone(), None, "w", asks("inject-ca-from", "n/none")),
+                object(hooks.clone(), None, "w", annotated("inject-ca-from", "n/none")),
                 vec![],
             ),
             (object(hooks, None, "w", json!({})), vec![]),
