@@ -366,7 +366,7 @@ async fn retention_is_unknown_while_webhooks_cannot_be_listed() {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
     assert!(bed.interpretation.answered_by(&service).is_some());
     let error = bed.retain(&service, &service).await.unwrap_err();
-    assert!(error.ends_with("cannot be listed"), "{error}");
+    assert!(error.contains("cannot be listed"), "{error}");
     assert!(!bed.interpretation.can_stay_unchanged("a", &widget("w", "1")));
 }
 
