@@ -1,4 +1,4 @@
-//! What a real API server's audit log says about the operator's rights.
+//! Compares the operator's rights with the audit log of a real API server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::{operator, request::text};
 
-/// Verbs that no request has: whoever writes a role is asked whether they have them ("Privilege escalation prevention
-/// and bootstrapping" in the Kubernetes documentation of RBAC). That they are needed is shown by the scenario
-/// `nothing_is_granted_that_the_operator_may_not_grant`, which takes each of them away.
+/// Verbs that no request has: the API server checks them when a role is written ("Privilege escalation
+/// prevention and bootstrapping" in the Kubernetes documentation of RBAC). The scenario
+/// `nothing_is_granted_that_the_operator_may_not_grant` removes each of them to show that it is needed.
 const ASKED_WITHIN: [&str; 2] = ["escalate", "bind"];
 
 /// One right: a verb on a resource, or on a subresource as `resource/subresource`.
@@ -30,21 +30,21 @@ pub struct Right {
 #[derive(Debug, Default)]
 struct Asked {
     used: BTreeSet<Right>,
-    /// By the path of the request.
+    /// By request path.
     forbidden: BTreeMap<String, Right>,
 }
 
-/// Checks that the operator was allowed everything that it asked for; and, where it has done all that it ever does, that
-/// it has no right that it did not use.
+/// Checks that the API server allowed all requests of the operator. If `did_everything`, also checks that the
+/// operator used all its rights.
 ///
 /// # Errors
 ///
-/// Every request that was forbidden, and every right that was not used.
+/// Lists each forbidden request and each unused right.
 pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
     let mut roles = windlass::commands::manifests::objects()?;
     roles.retain(|role| text(role, "/metadata/name") == operator::ACCOUNT);
-    let optional_roles = windlass::commands::manifests::policies_of_extension_configs();
-    // Where these are not applied it asks all the same, to see whether they are.
+    let optional_roles = windlass::commands::manifests::extension_config_policy_objects();
+    // The operator also requests these where they are not applied, to detect whether they are.
     let optional = granted(&optional_roles, |_| true);
     roles.extend(optional_roles);
     let by_name = granted(&roles, |rule| rule["resourceNames"].is_array());
@@ -63,11 +63,11 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
         let asked = read(operator::ACCOUNT, &by_name)?;
         used.extend(asked.used);
         forbidden.extend(asked.forbidden);
-        // Its rights are a part of the others, and only one scenario uses them: not all of them.
+        // These rights are a subset of the others, and only one scenario uses them.
         forbidden.extend(read(operator::CERTIFICATES_ACCOUNT, &certificates_by_name)?.forbidden);
         forbidden.extend(read(operator::POLICIES_ACCOUNT, &policies_by_name)?.forbidden);
     }
-    anyhow::ensure!(!used.is_empty(), "the operator asked for nothing");
+    anyhow::ensure!(!used.is_empty(), "the operator sent no request");
     forbidden.retain(|_, right| !optional.contains(right));
     let mut problems: Vec<_> = forbidden
         .into_iter()
@@ -84,8 +84,9 @@ pub fn check(logs: &[PathBuf], did_everything: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Those of `granted` that are not among `used`. A right to any resource is used by what no other right allows. A list that
-/// is streamed begins a watch: where the API server has no such lists, the right to list is used for it.
+/// The rights in `granted` that are not in `used`. A wildcard right counts as used if no other right allows
+/// the request. A streamed list counts as a watch; where the API server has no streamed lists, it needs the
+/// right to list.
 fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
     let (any, named): (BTreeSet<_>, BTreeSet<_>) =
         granted.into_iter().partition(|right| right.resource == "*");
@@ -105,7 +106,7 @@ fn unused(granted: BTreeSet<Right>, used: &BTreeSet<Right>) -> Vec<Right> {
     unused.chain(any).cloned().collect()
 }
 
-/// The rights that the rules which `counts` takes give, of the roles among `objects`.
+/// The rights that the roles in `objects` grant, by the rules that `counts` selects.
 fn granted(objects: &[Value], counts: impl Fn(&Value) -> bool) -> BTreeSet<Right> {
     let rules = objects
         .iter()
@@ -139,7 +140,8 @@ fn words<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + us
 // === impl Asked ===
 
 impl Asked {
-    /// Reads what `user` asked for from an audit log. What is allowed of an object that one of the rights `by_name` names says nothing about others.
+    /// Reads the requests of `user` from an audit log. Requests for objects that a right in `by_name` names
+    /// are ignored for other rights.
     fn read(log: &Path, user: &str, by_name: &BTreeSet<Right>) -> anyhow::Result<Self> {
         let mut used = BTreeSet::new();
         let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeMap::new());
@@ -148,7 +150,7 @@ impl Asked {
             if text(&event, "/user/username") != user {
                 continue;
             }
-            // What it did as another is judged by the rights of that one.
+            // A request that impersonates another user is judged by the rights of that user.
             if event.get("impersonatedUser").is_some() {
                 used.insert(Right::impersonation());
                 continue;
@@ -165,7 +167,7 @@ impl Asked {
             } else {
                 allowed.insert(asked);
             }
-            // Whoever applies what is not there must be allowed to create it too.
+            // An apply of an object that does not exist also needs the right to create it.
             if right.verb == "patch" && event["responseStatus"]["code"] == 201 {
                 used.insert(Right {
                     verb: "create".to_owned(),
@@ -174,7 +176,7 @@ impl Asked {
             }
             used.insert(right);
         }
-        // An API server that has just started forbids for a moment what it has not read the roles for yet.
+        // A freshly started API server rejects requests until it has read the roles.
         forbidden.retain(|asked, _| !allowed.contains(asked));
         let forbidden = forbidden.into_iter().map(|((right, ..), path)| (path, right));
         Ok(Self {
@@ -187,7 +189,7 @@ impl Asked {
 // === impl Right ===
 
 impl Right {
-    /// That to send requests as a ServiceAccount.
+    /// The right to impersonate ServiceAccounts.
     fn impersonation() -> Self {
         Self {
             group: String::new(),
@@ -196,7 +198,7 @@ impl Right {
         }
     }
 
-    /// The right that a request of an audit event needed.
+    /// The right that the request of an audit event needs.
     fn of(event: &Value) -> Self {
         let resource = text(event, "/objectRef/resource");
         let resource = match text(event, "/objectRef/subresource") {
@@ -315,7 +317,7 @@ mod tests {
         other["user"]["username"] = json!("admin");
         assert_eq!(
             checked(&[other], false).unwrap_err().to_string(),
-            "the operator asked for nothing"
+            "the operator sent no request"
         );
     }
 

@@ -1,4 +1,4 @@
-//! cert-manager's cainjector as a process beside the operator: `e2e/cainjector`.
+//! Runs cert-manager's cainjector (`e2e/cainjector`) as a process next to the operator.
 
 use std::{fs::File, process::Stdio};
 
@@ -10,17 +10,17 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The variable that names the program. Without it, nothing runs it.
+/// The variable that names the program. Without it, cainjector does not run.
 pub const PROGRAM: &str = "E2E_CAINJECTOR";
 
-/// Its field manager.
+/// The field manager of cainjector.
 pub(crate) const MANAGER: &str = "cert-manager-cainjector";
 
-/// The Lease by which one replica of it leads.
+/// The Lease of cainjector's leader election.
 pub(crate) const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cert-manager-cainjector-leader-election";
 
-/// cert-manager's cainjector, running until it is dropped.
+/// A running cainjector, stopped on drop.
 pub(crate) struct Cainjector {
     child: Child,
 }
@@ -28,17 +28,18 @@ pub(crate) struct Cainjector {
 // === impl Cainjector ===
 
 impl Cainjector {
-    /// Starts it as the cluster admin.
+    /// Starts cainjector as the cluster admin.
     ///
     /// # Errors
     ///
-    /// When no program is named, or the process cannot be started.
+    /// Fails if the variable is not set or the process does not start.
     pub(crate) async fn start(cluster: &TestCluster, arguments: &[&str]) -> anyhow::Result<Self> {
-        // What held it in a scenario before may have been killed.
+        // A cainjector of an earlier scenario may have been killed while it held the Lease.
         if get(&cluster.client, LEASE).await?.is_some() {
             delete(&cluster.client, LEASE).await?;
         }
-        let program = std::env::var_os(PROGRAM).with_context(|| format!("{PROGRAM} names no program"))?;
+        let program =
+            std::env::var_os(PROGRAM).with_context(|| format!("set {PROGRAM} to the cainjector program"))?;
         let log = cluster.path("cainjector.log");
         let log = File::options().append(true).create(true).open(log)?;
         let child = Command::new(program)
@@ -54,11 +55,11 @@ impl Cainjector {
         Ok(Self { child })
     }
 
-    /// `kill -9`: it goes on holding its Lease.
+    /// Kills the process with `kill -9`, so that it keeps its Lease.
     ///
     /// # Errors
     ///
-    /// When the process cannot be waited for.
+    /// Fails if the process cannot be waited for.
     pub(crate) async fn crash(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("killing cainjector")
     }

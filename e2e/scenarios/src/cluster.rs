@@ -1,4 +1,4 @@
-//! The cluster below a test cluster: a sandbox of its own, or one that a kubeconfig names.
+//! The cluster below a test cluster: a sandbox, or the cluster of a kubeconfig.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -18,45 +18,45 @@ use windlass_sandbox::{Sandbox, server::Faults};
 
 use crate::{inventory::Inventory, request, steps};
 
-/// How long nobody answers when the sandbox's API server restarts; a real one takes some seconds.
+/// How long the sandbox's API server is down in a restart. A real one needs some seconds.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a ServiceAccount's token lives: longer than any scenario.
+/// The lifetime of a ServiceAccount token: longer than any scenario.
 const TOKEN_SECONDS: u32 = 86_400;
 
-/// What can be inflicted on a cluster.
+/// A disruption or an optional part that a scenario needs of its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disruption {
-    /// Its API server is killed and comes back.
+    /// The API server is killed and started again.
     Restart,
-    /// Its storage hangs for a while.
+    /// The storage hangs for some time.
     Pause,
-    /// It misbehaves as it is told to: see [`Faults`].
+    /// The API server injects faults: see [`Faults`].
     Faults,
-    /// Its pods run a program of controller-runtime: see [`crate::sample::CONTROLLER_RUNTIME_IMAGE`].
+    /// Pods run a controller-runtime program: see [`crate::sample::CONTROLLER_RUNTIME_IMAGE`].
     ControllerRuntime,
-    /// cert-manager's cainjector runs beside: see [`crate::cainjector::PROGRAM`].
+    /// cert-manager's cainjector runs: see [`crate::cainjector::PROGRAM`].
     Cainjector,
-    /// Helm installs something in it: see [`crate::helm::PROGRAM`].
+    /// Helm is available: see [`crate::helm::PROGRAM`].
     Helm,
-    /// Its StatefulSets and DaemonSets have pods.
+    /// StatefulSets and DaemonSets have pods.
     Controllers,
-    /// It enforces admission policies.
+    /// The API server enforces admission policies.
     AdmissionPolicies,
-    /// Its API server lets others be impersonated.
+    /// The API server supports impersonation.
     Impersonation,
 }
 
-/// A cluster that was there before, as it is named on a command line.
+/// An existing cluster, as named on the command line.
 #[derive(Clone, Debug, Args)]
 pub struct Access {
-    /// Kubeconfig of a cluster dedicated to this: whatever is created in it meanwhile is deleted at the end. The user
-    /// must be an admin.
+    /// Kubeconfig of an admin of a dedicated cluster: everything that is created in the cluster during the
+    /// run is deleted at the end.
     #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// IPv4 network where the cluster's API server reaches this machine; all of it must be local here. The default is a
-    /// network for benchmarks that nothing else uses.
+    /// IPv4 network at which the cluster's API server reaches this machine. All of it must be local here. The
+    /// default is a network for benchmarks that is otherwise unused.
     #[arg(
         long,
         env = "E2E_POD_NETWORK",
@@ -68,32 +68,33 @@ pub struct Access {
 
 /// The cluster below a test cluster.
 pub enum BackingCluster {
-    /// A sandbox, of which nothing is left.
+    /// A sandbox, which leaves nothing behind.
     Sandbox(Box<Sandbox>),
-    /// One that was there before and stays.
+    /// An existing cluster, which stays.
     Named(Box<Named>),
 }
 
-/// A cluster that a kubeconfig names. It must be for scenarios alone.
+/// A cluster of a kubeconfig, dedicated to scenarios.
 pub struct Named {
     /// The admin's kubeconfig, with absolute paths.
     kubeconfig: Value,
-    /// Where its API server looks for pods of this machine.
+    /// The network at which the API server reaches pods on this machine.
     pods: Network,
-    /// What was there before.
+    /// The objects that existed before the scenario.
     before: Inventory,
-    /// A folder with the process ids of its programs, where those may be killed: see `e2e/controlplane/with`.
+    /// A folder with the process ids of the control plane, if scenarios may kill them: see
+    /// `e2e/controlplane/with`.
     processes: Option<PathBuf>,
 }
 
 // === impl BackingCluster ===
 
 impl BackingCluster {
-    /// A new sandbox.
+    /// Starts a sandbox.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// Fails if the sandbox does not start.
     pub async fn sandbox() -> anyhow::Result<Self> {
         let sandbox = Sandbox::start(windlass_sandbox::SandboxOptions::default())
             .await
@@ -101,17 +102,17 @@ impl BackingCluster {
         Ok(Self::Sandbox(Box::new(sandbox)))
     }
 
-    /// The cluster of the current context of a kubeconfig, whose user must be its admin. Its API server must reach
-    /// `pods`, all of which must be local to this machine or network namespace.
+    /// Uses the cluster of the kubeconfig's current context. Its user must be an admin. The API server must
+    /// reach `pods`, all of which must be local to this machine or network namespace.
     ///
     /// # Errors
     ///
-    /// When `pods` are not local, the kubeconfig cannot be read, or the cluster cannot be asked what is in it.
+    /// Fails if `pods` are not local, the kubeconfig cannot be read, or the cluster does not list its
+    /// objects.
     pub async fn named(kubeconfig: &Path, pods: Network) -> anyhow::Result<Self> {
         pods.check_local().with_context(|| {
             format!(
-                "{pods}, where pods are to get their addresses, is not local to this machine; as root, \
-                 `ip route add local {pods} dev lo` makes it so"
+                "the pod network {pods} is not local to this machine; as root, run `ip route add local {pods} dev lo`"
             )
         })?;
         let kubeconfig = Kubeconfig::read_from(kubeconfig)
@@ -120,7 +121,7 @@ impl BackingCluster {
         let client = client(&kubeconfig.to_string()).await?;
         let before = Inventory::take(&client)
             .await
-            .context("asking what is in the cluster")?;
+            .context("listing the objects of the cluster")?;
         Ok(Self::Named(Box::new(Named {
             kubeconfig,
             pods,
@@ -129,7 +130,8 @@ impl BackingCluster {
         })))
     }
 
-    /// The same cluster, whose programs may be killed and paused: `folder` holds their process ids.
+    /// Allows scenarios to kill and pause the programs of the control plane; `folder` holds their process
+    /// ids.
     #[must_use]
     pub fn with_processes(mut self, folder: Option<PathBuf>) -> Self {
         if let Self::Named(named) = &mut self {
@@ -138,11 +140,11 @@ impl BackingCluster {
         self
     }
 
-    /// The kubeconfig of the cluster's admin.
+    /// Returns the kubeconfig of the cluster's admin.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// Fails if it cannot be written.
     pub fn admin(&self) -> anyhow::Result<String> {
         match self {
             Self::Sandbox(sandbox) => Ok(sandbox.kubeconfig("admin", &["system:masters"])?),
@@ -150,11 +152,11 @@ impl BackingCluster {
         }
     }
 
-    /// The kubeconfig of a ServiceAccount that exists.
+    /// Returns a kubeconfig of an existing ServiceAccount.
     ///
     /// # Errors
     ///
-    /// When the cluster gives it no token.
+    /// Fails if the cluster issues no token.
     pub async fn service_account(&self, namespace: &str, name: &str) -> anyhow::Result<String> {
         match self {
             Self::Sandbox(sandbox) => Ok(sandbox.kubeconfig_for_service_account(namespace, name)),
@@ -162,7 +164,7 @@ impl BackingCluster {
         }
     }
 
-    /// The first of some hundred addresses of this machine at which the API server reaches a server of ours.
+    /// The first of about a hundred addresses of this machine that the API server reaches.
     pub fn address(&self) -> Ipv4Addr {
         match self {
             Self::Sandbox(_) => windlass_node::NodeOptions::default().addresses.host(),
@@ -170,11 +172,11 @@ impl BackingCluster {
         }
     }
 
-    /// A node that the API server reaches, set up as `options` say in all else.
+    /// Starts a node that the API server reaches; `options` set everything else.
     ///
     /// # Errors
     ///
-    /// When the kubeconfig cannot be used.
+    /// Fails if the kubeconfig cannot be used.
     pub async fn node(
         &self,
         options: windlass_node::NodeOptions,
@@ -193,21 +195,22 @@ impl BackingCluster {
         let address = server.host().and_then(|host| host.parse().ok());
         Ok(windlass_node::NodeOptions {
             addresses: named.pods,
-            // No kube-proxy makes the Service's address work here.
+            // Without kube-proxy, the Service address does not work here.
             api_server: address.map(|ip| SocketAddr::new(ip, port)),
             ..options
         })
     }
 
-    /// Kills the API server, waits until it is back, and lets the controller manager begin anew with it.
+    /// Kills the API server, waits until it is back, and restarts the controller manager with it.
     ///
-    /// The watches of a controller manager that stays come back up to 30 s later. A Service whose pods change before
-    /// that is tried 15 times with ever longer pauses, up to 1,000 s, and nothing that comes later shortens the last one
-    /// (`syncService` of pkg/controller/endpointslice in Kubernetes 1.36): its endpoints are those of pods that are gone.
+    /// The watches of a running controller manager reconnect up to 30 s later. A Service whose pods change
+    /// before that is retried 15 times with growing pauses of up to 1,000 s, and no later event shortens the
+    /// last pause (`syncService` of pkg/controller/endpointslice in Kubernetes 1.36): its endpoints then name
+    /// deleted pods.
     ///
     /// # Errors
     ///
-    /// When that cannot be inflicted on this cluster, or the API server does not come back.
+    /// Fails if this cluster does not support it, or the API server does not come back.
     pub async fn restart_api_server(&self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::Sandbox(sandbox) => sandbox.restart(RESTART).await?,
@@ -223,11 +226,11 @@ impl BackingCluster {
         }
     }
 
-    /// Lets storage hang for `pause`.
+    /// Pauses the storage for `pause`.
     ///
     /// # Errors
     ///
-    /// When that cannot be inflicted on this cluster.
+    /// Fails if this cluster does not support it.
     pub async fn pause_storage(&self, pause: Duration) -> anyhow::Result<()> {
         match self {
             Self::Sandbox(sandbox) => {
@@ -244,23 +247,23 @@ impl BackingCluster {
         }
     }
 
-    /// How to make it misbehave.
+    /// Returns the fault injection of the sandbox.
     ///
     /// # Errors
     ///
-    /// When that cannot be inflicted on this cluster.
+    /// Fails if this cluster does not support it.
     pub fn faults(&self) -> anyhow::Result<&Faults> {
         match self {
             Self::Sandbox(sandbox) => Ok(sandbox.faults()),
-            Self::Named(_) => anyhow::bail!("only the sandbox misbehaves when it is told to"),
+            Self::Named(_) => anyhow::bail!("only the sandbox injects faults"),
         }
     }
 
-    /// Removes from a cluster that stays what was not in it before.
+    /// Deletes the objects that were not in an existing cluster before.
     ///
     /// # Errors
     ///
-    /// When something does not go.
+    /// Fails if an object remains.
     pub async fn clear(&self) -> anyhow::Result<()> {
         match self {
             Self::Sandbox(_) => Ok(()),
@@ -276,7 +279,7 @@ impl Named {
         let processes = self
             .processes
             .as_ref()
-            .context("where the programs of this cluster run is not known")?;
+            .context("this cluster has no folder with process ids")?;
         let file = processes.join(format!("{program}.pid"));
         let process =
             std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
@@ -305,11 +308,11 @@ impl Named {
     }
 }
 
-/// A client that never retries by itself.
+/// A client that never retries.
 ///
 /// # Errors
 ///
-/// When the kubeconfig cannot be used.
+/// Fails if the kubeconfig cannot be used.
 pub async fn client(kubeconfig: &str) -> anyhow::Result<Client> {
     let mut config = config(kubeconfig).await?;
     config.default_retry = false;

@@ -1,4 +1,4 @@
-//! Clusters that were there before, which scenarios borrow, each by one at a time.
+//! Existing clusters that scenarios borrow, one scenario at a time.
 
 use std::{
     fs,
@@ -12,18 +12,18 @@ use windlass_node::Network;
 
 use crate::cluster::BackingCluster;
 
-/// A cluster that was there before. It must be for scenarios alone.
+/// An existing cluster, dedicated to scenarios.
 #[derive(Clone, Debug)]
 pub struct Existing {
-    /// Its admin.
+    /// The kubeconfig of its admin.
     pub kubeconfig: PathBuf,
-    /// Where its API server looks for pods of this machine.
+    /// The network at which its API server reaches pods on this machine.
     pub pods: Network,
-    /// The folder of its control plane, where `e2e/controlplane/with` started one.
+    /// The folder of its control plane, if `e2e/controlplane/with` started it.
     pub folder: Option<PathBuf>,
 }
 
-/// Clusters, each of which has one user at a time.
+/// Clusters that each have one user at a time.
 #[derive(Debug)]
 pub struct ClusterPool {
     stock: Mutex<Stock>,
@@ -36,7 +36,7 @@ struct Stock {
     borrowed: usize,
 }
 
-/// A cluster that has a user. What is not given back is never borrowed again.
+/// A borrowed cluster. A cluster that is not given back is never borrowed again.
 #[derive(Debug)]
 pub struct BorrowedCluster<'a> {
     cluster: Existing,
@@ -47,11 +47,11 @@ pub struct BorrowedCluster<'a> {
 // === impl Existing ===
 
 impl Existing {
-    /// The one whose folder this is.
+    /// Finds the cluster of a control plane's folder.
     ///
     /// # Errors
     ///
-    /// When it is no folder of a control plane.
+    /// Fails if the folder does not belong to a control plane.
     pub fn in_folder(folder: &Path) -> anyhow::Result<Self> {
         let file = folder.join("pods");
         let pods = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
@@ -62,21 +62,21 @@ impl Existing {
         })
     }
 
-    /// Whether its programs may be killed and paused.
+    /// Whether scenarios may kill and pause its programs.
     pub fn may_be_killed(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// What it was asked, where that is known.
+    /// The audit log, if there is one.
     pub fn audit_log(&self) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join("audit.log"))
     }
 
-    /// It, to put a test cluster on.
+    /// Prepares the cluster for a test cluster.
     ///
     /// # Errors
     ///
-    /// When it cannot be asked what is in it.
+    /// Fails if its objects cannot be listed.
     pub async fn cluster(&self) -> anyhow::Result<BackingCluster> {
         let cluster = BackingCluster::named(&self.kubeconfig, self.pods).await?;
         let processes = self.folder.as_ref().map(|folder| folder.join("running"));
@@ -87,7 +87,7 @@ impl Existing {
 // === impl ClusterPool ===
 
 impl ClusterPool {
-    /// Nothing is borrowed yet.
+    /// Creates a pool of free clusters.
     pub fn new(clusters: Vec<Existing>) -> Self {
         Self {
             stock: Mutex::new(Stock {
@@ -98,11 +98,11 @@ impl ClusterPool {
         }
     }
 
-    /// Borrows a cluster, as soon as one is free.
+    /// Waits for a free cluster and borrows it.
     ///
     /// # Errors
     ///
-    /// When none is left that was given back.
+    /// Fails if no cluster can become free.
     pub fn borrow(&self) -> anyhow::Result<BorrowedCluster<'_>> {
         let mut stock = self
             .changed
@@ -111,7 +111,7 @@ impl ClusterPool {
         let cluster = stock
             .free
             .pop()
-            .context("an earlier scenario left something behind on each of the clusters")?;
+            .context("earlier scenarios left objects on all clusters")?;
         stock.borrowed += 1;
         Ok(BorrowedCluster {
             cluster,
@@ -121,7 +121,7 @@ impl ClusterPool {
     }
 
     fn stock(&self) -> MutexGuard<'_, Stock> {
-        // Nothing that uses it can fail half-way.
+        // No user of the lock can panic between two changes.
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +129,7 @@ impl ClusterPool {
 // === impl BorrowedCluster ===
 
 impl BorrowedCluster<'_> {
-    /// Gives it back: it is as it was before.
+    /// Returns the cluster to the pool, without remains.
     pub fn give_back(mut self) {
         self.is_clean = true;
     }

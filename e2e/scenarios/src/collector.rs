@@ -1,4 +1,4 @@
-//! A collector of OTLP over HTTP, in this process.
+//! An OTLP collector over HTTP, in this process.
 
 use std::{
     collections::BTreeMap,
@@ -34,41 +34,40 @@ pub(crate) struct Collector {
 #[derive(Default)]
 struct Received {
     spans: Mutex<Vec<CollectedSpan>>,
-    /// Nobody gets an answer.
+    /// Leaves requests unanswered.
     is_hanging: Mutex<bool>,
 }
 
-/// A span that was received. What two processes have told of one span is there twice.
+/// A received span. A span that two processes report appears twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectedSpan {
-    /// In which trace, in hexadecimal.
+    /// The trace id, in hexadecimal.
     pub(crate) trace: String,
-    /// Which one.
+    /// The span id.
     pub(crate) id: String,
-    /// Which one it is below; empty for a root.
+    /// The parent's span id; empty for a root.
     pub(crate) parent: String,
-    /// What it is called.
     pub(crate) name: String,
-    /// When it began, in nanoseconds.
+    /// Start, in nanoseconds.
     pub(crate) start: u64,
-    /// When it ended.
+    /// End, in nanoseconds.
     pub(crate) end: u64,
-    /// What else is said of it.
+    /// The attributes.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// Whether it ended well.
+    /// Whether the status is not an error.
     pub(crate) succeeded: bool,
-    /// Who has told of it.
+    /// The service that reported it.
     pub(crate) service: String,
 }
 
 // === impl Collector ===
 
 impl Collector {
-    /// Begins to listen.
+    /// Starts listening.
     ///
     /// # Errors
     ///
-    /// When there is no port.
+    /// Fails if no port is free.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -86,17 +85,17 @@ impl Collector {
         })
     }
 
-    /// Where it is.
+    /// The URL of the collector.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Whether it leaves everybody without an answer.
+    /// Sets whether requests stay unanswered.
     pub(crate) fn hang(&self, is_hanging: bool) {
         *self.received.is_hanging.lock() = is_hanging;
     }
 
-    /// What it has received so far.
+    /// The spans received so far.
     pub(crate) fn spans(&self) -> Vec<CollectedSpan> {
         self.received.spans.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! The `windlass` command, as the cluster's admin types it.
+//! Runs `windlass` as the cluster's admin.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,43 +14,43 @@ use tokio::{
 
 use crate::programs;
 
-/// How to run the command.
+/// The `windlass` command of a test cluster.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The executable, which is the command by its first argument: see [`programs`].
+    /// The executable. Its first argument selects the program: see [`programs`].
     pub program: PathBuf,
     /// The admin's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Where it is typed.
+    /// The working directory.
     pub folder: PathBuf,
 }
 
-/// What became of it.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct CommandOutput {
-    /// Whether it exited with 0.
+    /// Whether the exit code is 0.
     pub succeeded: bool,
-    /// What it printed on standard output.
+    /// Standard output.
     pub stdout: String,
-    /// What it printed on standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 // === impl Command ===
 
 impl Command {
-    /// Runs it with these arguments to its end; `line` gets each line of standard error as it comes.
+    /// Runs the command to its end, and calls `line` for each line of standard error.
     ///
     /// # Errors
     ///
-    /// When it cannot be started or read from.
+    /// Fails if the command cannot be started or read from.
     pub async fn run(&self, arguments: &[&str], mut line: impl FnMut(&str)) -> anyhow::Result<CommandOutput> {
         let mut child = Process::new(&self.program)
             .arg(programs::WINDLASS)
             .args(arguments)
             .current_dir(&self.folder)
             .env("KUBECONFIG", &self.kubeconfig)
-            // Every server of a test is on this machine.
+            // All servers of a test are on this machine.
             .env("NO_PROXY", "127.0.0.1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -82,37 +82,41 @@ impl Command {
         })
     }
 
-    /// Runs it; it must succeed. What it printed on standard output.
+    /// Runs the command, which must succeed, and returns its standard output.
     ///
     /// # Errors
     ///
-    /// When it exits with another code than 0; what it printed is in the error.
+    /// Fails if the exit code is not 0; the error contains the output.
     pub async fn succeed(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.run(arguments, |_| {}).await?;
         if !output.succeeded {
-            bail!("{} has failed:\n{}", typed(arguments), output.stderr);
+            bail!("{} failed:\n{}", typed(arguments), output.stderr);
         }
         Ok(output.stdout)
     }
 
-    /// Runs it; it must fail. What it printed on standard error.
+    /// Runs the command, which must fail, and returns its standard error.
     ///
     /// # Errors
     ///
-    /// When it succeeds.
+    /// Fails if the command succeeds.
     pub async fn fail(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.run(arguments, |_| {}).await?;
         if output.succeeded {
-            bail!("{} should have failed:\n{}", typed(arguments), output.stdout);
+            bail!(
+                "{} must fail, but succeeded:\n{}",
+                typed(arguments),
+                output.stdout
+            );
         }
         Ok(output.stderr)
     }
 
-    /// Runs it with `--output json`. What it found.
+    /// Runs the command with `--output json` and returns the output.
     ///
     /// # Errors
     ///
-    /// When it fails or prints no JSON.
+    /// Fails if the command fails or prints no JSON.
     pub async fn found(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let arguments = [arguments, &["--output", "json"]].concat();
         let printed = self.succeed(&arguments).await?;
@@ -120,16 +124,16 @@ impl Command {
     }
 }
 
-/// A command line as people type it.
+/// The command line as a user types it.
 pub fn typed(arguments: &[&str]) -> String {
     format!("windlass {}", arguments.join(" "))
 }
 
-/// A path as an argument.
+/// Converts a path to an argument.
 ///
 /// # Errors
 ///
-/// When it is not UTF-8.
+/// Fails if the path is not UTF-8.
 pub fn argument(path: &Path) -> anyhow::Result<&str> {
     path.to_str()
         .with_context(|| format!("{} is not UTF-8", path.display()))

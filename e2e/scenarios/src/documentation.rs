@@ -1,4 +1,4 @@
-//! What the pages of the documentation show: commands and objects.
+//! The commands and objects in the pages of the documentation.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use serde_json::Value;
 
-/// What stands between two fences of a page.
+/// The content between two fences of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeBlock {
     /// Relative to the root of the repository.
@@ -22,11 +22,11 @@ pub(crate) fn root() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", ".."].iter().collect()
 }
 
-/// Every code block of the README and everything in `docs`.
+/// Returns all code blocks of the README and of `docs`.
 ///
 /// # Errors
 ///
-/// When a page cannot be read.
+/// Fails if a page cannot be read.
 pub(crate) fn code_blocks() -> anyhow::Result<Vec<CodeBlock>> {
     let mut pages = vec![PathBuf::from("README.md")];
     for folder in ["docs", "docs/runbooks"] {
@@ -70,7 +70,8 @@ fn collect(page: &Path, text: &str, blocks: &mut Vec<CodeBlock>) {
 // === impl CodeBlock ===
 
 impl CodeBlock {
-    /// The commands of `windlass` that are typed, without what is behind `|`, `>` and `#`; what is answered is not typed.
+    /// The `windlass` commands that a user types, without anything after `|`, `>` and `#`, and without
+    /// output.
     pub(crate) fn commands(&self) -> Vec<String> {
         if !["sh", "console"].contains(&&*self.language) {
             return Vec::new();
@@ -89,11 +90,11 @@ impl CodeBlock {
             .collect()
     }
 
-    /// The documents of a block of YAML.
+    /// Parses the documents of a YAML block.
     ///
     /// # Errors
     ///
-    /// When it is none.
+    /// Fails if the block is not YAML.
     pub(crate) fn documents(&self) -> anyhow::Result<Vec<Value>> {
         if self.language != "yaml" {
             return Ok(Vec::new());
@@ -103,7 +104,7 @@ impl CodeBlock {
     }
 }
 
-/// The words of a line as a shell splits them, quotes in pairs.
+/// Splits a line into words as a shell does; quotes come in pairs.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;

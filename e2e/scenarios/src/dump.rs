@@ -1,4 +1,4 @@
-//! A dump of a cluster: every object of the collections that discovery names.
+//! A dump of a cluster: all objects of the collections in discovery.
 
 use kube::Client;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use crate::{
     steps::{list, succeed},
 };
 
-/// A collection of one kind, over all namespaces.
+/// A collection of one kind in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedKind {
-    /// Where it is listed.
+    /// The path of the collection.
     pub path: String,
     /// The API group; empty for core.
     pub group: String,
@@ -19,11 +19,11 @@ pub struct ListedKind {
     pub resource: String,
 }
 
-/// Every collection that the API server lists, each in its group's preferred version.
+/// Lists all collections in the preferred version of their group.
 ///
 /// # Errors
 ///
-/// When discovery does not answer.
+/// Fails if discovery does not answer.
 pub async fn collections(client: &Client) -> anyhow::Result<Vec<ListedKind>> {
     let mut found = of_version(client, "", "/api/v1").await?;
     let groups = succeed(client, "GET", "/apis", None).await?;
@@ -50,11 +50,11 @@ async fn of_version(client: &Client, group: &str, root: &str) -> anyhow::Result<
         .collect())
 }
 
-/// Every object of the collections that `desired` takes, with the collection that it is in.
+/// Lists the objects of the collections that `desired` selects, with their collection.
 ///
 /// # Errors
 ///
-/// When a collection cannot be listed.
+/// Fails if a collection cannot be listed.
 pub async fn objects(
     client: &Client,
     desired: impl Fn(&ListedKind) -> bool,

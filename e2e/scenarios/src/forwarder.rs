@@ -1,5 +1,5 @@
-//! Connections to the API server by way of a load balancer, behind which an API server can lose power: nobody closes its
-//! connections, and nothing comes of what is sent on them any more. New connections go to another.
+//! A load balancer in front of the API server that simulates a power loss: open connections stay open and
+//! silent, and new connections reach another API server.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -26,11 +26,11 @@ pub struct Forwarder {
 // === impl Forwarder ===
 
 impl Forwarder {
-    /// Opens a forwarder to the API server that `kubeconfig` names.
+    /// Opens a forwarder to the API server of `kubeconfig`.
     ///
     /// # Errors
     ///
-    /// When the kubeconfig names none, or no port can be had.
+    /// Fails if the kubeconfig names no API server, or no port is free.
     pub async fn open(kubeconfig: &str) -> anyhow::Result<Self> {
         let server = cluster::config(kubeconfig).await?.cluster_url;
         let host = server.host().context("the kubeconfig names no API server")?;
@@ -48,12 +48,12 @@ impl Forwarder {
         })
     }
 
-    /// The kubeconfig, which leads through the forwarder now.
+    /// The kubeconfig that uses the forwarder.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
 
-    /// The API server of all connections that there are loses power.
+    /// Simulates a power loss of the API server behind all open connections.
     pub fn lose_power(&self) {
         std::mem::take(&mut *self.power.lock()).cancel();
     }
@@ -83,12 +83,12 @@ async fn forward(mut client: TcpStream, upstream: (String, u16), power: Cancella
         copy_bidirectional(&mut client, &mut server).await
     };
     if power.run_until_cancelled(forwarded).await.is_none() {
-        // Until the client gives up. How that is done does not matter.
+        // Wait until the client gives up.
         let _ = copy(&mut client, &mut sink()).await;
     }
 }
 
-/// `kubeconfig` with `address` in the place of the API server, whose certificate is still of `host`.
+/// Replaces the API server in `kubeconfig` by `address`; the certificate still names `host`.
 fn leading_to(address: SocketAddr, host: &str, kubeconfig: &str) -> anyhow::Result<String> {
     let mut kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
     for named in &mut kubeconfig.clusters {

@@ -1,4 +1,4 @@
-//! Helm as people run it: `e2e/helm`.
+//! Runs Helm (`e2e/helm`) as a user does.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -8,20 +8,20 @@ use tokio::process::Command;
 
 use crate::test_cluster::TestCluster;
 
-/// The variable that names the program. Without it, nothing runs it.
+/// The variable that names the program. Without it, Helm does not run.
 pub const PROGRAM: &str = "E2E_HELM";
 
-/// Runs Helm as the cluster admin, in a namespace: what it printed, and whether it succeeded.
+/// Runs Helm as the cluster admin in a namespace. Returns the output and whether Helm succeeded.
 ///
 /// # Errors
 ///
-/// When no program is named, or it cannot be started.
+/// Fails if the variable is not set or the process does not start.
 pub(crate) async fn run(
     cluster: &TestCluster,
     namespace: &str,
     arguments: &[&str],
 ) -> anyhow::Result<(bool, String)> {
-    let program = std::env::var_os(PROGRAM).with_context(|| format!("{PROGRAM} names no program"))?;
+    let program = std::env::var_os(PROGRAM).with_context(|| format!("set {PROGRAM} to the Helm program"))?;
     let home = cluster.path("helm-home");
     let output = Command::new(program)
         .args(["--namespace", namespace])
@@ -43,26 +43,26 @@ pub(crate) async fn run(
     ))
 }
 
-/// The same; it must succeed.
+/// Runs Helm, which must succeed.
 ///
 /// # Errors
 ///
-/// When it does not; what it printed is in the error.
+/// Fails if Helm fails; the error contains the output.
 pub(crate) async fn succeed(
     cluster: &TestCluster,
     namespace: &str,
     arguments: &[&str],
 ) -> anyhow::Result<String> {
     let (succeeded, printed) = run(cluster, namespace, arguments).await?;
-    anyhow::ensure!(succeeded, "helm {} has failed:\n{printed}", arguments.join(" "));
+    anyhow::ensure!(succeeded, "helm {} failed:\n{printed}", arguments.join(" "));
     Ok(printed)
 }
 
-/// The same; it must fail.
+/// Runs Helm, which must fail.
 ///
 /// # Errors
 ///
-/// When it succeeds.
+/// Fails if Helm succeeds.
 pub(crate) async fn fail(
     cluster: &TestCluster,
     namespace: &str,
@@ -71,7 +71,7 @@ pub(crate) async fn fail(
     let (succeeded, printed) = run(cluster, namespace, arguments).await?;
     anyhow::ensure!(
         !succeeded,
-        "helm {} should have failed:\n{printed}",
+        "helm {} must fail, but succeeded:\n{printed}",
         arguments.join(" ")
     );
     Ok(printed)
@@ -81,14 +81,14 @@ pub(crate) async fn fail(
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// Fails if a file cannot be written.
 pub(crate) fn chart(folder: &Path, version: &str, objects: &[Value]) -> anyhow::Result<()> {
     let templates = folder.join("templates");
     fs::create_dir_all(&templates)?;
     let chart = format!("apiVersion: v2\nname: widgets\nversion: {version}\n");
     fs::write(folder.join("Chart.yaml"), chart)?;
     let documents: Vec<_> = objects.iter().map(|object| format!("---\n{object}\n")).collect();
-    // JSON is YAML, but what is in braces twice would be a template.
+    // JSON is YAML, but double braces would be a template.
     let text = documents.concat().replace("{{", "{ {").replace("}}", "} }");
     fs::write(templates.join("all.yaml"), text)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! A scripted server of runtime hooks, in this process: what it answers is said by the path.
+//! A scripted server of runtime hooks, in this process. The path selects the answer.
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
@@ -27,26 +27,26 @@ use tokio_util::{sync::CancellationToken, sync::DropGuard};
 /// A server that listens until it is dropped.
 pub(crate) struct ScriptedHooks {
     port: u16,
-    /// Its certificate, in base64 of PEM.
+    /// The certificate, in base64 of PEM.
     ca_bundle: String,
     asked: Arc<Mutex<BTreeMap<String, u64>>>,
     _stop: DropGuard,
 }
 
-/// For longer than anybody waits.
+/// Longer than any client waits.
 const SLOW: Duration = Duration::from_secs(60);
 
-/// More than anybody reads.
+/// Larger than any client accepts.
 const HUGE: usize = 30 << 20;
 
 // === impl ScriptedHooks ===
 
 impl ScriptedHooks {
-    /// Begins to listen at `localhost`.
+    /// Starts listening at `localhost`.
     ///
     /// # Errors
     ///
-    /// When there is no port or no certificate.
+    /// Fails if there is no port or no certificate.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
@@ -69,22 +69,22 @@ impl ScriptedHooks {
         })
     }
 
-    /// What calls it, for the answers of `script`.
+    /// The client configuration that requests the answers of `script`.
     pub(crate) fn client_config(&self, script: &str) -> Value {
         json!({"url": format!("https://localhost:{}/{script}", self.port), "caBundle": self.ca_bundle})
     }
 
-    /// How often it was asked for the answers of `script`.
+    /// How often clients requested the answers of `script`.
     pub(crate) fn asked(&self, script: &str) -> u64 {
         self.asked.lock().get(script).copied().unwrap_or_default()
     }
 }
 
-/// What accepts TLS with a certificate for `name`, which may be an address, and what that is trusted by, in PEM.
+/// Creates a TLS acceptor with a certificate for `name`, which may be an address, and returns its CA in PEM.
 ///
 /// # Errors
 ///
-/// When there is no certificate for it.
+/// Fails if no certificate can be issued.
 pub(crate) fn certified(name: &str) -> anyhow::Result<(TlsAcceptor, String)> {
     let certified = rcgen::generate_simple_self_signed([name.to_owned()])?;
     let pem = certified.cert.pem();
@@ -97,7 +97,7 @@ pub(crate) fn certified(name: &str) -> anyhow::Result<(TlsAcceptor, String)> {
     Ok((TlsAcceptor::from(Arc::new(tls)), pem))
 }
 
-/// Answers HTTP over TLS for ever.
+/// Answers HTTP over TLS until dropped.
 pub(crate) async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router) {
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, router) = (acceptor.clone(), router.clone());
@@ -126,7 +126,7 @@ async fn answer(
         .map(|index| handler(&format!("handler-{index:03}"), "GeneratePatches"))
         .collect();
     match script.as_str() {
-        // Servers written in Go name no type, and give the handlers in any order.
+        // Servers written in Go omit the type, and list handlers in any order.
         "good" => found(&[
             handler("second", "GeneratePatches"),
             handler("first", "BeforeClusterCreate"),

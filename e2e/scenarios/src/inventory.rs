@@ -1,4 +1,4 @@
-//! What is in a cluster that scenarios share: each leaves it as it was.
+//! The objects in a cluster that scenarios share: each scenario restores them.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,9 +13,8 @@ use crate::{
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// The collections in which scenarios leave something; what is in a namespace goes with that.
-///
-/// In the order of removal.
+/// The collections in which scenarios leave objects, in order of removal. Namespaced objects are deleted with
+/// their namespace.
 const COLLECTIONS: &[&str] = &[
     VALIDATING,
     MUTATING,
@@ -28,24 +27,24 @@ const COLLECTIONS: &[&str] = &[
     "/api/v1/nodes",
 ];
 
-/// What would keep others from being removed. Webhooks whose server has ended refuse every change; namespaces go only when
-/// every API answers.
+/// Objects that block the deletion of others. Webhooks without a server reject all changes, and a namespace
+/// is deleted only when every API answers.
 const OBSTACLES: [&str; 3] = [VALIDATING, MUTATING, API_SERVICES];
 
-/// How long a removal may take: a namespace takes a real server some 10 seconds.
+/// The timeout for removals: a real server needs about 10 seconds for a namespace.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// How long a watch lasts at the most that is to end earlier.
+/// The timeout of a watch that is expected to end earlier.
 const WATCH: Duration = Duration::from_secs(10);
 
-/// The paths of the objects that are in the cluster-wide collections.
+/// The paths of the objects in the cluster-wide collections.
 #[derive(Clone, Debug)]
 pub(crate) struct Inventory(BTreeSet<String>);
 
 // === impl Inventory ===
 
 impl Inventory {
-    /// What is there now.
+    /// Lists the objects that exist now.
     pub(crate) async fn take(client: &Client) -> anyhow::Result<Self> {
         let mut paths = BTreeSet::new();
         for collection in COLLECTIONS {
@@ -56,7 +55,7 @@ impl Inventory {
         Ok(Self(paths))
     }
 
-    /// Removes everything else, and waits until it is gone. No operator may be running.
+    /// Deletes all other objects, and waits until they are gone. No operator may be running.
     pub(crate) async fn restore(&self, client: &Client) -> anyhow::Result<()> {
         steps::until("the cluster is as it was before", PATIENCE, async || {
             let mut left = Vec::new();
@@ -78,7 +77,7 @@ impl Inventory {
     async fn added(&self, client: &Client, collection: &str) -> anyhow::Result<Vec<Value>> {
         let mut objects = steps::list(client, collection).await?;
         objects.retain(|object| {
-            // The API server adds and removes those of its own kinds by itself: they name no Service.
+            // The API server creates and deletes APIServices of its own kinds, which name no Service.
             let own = collection == API_SERVICES && object["spec"]["service"].is_null();
             !own && !self.0.contains(&path(collection, object))
         });
@@ -90,7 +89,7 @@ fn path(collection: &str, object: &Value) -> String {
     format!("{collection}/{}", text(object, "/metadata/name"))
 }
 
-/// Deletes an object, and frees it from what would hold it.
+/// Deletes an object, and removes its finalizers.
 async fn remove(client: &Client, collection: &str, object: &Value) -> anyhow::Result<()> {
     match collection {
         CRDS if is_converting(object) => return stop_converting(client, object).await,
@@ -108,10 +107,10 @@ fn is_converting(crd: &Value) -> bool {
     crd["spec"]["conversion"]["strategy"] == "Webhook"
 }
 
-/// Takes away a conversion whose webhook has ended, and waits until the API server has given up the storage that it had for
-/// it: it ends every watch of the kind then, a second later (`tearDown` in apiextensions-apiserver,
-/// `customresource_handler.go`). One that is to delete the objects of a CRD with a storage that is about to be given up
-/// waits a minute and more for it.
+/// Removes a conversion without a webhook server, and waits until the API server has torn down the storage
+/// for it. The API server ends all watches of the kind when it does so, a second later (`tearDown` in
+/// apiextensions-apiserver, `customresource_handler.go`). A deletion of a CRD's objects that uses the old
+/// storage waits more than a minute for it.
 async fn stop_converting(client: &Client, crd: &Value) -> anyhow::Result<()> {
     let Some(collection) = stored(crd) else {
         return Ok(());
@@ -129,7 +128,7 @@ async fn stop_converting(client: &Client, crd: &Value) -> anyhow::Result<()> {
     }
 }
 
-/// The collection of a CRD's objects in the version in which they are stored.
+/// The collection of a CRD's objects in the storage version.
 fn stored(crd: &Value) -> Option<String> {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let stored = versions.into_iter().find(|version| version["storage"] == true)?;
@@ -140,7 +139,7 @@ fn stored(crd: &Value) -> Option<String> {
     ))
 }
 
-/// Takes finalizers away that nobody handles any more from the objects of a CRD.
+/// Removes finalizers without a controller from the objects of a CRD.
 async fn release(client: &Client, crd: &Value) -> anyhow::Result<()> {
     let Some(collection) = stored(crd) else {
         return Ok(());
@@ -164,7 +163,7 @@ async fn release(client: &Client, crd: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes the pods of a namespace whose node has ended, so that nothing waits for them, and what would make new ones.
+/// Deletes the pods of a namespace whose node has stopped, and the objects that would create new ones.
 async fn end_pods(client: &Client, namespace: &Value) -> anyhow::Result<()> {
     let name = text(namespace, "/metadata/name");
     let deployments = format!("/apis/apps/v1/namespaces/{name}/deployments");
@@ -174,11 +173,11 @@ async fn end_pods(client: &Client, namespace: &Value) -> anyhow::Result<()> {
     attempt(client, "DELETE", &pods, Some(&now)).await
 }
 
-/// Sends a request whose refusal is no harm: what it was for is looked at again.
+/// Sends a request that may be rejected: the caller checks the result.
 async fn attempt(client: &Client, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<()> {
     let answer = request::send(client, method, path, body).await?;
     if answer.code >= 300 {
-        tracing::debug!(method, path, %answer, "Refused; what it was for is looked at again");
+        tracing::debug!(method, path, %answer, "Rejected; the caller checks the result");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The operator as a process of its own, or as several: started, stopped, killed, started again.
+//! The operator as one or more processes that scenarios start, stop and kill.
 
 use std::{
     convert::Infallible,
@@ -26,28 +26,28 @@ use crate::{
 /// The namespace of the operator.
 pub const NAMESPACE: &str = "windlass-system";
 
-/// The image of the manifests by another name, as that of the next release.
+/// The image of the manifests under another name, as in a next release.
 pub(crate) const NEXT_IMAGE: &str = "ghcr.io/windlass-dev/windlass:next";
 
 /// The ServiceAccount of the operator.
 pub(crate) const ACCOUNT: &str = "windlass";
 
-/// The ServiceAccount of the half of certificates.
+/// The ServiceAccount of the certificate controllers.
 pub(crate) const CERTIFICATES_ACCOUNT: &str = "windlass-certificates";
 
-/// How long the operator may take to end when asked to.
+/// The time in which the operator must stop.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
-/// `USER_HZ`, which is 100 wherever Linux runs.
+/// `USER_HZ`, which is 100 on every Linux.
 const TICKS_A_SECOND: u64 = 100;
 
-/// How long after its end the operator is started again.
+/// The pause before the operator is restarted.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// The ServiceAccount of the part of policies.
+/// The ServiceAccount of the policy controllers.
 pub(crate) const POLICIES_ACCOUNT: &str = "windlass-policies";
 
-/// A part of the controllers, by what `--controllers` calls it.
+/// A set of controllers, named as in `--controllers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// `certificates`
@@ -61,31 +61,30 @@ pub enum Half {
 /// How to start the operator.
 #[derive(Clone)]
 pub struct OperatorProcess {
-    /// Its pod, by which one of several replicas is told from the others.
+    /// The pod name, which distinguishes replicas.
     pub pod: String,
-    /// The cluster admin.
+    /// A client of the cluster admin.
     pub client: Client,
     /// The executable.
     pub program: PathBuf,
-    /// Its first argument, which makes it the operator: see [`crate::programs`].
+    /// The first argument, which selects the operator: see [`crate::programs`].
     pub subcommand: &'static str,
-    /// Its kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Its `--bundle-dir`.
+    /// The value of `--bundle-dir`.
     pub bundle_dir: PathBuf,
-    /// Its log, appended to.
+    /// The log file; the operator appends to it.
     pub log: PathBuf,
-    /// The half of the controllers that it runs; all where there is none.
+    /// The controllers to run; `None` runs all.
     pub half: Option<Half>,
-    /// More arguments of `windlass run`.
+    /// Additional arguments of `windlass run`.
     pub arguments: Vec<String>,
-    /// What it logs, as `WINDLASS_LOG` says; its default where there is none.
+    /// The value of `WINDLASS_LOG`; `None` for the default.
     pub log_filter: Option<String>,
-    /// More variables of its environment.
+    /// Additional environment variables.
     pub environment: Vec<(String, String)>,
 }
 
-/// The operator, running.
+/// A running operator.
 pub struct Running {
     operator: OperatorProcess,
     child: Child,
@@ -94,11 +93,11 @@ pub struct Running {
 // === impl Operator ===
 
 impl OperatorProcess {
-    /// Starts it.
+    /// Starts the operator.
     ///
     /// # Errors
     ///
-    /// When the process cannot be started.
+    /// Fails if the process cannot be started.
     pub fn start(&self) -> anyhow::Result<Running> {
         let log = File::options()
             .append(true)
@@ -135,21 +134,21 @@ impl OperatorProcess {
         })
     }
 
-    /// Runs it for as long as this is waited for: starts it again whenever it ends by itself, as a kubelet does. It ends
-    /// when it has led and could not renew its Lease.
+    /// Runs the operator until the future is dropped, and restarts it when it exits, as a kubelet does. It
+    /// exits when it was the leader and could not renew its Lease.
     ///
     /// # Errors
     ///
-    /// When the process cannot be started.
+    /// Fails if the process cannot be started.
     pub async fn keep_running(&self) -> anyhow::Result<Infallible> {
         loop {
             let status = self.start()?.child.wait().await?;
-            tracing::info!(%status, "The operator has ended, and is started again");
+            tracing::info!(%status, "The operator exited and is restarted");
             tokio::time::sleep(RESTART_PAUSE).await;
         }
     }
 
-    /// Another replica of the same operator, with a log of its own.
+    /// Another replica of the operator, with its own log.
     #[must_use]
     pub fn replica(&self, pod: &str) -> Self {
         Self {
@@ -159,7 +158,7 @@ impl OperatorProcess {
         }
     }
 
-    /// The same operator, logging what `filter` says.
+    /// The operator with this log filter.
     #[must_use]
     pub fn with_log_filter(&self, filter: &str) -> Self {
         Self {
@@ -168,7 +167,7 @@ impl OperatorProcess {
         }
     }
 
-    /// The same operator with one half of the controllers only.
+    /// The operator with one set of controllers.
     #[must_use]
     pub fn with_half(&self, half: Half) -> Self {
         Self {
@@ -177,7 +176,7 @@ impl OperatorProcess {
         }
     }
 
-    /// The same operator with another kubeconfig.
+    /// The operator with another kubeconfig.
     #[must_use]
     pub fn with_kubeconfig(&self, kubeconfig: &Path) -> Self {
         Self {
@@ -202,32 +201,32 @@ impl Half {
 // === impl Running ===
 
 impl Running {
-    /// How much memory it has, in bytes (`VmRSS` in proc_pid_status(5)).
+    /// The resident memory in bytes (`VmRSS` in proc_pid_status(5)).
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if the process has exited.
     pub fn memory(&self) -> anyhow::Result<u64> {
         self.resident("VmRSS")
     }
 
-    /// How much it had at the most, in bytes (`VmHWM`).
+    /// The peak resident memory in bytes (`VmHWM`).
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if the process has exited.
     pub fn peak_memory(&self) -> anyhow::Result<u64> {
         self.resident("VmHWM")
     }
 
-    /// How long it has computed so far (`utime` and `stime` in proc_pid_stat(5)).
+    /// The CPU time so far (`utime` and `stime` in proc_pid_stat(5)).
     ///
     /// # Errors
     ///
-    /// When it has ended.
+    /// Fails if the process has exited.
     pub fn cpu_time(&self) -> anyhow::Result<Duration> {
         let stat = fs::read_to_string(self.proc_directory()?.join("stat"))?;
-        // The name before the last parenthesis may have spaces in it.
+        // The process name, before the last parenthesis, may contain spaces.
         let (_, fields) = stat.rsplit_once(')').context("stat has no name")?;
         let ticks: Result<Vec<u64>, _> = fields
             .split_whitespace()
@@ -244,15 +243,15 @@ impl Running {
         let status = fs::read_to_string(self.proc_directory()?.join("status"))?;
         let kibibytes: u64 = field(&status, name)
             .and_then(|value| value.strip_suffix(" kB")?.parse().ok())
-            .context("the operator has ended")?;
+            .context("the operator has exited")?;
         Ok(kibibytes * 1024)
     }
 
     fn proc_directory(&self) -> anyhow::Result<PathBuf> {
-        let pid = self.child.id().context("the operator has ended")?;
+        let pid = self.child.id().context("the operator has exited")?;
         let parent = fs::read_link("/proc/self")?;
         let mut directories = fs::read_dir("/proc")?.filter_map(|entry| Some(entry.ok()?.path()));
-        // Where /proc is that of another process namespace, only the last of its numbers is the one that we know.
+        // If /proc belongs to another process namespace, only the last number is the one that we know.
         let directory = directories.find(|directory| {
             fs::read_to_string(directory.join("status")).is_ok_and(|status| {
                 field(&status, "PPid").is_some_and(|number| Path::new(number) == parent)
@@ -260,15 +259,15 @@ impl Running {
                         == Some(&pid.to_string())
             })
         });
-        directory.context("the operator has ended")
+        directory.context("the operator has exited")
     }
 
-    /// `kill -9`, and frees the Lease where it held it: the next life need not wait until a Lease ends whose holder is
-    /// known to be dead. [`Running::crash`] does not.
+    /// Kills the process with `kill -9`, and releases its Lease so that the next process does not wait for it
+    /// to expire. [`Running::crash`] keeps the Lease.
     ///
     /// # Errors
     ///
-    /// When the process cannot be waited for, or the Lease cannot be freed.
+    /// Fails if the process cannot be waited for, or the Lease cannot be released.
     pub async fn kill(self) -> anyhow::Result<()> {
         let OperatorProcess {
             client, pod, half, ..
@@ -285,31 +284,31 @@ impl Running {
         Ok(())
     }
 
-    /// `kill -9`, and nothing more.
+    /// Kills the process with `kill -9`.
     ///
     /// # Errors
     ///
-    /// When the process cannot be waited for.
+    /// Fails if the process cannot be waited for.
     pub async fn crash(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("killing the operator")
     }
 
-    /// Whether it holds the Lease.
+    /// Whether this process holds the Lease.
     ///
     /// # Errors
     ///
-    /// When the API server cannot be asked.
+    /// Fails if the Lease cannot be read.
     pub async fn leads(&self) -> anyhow::Result<bool> {
         let lease = get(&self.operator.client, lease_of(self.operator.half)).await?;
         let lease = lease.unwrap_or_default();
         Ok(holds(&self.operator.pod, &lease))
     }
 
-    /// What it answers to a GET request: the status line, the headers, the body.
+    /// Returns the answer to a GET request: status line, headers and body.
     ///
     /// # Errors
     ///
-    /// When it does not serve.
+    /// Fails if the operator does not answer.
     pub async fn ask(&self, path: &str) -> anyhow::Result<String> {
         let address = until("the operator serves", PATIENCE, async || {
             Ok(served_at(&self.operator.log).ok_or_else(|| "no address in its log".to_owned()))
@@ -324,14 +323,14 @@ impl Running {
         Ok(answer)
     }
 
-    /// Waits until it has seen everything, which `/readyz` says.
+    /// Waits until `/readyz` reports that all watches have synced.
     ///
     /// # Errors
     ///
-    /// When it does not say so in time.
+    /// Fails on a timeout.
     pub async fn ready(&self) -> anyhow::Result<()> {
         until("the operator is ready", PATIENCE, async || {
-            // The log may still name the address of a process before.
+            // The log may still contain the address of an earlier process.
             let answer = self
                 .ask("/readyz")
                 .await
@@ -345,54 +344,54 @@ impl Running {
         .await
     }
 
-    /// `SIGSTOP`: it stands still until [`Running::resume`].
+    /// Sends `SIGSTOP`: the process pauses until [`Running::resume`].
     ///
     /// # Errors
     ///
-    /// When the signal cannot be sent.
+    /// Fails if the signal cannot be sent.
     pub async fn pause(&self) -> anyhow::Result<()> {
         self.signal("STOP").await
     }
 
-    /// `SIGCONT`.
+    /// Sends `SIGCONT`.
     ///
     /// # Errors
     ///
-    /// When the signal cannot be sent.
+    /// Fails if the signal cannot be sent.
     pub async fn resume(&self) -> anyhow::Result<()> {
         self.signal("CONT").await
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process exits.
     ///
     /// # Errors
     ///
-    /// When it does not.
+    /// Fails on a timeout.
     pub async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        Ok(ended.context("the operator goes on")??)
+        Ok(ended.context("the operator still runs")??)
     }
 
-    /// Whether it has ended by itself, as it does when it has led and could not renew its Lease.
+    /// Whether the process has exited, as it does when it was the leader and could not renew its Lease.
     ///
     /// # Errors
     ///
-    /// When the process cannot be asked.
+    /// Fails if the process state cannot be read.
     pub fn has_ended(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Asks it to end, and waits for that.
+    /// Sends `SIGTERM` and waits until the process exits.
     ///
     /// # Errors
     ///
-    /// When it does not end in time or ends with an error.
+    /// Fails on a timeout or a non-zero exit code.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.signal("TERM").await?;
         let status = tokio::time::timeout(SHUTDOWN, self.child.wait())
             .await
-            .context("the operator did not end when asked to")??;
-        anyhow::ensure!(status.success(), "the operator ended with {status}");
+            .context("the operator did not stop in time")??;
+        anyhow::ensure!(status.success(), "the operator exited with {status}");
         Ok(())
     }
 
@@ -402,7 +401,7 @@ impl Running {
             .args(["-s", signal, &pid.to_string()])
             .status()
             .await?;
-        anyhow::ensure!(sent.success(), "the operator did not get SIG{signal}");
+        anyhow::ensure!(sent.success(), "sending SIG{signal} to the operator failed");
         Ok(())
     }
 }
@@ -417,7 +416,7 @@ pub(crate) fn user_of(account: &str) -> String {
     format!("system:serviceaccount:{NAMESPACE}:{account}")
 }
 
-/// The Lease of a half, or of both in one process.
+/// The Lease of a set of controllers, or of all in one process.
 fn lease_of(half: Option<Half>) -> &'static str {
     match half {
         Some(Half::Certificates) => CERTIFICATES_LEASE,
@@ -432,7 +431,7 @@ fn holds(pod: &str, lease: &Value) -> bool {
     holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// The address at which a log says last that `/metrics` is served.
+/// The last address in the log at which `/metrics` is served.
 fn served_at(log: &Path) -> Option<SocketAddr> {
     let log = fs::read_to_string(log).ok()?;
     let line = log.lines().rfind(|line| line.contains("Serving /livez"))?;

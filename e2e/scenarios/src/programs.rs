@@ -1,20 +1,20 @@
-//! The programs that a test cluster starts: one executable is each of them by its first argument.
+//! The programs that a test cluster starts. The first argument of one executable selects the program.
 
 use tracing_subscriber::EnvFilter;
 
-/// The first argument that makes the executable the `windlass` command.
+/// The first argument that selects the `windlass` command.
 pub const WINDLASS: &str = "windlass";
 
-/// The first argument that makes the executable the operator.
+/// The first argument that selects the operator.
 pub const OPERATOR: &str = "operator";
 
-/// The first argument that makes the `windlass` command the operator.
+/// The first argument of `windlass` that selects the operator.
 pub const RUN: &str = "run";
 
-/// The first argument that makes the executable the sample operator.
+/// The first argument that selects the sample operator.
 pub const SAMPLE_OPERATOR: &str = "sample-operator";
 
-/// Logs to standard error what `RUST_LOG` says, or else `filter`.
+/// Logs to standard error with the filter `RUST_LOG`, or `filter` if it is unset.
 pub fn log(filter: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
     tracing_subscriber::fmt()

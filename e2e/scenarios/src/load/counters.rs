@@ -12,10 +12,9 @@ use tokio::task::JoinError;
 
 use super::report::{Failure, Report};
 
-/// What all workers count together.
+/// Counts of all workers.
 #[derive(Debug)]
 pub(super) struct Counters {
-    /// How many were sent.
     pub(super) requests: AtomicU64,
     detail: Mutex<Detail>,
 }
@@ -28,7 +27,7 @@ struct Detail {
     lap: Report,
     lap_began: Instant,
     last_success: Instant,
-    /// How the first worker ended that should not have.
+    /// The first unexpected end of a worker.
     broken: Option<String>,
 }
 
@@ -89,14 +88,14 @@ impl Counters {
         }
     }
 
-    /// A request was turned away by the API server itself, and has been waiting for so long.
+    /// Counts a request that the API server rejected with 429, and how long it has waited.
     pub(super) fn turned_away(&self, waited: Duration) {
         let lap = &mut self.detail.lock().lap;
         lap.reinitializing += 1;
         lap.longest_reinitializing = lap.longest_reinitializing.max(waited);
     }
 
-    /// The API server was down for a request, which has been waiting for so long.
+    /// Counts a request that found the API server down, and how long it has waited.
     pub(super) fn outage(&self, waited: Duration) {
         let lap = &mut self.detail.lock().lap;
         lap.outages += 1;

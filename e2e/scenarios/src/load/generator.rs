@@ -1,4 +1,4 @@
-//! Starts workers, keeps their rate, and ends them.
+//! Starts workers, keeps their rate, and stops them.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::resource::Resource;
 
-/// How many workers keep a rate at the most. When none of them is left, requests are late, and count as slow.
+/// The maximum number of workers that keep a rate. When all are busy, requests are late and count as slow.
 const MOST_WORKERS: usize = 500;
 
 /// Running traffic.
@@ -31,9 +31,9 @@ pub struct Load {
 // === impl Load ===
 
 impl Load {
-    /// Starts `workers` workers, each sending a request every `pause` at most, in `namespace`.
+    /// Starts `workers` workers in `namespace`, each of which sends a request at most every `pause`.
     ///
-    /// `client` must not retry by itself.
+    /// `client` must not retry.
     pub fn start(
         client: &Client,
         namespace: &str,
@@ -57,10 +57,11 @@ impl Load {
         load
     }
 
-    /// Starts to send that many requests a second, in `namespace`, whether or not those before were answered. A request's
-    /// latency counts from when it was due, so that a server's pause is seen by all requests that fell into it.
+    /// Starts to send `per_second` requests per second in `namespace`, whether or not earlier ones are
+    /// answered. The latency of a request counts from its due time, so a pause of the server delays all
+    /// requests that are due during the pause.
     ///
-    /// `client` must not retry by itself.
+    /// `client` must not retry.
     pub fn start_at_rate(client: &Client, namespace: &str, resources: &[Resource], per_second: u32) -> Self {
         let mut load = Self::new();
         let turns = Arc::new(Turns::new());
@@ -91,21 +92,21 @@ impl Load {
         }
     }
 
-    /// What was sent up to now.
+    /// The counts so far.
     pub fn report(&self) -> Report {
         self.counters.report()
     }
 
-    /// What was sent since the last lap, or the start.
+    /// The counts since the last lap or the start.
     pub fn lap(&self) -> Report {
         self.counters.lap()
     }
 
-    /// Waits until `requests` more requests were sent.
+    /// Waits until `requests` further requests are sent.
     ///
     /// # Errors
     ///
-    /// When a worker has ended that should not have: there may be nobody left to send them.
+    /// Fails if a worker has ended unexpectedly, since the rate could not be kept.
     pub async fn at_least(&self, requests: u64) -> anyhow::Result<()> {
         let target = self.counters.requests.load(Ordering::Relaxed) + requests;
         while self.counters.requests.load(Ordering::Relaxed) < target {
@@ -115,7 +116,7 @@ impl Load {
         Ok(())
     }
 
-    /// Ends the traffic after the requests that are under way, and removes what it created.
+    /// Stops the traffic after the pending requests, and deletes the created objects.
     pub async fn end(&mut self) {
         self.stop.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -123,21 +124,21 @@ impl Load {
         }
     }
 
-    /// [Ends](Self::end) the traffic. What was sent.
+    /// [Ends](Self::end) the traffic and returns the counts.
     pub async fn stop(mut self) -> Report {
         self.end().await;
         self.report()
     }
 }
 
-/// Waits for workers, and notes how each has ended.
+/// Waits for workers and records how they end.
 async fn watch(mut workers: JoinSet<()>, counters: Arc<Counters>) {
     while let Some(ended) = workers.join_next().await {
         counters.worker_ended(ended);
     }
 }
 
-/// Gives out a turn every `interval`, and takes on one more worker whenever none is there for it.
+/// Schedules a request every `interval`, and starts another worker when all are busy.
 async fn keep_rate(interval: Duration, turns: Arc<Turns>, first: Worker) {
     let mut workers = JoinSet::new();
     let mut due = Instant::now();

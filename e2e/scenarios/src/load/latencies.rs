@@ -1,8 +1,8 @@
-//! How long requests took, however many there were.
+//! Latencies of any number of requests.
 
 use std::time::Duration;
 
-/// How many buckets share each doubling of the latency: a value read back is at most a 64th too long.
+/// The number of buckets per doubling of the latency: a value is read back at most 1/64 too long.
 const SHARES: u64 = 64;
 
 /// Latencies, counted in buckets whose width grows with the latency.
@@ -15,7 +15,6 @@ pub struct Latencies {
 // === impl Latencies ===
 
 impl Latencies {
-    /// Counts one.
     pub fn record(&mut self, latency: Duration) {
         let bucket = bucket(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
         if self.counts.len() <= bucket {
@@ -25,7 +24,7 @@ impl Latencies {
         self.total += 1;
     }
 
-    /// Counts all of another's.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -36,7 +35,7 @@ impl Latencies {
         self.total += other.total;
     }
 
-    /// The time within which `percent` of 100 requests were answered; nothing when there were none.
+    /// The time within which `percent` of requests were answered; `None` without requests.
     pub fn percentile(&self, percent: u64) -> Option<Duration> {
         let desired = (self.total * percent).div_ceil(100).max(1);
         let mut seen = 0;
@@ -48,14 +47,14 @@ impl Latencies {
     }
 }
 
-/// The bucket of so many microseconds.
+/// The bucket for a number of microseconds.
 fn bucket(micros: u64) -> usize {
     let shift = doublings(micros);
     let place = shift * SHARES + (micros >> shift);
     usize::try_from(place).unwrap_or(usize::MAX)
 }
 
-/// The most microseconds that are counted in a bucket.
+/// The largest number of microseconds in a bucket.
 fn longest(bucket: usize) -> u64 {
     let place = u64::try_from(bucket).unwrap_or(u64::MAX);
     let shift = (place / SHARES).saturating_sub(1);
@@ -63,7 +62,7 @@ fn longest(bucket: usize) -> u64 {
     u64::try_from(end - 1).unwrap_or(u64::MAX)
 }
 
-/// How often a value must be halved to be below two times [`SHARES`].
+/// How often a value must be halved to be less than twice [`SHARES`].
 fn doublings(micros: u64) -> u64 {
     u64::from(micros.max(SHARES).ilog2() - SHARES.ilog2())
 }

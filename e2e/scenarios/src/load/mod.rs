@@ -1,8 +1,8 @@
-//! API traffic through webhooks, counted.
+//! Counted API traffic through webhooks.
 //!
-//! Every request goes to the API server as a client's would. A request fails when it is answered with anything
-//! but what a client may expect; the API server's own 429 after a change of a CRD is retried as client-go does,
-//! and counted apart.
+//! Each request goes to the API server as a client sends it. A request fails if the answer is not one that a
+//! client expects. The API server's own 429 after a change of a CRD is retried as client-go does, and counted
+//! separately.
 
 mod counters;
 mod generator;

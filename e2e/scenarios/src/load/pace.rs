@@ -1,4 +1,4 @@
-//! When the next request is sent.
+//! Decides when the next request is sent.
 
 use std::{
     sync::{
@@ -14,13 +14,13 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 /// When a worker sends its next request.
 #[derive(Clone, Debug)]
 pub(super) enum Pace {
-    /// So long after the answer to the one before.
+    /// A fixed time after the previous answer.
     Pause(Duration),
-    /// When its turn comes.
+    /// At the next scheduled time.
     Turns(Arc<Turns>),
 }
 
-/// Moments at which a request is due, each for one worker, first come, first served.
+/// The times at which requests are due. Each is for one worker, in order of arrival.
 #[derive(Debug)]
 pub(super) struct Turns {
     sender: Mutex<Option<UnboundedSender<Instant>>>,
@@ -32,7 +32,7 @@ pub(super) struct Turns {
 // === impl Pace ===
 
 impl Pace {
-    /// Waits for the moment. When the request was due: a worker that is late counts from there.
+    /// Waits for the due time and returns it. The latency of a late worker counts from there.
     pub(super) async fn due(&self) -> Instant {
         match self {
             Self::Pause(pause) => {
@@ -43,8 +43,8 @@ impl Pace {
         }
     }
 
-    /// Whether there are others enough: workers that were taken on while a server was slow are not kept, because each
-    /// keeps an object.
+    /// Whether the other workers are enough. Workers that were started while a server was slow are stopped,
+    /// because each keeps an object.
     pub(super) fn has_others(&self) -> bool {
         match self {
             Self::Pause(_) => false,
@@ -66,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// A request is due.
+    /// Schedules a request.
     pub(super) fn give(&self, due: Instant) {
         if let Some(sender) = &*self.sender.lock()
             && sender.send(due).is_ok()
@@ -75,12 +75,12 @@ impl Turns {
         }
     }
 
-    /// Whether some worker is there for one more turn.
+    /// Whether an idle worker can take one more request.
     pub(super) fn has_worker_for_one_more(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) > self.untaken.load(Ordering::SeqCst)
     }
 
-    /// From now on nobody waits.
+    /// Stops all waiting workers.
     pub(super) fn end(&self) {
         self.sender.lock().take();
     }

@@ -1,4 +1,4 @@
-//! What was sent and what came of it.
+//! The counts of sent requests and their results.
 
 use std::{
     collections::BTreeMap,
@@ -7,55 +7,55 @@ use std::{
 
 use super::latencies::Latencies;
 
-/// How many failures are told.
+/// The maximum number of failures in a message.
 const TOLD: usize = 20;
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// When it was sent, for the last time where it was turned away before.
+    /// When it was sent: the last try, if the API server rejected earlier ones.
     pub sent: Instant,
-    /// When it was answered, or given up.
+    /// When it was answered or given up.
     pub answered: Instant,
-    /// What was wrong.
+    /// The cause.
     pub text: String,
 }
 
-/// What was sent and what came of it.
+/// The counts of sent requests and their results.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Requests that were answered or failed, retries of the API server's own 429 not included.
+    /// Requests that were answered or failed, without retries of the API server's own 429.
     pub requests: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Each of them.
+    /// Details of the failed requests.
     pub failures: Vec<Failure>,
-    /// For how long requests were sent.
+    /// The duration of the traffic.
     pub took: Duration,
     /// The API server's own `429 storage is (re)initializing`.
     pub reinitializing: u64,
-    /// The longest time for which a request was kept waiting by those.
+    /// The longest wait of a request because of these.
     pub longest_reinitializing: Duration,
-    /// Requests that were sent again because the API server itself was down, or not up yet: see [`RequestAnswer::is_outage`].
+    /// Retries because the API server was down or starting: see [`RequestAnswer::is_outage`].
     ///
     /// [`RequestAnswer::is_outage`]: crate::request::RequestAnswer::is_outage
     pub outages: u64,
-    /// The longest time for which a request was kept waiting by that.
+    /// The longest wait of a request because of this.
     pub longest_outage: Duration,
-    /// The longest time between two successful answers, over all workers.
+    /// The longest time between two successful answers of all workers.
     pub longest_gap: Duration,
-    /// How long successful requests took that the API server did not turn away.
+    /// Latencies of successful requests that the API server did not reject first.
     pub latencies: Latencies,
-    /// Requests by what they did.
+    /// Requests by kind.
     pub by_kind: BTreeMap<&'static str, u64>,
-    /// Requests by the version at which they were sent.
+    /// Requests by API version.
     pub by_version: BTreeMap<String, u64>,
 }
 
 // === impl Failure ===
 
 impl Failure {
-    /// Whether the request was under way at some moment of a time.
+    /// Whether the request was pending at some time between `from` and `to`.
     pub fn overlaps(&self, from: Instant, to: Instant) -> bool {
         self.sent <= to && from <= self.answered
     }
@@ -90,24 +90,24 @@ impl Report {
         self.failures.push(failure);
     }
 
-    /// The first failures, in words.
+    /// Describes the first failures.
     pub fn told(&self) -> Vec<String> {
         let told = self.failures.iter().take(TOLD);
         told.map(|failure| failure.text.clone()).collect()
     }
 
-    /// How many requests a second were sent at a version.
+    /// The requests per second at an API version.
     pub fn rate_at(&self, version: &str) -> f64 {
         let count = self.by_version.get(version).copied().unwrap_or_default();
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         f64::from(count) / self.took.as_secs_f64()
     }
 
-    /// An error that lists the failures, if there are any.
+    /// Returns an error that lists the failures.
     ///
     /// # Errors
     ///
-    /// When a request failed, or none was sent.
+    /// Fails if a request failed, or no request was sent.
     pub fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(self.requests > 0, "no request was sent");
         anyhow::ensure!(

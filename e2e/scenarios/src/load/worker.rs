@@ -1,4 +1,4 @@
-//! One worker: the lives of objects, one after the other.
+//! A worker: it creates, uses and deletes one object after another.
 
 use std::{
     sync::Arc,
@@ -16,24 +16,24 @@ use crate::{
     sample,
 };
 
-/// How long a client waits before it asks an API server again that is down.
+/// The pause before a client retries an API server that is down.
 const OUTAGE_PAUSE: Duration = Duration::from_millis(200);
 
-/// What a request does that a webhook must refuse.
+/// The kind of a request that a webhook must reject.
 const DENY: &str = "deny";
 
-/// Whom the API server itself may fail.
+/// How clients handle an unavailable API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {
-    /// Nobody: no answer, or one that it is down, is a failure.
+    /// No answer, or an answer that the API server is down, is a failure.
     Strict,
-    /// Clients that send a request again while the API server itself is down, as controllers do. That is counted apart.
+    /// Clients retry while the API server is down, as controllers do. Retries are counted separately.
     OutlastOutages,
 }
 
 /// One request.
 struct Call<'a> {
-    /// What it does.
+    /// The kind of the request.
     kind: &'static str,
     method: &'static str,
     version: &'a str,
@@ -41,15 +41,15 @@ struct Call<'a> {
     body: Option<&'a Value>,
 }
 
-/// What came of a request.
+/// The result of a request.
 struct Exchange {
     answer: RequestAnswer,
-    /// When it was sent, for the last time where it was turned away before.
+    /// When it was sent: the last try, if the API server rejected earlier ones.
     sent: Instant,
     answered: Instant,
 }
 
-/// Sends requests until stopped, or not needed any more.
+/// Sends requests until it is stopped or superfluous.
 #[derive(Clone)]
 pub(super) struct Worker {
     pub(super) client: Client,
@@ -79,7 +79,7 @@ impl Worker {
         }
     }
 
-    /// The life of one object: created, read in every version, patched in one, listed, deleted.
+    /// Runs one object through its life: create, read in each version, patch in one version, list, delete.
     async fn round(&self, resource: &Resource, round: u64) {
         let name = format!("load-{}-{round}", self.number);
         let created_as = request::text(&resource.example, "/apiVersion").to_owned();
@@ -102,7 +102,7 @@ impl Worker {
         let create = call("create", "POST", created_version, "", Some(&object));
         let created = self.send(&create).await;
         self.expect(resource, &create, created.as_ref());
-        // What was not created cannot be read.
+        // An object that was not created cannot be read.
         if created.is_none_or(|created| created.answer.code >= 300) {
             return;
         }
@@ -114,7 +114,7 @@ impl Worker {
             let read = self.send(&get).await;
             self.expect(resource, &get, read.as_ref());
         }
-        // Only the sample's conversion is known to make objects that are valid in every version.
+        // Only the sample's conversion produces objects that are valid in every version.
         let version = match resource.expectation {
             Expectation::Converted | Expectation::Admitted => {
                 resource.versions[usize::try_from(round).unwrap_or(0) % resource.versions.len()].as_str()
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// The validating webhook must be asked: an object that it forbids must be denied in its words.
+    /// Checks that the validating webhook rejects an invalid object with its own message.
     async fn denied(&self, resource: &Resource, version: &str, object: &Value) {
         let mut forbidden = object.clone();
         forbidden["metadata"]["name"] = json!(format!("forbidden-{}", self.number));
@@ -179,7 +179,7 @@ impl Worker {
         self.counters.failure((exchange.sent, exchange.answered), &text);
     }
 
-    /// What a request that was sent again has found: its first try was carried out, and only its answer lost.
+    /// The answer to a retry whose first try was executed although its answer was lost.
     async fn carried_out_before(&self, call: &Call<'_>, answer: &RequestAnswer) -> Option<RequestAnswer> {
         match (call.method, answer.code) {
             ("POST", 409) => {
@@ -195,13 +195,13 @@ impl Worker {
         }
     }
 
-    /// Whether the API server is down or not up yet, by what it answered, if it did.
+    /// Whether the answer, or the lack of one, means that the API server is down or starting.
     async fn is_outage(&self, answer: Option<&RequestAnswer>) -> bool {
         let Some(answer) = answer else { return true };
         answer.is_outage() || (answer.is_service_unknown() && request::ready(&self.client).await.is_err())
     }
 
-    /// Sends one request; `None` when it failed below HTTP, which is counted.
+    /// Sends one request. Returns `None` if it failed below HTTP, which is counted.
     async fn send(&self, call: &Call<'_>) -> Option<Exchange> {
         let due = self.pace.due().await;
         self.counters.sent(call.version);
@@ -233,7 +233,7 @@ impl Worker {
             }
             if !answer.is_reinitializing() || waited > request::RETRY_LIMIT {
                 if answer.code < 400 || call.kind == DENY {
-                    // How long the API server turns requests away, or is down, is counted apart.
+                    // Rejections and downtime of the API server are counted separately.
                     let latency = (!turned_away && !repeated).then(|| due.elapsed());
                     self.counters.success(call.kind, latency);
                 }

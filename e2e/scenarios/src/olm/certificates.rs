@@ -1,4 +1,4 @@
-//! Certificates as OLM makes them: a CA whose key is forgotten, and a leaf of it.
+//! Certificates as OLM issues them: a CA whose key is discarded, and a leaf.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{deployment::hash, objects::owner_reference};
 use crate::request::text;
 
-/// A CA of its own, and what it signs for a Service.
+/// A CA and the leaf that it signs for a Service.
 pub(super) struct OlmPair {
     pub(super) authority: String,
     certificate: String,
@@ -71,7 +71,7 @@ fn named(name: &str) -> DistinguishedName {
     subject
 }
 
-/// The CA of a Secret that is used again; `None` where it is not good any more.
+/// The CA of a Secret to reuse; `None` if it is not valid.
 pub(super) fn authority_of(secret: &Value) -> Option<String> {
     let data = |key: &str| STANDARD.decode(secret["data"][key].as_str()?).ok();
     data("tls.crt").filter(|certificate| !certificate.is_empty())?;

@@ -1,4 +1,4 @@
-//! What OLM looks at to tell whether an operator is installed: `CheckInstalled` and `areWebhooksAvailable`.
+//! OLM's checks for an installed operator: `CheckInstalled` and `areWebhooksAvailable`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
@@ -15,7 +15,7 @@ use crate::{
     steps::{get, is_rolled_out, list},
 };
 
-/// What is missing of an operator, in words; nothing where it is installed.
+/// Describes what an operator lacks; `None` if it is installed.
 pub(super) async fn missing(client: &Client, csv: &Value) -> anyhow::Result<Option<String>> {
     let namespace = text(csv, "/metadata/namespace");
     for description in descriptions(csv) {
@@ -66,7 +66,7 @@ pub(super) async fn missing(client: &Client, csv: &Value) -> anyhow::Result<Opti
     Ok(None)
 }
 
-/// Those of a webhook that have the labels.
+/// The configurations of a webhook that have the labels.
 async fn configurations(
     client: &Client,
     csv: &Value,
@@ -78,7 +78,7 @@ async fn configurations(
     Ok(found)
 }
 
-/// The hash of the CA that the first webhook trusts: of a configuration with the labels, or of a CRD.
+/// The hash of the CA that the first webhook trusts: from a configuration with the labels, or from a CRD.
 async fn trusted(client: &Client, csv: &Value) -> anyhow::Result<Option<String>> {
     for webhook in webhooks(csv) {
         let bundle = match configuration(webhook) {

@@ -1,4 +1,4 @@
-//! What OLM does about a ClusterServiceVersion that is deleted: first its finalizer, then the handler of the event.
+//! OLM's reaction to a deleted ClusterServiceVersion: the finalizer, then the event handler.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
 /// The finalizer of OLM.
 pub(super) const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
 
-/// What its finalizer deletes by the labels of the owner.
+/// The kinds that the finalizer deletes by the owner's labels.
 const CLEANED: [&str; 4] = [
     "ClusterRoleBinding",
     "ClusterRole",
@@ -23,7 +23,7 @@ const CLEANED: [&str; 4] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// `processFinalizer` of one that is being deleted. What it has deleted.
+/// Runs `processFinalizer` and returns the deleted objects.
 pub(super) async fn finalize(client: &Client, csv: &Value) -> anyhow::Result<Vec<String>> {
     let finalizers = csv["metadata"]["finalizers"]
         .as_array()
@@ -47,13 +47,13 @@ pub(super) async fn finalize(client: &Client, csv: &Value) -> anyhow::Result<Vec
         super::csvs(text(csv, "/metadata/namespace")),
         text(csv, "/metadata/name")
     );
-    // One that was changed meanwhile is looked at again.
+    // A changed object is processed again.
     request::send(client, "PUT", &path, Some(&left)).await?;
     deleted.push("finalizer is done".to_owned());
     Ok(deleted)
 }
 
-/// `handleClusterServiceVersionDeletion`: it has the object as it was last seen. Errors are not tried again.
+/// Runs `handleClusterServiceVersionDeletion` on the last known object. Errors are not retried.
 pub(super) async fn handle(client: &Client, csv: &Value) -> anyhow::Result<Vec<String>> {
     let annotation = |name: &str| csv["metadata"]["annotations"].get(name);
     if annotation("olm.targetNamespaces").is_none() || annotation("olm.operatorNamespace").is_none() {

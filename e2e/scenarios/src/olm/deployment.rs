@@ -1,4 +1,4 @@
-//! The Deployment that a ClusterServiceVersion asks for.
+//! The Deployments that a ClusterServiceVersion describes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::objects::{owner_labels, owner_reference};
 use crate::request::text;
 
-/// The label by which OLM tells whether a Deployment is what it wrote.
+/// The label with the hash of the Deployment that OLM wrote.
 pub(super) const SPEC_HASH: &str = "olm.deployment-spec-hash";
 
-/// Where servers find their certificate, and what is mounted there.
+/// The mount paths of the serving certificate.
 const VOLUMES: [(&str, &str, &str, &str); 2] = [
     (
         "apiservice-cert",
@@ -26,7 +26,7 @@ const VOLUMES: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// Stands in for OLM's hashes, which nobody else needs to know.
+/// A substitute for OLM's hashes, which only OLM reads.
 pub(super) fn hash(value: &Value) -> String {
     let mut hasher = DefaultHasher::new();
     value.to_string().hash(&mut hasher);
@@ -57,7 +57,7 @@ pub(super) fn serves(csv: &Value, name: &str) -> bool {
         .any(|webhook| text(webhook, "/deploymentName") == name)
 }
 
-/// The Deployment of a description. `ca_hash` is that of the CA of its certificate, if it serves webhooks.
+/// The Deployment of a description. `ca_hash` is the hash of the CA if the Deployment serves webhooks.
 pub(super) fn expected(csv: &Value, description: &Value, ca_hash: Option<&str>) -> Value {
     let name = text(description, "/name");
     let mut spec = description["spec"].clone();

@@ -1,4 +1,4 @@
-//! `Install()`: certificates, then Deployments, and at once what calls them.
+//! `Install()`: certificates, then Deployments, and immediately their callers.
 
 use anyhow::Context;
 use kube::Client;
@@ -14,10 +14,10 @@ use crate::{
     steps::{get, list, succeed},
 };
 
-/// The field manager of what OLM applies.
+/// The field manager of OLM's applies.
 const MANAGER: &str = "olm.install";
 
-/// Writes all that a ClusterServiceVersion asks for, as OLM does: by name, whatever others have written there.
+/// Writes all objects of a ClusterServiceVersion as OLM does: by name, over the changes of other writers.
 pub(super) async fn install(client: &Client, csv: &Value) -> anyhow::Result<()> {
     for description in descriptions(csv) {
         let name = text(description, "/name");
@@ -39,7 +39,7 @@ pub(super) async fn install(client: &Client, csv: &Value) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// `installCertRequirementsForDeployment`. The CA.
+/// `installCertRequirementsForDeployment`. Returns the CA.
 async fn certificate(client: &Client, csv: &Value, description: &Value) -> anyhow::Result<String> {
     let namespace = text(csv, "/metadata/namespace");
     let service = service_name(text(description, "/name"));
@@ -103,7 +103,7 @@ async fn certificate(client: &Client, csv: &Value, description: &Value) -> anyho
     Ok(authority)
 }
 
-/// `createOrUpdateWebhook`: admission by what has the labels, conversion in the CRD.
+/// `createOrUpdateWebhook`: finds admission configurations by label; writes conversions into the CRD.
 async fn arm(client: &Client, csv: &Value, webhook: &Value, authority: &str) -> anyhow::Result<()> {
     let namespace = text(csv, "/metadata/namespace");
     let name = text(webhook, "/generateName");
@@ -154,10 +154,10 @@ async fn arm(client: &Client, csv: &Value, webhook: &Value, authority: &str) -> 
     Ok(())
 }
 
-/// The label by which the configuration of a description is found.
+/// The label of the configuration of a description.
 pub(super) const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
 
-/// The kind of the configuration of a webhook; none for one that converts.
+/// The kind of the configuration of a webhook; `None` for a conversion webhook.
 pub(super) fn configuration(webhook: &Value) -> Option<&'static str> {
     match text(webhook, "/type") {
         "ValidatingAdmissionWebhook" => Some("ValidatingWebhookConfiguration"),

@@ -1,9 +1,9 @@
-//! What OLM v0's olm-operator does with a ClusterServiceVersion, as far as it matters to who takes an operator over from it.
+//! A stand-in for OLM v0's olm-operator, as far as a takeover of its operators needs it.
 //!
-//! The module of operator-lifecycle-manager is served by no proxy, so this stands in for it. It follows
-//! `pkg/controller/operators/olm` and `pkg/controller/install` of that project: the order of the writes, what is looked up by
-//! label and what by name, what is put back, what the finalizer deletes, and what the handler of a deletion resets. Where OLM
-//! looks every five minutes, this looks every two seconds.
+//! No proxy serves the module of operator-lifecycle-manager. The stand-in follows
+//! `pkg/controller/operators/olm` and `pkg/controller/install` of that project: the order of writes, lookups
+//! by label and by name, repairs, the finalizer, and the handler of deletions. OLM resyncs every five
+//! minutes; the stand-in every two seconds.
 
 mod certificates;
 mod checks;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::objects::{collection, csvs, definitions, owner_labels, owner_reference};
 use self::sync::Controller;
 
-/// The stand-in of olm-operator, working until it is dropped.
+/// The stand-in for olm-operator; it runs until it is dropped.
 pub(crate) struct Olm {
     did: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
@@ -41,10 +41,10 @@ impl Olm {
         Self { did, stop, task }
     }
 
-    /// Ends it. What it has done: a line for each change.
+    /// Stops it and returns one line per change.
     pub(crate) async fn stop(self) -> Vec<String> {
         self.stop.cancel();
-        // It may be in the middle of a request.
+        // A request may be pending.
         drop(self.task.await);
         Arc::try_unwrap(self.did).map_or_else(|did| did.lock().clone(), Mutex::into_inner)
     }

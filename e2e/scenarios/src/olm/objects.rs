@@ -1,4 +1,4 @@
-//! OLM's kinds, where objects are, and the marks of what belongs to a ClusterServiceVersion.
+//! OLM's kinds, paths and ownership labels.
 
 use anyhow::Context;
 use kube::Client;
@@ -12,7 +12,7 @@ use crate::{
 /// The group of OLM v0.
 const GROUP: &str = "operators.coreos.com";
 
-/// A folder with OLM's own CRDs: that of the module github.com/operator-framework/api.
+/// The variable that names a folder with OLM's CRDs, from the module github.com/operator-framework/api.
 const FOLDER: &str = "E2E_OLM_CRDS";
 
 /// All ClusterServiceVersions.
@@ -33,11 +33,11 @@ pub(crate) fn csvs(namespace: &str) -> String {
     format!("/apis/{GROUP}/v1alpha1/namespaces/{namespace}/clusterserviceversions")
 }
 
-/// Creates OLM's CRDs: its own where a folder with them is named, else such that take anything.
+/// Creates OLM's CRDs from the named folder, or CRDs without a schema.
 ///
 /// # Errors
 ///
-/// When they cannot be read or created, or are not served.
+/// Fails if they cannot be read or created, or are not served.
 pub(crate) async fn definitions(client: &Client) -> anyhow::Result<()> {
     for (kind, version, plural) in KINDS {
         let crd = match std::env::var_os(FOLDER) {
@@ -74,12 +74,12 @@ fn anything(kind: &str, version: &str, plural: &str) -> Value {
     })
 }
 
-/// Where the object of that kind and name is.
+/// The path of an object.
 pub(super) fn path(kind: &str, namespace: &str, name: &str) -> String {
     format!("{}/{name}", collection(kind, namespace))
 }
 
-/// Where the objects of a kind are.
+/// The path of a collection.
 pub(crate) fn collection(kind: &str, namespace: &str) -> String {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let core = format!("/api/v1/namespaces/{namespace}");
@@ -104,7 +104,7 @@ pub(crate) fn collection(kind: &str, namespace: &str) -> String {
     }
 }
 
-/// What is put on what has no owner reference: `ownerutil.OwnerLabel`, with the label of all that OLM manages.
+/// The labels of objects without an owner reference: `ownerutil.OwnerLabel` and `olm.managed`.
 pub(crate) fn owner_labels(csv: &Value) -> Value {
     json!({
         "olm.managed": "true", "olm.owner": text(csv, "/metadata/name"),
@@ -121,7 +121,7 @@ pub(crate) fn owner_reference(csv: &Value) -> Value {
     })
 }
 
-/// The query by which what is labelled is found.
+/// The label selector of the objects of a ClusterServiceVersion.
 pub(super) fn selector(csv: &Value) -> String {
     format!(
         "?labelSelector=olm.owner%3D{},olm.owner.namespace%3D{},olm.owner.kind%3DClusterServiceVersion",

@@ -1,4 +1,4 @@
-//! The loop: what `syncClusterServiceVersion` and `transitionCSVState` do.
+//! The sync loop: `syncClusterServiceVersion` and `transitionCSVState`.
 
 use std::{
     collections::BTreeMap,
@@ -22,16 +22,16 @@ use crate::{
     steps::{get, list},
 };
 
-/// How often it looks for changes of ClusterServiceVersions.
+/// How often it checks for changed ClusterServiceVersions.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often it looks at all there is; OLM: five minutes, and on changes of what it watches.
+/// How often it resyncs everything. OLM does so every five minutes and on events.
 const RESYNC: Duration = Duration::from_secs(2);
 
-/// The reason with which OLM leaves a ClusterServiceVersion alone.
+/// The reason with which OLM ignores a ClusterServiceVersion.
 const NO_RETRY: &str = "InstallComponentFailedNoRetry";
 
-/// What works on ClusterServiceVersions.
+/// The controller of ClusterServiceVersions.
 pub(super) struct Controller {
     client: Client,
     did: Arc<Mutex<Vec<String>>>,
@@ -56,7 +56,7 @@ impl Controller {
             if is_due {
                 synced = Instant::now();
             }
-            // As in OLM, what fails is logged and tried again.
+            // As in OLM, errors are logged and retried.
             if let Err(error) = self.look(is_due).await {
                 self.note(format!("{error:#}"));
             }
@@ -154,7 +154,7 @@ impl Controller {
         self.put(csv, "/status", &changed).await
     }
 
-    /// `operatorGroupForCSV`: the only one of the namespace, whose annotations it puts on.
+    /// `operatorGroupForCSV`: requires exactly one OperatorGroup in the namespace, and sets its annotations.
     async fn is_in_group(&self, csv: &Value) -> anyhow::Result<bool> {
         let namespace = text(csv, "/metadata/namespace");
         let groups = list(&self.client, OPERATOR_GROUPS).await?;
@@ -191,7 +191,7 @@ impl Controller {
         Ok(true)
     }
 
-    /// One that was changed meanwhile is looked at again.
+    /// An object that changed is processed again.
     async fn put(&self, csv: &Value, part: &str, changed: &Value) -> anyhow::Result<()> {
         let path = format!(
             "{}/{}{part}",
