@@ -153,11 +153,11 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
     let (image, bundle) = (bench.image("v1"), sample("sample.v1"));
     let refused = bench.fail(&["push", &bundle, &image]).await;
     let advice = format!(
-        "; use docker login {}, or name a file with --authfile",
+        "; run docker login {}, or specify a file with --authfile",
         bench.registry.host()
     );
     assert!(
-        refused.contains("asks for credentials") && refused.contains(&advice),
+        refused.contains("requires credentials") && refused.contains(&advice),
         "{refused}"
     );
     let helped = bench.path("helped.json");
@@ -230,7 +230,7 @@ async fn what_is_neither_a_path_nor_an_image_is_refused_with_what_to_write() {
     let refused = bench.windlass(&arguments).await;
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        words(&refused).contains("is not an image: leave out --pull-secret"),
+        words(&refused).contains("is not an image: omit --pull-secret"),
         "{}",
         words(&refused)
     );

@@ -92,7 +92,7 @@ fn a_file_without_policies_is_told() {
     assert_eq!(printed.code, Some(1));
     insta::assert_snapshot!(printed.stdout, @r"
     pod.yaml: $.kind: must be one of ClusterOverridePolicy, OverridePolicy, ClusterValidatePolicy, of policy.kcloudlabs.io/v1alpha1
-    empty.yaml: $: holds no policy
+    empty.yaml: $: has no policy
     ");
     let printed = policy(folder.path(), &["check", "-f", "."]);
     assert_eq!(

@@ -145,7 +145,7 @@ fn a_link_leads_nowhere_else_either() {
         (printed.code, printed.stdout.as_str()),
         (
             Some(1),
-            "in/cases.yaml: $.policies[0]: link.yaml leads out of the folder of this file\n0 of 1 cases pass\n"
+            "in/cases.yaml: $.policies[0]: link.yaml is outside the folder of this file\n0 of 1 cases pass\n"
         )
     );
 }

@@ -30,7 +30,7 @@ fn what_is_not_as_expected_is_shown_and_counted() {
     let printed = policy(folder.path(), &["test", "."]);
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(1), ""));
     insta::assert_snapshot!(printed.stdout, @r#"
-    ./deep/er/cases.yaml: $: holds no cases
+    ./deep/er/cases.yaml: $: has no cases
     ./my-cases.yaml: a pod gets another label:
       change:
         --- expected
@@ -82,7 +82,7 @@ fn programs_are_told_of_all_cases_and_of_what_keeps_cases_from_being_run() {
     let labelled = |team: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"team": team}}});
     let expected = json!({
         "all": 5, "pass": 1,
-        "problems": [{"file": "./a/cases.yaml", "path": "$", "message": "holds no cases"}, null],
+        "problems": [{"file": "./a/cases.yaml", "path": "$", "message": "has no cases"}, null],
         "cases": [
             case("a pod gets a label", true),
             with(
@@ -138,6 +138,6 @@ fn a_folder_without_cases_is_an_error() {
     assert!(
         printed
             .stderr
-            .starts_with("error: no cases found: . has no cases.yaml")
+            .starts_with("error: no cases found: . has no file named cases.yaml")
     );
 }

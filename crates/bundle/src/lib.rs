@@ -65,7 +65,7 @@ pub mod requirements;
 pub mod sources;
 pub mod upgrade;
 
-pub use callers::Unserved;
+pub use callers::UnservedCaller;
 pub use kinds::BundledKind;
 pub use parse::{
     ApiServiceDefinition, Bundle, ClusterServiceVersion, DeploymentSpec, Files, InstallMode, Manifest,

@@ -136,7 +136,7 @@ impl CatalogChannel {
             while let Some(name) = at {
                 match seen.get(name) {
                     Some(other) if *other == walk => {
-                        cycles.push(join_names(self.circle(name)));
+                        cycles.push(join_names(self.cycle_from(name)));
                         break;
                     }
                     Some(_) => break,
@@ -148,7 +148,7 @@ impl CatalogChannel {
         cycles
     }
 
-    fn circle<'a>(&'a self, start: &'a str) -> Vec<&'a str> {
+    fn cycle_from<'a>(&'a self, start: &'a str) -> Vec<&'a str> {
         let next = |name: &&'a str| self.entries.get(*name)?.replaces.as_deref();
         let rest = std::iter::successors(next(&start), next).take_while(|name| *name != start);
         std::iter::once(start).chain(rest).collect()

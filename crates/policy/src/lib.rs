@@ -77,7 +77,7 @@ pub use self::{
     },
     policy_object::{PolicyKey, PolicyKind, PolicyObject, PolicySpec},
     problem::{PolicyProblem, ProgramPosition},
-    reference::{Answers, DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects},
+    reference::{Answers, DataReference, FetchedAnswer, HttpRequest, ObjectSelection, ReferencedObjects},
     rehearsal::{KnownData, KnownResponse, Rehearsal},
     review::{admit, check, rendering, rule_statuses},
     selection::SelectionError,

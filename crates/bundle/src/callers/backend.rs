@@ -25,8 +25,8 @@ pub(crate) struct Backend<'a> {
 
 /// Why a bundle does not serve the requests of one of its callers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the message says what each field is")]
-pub enum Unserved {
+#[expect(missing_docs, reason = "the message explains each field")]
+pub enum UnservedCaller {
     /// The Deployment that the ClusterServiceVersion names as the server does not exist.
     #[error("{caller} must be served by a deployment of the bundle, not by '{deployment}'")]
     UnknownDeployment { caller: String, deployment: String },
@@ -66,24 +66,26 @@ pub enum Unserved {
 impl<'a> Backend<'a> {
     /// Finds the pods that `caller` reaches, through a Service of the bundle or through one that an install
     /// creates.
-    pub(super) fn resolve(caller: &Caller<'a>, bundle: &'a Bundle) -> Result<Self, Unserved> {
+    pub(super) fn resolve(caller: &Caller<'a>, bundle: &'a Bundle) -> Result<Self, UnservedCaller> {
         let description = || caller.description();
         if let Some(definition) = caller.definition {
-            return Self::from_api_service(definition, bundle).ok_or_else(|| Unserved::UnknownDeployment {
-                caller: description(),
-                deployment: definition.deployment_name().to_owned(),
+            return Self::from_api_service(definition, bundle).ok_or_else(|| {
+                UnservedCaller::UnknownDeployment {
+                    caller: description(),
+                    deployment: definition.deployment_name().to_owned(),
+                }
             });
         }
-        let (name, port) = caller.service().ok_or_else(|| Unserved::NoService {
+        let (name, port) = caller.service().ok_or_else(|| UnservedCaller::NoService {
             caller: description(),
         })?;
-        let brought = bundle
+        let bundled = bundle
             .others
             .iter()
             .find(|manifest| manifest.kind() == "Service" && manifest.name() == name);
-        let deployment = match brought {
+        let deployment = match bundled {
             Some(service) => {
-                selected_deployment(service, bundle).map_err(|count| Unserved::NotOneDeployment {
+                selected_deployment(service, bundle).map_err(|count| UnservedCaller::NotOneDeployment {
                     caller: description(),
                     service: name.to_owned(),
                     count,
@@ -93,18 +95,18 @@ impl<'a> Backend<'a> {
                 .csv()
                 .deployments()
                 .find(|deployment| names::service(deployment.name()) == name)
-                .ok_or_else(|| Unserved::UnknownService {
+                .ok_or_else(|| UnservedCaller::UnknownService {
                     caller: description(),
                     service: name.to_owned(),
                 })?,
         };
-        let target_port = match brought {
+        let target_port = match bundled {
             Some(service) => target_port(service, port),
             None => declared_port(bundle, deployment, port),
         };
         let target_port = target_port
             .filter(|target| target.is_i64() || has_port(deployment, target))
-            .ok_or_else(|| Unserved::UnknownPort {
+            .ok_or_else(|| UnservedCaller::UnknownPort {
                 caller: description(),
                 service: name.to_owned(),
                 port,
@@ -114,7 +116,7 @@ impl<'a> Backend<'a> {
             deployment: deployment.name(),
             port,
             target_port,
-            service: brought,
+            service: bundled,
         })
     }
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde_json::{Value, json};
 use windlass_object::{JsonPath, Problem, Rule, object};
 
-use super::backend::{Backend, Unserved};
+use super::backend::{Backend, UnservedCaller};
 use crate::{
     kinds::BundledKind,
     parse::{ApiServiceDefinition, Bundle, Manifest, rule},
@@ -35,7 +35,7 @@ pub(crate) struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Lists the callers in a bundle: bundled objects in file order, then declared ones.
     pub(crate) fn all(bundle: &'a Bundle) -> impl Iterator<Item = Self> {
-        let brought = bundle.others.iter().filter_map(Self::from_manifest);
+        let bundled = bundle.others.iter().filter_map(Self::from_manifest);
         let list = JsonPath::from_fields("spec.apiservicedefinitions.owned");
         let owned = bundle.csv().owned_api_services().enumerate();
         // A version of a group may have several kinds.
@@ -48,7 +48,7 @@ impl<'a> Caller<'a> {
             manifest: &bundle.csv,
             path: list.item(index),
         });
-        brought.chain(declared)
+        bundled.chain(declared)
     }
 
     fn from_manifest(manifest: &'a Manifest) -> Option<Self> {
@@ -89,7 +89,7 @@ impl<'a> Caller<'a> {
         Some((object::text(service, "/name")?, port))
     }
 
-    pub(crate) fn problem(&self, unserved: &Unserved) -> Problem {
+    pub(crate) fn problem(&self, unserved: &UnservedCaller) -> Problem {
         let rule: Rule = match self.definition {
             Some(_) => rule::API_SERVICE,
             None => rule::CALLED_SERVICE,
@@ -97,7 +97,7 @@ impl<'a> Caller<'a> {
         self.manifest.problem(&self.path, rule, unserved.to_string())
     }
 
-    pub(crate) fn backend(&self, bundle: &'a Bundle) -> Result<Backend<'a>, Unserved> {
+    pub(crate) fn backend(&self, bundle: &'a Bundle) -> Result<Backend<'a>, UnservedCaller> {
         Backend::resolve(self, bundle)
     }
 }

@@ -3,6 +3,6 @@
 mod backend;
 mod caller;
 
-pub use backend::Unserved;
+pub use backend::UnservedCaller;
 pub(crate) use backend::{Backend, container_with, port_number, selects_same_port};
 pub(crate) use caller::Caller;

@@ -37,7 +37,7 @@ pub(super) fn check(bundle: &Bundle, problems: &mut Vec<Problem>) {
         let name = webhook.generate_name();
         for (index, rule) in object::items(webhook.0, "/rules").iter().enumerate() {
             let path = path.field("rules").item(index);
-            for message in incomplete(rule) {
+            for message in rule_error(rule) {
                 let message = format!("rule of webhook '{name}' {message}");
                 problems.push(bundle.csv.problem(&path, rule::WEBHOOK_RULE, message));
             }
@@ -60,7 +60,7 @@ fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + 
 }
 
 /// Returns why the API server rejects the rule (`validateRuleWithOperations`).
-fn incomplete(rule: &Value) -> Vec<String> {
+fn rule_error(rule: &Value) -> Vec<String> {
     const OPERATIONS: [&str; 5] = ["*", "CREATE", "UPDATE", "DELETE", "CONNECT"];
 
     let mut messages = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
             let rule = json!({
                 "apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": resources, "scope": "*",
             });
-            assert_eq!(incomplete(&rule), Vec::<String>::new(), "{rule}");
+            assert_eq!(rule_error(&rule), Vec::<String>::new(), "{rule}");
         }
     }
 }

@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn a_service_with_a_generated_name_is_replaced_with_all_its_ports() {
         let name = "widgets-controller-service";
-        let mut brought = service(name, &json!(9443));
-        brought["spec"]["ports"] = json!([{"port": 443, "targetPort": 9443}, {"port": 8080}]);
+        let mut bundled = service(name, &json!(9443));
+        bundled["spec"]["ports"] = json!([{"port": 443, "targetPort": 9443}, {"port": 8080}]);
         let config = sample::extension_config(&json!({"name": name})).object;
-        let rendered = rendered(&[brought, config], false, &sample::options("ns"));
+        let rendered = rendered(&[bundled, config], false, &sample::options("ns"));
         assert_eq!(
             named(&rendered.objects, "Service")["spec"]["ports"],
             json!([{"name": "443", "port": 443, "targetPort": 9443}, {"name": "8080", "port": 8080, "targetPort": 8080}])

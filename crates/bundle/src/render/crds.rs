@@ -53,7 +53,7 @@ impl Conversion {
     }
 
     /// Reports whether a live `spec.conversion` calls this webhook, whatever its CA bundle.
-    pub fn is_in(&self, live: &Value) -> bool {
+    pub fn matches(&self, live: &Value) -> bool {
         let mut live = live.clone();
         let config = live
             .pointer_mut("/webhook/clientConfig")

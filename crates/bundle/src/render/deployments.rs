@@ -43,7 +43,7 @@ pub(super) fn deployments(
             options.config.apply(&mut deployment);
             if let Some(serving) = serving {
                 options.config.scale(&mut deployment);
-                rollout::close_gaps(&mut deployment, serving, options.config.serving);
+                rollout::add_rollout_settings(&mut deployment, serving, options.config.serving);
             }
             if matches!(options.certificates, CertificateProvider::Windlass { .. }) {
                 termination::fall_back_to_logs(&mut deployment);

@@ -3,11 +3,11 @@
 use thiserror::Error;
 use windlass_object::ObjectKey;
 
-use crate::{callers::Unserved, parse::InstallMode, requests};
+use crate::{callers::UnservedCaller, parse::InstallMode, requests};
 
 /// A reason why a bundle cannot be rendered with the given options.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the message says what each field is")]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum RenderError {
     /// The bundle does not support the target namespaces.
     #[error("invalid option(s): invalid target namespaces [{}]: {reason}", .targets.join(" "))]
@@ -50,7 +50,7 @@ pub enum RenderError {
     UnsupportedKind { kind: String, name: String },
     /// The bundle contains no server for one of its callers.
     #[error(transparent)]
-    Unserved(#[from] Unserved),
+    UnservedCaller(#[from] UnservedCaller),
     /// In the watched namespaces, a webhook would intercept requests that its own bundle needs.
     #[error(
         "{}; or let the operator watch other namespaces than its own (--watch-namespace NS)",
@@ -70,7 +70,7 @@ pub enum RenderError {
 
 /// The reason why a bundle does not support some target namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the message says what each field is")]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum TargetNamespacesReason {
     /// No namespace is given, and the bundle supports exactly one.
     #[error(

@@ -16,7 +16,7 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// Sets the name of the OperatorCondition in the containers of the Deployments. Returns the condition and the
 /// RBAC objects that allow the pods to write it.
-pub(super) fn introduce(csv_name: &str, namespace: &str, deployments: &mut [Value]) -> Vec<Value> {
+pub(super) fn render(csv_name: &str, namespace: &str, deployments: &mut [Value]) -> Vec<Value> {
     for deployment in &mut *deployments {
         set(deployment, csv_name);
     }

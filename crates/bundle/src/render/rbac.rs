@@ -55,19 +55,19 @@ pub(super) fn roles(bundle: &Bundle, namespace: &str, targets: &TargetNamespaces
     let mut objects = Vec::new();
     let mut cluster_permissions: Vec<_> = csv
         .cluster_permissions()
-        .map(|permission| (permission, as_hashed(permission)))
+        .map(|permission| (permission, hash_input(permission)))
         .collect();
     match targets {
         TargetNamespaces::All => {
             cluster_permissions.extend(
                 csv.permissions()
-                    .map(|permission| (permission, promoted(permission))),
+                    .map(|permission| (permission, cluster_wide_permission(permission))),
             );
         }
         TargetNamespaces::These(targets) => {
             for target in targets {
                 for permission in csv.permissions() {
-                    let body = as_hashed(permission);
+                    let body = hash_input(permission);
                     let name = names::role(csv.name(), account(permission), &body);
                     let metadata = json!({"name": name, "namespace": target});
                     objects.push(role("Role", &metadata, &body));
@@ -114,7 +114,7 @@ fn account(permission: Permission<'_>) -> &str {
 }
 
 /// Returns a permission with its keys in the order in which OLM hashes them.
-fn as_hashed(permission: Permission<'_>) -> Value {
+fn hash_input(permission: Permission<'_>) -> Value {
     let rules = permission
         .rules()
         .map(|rules| rules.iter().map(policy_rule).collect::<Vec<_>>());
@@ -122,8 +122,8 @@ fn as_hashed(permission: Permission<'_>) -> Value {
 }
 
 /// Extends a permission for cluster-wide use: its holder must also be able to list namespaces.
-fn promoted(permission: Permission<'_>) -> Value {
-    let mut body = as_hashed(permission);
+fn cluster_wide_permission(permission: Permission<'_>) -> Value {
+    let mut body = hash_input(permission);
     let namespaces =
         json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"]});
     let mut rules = object::items(&body, "/rules").to_vec();
@@ -250,13 +250,15 @@ mod tests {
     fn permissions_for_all_namespaces_become_cluster_wide() {
         let objects = roles(&bundle(), "ns", &TargetNamespaces::All);
         assert_eq!(objects.len(), 4);
-        let promoted = &objects[2];
-        assert_eq!(promoted["kind"], "ClusterRole");
-        let rules = object::items(promoted, "/rules");
+        let cluster_wide_permission = &objects[2];
+        assert_eq!(cluster_wide_permission["kind"], "ClusterRole");
+        let rules = object::items(cluster_wide_permission, "/rules");
         assert_eq!(rules.len(), 2);
         assert_eq!(rules[1]["resources"], json!(["namespaces"]));
         let hash = base36_sha224(&json!({"serviceAccountName": "widgets", "rules": rules}));
-        assert!(object::text(promoted, "/metadata/name").is_some_and(|name| name.ends_with(&hash)));
+        assert!(
+            object::text(cluster_wide_permission, "/metadata/name").is_some_and(|name| name.ends_with(&hash))
+        );
     }
 
     /// The names are from `argocd-operator.v0.6.0` in the expected manifests of OLM v1's regression tests

@@ -94,13 +94,13 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
     let mut deployments = deployments::deployments(bundle, &serving, &targets, options);
     let operator_condition = match options.certificates {
         CertificateProvider::Windlass { .. } => {
-            operator_condition::introduce(bundle.csv().name(), namespace, &mut deployments)
+            operator_condition::render(bundle.csv().name(), namespace, &mut deployments)
         }
         CertificateProvider::None => Vec::new(),
     };
     let notices = serving
         .iter()
-        .filter_map(|serving| rollout::overridden(serving, &deployments))
+        .filter_map(|serving| rollout::override_message(serving, &deployments))
         .collect();
     objects.extend(deployments);
     let mut callers = webhooks::configurations(&serving, namespace, &targets, &options.certificates);

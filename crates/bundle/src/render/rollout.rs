@@ -14,7 +14,11 @@ const SLEEP_SECONDS: i64 = 5;
 const DEFAULT_GRACE_PERIOD_SECONDS: i64 = 30;
 
 /// Adds the settings that keep webhooks answering during a rollout.
-pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>, desired: ServingDefaults) {
+pub(super) fn add_rollout_settings(
+    deployment: &mut Value,
+    serving: &ServingDeployment<'_>,
+    desired: ServingDefaults,
+) {
     let Some((_, target_port)) = serving.ports().next() else {
         return;
     };
@@ -46,7 +50,7 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
     let spec = json::fields(deployment, &["spec"]);
     if needs_node || (has_claim && is_recreated) {
         // Two pods that need a node for themselves would wait for each other.
-        give_way(spec);
+        stop_before_successor(spec);
     } else {
         surge_first(spec);
     }
@@ -54,7 +58,7 @@ pub(super) fn close_gaps(deployment: &mut Value, serving: &ServingDeployment<'_>
 
 /// Returns the message for a bundled strategy that [surging](surge_first) replaced in one of the rendered
 /// `deployments`; `None` if it is unchanged or only stricter.
-pub(super) fn overridden(serving: &ServingDeployment<'_>, deployments: &[Value]) -> Option<String> {
+pub(super) fn override_message(serving: &ServingDeployment<'_>, deployments: &[Value]) -> Option<String> {
     let name = serving.deployment.name();
     let written = serving.deployment.spec()?.get("strategy")?;
     let rendered = deployments
@@ -93,13 +97,13 @@ fn surge_first(spec: &mut Map<String, Value>) {
         return;
     }
     let replicas = spec.get("replicas").and_then(Value::as_i64).unwrap_or(1);
-    let limit = |pointer| resolved(strategy.pointer(pointer)?, replicas);
+    let limit = |pointer| resolve_limit(strategy.pointer(pointer)?, replicas);
     if limit("/rollingUpdate/maxUnavailable").is_some_and(|limit| limit < replicas && limit != 0) {
         return;
     }
     let never_surges = strategy
         .pointer("/rollingUpdate/maxSurge")
-        .is_some_and(|surge| resolved(surge, 100) == Some(0));
+        .is_some_and(|surge| resolve_limit(surge, 100) == Some(0));
     let mut strategy = strategy.clone();
     json::fields(&mut strategy, &[]).insert("type".into(), "RollingUpdate".into());
     let limits = json::fields(&mut strategy, &["rollingUpdate"]);
@@ -111,14 +115,14 @@ fn surge_first(spec: &mut Map<String, Value>) {
 }
 
 /// Stops a pod before its successor starts, unless the bundle has a strategy.
-fn give_way(spec: &mut Map<String, Value>) {
+fn stop_before_successor(spec: &mut Map<String, Value>) {
     spec.entry("strategy").or_insert_with(
         || json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
     );
 }
 
 /// Resolves a number of pods, or a percentage of `replicas`, rounded down.
-fn resolved(limit: &Value, replicas: i64) -> Option<i64> {
+fn resolve_limit(limit: &Value, replicas: i64) -> Option<i64> {
     match limit {
         Value::String(text) => {
             let percent = text.strip_suffix('%').unwrap_or(text);
@@ -163,7 +167,7 @@ mod tests {
         let bundle = sample::bundle();
         let serving = ServingDeployment::all(&bundle);
         let mut deployment = json!({"spec": spec});
-        close_gaps(&mut deployment, &serving[0], desired);
+        add_rollout_settings(&mut deployment, &serving[0], desired);
         deployment["spec"].take()
     }
 

@@ -31,7 +31,7 @@ fn selector(spec: &Value) -> Value {
 
 fn ports(serving: &ServingDeployment<'_>) -> Result<Vec<Value>, Vec<RenderError>> {
     let mut ports: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
-    for (port, target_port) in serving.ports().chain(brought_ports(serving)) {
+    for (port, target_port) in serving.ports().chain(bundled_ports(serving)) {
         let targets = ports.entry(port).or_default();
         if !targets
             .iter()
@@ -65,10 +65,10 @@ fn ports(serving: &ServingDeployment<'_>) -> Result<Vec<Value>, Vec<RenderError>
 }
 
 /// The ports of the bundled Service that ours replaces.
-fn brought_ports(serving: &ServingDeployment<'_>) -> impl Iterator<Item = (i64, Value)> {
+fn bundled_ports(serving: &ServingDeployment<'_>) -> impl Iterator<Item = (i64, Value)> {
     let ports = serving
         .replaced
-        .map(|brought| object::items(&brought.object, "/spec/ports"));
+        .map(|bundled| object::items(&bundled.object, "/spec/ports"));
     ports.into_iter().flatten().filter_map(|port| {
         let number = port.get("port")?.as_i64()?;
         let target = port.get("targetPort").filter(|target| !target.is_null());

@@ -66,7 +66,7 @@ impl<'a> ServingDeployment<'a> {
                 let replaced = called
                     .iter()
                     .filter_map(|(_, backend)| backend.service)
-                    .find(|brought| webhooks.is_empty() && brought.name() == service);
+                    .find(|bundled| webhooks.is_empty() && bundled.name() == service);
                 let mut serving = Self {
                     deployment,
                     webhooks,

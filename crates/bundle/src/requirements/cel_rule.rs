@@ -53,13 +53,13 @@ impl CelRule {
         if text.trim().is_empty() {
             return Err(CelError::Missing);
         }
-        if text.len() > LENGTH || signs(text) > SIGNS {
+        if text.len() > LENGTH || count_signs(text) > SIGNS {
             let message = format!(
                 "it is longer than {LENGTH} bytes, or has more than {SIGNS} operators, dots and brackets"
             );
             return Err(CelError::Invalid(message));
         }
-        if loops(text) > LOOPS {
+        if loop_depth(text) > LOOPS {
             let message = format!("its comprehensions are nested deeper than {LOOPS} levels");
             return Err(CelError::Invalid(message));
         }
@@ -126,7 +126,7 @@ fn semver_compare(first: Arc<String>, second: Arc<String>) -> Result<i64, Execut
 }
 
 /// Returns the nesting depth of comprehensions, or their number if string literals cannot be delimited.
-fn loops(text: &str) -> usize {
+fn loop_depth(text: &str) -> usize {
     let is_loop = |before: &str| {
         let start = before
             .rfind(|character: char| !character.is_ascii_alphanumeric() && character != '_')
@@ -154,7 +154,7 @@ fn loops(text: &str) -> usize {
 }
 
 /// Counts the characters that can nest one part of an expression in another.
-fn signs(text: &str) -> usize {
+fn count_signs(text: &str) -> usize {
     text.chars()
         .filter(|character| character.is_ascii_punctuation() && !matches!(character, '\'' | '"' | '_'))
         .count()

@@ -44,7 +44,7 @@ impl Requirements {
                 .filter(|version| !version.is_empty())
                 .map(str::to_owned),
             constraints: reader.constraints,
-            provided: bundle.crds.iter().flat_map(defined).collect(),
+            provided: bundle.crds.iter().flat_map(defined_apis).collect(),
         };
         (requirements, reader.problems)
     }
@@ -69,7 +69,7 @@ impl Requirements {
 }
 
 /// The kinds that a CustomResourceDefinition serves.
-fn defined(manifest: &Manifest) -> Vec<RequiredApi> {
+fn defined_apis(manifest: &Manifest) -> Vec<RequiredApi> {
     let text = |pointer| object::text(&manifest.object, pointer).unwrap_or_default();
     object::items(&manifest.object, "/spec/versions")
         .iter()

@@ -14,7 +14,7 @@ const KEY: &str = "bundle.tar.gz";
 
 /// Why ConfigMaps do not form an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the message says what each field is")]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum AssembleError {
     /// The ConfigMap is empty.
     #[error("the ConfigMap {name} is empty: put a part of the .tar.gz in its binaryData")]

@@ -31,7 +31,7 @@ pub struct Predecessors {
 
 /// Why a bundle may not replace the installed one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the message says what each field is")]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum UpgradeRefusal {
     /// It belongs to another package.
     #[error(

@@ -89,7 +89,7 @@ pub enum RegistryError {
         what: String,
     },
     /// The registry limits the request rate.
-    #[error("{host} limits the rate of requests{}", retry_words(.retry_after))]
+    #[error("{host} limits the rate of requests{}", retry_suffix(.retry_after))]
     TooManyRequests {
         /// The server.
         host: String,
@@ -97,7 +97,7 @@ pub enum RegistryError {
         retry_after: Option<Duration>,
     },
     /// The registry is temporarily unavailable.
-    #[error("{host} answers HTTP {status}{}", retry_words(.retry_after))]
+    #[error("{host} answers HTTP {status}{}", retry_suffix(.retry_after))]
     Unavailable {
         /// The server.
         host: String,
@@ -270,7 +270,7 @@ impl RegistryError {
     }
 }
 
-fn retry_words(retry_after: &Option<Duration>) -> String {
+fn retry_suffix(retry_after: &Option<Duration>) -> String {
     match retry_after {
         Some(after) => format!(": retry in {}s", after.as_secs()),
         None => String::new(),

@@ -43,7 +43,7 @@ impl BundleReconciler {
             let live = self.crd_seen(&conversion.crd);
             let in_place = live.as_deref().and_then(|live| live.pointer("/spec/conversion"));
             report.conversion(&conversion.crd) != WebhookState::Armed
-                || !in_place.is_some_and(|live| conversion.is_in(live))
+                || !in_place.is_some_and(|live| conversion.matches(live))
         });
         let versions = plan.phases.of(Phase::Crds).any(|desired| {
             let name = object::text(desired, "/metadata/name").unwrap_or_default();
@@ -103,7 +103,7 @@ impl BundleReconciler {
         let live = self.crd_seen(&conversion.crd).ok_or_else(waiting)?;
         let in_place = live
             .pointer("/spec/conversion")
-            .is_some_and(|live| conversion.is_in(live));
+            .is_some_and(|live| conversion.matches(live));
         if in_place {
             // A crash may have left the entry of an earlier change.
             if let Some(key) = ObjectKey::from_object(&live) {

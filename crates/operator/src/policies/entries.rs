@@ -86,7 +86,7 @@ impl WebhookEntry {
         let operations: BTreeSet<_> = OPERATIONS
             .into_iter()
             .filter(|operation| validating || *operation != AdmissionOperation::Delete)
-            .filter(|operation| policy.acts_on(*operation))
+            .filter(|operation| policy.applies_to(*operation))
             .map(AdmissionOperation::name)
             .collect();
         if operations.is_empty() {

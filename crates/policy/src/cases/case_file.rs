@@ -12,7 +12,7 @@ use crate::api::{HttpMethod, schemas::any};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["policies", "cases"]))]
-pub(super) struct WrittenCases {
+pub(super) struct RawCases {
     /// File names, or policies.
     #[schemars(length(min = 1), schema_with = "list_of_any")]
     pub(super) policies: Vec<Value>,
@@ -20,27 +20,27 @@ pub(super) struct WrittenCases {
     #[schemars(schema_with = "map_of_objects")]
     pub(super) objects: BTreeMap<String, Value>,
     /// Data for all cases.
-    pub(super) data: WrittenData,
+    pub(super) data: RawData,
     /// The cases.
     #[schemars(length(min = 1))]
-    pub(super) cases: Vec<WrittenCase>,
+    pub(super) cases: Vec<RawCase>,
 }
 
 /// Objects in a cluster, and responses of servers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct WrittenData {
+pub(super) struct RawData {
     /// Objects.
     #[schemars(schema_with = "list_of_objects")]
     pub(super) objects: Vec<Value>,
     /// Responses.
-    pub(super) responses: Vec<WrittenResponse>,
+    pub(super) responses: Vec<RawResponse>,
 }
 
 /// The response of a server: a body, or an error.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct WrittenResponse {
+pub(super) struct RawResponse {
     /// The full URL.
     #[schemars(length(min = 1))]
     pub(super) url: String,
@@ -58,12 +58,12 @@ pub(super) struct WrittenResponse {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["name", "object"]))]
-pub(super) struct WrittenCase {
+pub(super) struct RawCase {
     /// Its name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
     /// The operation.
-    pub(super) operation: Option<WrittenOperation>,
+    pub(super) operation: Option<RawOperation>,
     /// The object, or its name.
     #[schemars(schema_with = "any")]
     pub(super) object: Value,
@@ -77,23 +77,23 @@ pub(super) struct WrittenCase {
     #[schemars(schema_with = "map_of_any")]
     pub(super) old_change: Option<Value>,
     /// The user of the request.
-    pub(super) user: WrittenUser,
+    pub(super) user: RawUser,
     /// The Namespace, or its name among the objects.
     #[schemars(schema_with = "any")]
     pub(super) namespace_object: Option<Value>,
     /// Whether the request is a dry run.
     pub(super) dry_run: bool,
     /// Data for this case.
-    pub(super) data: WrittenData,
+    pub(super) data: RawData,
     /// The expected outcome.
-    pub(super) expect: WrittenExpectation,
+    pub(super) expect: RawExpectation,
 }
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
-pub(super) enum WrittenOperation {
+pub(super) enum RawOperation {
     /// Creates an object.
     Create,
     /// Updates an object.
@@ -105,7 +105,7 @@ pub(super) enum WrittenOperation {
 /// The user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct WrittenUser {
+pub(super) struct RawUser {
     /// The name.
     pub(super) name: String,
     /// The groups.
@@ -115,7 +115,7 @@ pub(super) struct WrittenUser {
 /// The expected outcome.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct WrittenExpectation {
+pub(super) struct RawExpectation {
     /// The object, or its name.
     #[schemars(schema_with = "any")]
     pub(super) object: Option<Value>,

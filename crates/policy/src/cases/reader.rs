@@ -9,10 +9,7 @@ use structural_schema::Structural;
 use windlass_object::{custom_resource::schema, object};
 
 use super::{
-    case_file::{
-        WrittenCase, WrittenCases, WrittenData, WrittenExpectation, WrittenOperation, WrittenResponse,
-        WrittenUser,
-    },
+    case_file::{RawCase, RawCases, RawData, RawExpectation, RawOperation, RawResponse, RawUser},
     policy_case::{CaseObject, ExpectedObject, ExpectedOutcome, PolicyCase},
     policy_cases::{CasePolicy, PolicyCases},
 };
@@ -21,8 +18,8 @@ use crate::{
     problem::PolicyProblems,
 };
 
-static FILE: LazyLock<Structural> = LazyLock::new(|| Structural::new(&schema::<WrittenCases>()));
-static DATA: LazyLock<Structural> = LazyLock::new(|| Structural::new(&schema::<WrittenData>()));
+static FILE: LazyLock<Structural> = LazyLock::new(|| Structural::new(&schema::<RawCases>()));
+static DATA: LazyLock<Structural> = LazyLock::new(|| Structural::new(&schema::<RawData>()));
 
 /// The objects of a file, by name.
 type NamedObjects = BTreeMap<String, Arc<Value>>;
@@ -37,7 +34,7 @@ impl PolicyCases {
     ///
     /// Every problem in it, each with its field.
     pub fn read(document: &Value) -> Result<Self, Vec<PolicyProblem>> {
-        let written: WrittenCases = typed(document, &FILE)?;
+        let written: RawCases = typed(document, &FILE)?;
         let mut problems = PolicyProblems::below(ROOT);
         let policies = written.policies.into_iter().enumerate();
         let policies = policies
@@ -185,7 +182,7 @@ fn check_object(object: &Value, problems: &mut PolicyProblems) {
     }
 }
 
-fn read_data(data: WrittenData, problems: &mut PolicyProblems) -> KnownData {
+fn read_data(data: RawData, problems: &mut PolicyProblems) -> KnownData {
     for (index, object) in data.objects.iter().enumerate() {
         problems.within(format!("objects[{index}]"), |problems| {
             check_object(object, problems);
@@ -206,7 +203,7 @@ fn read_data(data: WrittenData, problems: &mut PolicyProblems) -> KnownData {
     }
 }
 
-fn read_response(response: WrittenResponse, problems: &mut PolicyProblems) -> Option<KnownResponse> {
+fn read_response(response: RawResponse, problems: &mut PolicyProblems) -> Option<KnownResponse> {
     let answer = match (response.body, response.error) {
         (Some(body), None) => FetchedAnswer::Found(body),
         (None, Some(error)) => FetchedAnswer::Failed(error),
@@ -222,11 +219,11 @@ fn read_response(response: WrittenResponse, problems: &mut PolicyProblems) -> Op
     })
 }
 
-fn read_case(case: WrittenCase, objects: &NamedObjects, problems: &mut PolicyProblems) -> Option<PolicyCase> {
+fn read_case(case: RawCase, objects: &NamedObjects, problems: &mut PolicyProblems) -> Option<PolicyCase> {
     let operation = match (case.operation, &case.old_object) {
-        (Some(WrittenOperation::Create), _) | (None, None) => AdmissionOperation::Create,
-        (Some(WrittenOperation::Update), _) | (None, Some(_)) => AdmissionOperation::Update,
-        (Some(WrittenOperation::Delete), _) => AdmissionOperation::Delete,
+        (Some(RawOperation::Create), _) | (None, None) => AdmissionOperation::Create,
+        (Some(RawOperation::Update), _) | (None, Some(_)) => AdmissionOperation::Update,
+        (Some(RawOperation::Delete), _) => AdmissionOperation::Delete,
     };
     match (operation, &case.old_object) {
         (AdmissionOperation::Update, None) => problems.note("oldObject", "must be given with UPDATE"),
@@ -262,7 +259,7 @@ fn read_case(case: WrittenCase, objects: &NamedObjects, problems: &mut PolicyPro
 }
 
 /// The attributes of a request that describe its user.
-fn request_attributes(user: &WrittenUser, is_dry_run: bool) -> Value {
+fn request_attributes(user: &RawUser, is_dry_run: bool) -> Value {
     let mut info = Map::new();
     if !user.name.is_empty() {
         info.insert("username".into(), json!(user.name));
@@ -301,7 +298,7 @@ fn read_object(
 }
 
 fn read_expected(
-    expect: WrittenExpectation,
+    expect: RawExpectation,
     operation: AdmissionOperation,
     objects: &NamedObjects,
     problems: &mut PolicyProblems,

@@ -30,7 +30,7 @@ enum Extent<'a> {
 /// The estimated cost and extent of a part of an expression.
 type Estimate<'a> = (u64, Extent<'a>);
 
-struct Reckoning<'a> {
+struct CostEstimator<'a> {
     names: Vec<(&'a str, Extent<'a>)>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn check(
     inputs: &[(&str, &Value)],
     budget: &EvaluationBudget<'_>,
 ) -> Result<(), ProgramError> {
-    let mut reckoning = Reckoning {
+    let mut reckoning = CostEstimator {
         names: inputs
             .iter()
             .map(|(name, value)| (*name, Extent::Known(vec![*value])))
@@ -129,9 +129,9 @@ fn weight(value: &Value) -> u64 {
     }
 }
 
-// === impl Reckoning ===
+// === impl CostEstimator ===
 
-impl<'a> Reckoning<'a> {
+impl<'a> CostEstimator<'a> {
     fn estimate(&mut self, expression: &'a IdedExpr) -> Estimate<'a> {
         match &expression.expr {
             Expr::Unspecified | Expr::Struct(_) => (1, Extent::AtMost(1)),

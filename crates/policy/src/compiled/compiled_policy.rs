@@ -108,7 +108,7 @@ impl CompiledPolicy {
     }
 
     /// Reports whether any of its rules applies to an operation.
-    pub fn acts_on(&self, operation: AdmissionOperation) -> bool {
+    pub fn applies_to(&self, operation: AdmissionOperation) -> bool {
         let mut rules = self.compiled_rules().iter();
         rules.any(|rule| operation.is_among(&rule.operations))
     }
@@ -130,7 +130,7 @@ impl CompiledPolicy {
     }
 
     /// Returns the indexes of the rules with programs that describe a request to a server.
-    pub fn requesting_rules(&self) -> impl Iterator<Item = usize> {
+    pub fn rules_with_requests(&self) -> impl Iterator<Item = usize> {
         let describes = |action: &StepAction| {
             let StepAction::Program(_, InputKind::Cue { processing, .. }) = action else {
                 return false;

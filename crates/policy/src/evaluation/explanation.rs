@@ -72,7 +72,7 @@ impl PolicyExplanation {
         }
         let mut is_selected = compiled(policy, &[], engines)
             .matcher
-            .is_for(&SelectedSubject::new(attributes))
+            .matches(&SelectedSubject::new(attributes))
             .unwrap_or(false);
         for (index, condition) in selection.conditions.iter().enumerate() {
             let alone = compiled(policy, std::slice::from_ref(condition), engines);

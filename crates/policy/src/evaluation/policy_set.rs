@@ -131,7 +131,7 @@ impl OrderedPolicies {
             if !policy.compiled_rules().iter().any(acts) {
                 return None;
             }
-            match policy.matcher.is_for(&subject) {
+            match policy.matcher.matches(&subject) {
                 Ok(true) => Some(Ok(policy)),
                 Ok(false) => None,
                 Err(error) => {

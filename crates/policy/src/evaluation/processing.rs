@@ -64,7 +64,7 @@ fn parse_request(http: &Value) -> Result<HttpRequest, String> {
         Some(body) => Some(body.clone()),
     };
     if body.is_some() && method == HttpMethod::Get {
-        return Err(".request.body: must not be given where method is GET".into());
+        return Err(".request.body: must not be set with method: GET".into());
     }
     Ok(HttpRequest {
         method,
@@ -101,7 +101,7 @@ mod tests {
             ),
             (
                 json!({"url": "https://a", "request": {"body": "{}"}}),
-                ".request.body: must not be given where method is GET",
+                ".request.body: must not be set with method: GET",
             ),
         ] {
             assert_eq!(parse_request(&http).unwrap_err(), expected);

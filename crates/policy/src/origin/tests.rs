@@ -278,7 +278,7 @@ fn tolerations_are_validated_as_in_an_api_server() {
     for (wrong, expected) in [
         (
             json!({}),
-            format!("{at}.operator: must be Exists where key is empty, which means all keys"),
+            format!("{at}.operator: must be Exists if key is empty, which means all keys"),
         ),
         (
             json!({"key": "a b"}),
@@ -286,7 +286,7 @@ fn tolerations_are_validated_as_in_an_api_server() {
         ),
         (
             json!({"key": "a", "operator": "Exists", "value": "b"}),
-            format!("{at}.value: must be empty where operator is Exists"),
+            format!("{at}.value: must be empty if operator is Exists"),
         ),
         (
             json!({"key": "a", "value": "b c"}),
@@ -298,7 +298,7 @@ fn tolerations_are_validated_as_in_an_api_server() {
         ),
         (
             json!({"key": "a", "tolerationSeconds": 1}),
-            format!("{at}.effect: must be NoExecute where tolerationSeconds is given"),
+            format!("{at}.effect: must be NoExecute if tolerationSeconds is set"),
         ),
     ] {
         assert_eq!(check(wrong), [expected]);

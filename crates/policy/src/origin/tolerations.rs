@@ -25,16 +25,13 @@ fn check_one(toleration: &Toleration, problems: &mut PolicyProblems) {
     } = toleration;
     let operator = operator.unwrap_or_default();
     if key.is_empty() && operator != TolerationOperator::Exists {
-        problems.note(
-            "operator",
-            "must be Exists where key is empty, which means all keys",
-        );
+        problems.note("operator", "must be Exists if key is empty, which means all keys");
     } else if !key.is_empty() && !is_label_key(key) {
         problems.note("key", format!("{key:?} is not the key of a label"));
     }
     match operator {
         TolerationOperator::Exists if !value.is_empty() => {
-            problems.note("value", "must be empty where operator is Exists");
+            problems.note("value", "must be empty if operator is Exists");
         }
         TolerationOperator::Equal if !value.is_empty() && !is_label_name(value) => {
             problems.note("value", format!("{value:?} is not the value of a label"));
@@ -44,6 +41,6 @@ fn check_one(toleration: &Toleration, problems: &mut PolicyProblems) {
     if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect.as_str()) {
         problems.note("effect", "must be NoSchedule, PreferNoSchedule or NoExecute");
     } else if toleration_seconds.is_some() && effect != "NoExecute" {
-        problems.note("effect", "must be NoExecute where tolerationSeconds is given");
+        problems.note("effect", "must be NoExecute if tolerationSeconds is set");
     }
 }

@@ -54,12 +54,12 @@ pub struct ReferencedObjects<'a> {
     /// Whether they must be in that namespace.
     pub is_confined: bool,
     /// The selected objects.
-    pub which: WhichObjects<'a>,
+    pub which: ObjectSelection<'a>,
 }
 
 /// A selection of objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum WhichObjects<'a> {
+pub enum ObjectSelection<'a> {
     /// The object with this name.
     Named(&'a str),
     /// All objects whose labels match a LabelSelector.
@@ -117,7 +117,7 @@ impl DataReference {
                 kind,
                 namespace,
                 is_confined,
-                WhichObjects::Named(name),
+                ObjectSelection::Named(name),
             ),
             Self::Objects {
                 api_version,
@@ -126,7 +126,7 @@ impl DataReference {
                 label_selector,
                 is_confined,
             } => {
-                let which = WhichObjects::Labelled(label_selector);
+                let which = ObjectSelection::Labelled(label_selector);
                 (api_version, kind, namespace, is_confined, which)
             }
             Self::Http(request) => return Err(request),

@@ -11,7 +11,7 @@ mod rule_references;
 mod tests;
 
 pub use self::data_reference::{
-    Answers, DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects,
+    Answers, DataReference, FetchedAnswer, HttpRequest, ObjectSelection, ReferencedObjects,
 };
 pub(crate) use self::reader::check_url;
 pub(crate) use self::rule_references::{ReferenceResolution, RuleReferences};

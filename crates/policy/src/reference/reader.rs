@@ -56,7 +56,7 @@ pub(super) fn http(key: &PolicyKey, http: &HttpReference, problems: &mut PolicyP
         params.push((name.clone(), value));
     }
     if http.body.is_some() && http.method == HttpMethod::Get {
-        problems.note("body", "must not be given where method is GET");
+        problems.note("body", "must not be set with method: GET");
     }
     for (name, value) in &http.header {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -106,14 +106,14 @@ impl RuleReferences {
             }),
             ValueSource::K8s => {
                 let Some(selector) = &reference.k8s else {
-                    problems.note("k8s", "must be given where from is k8s");
+                    problems.note("k8s", "is required with from: k8s");
                     return None;
                 };
                 Some(problems.within("k8s", |problems| reader::object(key, selector, problems)))
             }
             ValueSource::Http => {
                 let Some(http) = &reference.http else {
-                    problems.note("http", "must be given where from is http");
+                    problems.note("http", "is required with from: http");
                     return None;
                 };
                 Some(problems.within("http", |problems| reader::http(key, http, problems)))
@@ -133,7 +133,7 @@ impl RuleReferences {
         let meanings = self
             .0
             .iter()
-            .map(|(_, reference)| reference.meaning(object, namespace));
+            .map(|(_, reference)| reference.data_reference(object, namespace));
         meanings
             .filter_map(|meaning| match meaning {
                 Ok(Some(reference)) => Some(reference),
@@ -147,7 +147,7 @@ impl RuleReferences {
         let mut found = Map::new();
         let mut missing = Vec::new();
         for (name, reference) in &self.0 {
-            let meaning = match reference.meaning(object, namespace) {
+            let meaning = match reference.data_reference(object, namespace) {
                 Ok(meaning) => meaning,
                 Err(error) => return ReferenceResolution::Failed(error),
             };
@@ -180,7 +180,7 @@ impl RuleReferences {
 impl FetchedReference {
     /// Returns the data reference for an object; `None` if it depends on a value that the object does not
     /// have.
-    fn meaning(&self, object: &Value, namespace: &str) -> Result<Option<DataReference>, String> {
+    fn data_reference(&self, object: &Value, namespace: &str) -> Result<Option<DataReference>, String> {
         let wanted = match self {
             Self::Owner { may_be_missing, .. } if *may_be_missing && !has_owner(object) => return Ok(None),
             Self::Owner { is_confined, .. } => owner(object, namespace, *is_confined),
@@ -193,7 +193,7 @@ impl FetchedReference {
                 let place = match of_namespace.fill(object, plain) {
                     Ok(place) if place.is_empty() => namespace.to_owned(),
                     Ok(place) => place,
-                    Err(error) => return nothing_or(error),
+                    Err(error) => return missing_as_none(error),
                 };
                 if *is_confined && place != namespace {
                     return Err(format!(
@@ -206,7 +206,7 @@ impl FetchedReference {
         };
         match wanted {
             Ok(wanted) => Ok(Some(wanted)),
-            Err(Unresolved::Placeholder(error)) => nothing_or(error),
+            Err(Unresolved::Placeholder(error)) => missing_as_none(error),
             Err(Unresolved::Other(error)) => Err(error),
         }
     }
@@ -251,7 +251,7 @@ impl From<PlaceholderError> for Unresolved {
 }
 
 /// Maps a missing value to `None`; other errors remain errors.
-fn nothing_or(error: PlaceholderError) -> Result<Option<DataReference>, String> {
+fn missing_as_none(error: PlaceholderError) -> Result<Option<DataReference>, String> {
     match error {
         PlaceholderError::Missing(_) => Ok(None),
         PlaceholderError::NoText(_) => Err(error.to_string()),

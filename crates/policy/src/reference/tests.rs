@@ -181,11 +181,11 @@ fn defect_25_incomplete_references_are_reported() {
     for (reference, expected) in [
         (
             json!({"from": "k8s", "path": "/a"}),
-            vec!["valueRef.k8s: must be given where from is k8s"],
+            vec!["valueRef.k8s: is required with from: k8s"],
         ),
         (
             json!({"from": "http", "path": "a"}),
-            vec!["valueRef.http: must be given where from is http"],
+            vec!["valueRef.http: is required with from: http"],
         ),
         (
             of_config_map(json!({})),
@@ -207,7 +207,7 @@ fn defect_25_incomplete_references_are_reported() {
             vec![
                 "valueRef.http.url: the host must end before the first {{",
                 "valueRef.http.params.p: {{ without }}",
-                "valueRef.http.body: must not be given where method is GET",
+                "valueRef.http.body: must not be set with method: GET",
                 "valueRef.http.header: \"a b\" is not a name of a header",
                 "valueRef.http.header.d: must be one line",
                 "valueRef.http.auth.authUrl: must begin with https:// or http://",

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use windlass_object::{label_selector, object};
 
-use crate::{DataReference, FetchedAnswer, HttpRequest, ReferencedObjects, WhichObjects, api::HttpMethod};
+use crate::{DataReference, FetchedAnswer, HttpRequest, ObjectSelection, ReferencedObjects, api::HttpMethod};
 
 /// Objects of a cluster, and responses of servers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,7 +37,7 @@ impl KnownData {
             Err(request) => return response(known, request),
         };
         match wanted.which {
-            WhichObjects::Named(name) => {
+            ObjectSelection::Named(name) => {
                 let mut objects = known.iter().flat_map(|known| &known.objects);
                 let found =
                     objects.find(|object| is_selected(&wanted, object) && text(object, "name") == name);
@@ -45,7 +45,7 @@ impl KnownData {
                     FetchedAnswer::Found(object.clone())
                 })
             }
-            WhichObjects::Labelled(selector) => {
+            ObjectSelection::Labelled(selector) => {
                 FetchedAnswer::Found(with_labels(known, &wanted, selector).into())
             }
         }

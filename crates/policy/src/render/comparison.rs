@@ -49,7 +49,7 @@ const DECIMAL: &str = "^[+-]?[0-9]{1,18}[.][0-9]{1,18}$";
 /// Adds the comparison of `found` with a value to the program; returns the expression of the condition's
 /// result.
 pub(super) fn compare(operator: ConditionOperator, wanted: Wanted, program: &mut CueText) -> String {
-    let (result, symbol) = words(operator);
+    let (result, symbol) = match_names(operator);
     let mut presence = "len(found) > 0";
     let pairs = match wanted {
         Wanted::Texts(literals) => {
@@ -105,7 +105,7 @@ pub(super) fn is_ordered(operator: ConditionOperator) -> bool {
 }
 
 /// The name of the list of values that match, and the CUE operator.
-fn words(operator: ConditionOperator) -> (&'static str, &'static str) {
+fn match_names(operator: ConditionOperator) -> (&'static str, &'static str) {
     match operator {
         ConditionOperator::Gt => ("greater", ">"),
         ConditionOperator::Gte => ("greaterOrEqual", ">="),
@@ -122,7 +122,7 @@ fn compare_with_reference(
     process: Option<String>,
     program: &mut CueText,
 ) -> Vec<CueElement> {
-    let (_, symbol) = words(operator);
+    let (_, symbol) = match_names(operator);
     if operator == ConditionOperator::Regex {
         let texts = list_as(Form::Texts, Side::Found, program);
         let patterns = list_as(Form::Strings, Side::Wanted, program);

@@ -81,7 +81,7 @@ impl SubjectMatcher {
     /// # Errors
     ///
     /// If that depends on labels of an unknown Namespace.
-    pub(crate) fn is_for(&self, subject: &SelectedSubject<'_>) -> Result<bool, SelectionError> {
+    pub(crate) fn matches(&self, subject: &SelectedSubject<'_>) -> Result<bool, SelectionError> {
         let is_inside = self.namespace.is_empty() || self.namespace == subject.namespace;
         let is_selected = || {
             let mut selectors = self.selectors.iter();

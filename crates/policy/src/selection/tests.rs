@@ -36,7 +36,7 @@ fn selects(key: &PolicyKey, selectors: Value, object: &Value) -> bool {
     let (matcher, problems) = matcher(key, selectors, None);
     assert_eq!(problems, [""; 0]);
     matcher
-        .is_for(&SelectedSubject::new(&AdmissionAttributes::create(object)))
+        .matches(&SelectedSubject::new(&AdmissionAttributes::create(object)))
         .unwrap()
 }
 
@@ -170,7 +170,7 @@ fn f3_defect_2_an_override_policy_selects_its_own_namespace_only() {
     assert_eq!(
         matcher(&inside("n"), json!([]), None)
             .0
-            .is_for(&SelectedSubject::new(&attributes)),
+            .matches(&SelectedSubject::new(&attributes)),
         Ok(false)
     );
     let (_, problems) = matcher(
@@ -214,7 +214,7 @@ fn f4_a_connection_is_selected_by_its_options() {
     assert_eq!(
         matcher(&cluster(), selector, None)
             .0
-            .is_for(&SelectedSubject::new(&attributes)),
+            .matches(&SelectedSubject::new(&attributes)),
         Ok(true)
     );
 }
@@ -228,7 +228,7 @@ fn deleted_objects_are_selected_by_their_last_state() {
     assert_eq!(
         matcher(&cluster(), selector, None)
             .0
-            .is_for(&SelectedSubject::new(&attributes)),
+            .matches(&SelectedSubject::new(&attributes)),
         Ok(true)
     );
     for (request, expected) in [
@@ -264,21 +264,21 @@ fn namespaces_are_selected_by_their_labels() {
             namespace_object: Some(&namespace),
             ..AdmissionAttributes::create(&pod)
         };
-        assert_eq!(matcher.is_for(&SelectedSubject::new(&attributes)), Ok(expected));
+        assert_eq!(matcher.matches(&SelectedSubject::new(&attributes)), Ok(expected));
         // A Namespace is selected by its own labels.
         assert_eq!(
-            matcher.is_for(&SelectedSubject::new(&AdmissionAttributes::create(&namespace))),
+            matcher.matches(&SelectedSubject::new(&AdmissionAttributes::create(&namespace))),
             Ok(expected)
         );
     }
     let node = json!({"apiVersion": "v1", "kind": "Node"});
     assert_eq!(
-        matcher.is_for(&SelectedSubject::new(&AdmissionAttributes::create(&node))),
+        matcher.matches(&SelectedSubject::new(&AdmissionAttributes::create(&node))),
         Ok(true)
     );
     assert_eq!(
         matcher
-            .is_for(&SelectedSubject::new(&AdmissionAttributes::create(&pod)))
+            .matches(&SelectedSubject::new(&AdmissionAttributes::create(&pod)))
             .unwrap_err()
             .to_string(),
         "the Namespace n is not known, whose labels spec.namespaceSelector requires"

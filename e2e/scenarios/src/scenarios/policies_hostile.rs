@@ -158,7 +158,7 @@ impl HostilePolicy {
                 "recursion",
                 cue("a: {b: a & {c: 1}}\npatches: [a]".to_owned()),
                 Value::Null,
-                Some("lead too deep into each other"),
+                Some("nested too deep"),
             ),
             Self::overriding("loops", cue(format!("{loops}patches: found")), long(), large),
             Self::overriding(

@@ -67,7 +67,7 @@ fn arms(plan: &Plan, crd: &Value) -> bool {
             service: service.clone(),
             ..conversion.clone()
         };
-        conversion.is_in(stanza)
+        conversion.matches(stanza)
     })
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use policy::{DataReference, FetchedAnswer, WhichObjects};
+use policy::{DataReference, FetchedAnswer, ObjectSelection};
 use serde_json::Value;
 use windlass_cluster::{Cluster, Kind, kinds, telemetry::chain};
 use windlass_object::object;
@@ -52,12 +52,12 @@ impl ReferredObjects {
         let namespace = wanted.namespace;
         let seen = |found| check_namespace(found, namespace, wanted.is_confined);
         let answer = match wanted.which {
-            WhichObjects::Named(name) => match self.find_one(reference, &kind, namespace, name).await {
+            ObjectSelection::Named(name) => match self.find_one(reference, &kind, namespace, name).await {
                 Ok(Some(found)) => seen(found).map(FetchedAnswer::Found),
                 Ok(None) => Ok(FetchedAnswer::NotFound),
                 Err(problem) => Err(problem),
             },
-            WhichObjects::Labelled(selector) => {
+            ObjectSelection::Labelled(selector) => {
                 let found = self.list_matching(&kind, namespace, selector).await;
                 let found: Result<Vec<_>, _> = found.and_then(|found| found.into_iter().map(seen).collect());
                 found.map(|found| FetchedAnswer::Found(found.into()))

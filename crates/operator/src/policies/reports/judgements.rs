@@ -26,7 +26,7 @@ pub(super) fn judgements(
     let mut rules = AuditedRules::default();
     for state in policies.policies.values() {
         let Ok(policy) = &state.compiled else { continue };
-        let audits = policy.has_action(ValidationAction::Audit) && policy.acts_on(operation);
+        let audits = policy.has_action(ValidationAction::Audit) && policy.applies_to(operation);
         if !audits || !is_asked(policy.key()) {
             continue;
         }

@@ -146,10 +146,10 @@ fn tolerations() {
     assert_eq!(
         problems(json!({ "tolerations": tolerations })),
         [
-            "tolerations[0].operator: must be Exists where key is empty, which means all keys",
-            "tolerations[1].value: must be empty where operator is Exists",
+            "tolerations[0].operator: must be Exists if key is empty, which means all keys",
+            "tolerations[1].value: must be empty if operator is Exists",
             "tolerations[1].effect: must be NoSchedule, PreferNoSchedule or NoExecute",
-            "tolerations[2].effect: must be NoExecute where tolerationSeconds is given",
+            "tolerations[2].effect: must be NoExecute if tolerationSeconds is set",
         ]
     );
 }
@@ -291,7 +291,7 @@ fn each_problem_is_reported_once_with_its_field_on_admission() {
     assert_eq!(
         told,
         [
-            "spec.overrideRules[0].overriders.template.tolerations[0].value: must be empty where operator is Exists"
+            "spec.overrideRules[0].overriders.template.tolerations[0].value: must be empty if operator is Exists"
         ]
     );
 }
