@@ -5,7 +5,7 @@ mod terminal;
 
 use tikv_jemallocator::Jemalloc;
 
-/// That of the system keeps most of what has passed through: lists of large objects, answers of the API server.
-/// `.cargo/config.toml` says how soon this one gives it back.
+/// The system's allocator keeps most of the memory that large lists and API responses used.
+/// `.cargo/config.toml` sets how soon this one returns it.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;

@@ -170,7 +170,7 @@ async fn a_folder_is_listed_searched_and_shown() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["channels"][0]["head"], "widgets.v2.0.0");
     let missing = shelf.fail(&catalog, &["show", "gadgets"]).await;
-    assert!(missing.contains("package gadgets was not found in"), "{missing}");
+    assert!(missing.contains("package gadgets not found in"), "{missing}");
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn the_path_of_an_upgrade_is_shown() {
         .await;
     assert_eq!(
         settled,
-        "widgets.v2.0.0 is the newest that is wanted and can be reached\n"
+        "widgets.v2.0.0 is already the newest matching version that can be reached\n"
     );
     let none = shelf
         .fail(&catalog, &["path", "widgets", "--from", "0.9.0"])
@@ -241,7 +241,7 @@ async fn what_is_wrong_with_a_catalog_is_said_with_file_and_package() {
     );
     let empty = Shelf::new(&[("README.md", "")]);
     let error = empty.fail(&empty.catalog(), &["list"]).await;
-    assert!(error.contains("has no packages: it holds no catalog"), "{error}");
+    assert!(error.contains("has no packages: it is not a catalog"), "{error}");
 }
 
 async fn registry(shelf: &Shelf) -> TestRegistry {

@@ -1,12 +1,12 @@
-//! Names that are typed as arguments.
+//! Parsers for names in arguments.
 
 use windlass_object::rfc1123::{LABEL_LENGTH, is_label, is_subdomain};
 
-/// The name of a namespace: a label of RFC 1123.
+/// Parses the name of a namespace: an RFC 1123 label.
 ///
 /// # Errors
 ///
-/// When `text` is none.
+/// When `text` is not a label.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
     if is_label(text) {
         Ok(text.to_owned())
@@ -19,11 +19,11 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a ServiceAccount, as the API server takes it.
+/// Parses the name of a ServiceAccount.
 ///
 /// # Errors
 ///
-/// When `text` is none.
+/// When `text` is not an RFC 1123 subdomain.
 pub(super) fn service_account(text: &str) -> Result<String, String> {
     if is_subdomain(text) {
         Ok(text.to_owned())
@@ -36,11 +36,11 @@ pub(super) fn service_account(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a Secret, as the API server takes it.
+/// Parses the name of a Secret.
 ///
 /// # Errors
 ///
-/// When `text` is none.
+/// When `text` is not an RFC 1123 subdomain.
 pub(super) fn pull_secret(text: &str) -> Result<String, String> {
     if is_subdomain(text) {
         Ok(text.to_owned())
@@ -53,12 +53,12 @@ pub(super) fn pull_secret(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a BundleDeployment: labels of RFC 1123 with dots between them, at most 63 characters, since it becomes
-/// the value of a label.
+/// Parses the name of a BundleDeployment: an RFC 1123 subdomain of at most 63 characters, since it becomes a
+/// label value.
 ///
 /// # Errors
 ///
-/// When `text` is none.
+/// When `text` is not such a name.
 pub(super) fn bundle_deployment(text: &str) -> Result<String, String> {
     if text.len() <= LABEL_LENGTH && is_subdomain(text) {
         Ok(text.to_owned())
@@ -71,11 +71,11 @@ pub(super) fn bundle_deployment(text: &str) -> Result<String, String> {
     }
 }
 
-/// `NAMESPACE/NAME`.
+/// Parses `NAMESPACE/NAME`.
 ///
 /// # Errors
 ///
-/// When `text` is something else.
+/// When `text` has another form.
 pub(super) fn namespaced(text: &str) -> Result<(String, String), String> {
     match text.split_once('/') {
         Some((namespace, name)) if is_label(namespace) && is_subdomain(name) => {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_lead_anywhere_else() {
+    fn names_cannot_change_the_request_path() {
         for (text, is_name) in [
             ("argocd-operator", true),
             ("a.b", true),

@@ -1,4 +1,4 @@
-//! The bundle that a command is about, and how it is to be installed.
+//! The bundle of a command, and its install settings.
 
 use std::{
     fmt::Display,
@@ -22,11 +22,13 @@ use crate::commands::{
     bundle_location::{self, BundleLocation, needs_catalog},
 };
 
-/// A bundle and how it is to be installed.
+/// The heading of install settings in `--help`.
+pub(super) const INSTALLATION: &str = "Installation";
+
+/// A bundle and its install settings.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct InstallArgs {
-    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin; or an image with
-    /// its registry. What exists, and what begins with . or /, is of this machine.
+    /// Bundle: a directory, a .tar.gz or - (an archive on stdin), or an image with its registry.
     #[arg(value_parser = bundle_location::parser())]
     pub(super) bundle: BundleLocation,
 
@@ -34,23 +36,20 @@ pub(super) struct InstallArgs {
     #[arg(short, long, value_parser = namespace)]
     pub(super) namespace: String,
 
-    /// Namespace for the operator to watch; can be repeated [default: all namespaces].
+    /// Namespace for the operator to watch, repeatable [default: all].
     #[arg(long = "watch-namespace", value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) watch_namespaces: Vec<String>,
 
-    /// Who manages the conversion of the bundle's CustomResourceDefinitions [default: managed].
-    #[arg(long, value_enum)]
+    /// Conversion of CRDs: managed (default) or external.
+    #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true, help_heading = INSTALLATION)]
     pub(super) conversion: Option<ConversionArg>,
 
-    /// Install webhooks that may keep their own pods from coming up again.
-    #[arg(long)]
+    /// Install webhooks that can block their own pods.
+    #[arg(long, help_heading = INSTALLATION)]
     pub(super) allow_blocking_webhooks: bool,
 
-    /// File with changes to the Deployments: env, envFrom, volumes, volumeMounts, tolerations, resources, nodeSelector,
-    /// affinity and annotations as in OLM's deployment configuration, and windlass with readinessProbe, preStop,
-    /// rollingUpdate and canary: set these to false to turn off what is done for Deployments that serve webhooks (upgrades
-    /// keep old pods until nobody calls them all the same); and replicas, the number of their replicas.
-    #[arg(long, value_name = "FILE")]
+    /// Changes to the Deployments, as in OLM's deployment configuration.
+    #[arg(long, value_name = "FILE", help_heading = INSTALLATION)]
     pub(super) config: Option<PathBuf>,
 
     #[command(flatten)]
@@ -60,35 +59,35 @@ pub(super) struct InstallArgs {
 /// Who manages the conversion of CustomResourceDefinitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ConversionArg {
-    /// Windlass arms what the ClusterServiceVersion declares.
+    /// Windlass arms the conversions that the ClusterServiceVersion declares.
     Managed,
-    /// The operator arms its conversion webhooks itself.
+    /// The operator arms its conversion webhooks.
     External,
 }
 
-/// A bundle that has no problem.
+/// A bundle without problems.
 #[derive(Debug)]
 pub(super) struct ReadBundle {
-    /// Its files.
+    /// The files.
     pub(super) files: Files,
-    /// What they say.
+    /// The parsed content.
     pub(super) bundle: Bundle,
 }
 
-/// A bundle that can be installed as it is asked for.
+/// A bundle that was checked and rendered.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// What an install applies.
+    /// The objects that an install applies.
     pub(super) rendered: Rendered,
-    /// The changes to the Deployments as they were written; null where there are none.
+    /// The content of `--config`; null without it.
     pub(super) config: Value,
 }
 
-/// The files of the bundle at `path`.
+/// Loads the files of the bundle at `path`.
 ///
 /// # Errors
 ///
-/// What keeps it from being read.
+/// Problems that prevent reading.
 pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
     sources::load(path)
         .map_err(|error| vec![Problem::in_bundle(error.file(), rule::SOURCE, error.to_string())])
@@ -97,11 +96,11 @@ pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
 // === impl InstallArgs ===
 
 impl InstallArgs {
-    /// Reads or pulls the bundle and checks it: a line for everything that is wrong with it.
+    /// Reads or pulls the bundle and checks it. The inner error has a line for each problem.
     ///
     /// # Errors
     ///
-    /// When it cannot be pulled.
+    /// When the bundle cannot be pulled.
     pub(super) async fn read(&self) -> anyhow::Result<Result<ReadBundle, Vec<String>>> {
         let tolerance = self.tolerance();
         let parsed = move |files: Files| {
@@ -121,11 +120,11 @@ impl InstallArgs {
         read.await.context("checking the bundle")
     }
 
-    /// The changes to the Deployments as they were written, checked; null where there are none.
+    /// Returns the checked content of `--config`; null without it.
     ///
     /// # Errors
     ///
-    /// A line for everything that is wrong with them.
+    /// A line for each problem.
     pub(super) fn checked_config(&self) -> Result<Value, Vec<String>> {
         let (file, config) = self.read_config().map_err(lines)?;
         DeploymentConfig::from_value(&file, &config).map_err(lines)?;
@@ -136,7 +135,7 @@ impl InstallArgs {
     ///
     /// # Errors
     ///
-    /// A line for everything that is wrong with how it is to be installed.
+    /// A line for each problem with the install settings.
     pub(super) fn check(
         &self,
         bundle: &Bundle,
@@ -169,7 +168,7 @@ impl InstallArgs {
         }
     }
 
-    /// The name of the file with changes to the Deployments, and what it holds.
+    /// Returns the name and the content of the `--config` file.
     fn read_config(&self) -> Result<(String, Value), Vec<Problem>> {
         let Some(path) = &self.config else {
             return Ok((String::new(), Value::Null));

@@ -1,4 +1,4 @@
-//! Where the bundle of a command is: on this machine, or in an image.
+//! The location of a command's bundle: a local path or an image.
 
 use std::{
     ffi::OsStr,
@@ -13,36 +13,36 @@ use windlass_object::{rfc1123::is_label, text::OneLine};
 /// Where a bundle is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BundleLocation {
-    /// A directory or an archive of this machine; `-` is an archive from standard input.
+    /// A local directory or archive; `-` is an archive on standard input.
     Local(PathBuf),
     /// An image, with its registry.
     Image(ImageReference),
-    /// A package, by its name: only a catalog knows more.
+    /// A package name, which only a catalog can resolve.
     Package(String),
 }
 
-/// How a location is parsed: what is there, `-` and what begins with `.` or `/` is of this machine; all else is an image, which must
-/// name its registry, or the name of a package.
+/// Returns the parser of a location. Existing paths, `-` and names that begin with `.` or `/` are local;
+/// anything else is an image with its registry, or a package name.
 pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
-    OsStringValueParser::new().try_map(|text| BundleLocation::of(&text, Path::exists))
+    OsStringValueParser::new().try_map(|text| BundleLocation::parse(&text, Path::exists))
 }
 
 // === impl BundleLocation ===
 
 impl BundleLocation {
-    /// Whether it is one without any catalog.
+    /// Checks that a catalog is not needed.
     ///
     /// # Errors
     ///
-    /// When it is the name of a package.
-    pub(super) fn without_catalog(&self) -> anyhow::Result<()> {
+    /// When it is a package name.
+    pub(super) fn ensure_not_package(&self) -> anyhow::Result<()> {
         match self {
-            Self::Package(package) => Err(without_catalog(package)),
+            Self::Package(package) => Err(needs_catalog(package)),
             _ => Ok(()),
         }
     }
 
-    fn of(text: &OsStr, exists: impl Fn(&Path) -> bool) -> Result<Self, String> {
+    fn parse(text: &OsStr, exists: impl Fn(&Path) -> bool) -> Result<Self, String> {
         let path = Path::new(text);
         let is_path = text == "-" || text.as_encoded_bytes().starts_with(b".") || path.is_absolute();
         if is_path || exists(path) {
@@ -51,22 +51,22 @@ impl BundleLocation {
         if let Some(name) = text.to_str().filter(|text| is_label(text)) {
             return Ok(Self::Package(name.to_owned()));
         }
-        let said = OneLine(&text.to_string_lossy()).to_string();
+        let shown = OneLine(&text.to_string_lossy()).to_string();
         let Some(text) = text.to_str() else {
-            return Err(format!("{said} not found"));
+            return Err(format!("{shown} not found"));
         };
         match text.parse::<ImageReference>() {
             Ok(image) if image.is_qualified => Ok(Self::Image(image)),
             Ok(_) => Err(format!(
-                "{said} not found, and it is not an image with its registry: write ./{said} or REGISTRY/{said}"
+                "{shown} not found, and it is not an image with its registry: write ./{shown} or REGISTRY/{shown}"
             )),
-            Err(error) => Err(format!("{said} not found, and it is not an image: {error}")),
+            Err(error) => Err(format!("{shown} not found, and it is not an image: {error}")),
         }
     }
 }
 
-/// What is said where the name of a package is not enough.
-pub(super) fn without_catalog(package: &str) -> anyhow::Error {
+/// Returns the error for a package name without a catalog.
+pub(super) fn needs_catalog(package: &str) -> anyhow::Error {
     anyhow!(
         "{package} not found, and it is not an image with its registry: write ./{package} or REGISTRY/{package}, or name a \
          catalog for `windlass install` with --catalog"
@@ -77,34 +77,37 @@ pub(super) fn without_catalog(package: &str) -> anyhow::Error {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<BundleLocation, String> {
-        BundleLocation::of(OsStr::new(text), |path| path == Path::new("quay.io/here"))
+    fn parse(text: &str) -> Result<BundleLocation, String> {
+        BundleLocation::parse(OsStr::new(text), |path| path == Path::new("quay.io/here"))
     }
 
     #[test]
-    fn a_bundle_is_of_this_machine_or_in_an_image() {
+    fn a_bundle_is_a_local_path_or_an_image() {
         for path in ["-", "./a", "../a", ".", "/a", "/quay.io/a", "quay.io/here"] {
-            assert_eq!(of(path).unwrap(), BundleLocation::Local(path.into()), "{path}");
+            assert_eq!(parse(path).unwrap(), BundleLocation::Local(path.into()), "{path}");
         }
         for image in ["quay.io/a:v1", "localhost:5000/a/b", "[::1]:5000/a"] {
             let reference = image.parse().unwrap();
-            assert_eq!(of(image).unwrap(), BundleLocation::Image(reference), "{image}");
+            assert_eq!(parse(image).unwrap(), BundleLocation::Image(reference), "{image}");
         }
     }
 
     #[test]
-    fn a_name_may_be_that_of_a_package() {
-        assert_eq!(of("widgets"), Ok(BundleLocation::Package("widgets".to_owned())));
-        let said = without_catalog("widgets").to_string();
+    fn a_plain_name_is_a_package() {
+        assert_eq!(
+            parse("widgets"),
+            Ok(BundleLocation::Package("widgets".to_owned()))
+        );
+        let shown = needs_catalog("widgets").to_string();
         assert!(
-            said.starts_with(
+            shown.starts_with(
                 "widgets not found, and it is not an image with its registry: write ./widgets or"
             )
         );
     }
 
     #[test]
-    fn what_is_neither_is_refused_with_what_to_write() {
+    fn an_invalid_location_is_rejected_with_advice() {
         for (text, words) in [
             (
                 "team/app:v1",
@@ -117,7 +120,7 @@ mod tests {
             ("quay.io/a:", "the tag must be of"),
             ("", "empty"),
         ] {
-            let error = of(text).unwrap_err();
+            let error = parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

@@ -112,7 +112,10 @@ fn overview(entries: &[Entry], now: Timestamp) -> String {
     let mut table = Table::new(&headings);
     for entry in entries {
         let status = &entry.status;
-        let moment = |time: &Option<Time>| time.as_ref().map_or_else(String::new, |time| time_left(time.0, now));
+        let moment = |time: &Option<Time>| {
+            time.as_ref()
+                .map_or_else(String::new, |time| time_left(time.0, now))
+        };
         let authority = |generation: Option<&Generation>| {
             generation.map_or_else(String::new, |ca| {
                 format!("#{} {}", ca.generation, time_left(ca.not_after.0, now))

@@ -14,7 +14,7 @@ use super::{
     man, manifests, policy, render, report, rollback, rotate, run, status, ui, uninstall,
 };
 
-/// Installs operator bundles, issues certificates for their webhooks, and rotates them without a failed request.
+/// Installs operator bundles, and issues and rotates certificates for their webhooks.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, about, disable_help_subcommand = true)]
 pub struct Cli {
@@ -48,18 +48,19 @@ enum Command {
     Man(man::Args),
 }
 
-/// The file name by which kubectl finds the command as its plugin, and what users then write ("Extend kubectl with plugins" in the
-/// Kubernetes documentation).
+/// The file name of the kubectl plugin, and the command that its users type ("Extend kubectl with plugins" in
+/// the Kubernetes documentation).
 const PLUGIN: (&str, &str) = ("kubectl-windlass", "kubectl windlass");
 
 // === impl Cli ===
 
 impl Cli {
-    /// Reads a command line, whose first argument is the program. As a plugin of kubectl it calls itself as users call it.
+    /// Parses a command line, whose first argument is the program. The kubectl plugin shows `kubectl
+    /// windlass` in its usage.
     ///
     /// # Errors
     ///
-    /// What is wrong with it; or the help or version that it asks for.
+    /// What is wrong with it; or the requested help or version.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut arguments = arguments.into_iter().peekable();
         let mut command = Self::command();
@@ -74,11 +75,11 @@ impl Cli {
         Ok(read)
     }
 
-    /// Runs the command that was given.
+    /// Runs the command.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the command from doing its work; what it found wrong with its input is in the exit code.
+    /// When the command fails; problems that it finds in its input set the exit code instead.
     pub fn run(self) -> LocalBoxFuture<'static, anyhow::Result<ExitCode>> {
         // Boxed: the body is compiled here once, not again in every program that runs it.
         Box::pin(async move {
@@ -113,7 +114,7 @@ impl Cli {
 // === impl Command ===
 
 impl Command {
-    /// Checks what of the arguments does not go together, beyond what clap can see.
+    /// Checks combinations of arguments that clap cannot check.
     fn check(&self) -> anyhow::Result<()> {
         match self {
             Self::Install(args) => args.check(),
@@ -128,12 +129,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_of_every_command_go_together() {
+    fn the_arguments_of_every_command_are_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn waiting_can_be_turned_off() {
+    fn arguments_are_accepted_or_rejected() {
         for (arguments, is_fine) in [
             (&["install", "./b", "-n", "ns"][..], true),
             (&["install", "./b", "-n", "ns", "--wait"], true),
@@ -221,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn as_a_plugin_of_kubectl_it_calls_itself_as_users_do() {
+    fn the_kubectl_plugin_shows_kubectl_in_its_usage() {
         for (program, usage) in [
             ("/usr/bin/kubectl-windlass", "Usage: kubectl windlass rotate "),
             ("/usr/bin/windlass", "Usage: windlass rotate "),
         ] {
             let read = Cli::read([program, "rotate", "--help"].map(OsString::from));
-            let said = read.unwrap_err().to_string();
-            assert!(said.contains(usage), "{said}");
+            let text = read.unwrap_err().to_string();
+            assert!(text.contains(usage), "{text}");
         }
     }
 }

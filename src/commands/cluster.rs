@@ -1,4 +1,4 @@
-//! The cluster that a command is about, and what to do when it does not answer as it should.
+//! The cluster of a command, and errors with advice.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,21 +13,23 @@ use windlass_object::{ObjectKey, names, text::OneLine};
 
 use crate::commands::{arguments::namespace, connect::connect};
 
-/// How long a request may take, with all its retries.
+/// Timeout of a request, including all retries.
 const REQUEST: Duration = Duration::from_secs(30);
 
-/// Which cluster.
+/// Selects the cluster.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
 pub(super) struct ClusterArgs {
     /// Path to the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
-/// Where the operator runs.
+/// Selects the operator.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
 pub(super) struct OperatorArgs {
-    /// Namespace that the Windlass operator runs in.
+    /// Namespace of the Windlass operator.
     #[arg(long = "operator-namespace", env = "WINDLASS_NAMESPACE", default_value = "windlass-system",
           value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) operator_namespace: String,
@@ -36,26 +38,26 @@ pub(super) struct OperatorArgs {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    /// The file that says which, if one was given.
+    /// Returns the specified kubeconfig.
     pub(super) fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
     }
 
-    /// Speaks to the cluster.
+    /// Connects to the cluster.
     ///
     /// # Errors
     ///
-    /// When there is no configuration, or none that can be used.
+    /// When there is no usable configuration.
     pub(super) async fn connect(&self) -> anyhow::Result<Cluster> {
         Ok(Cluster::new(connect(self.kubeconfig.as_deref()).await?, REQUEST))
     }
 }
 
-/// Why a request failed and what to do about it, on one line.
+/// Returns why a request failed and what to do about it, on one line.
 pub(super) fn explain_error(error: RequestError) -> anyhow::Error {
     let text = match &error {
         RequestError::UnknownKind { kind } if kind.api_version == names::API_VERSION => format!(
-            "the cluster does not serve {}; install the operator first: windlass manifests | kubectl apply -f -",
+            "the cluster does not serve {}: install the operator first (windlass manifests | kubectl apply --server-side -f -)",
             kind.kind
         ),
         RequestError::Transport { source, .. } => {
@@ -64,18 +66,18 @@ pub(super) fn explain_error(error: RequestError) -> anyhow::Error {
         RequestError::Timeout { .. } => format!("cannot reach the cluster: {error}"),
         error if error.is_forbidden() => format!("permission denied: {error}"),
         RequestError::Refused { status, .. } if status.code == 401 => {
-            format!("the cluster did not accept your credentials: {error}")
+            format!("the cluster rejected your credentials: {error}")
         }
         error => error.to_string(),
     };
     anyhow!("{}", OneLine(&text))
 }
 
-/// The objects of a kind of ours, in one namespace or everywhere.
+/// Lists the objects of a Windlass kind, in one namespace or all.
 ///
 /// # Errors
 ///
-/// When they cannot be listed, or one of them is not what its schema says.
+/// When they cannot be listed, or one does not match its schema.
 pub(super) async fn list<T: DeserializeOwned>(
     cluster: &Cluster,
     kind: &Kind,
@@ -85,11 +87,11 @@ pub(super) async fn list<T: DeserializeOwned>(
     listed.into_iter().map(decode).collect()
 }
 
-/// An object of ours by its type.
+/// Decodes a Windlass object.
 ///
 /// # Errors
 ///
-/// When it is not what its schema says.
+/// When it does not match its schema.
 pub(super) fn decode<T: DeserializeOwned>(object: Value) -> anyhow::Result<T> {
     let key = ObjectKey::from_object(&object)
         .map(|key| key.to_string())
@@ -113,12 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_to_do() {
+    fn an_error_states_what_to_do() {
         let unknown = |kind: Kind| RequestError::UnknownKind { kind };
         for (error, expected) in [
             (
                 unknown(kinds::BUNDLE_DEPLOYMENT),
-                "the cluster does not serve BundleDeployment; install the operator first: windlass manifests | kubectl apply -f -",
+                "the cluster does not serve BundleDeployment: install the operator first (windlass manifests | kubectl apply --server-side -f -)",
             ),
             (
                 unknown(kinds::DEPLOYMENT),
@@ -127,7 +129,7 @@ mod tests {
             (refused(403, "no"), "permission denied: list x: no"),
             (
                 refused(401, "no"),
-                "the cluster did not accept your credentials: list x: no",
+                "the cluster rejected your credentials: list x: no",
             ),
             (refused(422, "a\nb\u{1b}[2J"), "list x: a\\nb\\u{1b}[2J"),
         ] {

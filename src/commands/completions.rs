@@ -1,4 +1,4 @@
-//! `windlass completions`: scripts by which shells complete the command line.
+//! `windlass completions`: completion scripts for shells.
 
 use std::{io::Write, process::ExitCode};
 
@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use clap::{Command, Parser};
 use clap_complete::Shell;
 
-/// Prints the script by which a shell completes windlass, for example: source <(windlass completions bash)
+/// Prints a completion script for a shell, such as: source <(windlass completions bash)
 #[derive(Clone, Debug, Parser)]
-#[command(alias = "completion")] // as kubectl calls it
+#[command(alias = "completion")] // the name of kubectl's command
 pub(super) struct Args {
     /// The shell.
     #[arg(value_enum)]
@@ -18,11 +18,6 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Prints the script for `command`.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
     pub(super) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         std::io::stdout()
             .write_all(&script(self.shell, command))
@@ -31,7 +26,7 @@ impl Args {
     }
 }
 
-/// The script is for a command of that name, whatever the file is called that is running.
+/// Returns the script for `command`, independent of the name of the running file.
 fn script(shell: Shell, mut command: Command) -> Vec<u8> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();

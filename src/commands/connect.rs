@@ -1,4 +1,4 @@
-//! From a kubeconfig to a client.
+//! Kubernetes clients from kubeconfigs.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use kube::{
 };
 use windlass_cluster::command_config;
 
-/// A client for the cluster of [`configuration`].
+/// Returns a client for the cluster of [`configuration`].
 ///
 /// # Errors
 ///
-/// When there is no configuration, or none that can be used.
+/// When there is no usable configuration.
 pub async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     client(configuration(kubeconfig).await?)
 }
 
-/// A client as `config` says.
+/// Returns a client for `config`.
 ///
 /// # Errors
 ///
@@ -27,12 +27,12 @@ pub fn client(config: Config) -> anyhow::Result<Client> {
     windlass_cluster::client(config).context("cannot create a client for the cluster")
 }
 
-/// How to reach the cluster of `kubeconfig`, or else of the environment: `$KUBECONFIG`, `~/.kube/config`, or the pod's
-/// ServiceAccount.
+/// Returns the configuration of `kubeconfig`, or of the environment: `$KUBECONFIG`, `~/.kube/config`, or the
+/// pod's ServiceAccount.
 ///
 /// # Errors
 ///
-/// When there is no configuration, or none that can be used.
+/// When there is no usable configuration.
 pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
     let config = match kubeconfig {
         Some(path) => {
@@ -44,7 +44,7 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> anyhow::Result<Config> 
         }
         None => Config::infer()
             .await
-            .context("no cluster configured: set --kubeconfig or $KUBECONFIG")?,
+            .context("no cluster configured: set --kubeconfig or $KUBECONFIG to an existing file")?,
     };
     Ok(command_config(config))
 }

@@ -1,4 +1,4 @@
-//! Files of YAML or JSON that people give to commands.
+//! YAML and JSON files in arguments.
 
 use std::{
     fs,
@@ -10,13 +10,13 @@ use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use windlass_object::yaml;
 
-/// The most bytes of a file with objects.
+/// Maximum size of a file with objects, in bytes.
 pub(super) const LARGEST: u64 = 20 << 20;
 
-/// The endings of files in folders that are read, as kubectl's.
+/// The extensions of files that are read in folders, as in kubectl.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// The documents of a file; `-` is standard input.
+/// Reads the documents of a file; `-` is standard input.
 ///
 /// # Errors
 ///
@@ -36,11 +36,11 @@ pub(super) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<Value>> {
     yaml::documents(&bytes).map_err(|problem| anyhow!("{shown}: {problem}"))
 }
 
-/// The one object of a file; `-` is standard input.
+/// Reads the only object of a file; `-` is standard input.
 ///
 /// # Errors
 ///
-/// When it cannot be read, or holds something else.
+/// When it cannot be read, or does not hold exactly one object.
 pub(super) fn object(path: &Path) -> anyhow::Result<Value> {
     match <[Value; 1]>::try_from(read(path, LARGEST)?) {
         Ok([object]) if object.is_object() => Ok(object),
@@ -49,7 +49,7 @@ pub(super) fn object(path: &Path) -> anyhow::Result<Value> {
     }
 }
 
-/// The files of YAML or JSON in a folder, in the order of their names.
+/// Returns the YAML and JSON files in a folder, sorted by name.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub(super) fn below(folder: &Path, recursive: bool) -> anyhow::Result<Vec<PathBu
     let mut paths = paths.with_context(|| format!("cannot read {shown}"))?;
     paths.sort();
     for path in paths {
-        // A link may lead back to a folder that it is in.
+        // A link can point to a folder that contains it.
         let is_folder = path.is_dir() && !path.is_symlink();
         let ending = path.extension().and_then(|ending| ending.to_str());
         if is_folder && recursive {

@@ -8,13 +8,12 @@ use windlass_cluster::kinds;
 
 use super::{
     arguments,
-    cluster::{ClusterArgs, explained, typed},
-    uninstall::absent,
+    cluster::{ClusterArgs, decode, explain_error},
+    uninstall::not_found_message,
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows the recorded revisions of an installed bundle: the next one, while there is one, the installed one, and those that
-/// `windlass rollback` can go back to.
+/// Shows the revisions of a bundle: the next, the installed, and those to roll back to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
@@ -29,10 +28,10 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// Where a revision stands.
+/// The state of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum State {
-    /// It is to be installed.
+    /// It will be installed.
     Next,
     /// It is installed.
     Installed,
@@ -40,7 +39,7 @@ enum State {
     Earlier,
 }
 
-/// A revision, as programs get it.
+/// A revision, for structured output.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -56,14 +55,14 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When they cannot be read, or there is no such BundleDeployment.
+    /// When they cannot be read, or the BundleDeployment does not exist.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &self.name);
-        let Some(object) = cluster.read(&key).await.map_err(explained)? else {
-            anyhow::bail!("{}", absent(&cluster, &key).await?);
+        let Some(object) = cluster.read(&key).await.map_err(explain_error)? else {
+            anyhow::bail!("{}", not_found_message(&cluster, &key).await?);
         };
-        let deployment: BundleDeployment = typed(object)?;
+        let deployment: BundleDeployment = decode(object)?;
         let entries = entries(deployment.status.unwrap_or_default());
         print(self.output, &entries, || {
             if entries.is_empty() {
@@ -75,9 +74,10 @@ impl Args {
     }
 }
 
-/// The revisions, the latest first. One that is not accepted has no number, and is none.
+/// Returns the revisions, the latest first. A next revision without a number was not accepted and is left
+/// out.
 fn entries(status: BundleDeploymentStatus) -> Vec<Entry> {
-    let next = status.next.and_then(recorded).map(|revision| Entry {
+    let next = status.next.and_then(accepted_revision).map(|revision| Entry {
         revision,
         state: State::Next,
     });
@@ -96,7 +96,7 @@ fn entries(status: BundleDeploymentStatus) -> Vec<Entry> {
     next.into_iter().chain(installed).chain(earlier).collect()
 }
 
-fn recorded(next: NextRevision) -> Option<BundleRevision> {
+fn accepted_revision(next: NextRevision) -> Option<BundleRevision> {
     Some(BundleRevision {
         revision: next.revision?,
         bundle: BundleStatus {
@@ -109,7 +109,7 @@ fn recorded(next: NextRevision) -> Option<BundleRevision> {
     })
 }
 
-/// A line for each revision; `None` where there is none.
+/// Returns a table of the revisions; `None` if there are none.
 pub(super) fn table_of(status: &BundleDeploymentStatus) -> Option<Table> {
     let entries = entries(status.clone());
     (!entries.is_empty()).then(|| table(&entries))
@@ -118,7 +118,7 @@ pub(super) fn table_of(status: &BundleDeploymentStatus) -> Option<Table> {
 fn table(entries: &[Entry]) -> Table {
     let mut table = Table::new(&["REVISION", "BUNDLE", "VERSION", "STATE", "DIGEST"]);
     for Entry { revision, state } in entries {
-        // As much as `git` and `docker` show.
+        // As many characters of a digest as `git` and `docker` show.
         let digest: String = revision
             .bundle
             .digest
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_comes_first() {
+    fn the_latest_revision_comes_first() {
         insta::assert_snapshot!(table(&entries(status())).to_string());
         insta::assert_json_snapshot!(entries(status()));
     }
 
     #[test]
-    fn what_is_not_accepted_is_no_revision_yet() {
+    fn an_unaccepted_revision_is_not_listed() {
         let mut refused = status();
         refused.next = Some(NextRevision {
             reason: "Downgrade".to_owned(),

@@ -5,11 +5,12 @@ use clap::{ArgAction, Args};
 use windlass_cluster::lease::LeaderElectionConfig;
 use windlass_object::GoDuration;
 
-/// How one replica is chosen to lead; named and set as kube-controller-manager's, whose longer names do too.
+/// Settings of leader election, with the defaults of kube-controller-manager; its longer flag names are
+/// aliases.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Leader election")]
 pub struct LeaderElection {
-    /// Enable leader election with the Lease `windlass` in the operator's namespace: one replica works, the others
-    /// stand by. If disabled, run exactly one replica.
+    /// One replica leads, others stand by.
     #[arg(
         long,
         value_name = "BOOL",
@@ -17,11 +18,11 @@ pub struct LeaderElection {
         action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
+        hide_possible_values = true,
         default_missing_value = "true"
     )]
     pub leader_elect: bool,
-    /// How long standby replicas wait after the last observed renewal of the Lease before they try to acquire it; in
-    /// whole seconds.
+    /// Standbys take over after this long.
     #[arg(
         long,
         value_name = "DURATION",
@@ -29,7 +30,7 @@ pub struct LeaderElection {
         alias = "leader-elect-lease-duration"
     )]
     pub lease_duration: GoDuration,
-    /// How long the leader retries to renew the Lease before it stops leading and exits.
+    /// The leader gives up after this long.
     #[arg(
         long,
         value_name = "DURATION",
@@ -37,7 +38,7 @@ pub struct LeaderElection {
         alias = "leader-elect-renew-deadline"
     )]
     pub renew_deadline: GoDuration,
-    /// Interval between attempts to acquire or renew the Lease.
+    /// Interval of attempts.
     #[arg(
         long,
         value_name = "DURATION",
@@ -50,11 +51,11 @@ pub struct LeaderElection {
 // === impl LeaderElection ===
 
 impl LeaderElection {
-    /// How long things take; `None` where there is to be no election.
+    /// Returns the timing; `None` without leader election.
     ///
     /// # Errors
     ///
-    /// When the durations do not fit together: every problem, with the flags that cause it.
+    /// Every inconsistency of the durations, with the flags that cause it.
     pub fn timing(&self) -> anyhow::Result<Option<LeaderElectionConfig>> {
         if !self.leader_elect {
             return Ok(None);
@@ -90,7 +91,8 @@ impl LeaderElection {
         }))
     }
 
-    /// Who stands for election: the pod, and what tells this process from one before it in the same pod.
+    /// Returns the identity of this candidate: the pod, and a value that distinguishes processes in the same
+    /// pod.
     pub fn identity(&self) -> String {
         let pod = ["POD_NAME", "HOSTNAME"]
             .into_iter()
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_election_unless_it_is_turned_off() {
+    fn leader_election_is_on_by_default() {
         for (arguments, expected) in [
             (&[][..], true),
             (&["--leader-elect"], true),

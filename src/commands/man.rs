@@ -1,4 +1,4 @@
-//! `windlass man`: the manual.
+//! `windlass man`: manual pages.
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
@@ -9,7 +9,7 @@ use clap_mangen::Man;
 /// Prints the manual page windlass(1), for example for: windlass man | man --local-file -
 #[derive(Clone, Debug, Parser)]
 pub(super) struct Args {
-    /// Write this page and that of each command to DIR instead; existing files are overwritten.
+    /// Write this page and one for each command to DIR, overwriting existing files.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
@@ -17,11 +17,6 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Prints or writes the manual of `command`.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
     pub(super) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         let command = command.disable_help_subcommand(true);
         let Some(directory) = &self.output_dir else {

@@ -1,11 +1,12 @@
-//! What the ServiceAccount of a BundleDeployment lacks, as objects that give it.
+//! Roles and bindings that grant the missing rights of a BundleDeployment's ServiceAccount.
 
 use windlass_api::{BundleDeployment, BundleDeploymentStatus};
 use windlass_operator::install::tenancy::grant;
 
 use crate::terminal::yaml;
 
-/// A role and a binding for each place where rights are missing, as YAML documents; nothing where none are.
+/// Returns a role and a binding for each namespace with missing rights, as YAML documents; empty if no rights
+/// are missing.
 ///
 /// # Errors
 ///
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_can_be_applied() {
+    fn the_printed_roles_can_be_applied() {
         let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
         let missing = json!([{"rules": rules}, {"namespace": "n", "rules": rules}]);
         let printed = documents(&deployment(json!("tenant"), missing.clone())).unwrap();

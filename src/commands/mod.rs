@@ -1,7 +1,7 @@
 //! The commands.
 
 mod adoption;
-mod annotate;
+mod annotation_request;
 mod arguments;
 mod bundle;
 mod bundle_images;
@@ -15,7 +15,6 @@ mod completions;
 pub mod connect;
 mod doctor;
 mod documents;
-mod follow;
 mod history;
 mod hooks;
 mod install;
@@ -24,6 +23,7 @@ pub mod leader_election;
 mod man;
 pub mod manifests;
 mod missing_rights;
+mod object_changes;
 mod policy;
 pub mod registry_access;
 mod render;
@@ -35,6 +35,6 @@ mod status;
 pub mod trace_export;
 mod ui;
 mod uninstall;
-mod writing;
+mod wait;
 
 pub use cli::Cli;

@@ -1,10 +1,10 @@
-//! Changing objects of others as they are at the moment.
+//! Changes of objects that other clients also write.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use serde_json::Value;
-use windlass_adoption::handed_over;
+use windlass_adoption::taken_over_fields;
 use windlass_cluster::{Cluster, RequestError};
 use windlass_object::{
     ObjectKey, json, names, object,
@@ -14,20 +14,20 @@ use windlass_object::{
 
 use crate::{commands::cluster::explain_error, terminal::Progress};
 
-/// For how long a write is tried that others come in between, or that a guard denies which has not heard yet.
+/// How long a write is retried after conflicts, or denials of a guard that has not observed a change yet.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long to wait between two looks.
+/// The poll interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long API servers may take to observe what they call, and others to observe where a Service leads.
+/// Maximum time for API servers to observe changed callers, and for clients to observe changed endpoints.
 pub(super) const PROPAGATION_DELAY: Duration = Duration::from_secs(10);
 
-/// Waits until `check` finds nothing more to wait for: it says for what.
+/// Waits until `check` returns `None`; else it returns what to wait for.
 ///
 /// # Errors
 ///
-/// When that takes too long, or cannot be seen.
+/// When that takes too long, or `check` fails.
 pub(super) async fn wait_until(
     progress: &mut Progress,
     patience: Duration,
@@ -45,18 +45,18 @@ pub(super) async fn wait_until(
     Ok(())
 }
 
-/// Waits until everybody has observed what was written last.
+/// Waits until all API servers have observed the last write.
 pub(super) async fn wait_for_propagation(progress: &mut Progress, what: &str) {
     progress.wait_for(format!("API servers to observe {what}"));
     tokio::time::sleep(PROPAGATION_DELAY).await;
 }
 
-/// Makes of an object what `change` makes of it, in one write; nothing where that is what it is, or where it is gone.
-/// Returns what is there then.
+/// Applies `change` to an object in one write, if that changes it. Returns the resulting object, or `None` if
+/// it does not exist.
 ///
 /// # Errors
 ///
-/// When the cluster does not take it.
+/// When the cluster rejects the write.
 pub(super) async fn change(
     cluster: &Cluster,
     key: &ObjectKey,
@@ -79,7 +79,7 @@ pub(super) async fn change(
     }
 }
 
-/// Changes labels and annotations of an object that is there; null takes one away.
+/// Changes labels and annotations of an existing object; null removes one.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub(super) async fn change_metadata(
             return Ok(());
         };
         let patch = relabelled(&live, labels, annotations);
-        // The first one is the guard.
+        // The first two arguments are kept for the guard.
         if has(&live, "labels", labels) && has(&live, "annotations", annotations) {
             return Ok(());
         }
@@ -108,7 +108,7 @@ pub(super) async fn change_metadata(
     }
 }
 
-/// Makes everything that others have applied of an object Windlass' own, so that only what Windlass applies stays.
+/// Makes Windlass the only field manager of an object, so that only the fields that it applies are kept.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub(super) async fn take_ownership(cluster: &Cluster, key: &ObjectKey) -> anyhow
             return Ok(());
         };
         let is_ours = object::label(&live, names::BUNDLE_DEPLOYMENT).is_some();
-        let Some(fields) = handed_over(&live).filter(|_| !is_ours) else {
+        let Some(fields) = taken_over_fields(&live).filter(|_| !is_ours) else {
             return Ok(());
         };
         let version = &live["metadata"]["resourceVersion"];
@@ -137,25 +137,25 @@ pub(super) async fn take_ownership(cluster: &Cluster, key: &ObjectKey) -> anyhow
     }
 }
 
-/// Deletes an object if it still is the one with this uid, with what it owns first.
+/// Deletes an object with this uid, its dependents first.
 ///
 /// # Errors
 ///
-/// When the cluster refuses.
+/// When the cluster rejects the request.
 pub(super) async fn delete(cluster: &Cluster, key: &ObjectKey, uid: Option<&str>) -> anyhow::Result<()> {
     match cluster.delete_after_dependents(key, uid).await {
-        // Another one has the name now.
+        // Another object has the name now.
         Err(error) if error.is_conflict() => Ok(()),
         Err(RequestError::UnknownKind { .. }) => Ok(()),
         deleted => deleted.map_err(explain_error),
     }
 }
 
-/// Creates an object as it was recorded.
+/// Creates an object as recorded.
 ///
 /// # Errors
 ///
-/// When the cluster does not take it.
+/// When the cluster rejects it.
 pub(super) async fn create(cluster: &Cluster, recorded: &Value) -> anyhow::Result<()> {
     let Some(key) = ObjectKey::from_object(recorded) else {
         return Ok(());
@@ -165,7 +165,7 @@ pub(super) async fn create(cluster: &Cluster, recorded: &Value) -> anyhow::Resul
     let started = Instant::now();
     loop {
         match cluster.create(&object, names::COMMAND).await {
-            // The one before is still going.
+            // The previous object is still being deleted.
             Err(error) if error.is_conflict() && started.elapsed() < PATIENCE => {}
             created => return created.map(drop).map_err(|error| with_key(&key, error)),
         }
@@ -173,7 +173,7 @@ pub(super) async fn create(cluster: &Cluster, recorded: &Value) -> anyhow::Resul
     }
 }
 
-/// What a problem with an object is, with its name.
+/// Adds the name of the object to an error.
 pub(super) fn with_key(key: &ObjectKey, error: RequestError) -> anyhow::Error {
     anyhow!("{key}: {}", explain_error(error))
 }
@@ -190,7 +190,7 @@ fn has(live: &Value, field: &str, entries: &Value) -> bool {
     })
 }
 
-/// Who has written what does not matter, but whether Windlass has applied it.
+/// Field managers do not matter, except whether Windlass is one.
 fn is_up_to_date(live: &Value, changed: &Value) -> bool {
     let bare = |object: &Value| {
         let mut bare = object.clone();

@@ -1,4 +1,4 @@
-//! How registries of images are asked, as flags say.
+//! Flags for access to image registries.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use anyhow::Context as _;
 use clap::Args;
 use oci::{RegistriesConfig, RegistryOptions};
 
-/// How registries of images are asked.
+/// Access to image registries.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Registries")]
 pub struct RegistryAccess {
-    /// File that says where images are looked for and which registries may be asked without TLS, as containers-registries.conf(5)
-    /// describes it.
+    /// Mirrors and registries without TLS: containers-registries.conf(5).
     #[arg(long, value_name = "FILE")]
     pub registries_conf: Option<PathBuf>,
-    /// File with certificates (PEM) by which registries are trusted, beside those of the system.
+    /// CA certificates (PEM) of registries, besides the system's.
     #[arg(long, value_name = "FILE")]
     pub registry_ca: Option<PathBuf>,
 }
@@ -21,11 +21,11 @@ pub struct RegistryAccess {
 // === impl RegistryAccess ===
 
 impl RegistryAccess {
-    /// The options of a client.
+    /// Returns the options of a registry client.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or is not what it is to be.
+    /// When a file cannot be read or parsed.
     pub fn options(&self) -> anyhow::Result<RegistryOptions> {
         let registries = match &self.registries_conf {
             Some(path) => {

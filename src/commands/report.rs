@@ -1,4 +1,4 @@
-//! `windlass report`: what Windlass looks after, as one page.
+//! `windlass report`: the state of everything that Windlass manages, as one page.
 
 use std::{
     io::Write,
@@ -10,13 +10,12 @@ use anyhow::Context;
 use jiff::Timestamp;
 use windlass_report::{ClusterReport, ProblemSeverity};
 
-use super::cluster::{ClusterArgs, explained};
+use super::cluster::{ClusterArgs, explain_error};
 
-/// Writes one HTML page that shows problems, rotations under way, bundles and their webhooks, and who trusts which CA until
-/// when. It needs nothing else: no script, no server, no network.
+/// Writes an HTML page with problems, rotations, bundles, webhooks, and the CAs that each target trusts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Where the page goes; `-` is standard output.
+    /// File for the page; - is standard output.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -27,15 +26,15 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Writes it.
+    /// Writes the page.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be read, or the file not be written.
+    /// When the cluster cannot be read, or the file cannot be written.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
-        let subjects = windlass_ui::gather(&cluster).await.map_err(explained)?;
-        let version = cluster.kube_version().await.map_err(explained)?;
+        let subjects = windlass_ui::gather(&cluster).await.map_err(explain_error)?;
+        let version = cluster.kube_version().await.map_err(explain_error)?;
         let report = ClusterReport::new(&subjects, &format!("Kubernetes {version}"), Timestamp::now());
         let page = report.to_html()?;
         if self.file == Path::new("-") {

@@ -15,26 +15,30 @@ use windlass_operator::install::revision::{Ledger, RevisionRecord, decode};
 
 use super::{
     arguments,
-    cluster::{ClusterArgs, OperatorArgs, explained},
-    follow::{WaitArgs, follow},
-    install::{Watched, done, explained_in, summary},
-    uninstall::absent,
+    cluster::{ClusterArgs, OperatorArgs, explain_error},
+    install::{Watched, change_verb, explain_namespace_error, summary},
+    uninstall::not_found_message,
+    wait::{WaitArgs, wait_for_object},
 };
 use crate::terminal::Progress;
 
-/// Installs an earlier revision again: its bundle, from where the operator has recorded it, with its settings.
-///
-/// Sets spec.source, watchNamespaces, config, certificates and conversion of the BundleDeployment; a tool that applies the
-/// BundleDeployment from elsewhere will undo that. Needs no allowDowngrade, but is refused if the revision lacks a version
-/// in which objects are stored. To give up an upgrade that does not get through, set --to to the installed revision. Prints
-/// progress, and exits 0 when every webhook is proven and armed.
+const AFTER_HELP: &str =
+    "Sets the source and the settings of the BundleDeployment; a tool that applies the BundleDeployment
+reverts that. Is refused if the revision lacks a version in which objects are stored.
+
+Examples:
+  windlass rollback widgets
+  windlass rollback widgets --to 3      also gives up an unfinished upgrade, if 3 is installed";
+
+/// Installs an earlier revision again, with its bundle and its settings.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
     #[arg(value_parser = arguments::bundle_deployment)]
     name: String,
 
-    /// Revision to go back to, as `windlass history` numbers it [default: the one before the installed one].
+    /// Revision in `windlass history` [default: the one before the installed one].
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     to: Option<i64>,
 
@@ -51,30 +55,30 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Goes back.
+    /// Rolls back.
     ///
     /// # Errors
     ///
-    /// When there is no such revision, or the cluster does not take it.
+    /// When the revision does not exist, or the cluster rejects the write.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &self.name);
-        let Some(before) = cluster.read(&key).await.map_err(explained)? else {
-            bail!("{}", absent(&cluster, &key).await?);
+        let Some(before) = cluster.read(&key).await.map_err(explain_error)? else {
+            bail!("{}", not_found_message(&cluster, &key).await?);
         };
         if object::is_terminating(&before) {
             bail!("{key} is being deleted");
         }
         let namespace = &self.operator.operator_namespace;
-        let ledger = ledger(&cluster, namespace, &before).await?;
-        let record = chosen(&key, &ledger, &before, self.to)?;
+        let ledger = read_ledger(&cluster, namespace, &before).await?;
+        let record = choose_revision(&key, &ledger, &before, self.to)?;
         check_bundle(&cluster, namespace, record).await?;
 
         let mut progress = Progress::new(self.waiting.output);
-        let written = set(&cluster, &key, &before, record).await?;
+        let written = restore_spec(&cluster, &key, &before, record).await?;
         progress.done(&format!(
             "{} {key}: {} as in revision {}",
-            done(Some(&before), &written),
+            change_verb(Some(&before), &written),
             OneLine(&record.bundle.name),
             record.number
         ));
@@ -84,26 +88,27 @@ impl Args {
         let mut watched = Watched::new(Some(&before), &written, namespace);
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
         let patience = self.waiting.timeout;
-        let installed = follow::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
+        let installed =
+            wait_for_object::<BundleDeployment, _>(&cluster, &key, patience, &mut progress, judge).await?;
         progress.finish(&summary(&installed), json!({ "object": installed }));
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The records of a BundleDeployment.
-async fn ledger(cluster: &Cluster, namespace: &str, deployment: &Value) -> anyhow::Result<Ledger> {
+/// Reads the revision records of a BundleDeployment.
+async fn read_ledger(cluster: &Cluster, namespace: &str, deployment: &Value) -> anyhow::Result<Ledger> {
     let text = |pointer| object::text(deployment, pointer).unwrap_or_default();
     let selector = format!("{}={}", names::REVISION_OF, text("/metadata/name"));
     let listed = cluster
         .list(&kinds::CONFIG_MAP, Some(namespace), Some(&selector))
         .await
-        .map_err(|error| explained_in(namespace, error))?;
+        .map_err(|error| explain_namespace_error(namespace, error))?;
     let is_own = |config_map: &&Value| {
         object::items(config_map, "/metadata/ownerReferences")
             .iter()
             .any(|owner| object::text(owner, "/uid") == Some(text("/metadata/uid")))
     };
-    // The operator says in its log which it cannot read.
+    // The operator logs unreadable records.
     let records = listed
         .iter()
         .filter(is_own)
@@ -111,8 +116,8 @@ async fn ledger(cluster: &Cluster, namespace: &str, deployment: &Value) -> anyho
     Ok(Ledger::new(records.collect()))
 }
 
-/// The revision to go back to.
-fn chosen<'a>(
+/// Returns the revision to roll back to.
+fn choose_revision<'a>(
     key: &ObjectKey,
     ledger: &'a Ledger,
     deployment: &Value,
@@ -129,35 +134,38 @@ fn chosen<'a>(
         .collect();
     let Some(number) = to else {
         return ledger.before(installed).with_context(|| match installed {
-            Some(installed) => format!("{key} has no revision before {installed}, which is installed"),
-            None => format!("{key} has no revision that was installed: use windlass install"),
+            Some(installed) => format!("{key} has no revision before the installed one, {installed}"),
+            None => format!("{key} has no installed revision: use windlass install"),
         });
     };
     match ledger.find(number) {
         Some(record) if record.installed => Ok(record),
         Some(_) => bail!(
             "revision {number} of {key} was never installed completely; {}",
-            choice(&there)
+            available_revisions(&there)
         ),
-        None => bail!("{key} has no revision {number}; {}", choice(&there)),
+        None => bail!("{key} has no revision {number}; {}", available_revisions(&there)),
     }
 }
 
-fn choice(there: &[String]) -> String {
+fn available_revisions(there: &[String]) -> String {
     match there {
         [] => "no revision is recorded".to_owned(),
-        some => format!("there are {}", some.join(", ")),
+        some => format!("available: {}", some.join(", ")),
     }
 }
 
-/// Whether the bytes of the bundle are there.
+/// Checks that the bundle of a revision still exists.
 async fn check_bundle(cluster: &Cluster, namespace: &str, record: &RevisionRecord) -> anyhow::Result<()> {
     for name in &record.config_maps {
         let key = kinds::CONFIG_MAP.object(Some(namespace), name);
         let there = cluster.read(&key).await;
-        if there.map_err(|error| explained_in(namespace, error))?.is_none() {
+        if there
+            .map_err(|error| explain_namespace_error(namespace, error))?
+            .is_none()
+        {
             bail!(
-                "the bundle of revision {} is lost: {key} not found; install {} with windlass install",
+                "the bundle of revision {} is missing: {key} not found; install {} again with windlass install",
                 record.number,
                 OneLine(&record.bundle.name)
             );
@@ -166,15 +174,15 @@ async fn check_bundle(cluster: &Cluster, namespace: &str, record: &RevisionRecor
     Ok(())
 }
 
-/// Makes the spec what it was in the revision. It is one write; the fields belong to nobody afterwards, so that the next
-/// install can apply them.
-async fn set(
+/// Sets the spec to that of the revision in one write. No field manager owns the fields afterwards, so that
+/// the next install can apply them.
+async fn restore_spec(
     cluster: &Cluster,
     key: &ObjectKey,
     before: &Value,
     record: &RevisionRecord,
 ) -> anyhow::Result<Value> {
-    let spec = spec_of(&before["spec"], record)?;
+    let spec = spec_at_revision(&before["spec"], record)?;
     if spec == before["spec"] {
         return Ok(before.clone());
     }
@@ -188,21 +196,21 @@ async fn set(
         if error.is_invalid() {
             anyhow::anyhow!(
                 "{}; if {key} was changed at the same time, try again",
-                explained(error)
+                explain_error(error)
             )
         } else {
-            explained(error)
+            explain_error(error)
         }
     })?;
     if let Some(patch) = release(&written, names::COMMAND) {
         let released = cluster.patch(key, &patch, names::COMMAND).await;
-        released.map_err(explained)?;
+        released.map_err(explain_error)?;
     }
     Ok(written)
 }
 
-/// `spec` with the bundle and the settings of a revision.
-fn spec_of(spec: &Value, record: &RevisionRecord) -> anyhow::Result<Value> {
+/// Returns `spec` with the bundle and the settings of a revision.
+fn spec_at_revision(spec: &Value, record: &RevisionRecord) -> anyhow::Result<Value> {
     let mut changed = spec.clone();
     let config_maps: Vec<_> = record
         .config_maps
@@ -226,7 +234,7 @@ fn spec_of(spec: &Value, record: &RevisionRecord) -> anyhow::Result<Value> {
         };
     }
     let mut source = json!({ "configMaps": config_maps });
-    // What was pinned stays pinned.
+    // A pinned source stays pinned.
     if spec["source"].get("digest").is_some() {
         source["digest"] = json!(record.bundle.digest);
     }
@@ -263,11 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_back_only_to_what_was_installed() {
+    fn only_installed_revisions_can_be_rolled_back_to() {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, "name");
         let ledger = Ledger::new(vec![record(1, true), record(2, false), record(3, true)]);
         let deployment = json!({"status": {"installed": {"revision": 3}}});
-        let chosen = |to| match chosen(&key, &ledger, &deployment, to) {
+        let chosen = |to| match choose_revision(&key, &ledger, &deployment, to) {
             Ok(record) => record.number.to_string(),
             Err(error) => error.to_string(),
         };
@@ -275,32 +283,32 @@ mod tests {
         assert_eq!(chosen(Some(3)), "3");
         assert_eq!(
             chosen(Some(2)),
-            "revision 2 of BundleDeployment name was never installed completely; there are 1, 3"
+            "revision 2 of BundleDeployment name was never installed completely; available: 1, 3"
         );
         assert_eq!(
             chosen(Some(9)),
-            "BundleDeployment name has no revision 9; there are 1, 3"
+            "BundleDeployment name has no revision 9; available: 1, 3"
         );
         let first = Ledger::new(vec![record(3, true)]);
-        let error = super::chosen(&key, &first, &deployment, None).unwrap_err();
+        let error = choose_revision(&key, &first, &deployment, None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "BundleDeployment name has no revision before 3, which is installed"
+            "BundleDeployment name has no revision before the installed one, 3"
         );
     }
 
     #[test]
-    fn the_spec_gets_the_bundle_and_the_settings_and_keeps_the_rest() {
+    fn a_rollback_restores_the_bundle_and_its_settings_only() {
         let spec = json!({
             "namespace": "ns", "source": {"directory": {"path": "d"}}, "config": {"env": []}, "allowDowngrade": true,
         });
-        let changed = spec_of(&spec, &record(1, true)).unwrap();
+        let changed = spec_at_revision(&spec, &record(1, true)).unwrap();
         assert_eq!(changed["source"], json!({"configMaps": [{"name": "name-0"}]}));
         assert_eq!(changed["watchNamespaces"], json!(["a"]));
         assert_eq!(
             (changed.get("config"), &changed["allowDowngrade"]),
             (None, &json!(true))
         );
-        assert_eq!(spec_of(&changed, &record(1, true)).unwrap(), changed);
+        assert_eq!(spec_at_revision(&changed, &record(1, true)).unwrap(), changed);
     }
 }

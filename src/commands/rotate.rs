@@ -1,4 +1,4 @@
-//! `windlass rotate`: a new certificate, or a new CA, now.
+//! `windlass rotate`: rotates a certificate or a CA immediately.
 
 use std::process::ExitCode;
 
@@ -11,19 +11,24 @@ use windlass_cluster::kinds;
 use windlass_object::{GoDuration, ObjectKey, names, object, text::is_hostile};
 
 use super::{
-    annotate::annotate,
+    annotation_request::annotate,
     arguments::namespaced,
     cluster::ClusterArgs,
-    follow::{Judgement, condition, follow},
+    wait::{Judgement, condition, wait_for_object},
 };
 use crate::terminal::{Progress, ProgressFormat};
 
-/// Rotates a serving certificate now, or the CA that signs it, without failing a request.
-///
-/// Targets already trust the next CA, so no preparation is needed.
+const AFTER_HELP: &str = "Targets trust the next CA in advance, so no preparation is needed.
+
+Examples:
+  windlass rotate widgets/widgets-webhook-service --wait
+  windlass rotate widgets/widgets-webhook-service --ca --reason \"key moved\" --wait";
+
+/// Rotates a serving certificate or its CA immediately, without a failed request.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// ServingCertificate to rotate.
+    /// ServingCertificate, as listed by `windlass certs`.
     #[arg(value_name = "NAMESPACE/NAME", value_parser = namespaced)]
     certificate: (String, String),
 
@@ -31,27 +36,27 @@ pub(super) struct Args {
     #[arg(long)]
     ca: bool,
 
-    /// The key of the CA that signs is compromised: rotate the CA, and stop trusting it as soon as endpoints have had the
-    /// time to change. With =all, stop trusting the next CA, too.
+    /// The CA's key is compromised: also stop trusting it soon; =all: and the next CA.
     #[arg(
         long,
         value_enum,
         value_name = "WHICH",
         num_args = 0..=1,
         require_equals = true,
+        hide_possible_values = true,
         default_missing_value = "current"
     )]
     compromised: Option<Compromised>,
 
-    /// The reason, kept with the ServingCertificate together with the time.
+    /// The reason, recorded in the ServingCertificate.
     #[arg(long, value_name = "TEXT", default_value = "requested", value_parser = reason)]
     reason: String,
 
-    /// Wait until every endpoint serves the new certificate and every target trusts it.
+    /// Wait until all endpoints and targets are rotated.
     #[arg(long)]
     wait: bool,
 
-    /// The maximum time to wait.
+    /// Maximum time to wait.
     #[arg(long, default_value = "15m", value_name = "DURATION")]
     timeout: GoDuration,
 
@@ -63,26 +68,26 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// Which keys are compromised.
+/// The compromised keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compromised {
-    /// That of the CA that signs.
+    /// The key of the CA that signs.
     Current,
-    /// That of the next CA, too.
+    /// The key of the next CA too.
     All,
 }
 
-/// What the operator takes for an emergency at the beginning of a reason.
+/// The prefix of a reason by which the operator recognizes an emergency.
 const EMERGENCY: &str = "compromised";
 
 // === impl Args ===
 
 impl Args {
-    /// Asks for the rotation.
+    /// Requests the rotation.
     ///
     /// # Errors
     ///
-    /// When there is no such ServingCertificate, or the rotation takes too long.
+    /// When the ServingCertificate does not exist, or the rotation takes too long.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let (namespace, name) = &self.certificate;
@@ -99,23 +104,24 @@ impl Args {
         let mut progress = Progress::new(self.output);
         let judge = |object: Option<&Value>, _| judge(object, &request);
         let rotated =
-            follow::<ServingCertificate, _>(&cluster, &key, self.timeout, &mut progress, judge).await?;
+            wait_for_object::<ServingCertificate, _>(&cluster, &key, self.timeout, &mut progress, judge)
+                .await?;
         progress.finish(&summary(&key, &rotated), json!({ "object": rotated }));
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The value of the annotation. Each is carried out once, so there is a time in it.
+    /// Returns the value of the annotation. Each value is executed once, so it contains the time.
     ///
     /// # Errors
     ///
-    /// When the reason alone would make an emergency of it.
+    /// When the reason alone would declare an emergency.
     fn request(&self, now: Timestamp) -> anyhow::Result<String> {
         let reason = &self.reason;
         let what = match self.compromised {
             Some(Compromised::All) => format!("ca:{EMERGENCY}-all: {reason}"),
             Some(Compromised::Current) => format!("ca:{EMERGENCY}: {reason}"),
             None if self.ca && reason.starts_with(EMERGENCY) => bail!(
-                "--reason begins with {EMERGENCY:?}: if the key of the CA is compromised add --compromised, else write another reason"
+                "--reason begins with {EMERGENCY:?}: add --compromised if the key of the CA is compromised, else use another reason"
             ),
             None if self.ca => format!("ca:{reason}"),
             None => format!("leaf:{reason}"),
@@ -124,7 +130,7 @@ impl Args {
     }
 }
 
-/// A reason on one line.
+/// Parses a reason of one line.
 fn reason(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > 200 || text.chars().any(is_hostile) {
         return Err("must be a single line of at most 200 bytes".to_owned());
@@ -132,7 +138,7 @@ fn reason(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// How far the rotation is: `Done` is the rotated ServingCertificate.
+/// Judges the progress of the rotation: `Done` is the rotated ServingCertificate.
 fn judge(object: Option<&Value>, request: &str) -> anyhow::Result<Judgement<Value>> {
     let Some(object) = object else {
         bail!("the ServingCertificate was deleted while waiting");
@@ -166,7 +172,7 @@ fn summary(key: &ObjectKey, rotated: &Value) -> String {
     let unseen = match endpoints("ready").saturating_sub(endpoints("current")) {
         0 => String::new(),
         unseen => format!(
-            "; it cannot be seen what {unseen} of {} endpoints serve",
+            "; the certificates of {unseen} of {} endpoints are unknown",
             endpoints("ready")
         ),
     };
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_is_another_and_means_what_was_asked_for() {
+    fn each_rotation_request_is_unique() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (one, two) = (at("2026-11-21T12:00:00.001Z"), at("2026-11-21T12:00:00.002Z"));
         assert_eq!(
@@ -228,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_alone_makes_no_emergency() {
+    fn a_reason_cannot_declare_an_emergency() {
         let error = request(&["--ca", "--reason", "compromised laptop"], Timestamp::UNIX_EPOCH).unwrap_err();
         assert!(error.to_string().contains("add --compromised"), "{error}");
     }
 
     #[test]
-    fn a_rotation_is_done_when_the_status_says_so_of_this_request() {
+    fn a_rotation_is_done_when_the_status_reports_its_request() {
         let object = |rotated: &str| {
             json!({
                 "metadata": {"generation": 1, "annotations": {"windlass.dev/rotate": "ca:x"}},

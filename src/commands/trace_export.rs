@@ -1,4 +1,4 @@
-//! Flags that say where traces are sent.
+//! Flags for the export of traces.
 
 use std::{convert::Infallible, path::PathBuf};
 
@@ -6,14 +6,14 @@ use anyhow::Context as _;
 use clap::Args;
 use windlass_cluster::telemetry::traces::{CollectorUrl, TraceOptions};
 
-/// Where traces are sent.
+/// Export of traces.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Logs and traces")]
 pub struct TraceExport {
-    /// Collector to send traces of rotations and installs to, by OTLP over HTTP, for example http://collector:4318; by default
-    /// nowhere. $OTEL_EXPORTER_OTLP_HEADERS, $OTEL_SERVICE_NAME, $OTEL_RESOURCE_ATTRIBUTES and $OTEL_TRACES_SAMPLER say more.
+    /// OTLP/HTTP collector [default: none].
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
-    /// File with certificates (PEM) by which the collector is trusted, in the place of those of the system.
+    /// CA certificates (PEM) of the collector, instead of the system's.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE", value_parser = path)]
     pub otlp_ca: Option<PathBuf>,
 }
@@ -21,13 +21,13 @@ pub struct TraceExport {
 // === impl TraceExport ===
 
 impl TraceExport {
-    /// How traces are sent; `None` where they are not.
+    /// Returns the options of the export; `None` if it is off.
     ///
     /// # Errors
     ///
-    /// When the URL is none of a collector, or the file cannot be read.
+    /// When the URL is invalid, or the file cannot be read.
     pub fn options(&self) -> anyhow::Result<Option<TraceOptions>> {
-        // A variable that is empty is not set, as OpenTelemetry has it.
+        // As in OpenTelemetry, an empty variable counts as unset.
         let ca = self.otlp_ca.as_ref().filter(|path| !path.as_os_str().is_empty());
         let Some(url) = self.otlp_endpoint.as_deref().filter(|url| !url.is_empty()) else {
             return Ok(None);
@@ -43,7 +43,7 @@ impl TraceExport {
     }
 }
 
-/// A path that may be empty, as a variable may.
+/// Parses a path, which is empty if its variable is.
 fn path(text: &str) -> Result<PathBuf, Infallible> {
     Ok(text.into())
 }

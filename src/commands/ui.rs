@@ -1,4 +1,4 @@
-//! `windlass ui`: the page of `windlass report`, served.
+//! `windlass ui`: serves the page of `windlass report`.
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -19,30 +19,38 @@ use super::{
     run::shutdown,
 };
 
-/// Serves the page of `windlass report` at /ui, over TLS, to those who may `get` that path.
-///
-/// A request needs a token of the cluster: as `Authorization: Bearer`, or as the password of any user, which browsers ask for. The API
-/// server says whose it is, and whether that user may see the page.
+const AFTER_HELP: &str =
+    "Requests need a token of the cluster: as Authorization: Bearer, or as the password of any user, for
+browsers. The API server authenticates it and authorizes the user.";
+
+/// Serves the page of `windlass report` at /ui, over TLS, to users who may `get` that path.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Path to the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount].
+    /// Path to the kubeconfig [default: the pod's ServiceAccount].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Folder with tls.crt and tls.key, read again when they change.
+    /// Folder with tls.crt and tls.key, reloaded on changes.
     #[arg(long, value_name = "DIR")]
     cert_dir: PathBuf,
     /// Address to serve on.
     #[arg(long, default_value = "0.0.0.0:9443", value_name = "ADDRESS")]
     bind: SocketAddr,
-    /// Log format. $WINDLASS_LOG sets the log filter, for example windlass=debug.
-    #[arg(long, value_enum, default_value = "json")]
+    /// Log format; $WINDLASS_LOG sets the filter.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "json|text",
+        hide_possible_values = true,
+        default_value = "json"
+    )]
     log_format: LogFormat,
 }
 
-/// How often the certificate is looked at.
+/// How often the certificate is checked for changes.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a request to the API server may take, with all its retries.
+/// Timeout of a request to the API server, including all retries.
 const REQUEST: Duration = Duration::from_secs(15);
 
 // === impl Args ===
@@ -52,7 +60,8 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be reached, the certificate not be read, or the address not be listened on.
+    /// When the cluster cannot be reached, the certificate cannot be read, or the address cannot be listened
+    /// on.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         start_logs(self.log_format);
         let client = client(operator_config(configuration(self.kubeconfig.as_deref()).await?))?;

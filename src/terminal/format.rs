@@ -1,4 +1,4 @@
-//! Tables for people, JSON and YAML for programs.
+//! Output as tables, JSON or YAML.
 
 use std::{
     fmt::Display,
@@ -12,19 +12,16 @@ use windlass_object::text::is_hostile;
 
 use super::yaml;
 
-/// How a command prints what it found.
+/// The output format of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Human-readable text.
     #[default]
     Table,
-    /// JSON.
     Json,
-    /// YAML.
     Yaml,
 }
 
-/// Prints `found` on standard output: as `table` shows it to people, or as it is.
+/// Prints `found` on standard output, or the result of `table`.
 ///
 /// # Errors
 ///
@@ -42,12 +39,12 @@ pub(crate) fn print(
     write(&text).context("cannot write to standard output")
 }
 
-/// JSON with everything escaped that a terminal would act upon.
+/// Returns JSON with all control characters escaped.
 fn json(found: &impl Serialize) -> anyhow::Result<String> {
     Ok(format!("{}\n", escaped(&serde_json::to_string_pretty(found)?)))
 }
 
-/// YAML; where it would show a terminal what that would act upon, it is JSON, which is YAML, too.
+/// Returns YAML. If it has control characters, returns JSON, which is also YAML.
 fn yaml(found: &impl Serialize) -> anyhow::Result<String> {
     let text = yaml::document(found)?;
     if text.contains(is_unprintable) {
@@ -66,7 +63,7 @@ fn write(text: &impl Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// JSON with escapes in strings; outside of those is nothing to escape.
+/// Escapes control characters in JSON. They only occur in strings.
 pub(super) fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -89,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_format_lets_anything_through_that_a_terminal_acts_upon(text in "(?s).{0,40}") {
+        fn every_format_escapes_control_characters(text in "(?s).{0,40}") {
             let value = json!({ "text": text, "list": [{ text.as_str(): 1 }] });
             let (json, yaml) = (super::json(&value).unwrap(), super::yaml(&value).unwrap());
             prop_assert_eq!(&serde_json::from_str::<Value>(&json).unwrap(), &value);

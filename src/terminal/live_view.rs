@@ -1,19 +1,19 @@
-//! What is waited for as a view that is drawn anew: a line for each step, with how long it takes.
+//! The live view of a wait: a redrawn line for each step, with its duration.
 
 use std::{fmt::Write, time::Duration};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use windlass_object::text::OneLine;
 
-use super::waiting::{WaitState, WaitStep, Waiting};
+use super::wait_status::{WaitState, WaitStatus, WaitStep};
 
-/// How often the spinner moves.
+/// The interval of the spinner.
 const TICK: Duration = Duration::from_millis(120);
 
 /// A view on standard error.
 pub(super) struct LiveView {
     lines: MultiProgress,
-    /// What is waited for where there are no steps; else for how long already.
+    /// The line for a wait without steps; otherwise shows the total time.
     head: ProgressBar,
     steps: Vec<(WaitStep, ProgressBar)>,
 }
@@ -21,7 +21,7 @@ pub(super) struct LiveView {
 // === impl LiveView ===
 
 impl LiveView {
-    /// Nothing is waited for yet.
+    /// Returns an empty view.
     pub(super) fn new(target: ProgressDrawTarget) -> Self {
         let lines = MultiProgress::with_draw_target(target);
         let head = lines.add(line("{spinner:.cyan} {elapsed:>4} {wide_msg}"));
@@ -33,8 +33,8 @@ impl LiveView {
         }
     }
 
-    /// Shows what is waited for now.
-    pub(super) fn show(&mut self, waiting: &Waiting) {
+    /// Shows the current state of the wait.
+    pub(super) fn show(&mut self, waiting: &WaitStatus) {
         let names = |steps: &mut dyn Iterator<Item = &WaitStep>| -> Vec<String> {
             steps.map(|step| step.name.clone()).collect()
         };
@@ -58,13 +58,13 @@ impl LiveView {
             .set_message(if is_told_below { String::new() } else { message });
     }
 
-    /// Prints a line above, which stays.
+    /// Prints a permanent line above the view.
     pub(super) fn println(&self, text: &str) {
-        // What cannot be shown on standard error cannot be said there either.
+        // Errors of standard error cannot be reported anywhere.
         let _ = self.lines.println(text);
     }
 
-    /// Prints with the view out of the way.
+    /// Hides the view while `print` runs.
     pub(super) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
         self.lines.suspend(print)
     }
@@ -97,7 +97,7 @@ fn line(template: &str) -> ProgressBar {
     line
 }
 
-/// Shows that a step has come from one state into another.
+/// Shows the new state of a step.
 fn style(line: &ProgressBar, from: WaitState, to: WaitState) {
     match to {
         WaitState::Pending => restyle(line, "  · {prefix:.dim}"),
@@ -107,7 +107,7 @@ fn style(line: &ProgressBar, from: WaitState, to: WaitState) {
             line.enable_steady_tick(TICK);
             return;
         }
-        // How long it took is known only where that was seen.
+        // The duration is known only if the step was seen as current.
         WaitState::Done if from == WaitState::Current => {
             line.set_message(format!("{:>4}", format!("{}s", line.elapsed().as_secs())));
             restyle(line, "  {check:.green} {prefix} {msg:.dim}");
@@ -119,7 +119,7 @@ fn style(line: &ProgressBar, from: WaitState, to: WaitState) {
 }
 
 fn restyle(line: &ProgressBar, template: &str) {
-    // A template that is not understood would leave the style of before: a test reads all of them.
+    // Invalid templates keep the previous style; a test parses all of them.
     if let Ok(style) = ProgressStyle::with_template(template) {
         let check = |_: &ProgressState, mark: &mut dyn Write| {
             let _ = mark.write_str("✓");
@@ -135,11 +135,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_has_a_line_and_the_current_one_says_what_it_waits_for() {
+    fn each_step_has_a_line_and_the_current_one_shows_its_message() {
         let terminal = InMemoryTerm::new(12, 60);
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
         let mut view = LiveView::new(target);
-        let mut shown = |waiting: &Waiting| {
+        let mut shown = |waiting: &WaitStatus| {
             view.show(waiting);
             view.head.tick();
             view.steps.iter().for_each(|(_, line)| line.tick());
@@ -151,13 +151,13 @@ mod tests {
             lines.collect::<Vec<_>>()
         };
         assert_eq!(
-            shown(&Waiting::from("look around".to_owned())),
+            shown(&WaitStatus::from("look around".to_owned())),
             ["*   0s look around"]
         );
         let steps = |first| [("Accepted", first), ("Installed", false), ("Armed", false)];
         let hostile = "pods\nto be \u{1b}[31mready, which takes a while and is cut at the edge";
         assert_eq!(
-            shown(&Waiting::in_turn(hostile.to_owned(), steps(false))),
+            shown(&WaitStatus::from_steps(hostile.to_owned(), steps(false))),
             [
                 "*   0s",
                 "  * Accepted    0s pods\\nto be \\u{1b}[31mready, which takes",
@@ -166,7 +166,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            shown(&Waiting::in_turn("the rest".to_owned(), steps(true))),
+            shown(&WaitStatus::from_steps("the rest".to_owned(), steps(true))),
             [
                 "*   0s",
                 "  ✓ Accepted    0s",
@@ -175,7 +175,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            shown(&Waiting::in_turn("it".to_owned(), [("Upgrade", false)])),
+            shown(&WaitStatus::from_steps("it".to_owned(), [("Upgrade", false)])),
             ["*   0s", "  * Upgrade     0s it"]
         );
         drop(view);

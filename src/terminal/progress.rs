@@ -1,4 +1,4 @@
-//! How far a command is: a view on a terminal, elsewhere a line whenever that changes, and events for programs.
+//! The progress of a command: a live view on a terminal, lines in logs, and JSON events for programs.
 
 use std::{
     fmt::Display,
@@ -12,39 +12,37 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_object::text::OneLine;
 
-use super::{format, live_view::LiveView, waiting::Waiting};
+use super::{format, live_view::LiveView, wait_status::WaitStatus};
 
-/// How a command says how far it is, and what came of it.
+/// The output format of progress and result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProgressFormat {
-    /// Progress on standard error, the result in words on standard output.
     #[default]
     Text,
-    /// Events on standard output, each a JSON object on a line of its own. What was waited for ends with the event `result`.
     Json,
 }
 
-/// Says what is waited for and what is done, and prints what came of it.
+/// Reports what a command waits for and has done, and prints the result.
 pub(crate) struct Progress {
     started: Instant,
     shown: Shown,
-    said: Waiting,
+    current: WaitStatus,
 }
 
-/// To whom it is said.
+/// Where progress is shown.
 enum Shown {
-    /// Whoever looks at a terminal.
+    /// On a terminal.
     View(LiveView),
-    /// Whoever reads a log.
+    /// In a log.
     Lines,
-    /// Programs.
+    /// As JSON events.
     Events,
 }
 
 // === impl Progress ===
 
 impl Progress {
-    /// Nothing is said yet.
+    /// Returns the progress of a command that starts now.
     pub(crate) fn new(format: ProgressFormat) -> Self {
         let shown = match format {
             ProgressFormat::Json => Shown::Events,
@@ -56,14 +54,14 @@ impl Progress {
         Self {
             started: Instant::now(),
             shown,
-            said: Waiting::default(),
+            current: WaitStatus::default(),
         }
     }
 
-    /// Says what is waited for, if that is news.
-    pub(crate) fn wait_for(&mut self, waiting: impl Into<Waiting>) {
+    /// Reports what the command waits for, if that has changed.
+    pub(crate) fn wait_for(&mut self, waiting: impl Into<WaitStatus>) {
         let waiting = waiting.into();
-        if waiting == self.said {
+        if waiting == self.current {
             return;
         }
         match &mut self.shown {
@@ -77,10 +75,10 @@ impl Progress {
                 );
             }
         }
-        self.said = waiting;
+        self.current = waiting;
     }
 
-    /// Says what is done; the line stays.
+    /// Reports a completed action in a permanent line.
     pub(crate) fn done(&self, what: &str) {
         match &self.shown {
             Shown::View(view) => view.println(&self.line(what)),
@@ -89,7 +87,8 @@ impl Progress {
         }
     }
 
-    /// Prints text on standard output that is neither progress nor the result; for programs in an event called `name`.
+    /// Prints text on standard output that is neither progress nor the result; as an event `name` for
+    /// programs.
     pub(crate) fn print(&self, name: &str, text: &str) {
         match &self.shown {
             Shown::View(view) => view.suspend(|| print!("{text}")),
@@ -98,7 +97,7 @@ impl Progress {
         }
     }
 
-    /// Prints on standard output what was found out: for people as text, for programs in an event called `name`.
+    /// Prints a finding on standard output, as text or as an event `name`.
     pub(crate) fn report(&self, name: &str, found: &(impl Display + Serialize)) {
         match &self.shown {
             Shown::Events => self.event(name, &json!({ name: found })),
@@ -106,7 +105,7 @@ impl Progress {
         }
     }
 
-    /// Prints what came of it: a sentence on standard output; for programs an event that has `fields`, too.
+    /// Prints the result: a sentence on standard output, or an event that also has `fields`.
     pub(crate) fn finish(&mut self, sentence: &str, mut fields: Value) {
         if let Shown::Events = self.shown {
             if let Some(metadata) = fields
@@ -118,14 +117,14 @@ impl Progress {
             fields["message"] = sentence.into();
             return self.event("result", &fields);
         }
-        // What is said later is said in lines.
+        // Later messages are lines.
         self.shown = Shown::Lines;
         println!("{}", OneLine(sentence));
     }
 
-    fn event(&self, name: &str, said: &Value) {
+    fn event(&self, name: &str, fields: &Value) {
         let seconds = self.started.elapsed().as_secs_f64();
-        println!("{}", event(name, seconds, said));
+        println!("{}", event(name, seconds, fields));
     }
 
     fn line(&self, what: &str) -> String {
@@ -133,20 +132,20 @@ impl Progress {
     }
 }
 
-/// An event on one line.
-fn event(name: &str, seconds: f64, said: &Value) -> String {
+/// Returns an event on one line.
+fn event(name: &str, seconds: f64, fields: &Value) -> String {
     #[derive(Serialize)]
     struct Event<'a> {
         event: &'a str,
         seconds: f64,
         #[serde(flatten)]
-        said: &'a Value,
+        fields: &'a Value,
     }
     let seconds = (seconds * 1000.0).round() / 1000.0;
     let event = json!(Event {
         event: name,
         seconds,
-        said
+        fields
     });
     format::escaped(&event.to_string())
 }
@@ -160,12 +159,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_when() {
+    fn a_progress_line_starts_with_the_elapsed_time() {
         assert_eq!(line(Duration::from_millis(12_340), "x"), "[ 12.3 s] x");
     }
 
     #[test]
-    fn an_event_is_one_line_of_json_that_no_terminal_acts_upon() {
+    fn an_event_is_one_line_of_escaped_json() {
         let text = event("waiting", 1.23456, &json!({ "message": "a\nb\u{202e}" }));
         assert!(!text.contains(['\n', '\u{202e}']), "{text}");
         let read: Value = serde_json::from_str(&text).unwrap();

@@ -1,20 +1,19 @@
-//! Tables that fit a screen.
+//! Tables of limited width.
 
 use std::fmt;
 
 use windlass_object::text::OneLine;
 
-/// How many columns a screen has, at least.
+/// Maximum width in columns.
 const SCREEN: usize = 120;
 
-/// What is between two columns.
+/// Column separator.
 const GAP: &str = "  ";
 
-/// Stands for what does not fit.
+/// Marks a cut cell.
 const CUT: char = '…';
 
-/// A table. It prints without a line that is longer than 120 characters, whatever is in its cells: what is widest is cut
-/// first.
+/// A table of at most 120 columns. The widest cells are cut first.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -23,7 +22,7 @@ pub(crate) struct Table {
 // === impl Table ===
 
 impl Table {
-    /// A table with a heading for each column.
+    /// Returns a table with these column headings.
     pub(crate) fn new(headings: &[&str]) -> Self {
         let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
         Self { rows: vec![headings] }
@@ -38,7 +37,7 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// How wide each column is.
+    /// Returns the width of each column.
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |column: usize| {
@@ -48,7 +47,7 @@ impl Table {
         let mut widths: Vec<usize> = (0..columns).map(width).collect();
         let screen = SCREEN.saturating_sub(columns.saturating_sub(1) * GAP.len());
         while widths.iter().sum::<usize>() > screen {
-            // The last of the widest: messages come last.
+            // The last of the widest columns: messages come last.
             let Some(widest) = widths.iter_mut().max().filter(|width| **width > 1) else {
                 break;
             };
@@ -73,7 +72,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// The first `width` characters, the last of them a mark where there are more.
+/// Returns the first `width` characters, the last of them a mark if there are more.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -90,7 +89,7 @@ mod tests {
     use windlass_object::text::is_hostile;
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_fit_their_cells() {
         let mut table = Table::new(&["NAME", "N"]);
         table.add([&"a", &1]);
         table.add([&"longer", &""]);

@@ -1,15 +1,16 @@
-//! Objects as YAML, for people and for every YAML reader.
+//! YAML output that every YAML reader understands.
 
 use anyhow::Context;
 use serde::Serialize;
 
-/// One document, with a line break at its end. Strings that YAML 1.1 or 1.2 reads as anything else are quoted.
+/// Returns one document with a final line break. Strings that YAML 1.1 or 1.2 would read as another type are
+/// quoted.
 ///
 /// # Errors
 ///
 /// When the object cannot be written as YAML.
 pub(crate) fn document(object: &impl Serialize) -> anyhow::Result<String> {
-    // Never folded: a reader sees one line as one line.
+    // Never folded, so that every line of the input stays one line.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let text = serde_saphyr::to_string_with_options(object, options).context("cannot write YAML")?;
     Ok(if text.ends_with('\n') {
@@ -34,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_another_type_stays_a_string() {
+    fn ambiguous_strings_are_quoted() {
         for text in [
             "",
             " ",

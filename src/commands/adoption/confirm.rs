@@ -89,7 +89,7 @@ impl Args {
         ensure_ready(&cluster, &record).await?;
         let leftovers = Leftovers::find(&cluster, &record).await?;
         if self.dry_run {
-            for removed in rest
+            for removed in leftovers
                 .callers
                 .iter()
                 .chain(&leftovers.others)

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windlass_adoption::{AdoptionRecord, CA_INJECTORS, marked};
+use windlass_adoption::{AdoptionRecord, CA_INJECTORS, with_bundle_mark};
 use windlass_cluster::Cluster;
 use windlass_object::{json, object};
 
@@ -29,7 +29,7 @@ pub(super) async fn force_reconnect(
     for caller in record.callers().filter(|caller| !caller.is_adopted()) {
         let Some(key) = caller.key() else { continue };
         let change_of = |live: &Value| {
-            let mut changed = marked(live, mark);
+            let mut changed = with_bundle_mark(live, mark);
             let asks = CA_INJECTORS
                 .iter()
                 .filter_map(|injector| Some((*injector, object::annotation(&caller.object, injector)?)));

@@ -6,7 +6,7 @@ use windlass_adoption::{AdoptionSource, HelmRelease, OWNER, SourceName, owner_la
 use windlass_cluster::{Cluster, RequestError, kinds};
 use windlass_object::ObjectKey;
 
-use super::{issued, olm};
+use super::{issued_certificates, olm};
 use crate::commands::cluster::explain_error;
 
 /// Returns the objects of `source`, whose namespace is set.

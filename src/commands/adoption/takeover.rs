@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::{Map, Value, json};
 use windlass_adoption::{
     AdoptionRecord, AdoptionSource, CA_INJECTORS, OWNER, RecordedObject, RecordedRole, called_services,
-    compare, hidden, lacks_ca_bundle,
+    compare, lacks_ca_bundle, owner_label_value,
 };
 use windlass_cluster::{Cluster, kinds};
 use windlass_crd::claims::Adoption;
@@ -259,7 +259,7 @@ impl fmt::Display for Takeover {
 ///
 /// When the cluster rejects a write.
 pub(super) async fn hide(cluster: &Cluster, record: &AdoptionRecord, is_hidden: bool) -> anyhow::Result<()> {
-    let label = json!({ (OWNER.0): hidden(is_hidden) });
+    let label = json!({ (OWNER.0): owner_label_value(is_hidden) });
     for secret in releases(cluster, record.source.name(), !is_hidden).await? {
         if let Some(key) = ObjectKey::from_object(&secret) {
             change_metadata(cluster, &key, &label, &json!({})).await?;

@@ -14,10 +14,10 @@ use windlass_object::{GoDuration, ObjectKey, json, names, object, patch::relabel
 
 use super::{
     super::object_changes::{change, create, delete, wait_for_propagation, wait_until, with_key},
-    adopting::hide,
     ca, olm, records,
     remaining_callers::{force_reconnect, new_marker},
     servers,
+    takeover::hide,
 };
 use crate::{
     commands::{

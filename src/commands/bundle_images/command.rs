@@ -1,4 +1,4 @@
-//! The commands.
+//! The subcommands of `windlass bundle`.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{pull, push, show};
 
-/// Shows bundles, pushes them to registries as images, and pulls them, without a cluster.
+/// Shows, pushes and pulls bundle images, without a cluster.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct Args {
     #[command(subcommand)]
@@ -23,11 +23,6 @@ enum BundleCommand {
 // === impl Args ===
 
 impl Args {
-    /// Runs the command that was given.
-    ///
-    /// # Errors
-    ///
-    /// What keeps it from doing its work; what is wrong with a bundle is printed and in the exit code.
     pub(in crate::commands) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             BundleCommand::Show(args) => args.run().await,
@@ -37,7 +32,7 @@ impl Args {
     }
 }
 
-/// Prints what is wrong with a bundle, and fails.
+/// Prints the problems of a bundle.
 pub(super) fn refuse(problems: impl IntoIterator<Item = impl ToString>) -> ExitCode {
     for problem in problems {
         eprintln!("{}", problem.to_string());

@@ -1,4 +1,4 @@
-//! A folder that is there completely, or not at all.
+//! All-or-nothing writes of a folder.
 
 use std::{
     fs, io,
@@ -8,25 +8,27 @@ use std::{
 use anyhow::{Context as _, bail};
 use windlass_bundle::Files;
 
-/// Writes files into a folder that is empty or absent.
+/// Writes files into an empty or new folder.
 ///
 /// # Errors
 ///
-/// When it is something else, or cannot be written; what was written goes again.
+/// When it is not empty, or cannot be written; written files are removed again.
 pub(super) fn write(folder: &Path, files: &Files) -> anyhow::Result<()> {
     ensure_empty(folder)?;
-    let partial = beside(folder)?;
+    let partial = temporary_sibling(folder)?;
     let written = write_all(&partial, files).and_then(|()| fs::rename(&partial, folder));
     if written.is_err() {
-        // What cannot be removed was not written either, or says so by its name.
+        // The name of a temporary folder that could not be removed shows what it is.
         let _ = fs::remove_dir_all(&partial);
     }
     written.with_context(|| format!("cannot write to {}", folder.display()))
 }
 
+/// Checks that `folder` is empty or does not exist.
+///
 /// # Errors
 ///
-/// When `folder` is there and not an empty folder.
+/// When it is not.
 pub(super) fn ensure_empty(folder: &Path) -> anyhow::Result<()> {
     match fs::read_dir(folder) {
         Ok(mut entries) => {
@@ -43,8 +45,8 @@ pub(super) fn ensure_empty(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// A name in the same folder, where a rename moves nothing.
-fn beside(folder: &Path) -> anyhow::Result<PathBuf> {
+/// Returns a name in the same folder, so that a rename stays in one file system.
+fn temporary_sibling(folder: &Path) -> anyhow::Result<PathBuf> {
     let Some(name) = folder.file_name() else {
         bail!(
             "{} has no name: specify a directory by its name",
@@ -89,7 +91,7 @@ mod tests {
         let error = write(&folder, &files).unwrap_err().to_string();
         assert!(error.contains("is not empty"), "{error}");
 
-        // A file in the place of a folder.
+        // A file instead of a folder.
         let broken = Files::from([("a".to_owned(), vec![]), ("a/b".to_owned(), vec![])]);
         write(&root.path().join("broken"), &broken).unwrap_err();
         assert_eq!(names(root.path()), ["bundle"]);

@@ -1,4 +1,4 @@
-//! `windlass bundle`: bundles in images, by hand and without a cluster.
+//! `windlass bundle`: bundle images, without a cluster.
 
 mod command;
 mod folder;
@@ -8,4 +8,4 @@ mod registry;
 mod show;
 
 pub(super) use command::Args;
-pub(super) use registry::{RegistryArgs, explained, reference};
+pub(super) use registry::{RegistryArgs, explain_registry_error, reference};

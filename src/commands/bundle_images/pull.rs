@@ -9,14 +9,14 @@ use super::{
     registry::{RegistryArgs, reference},
 };
 
-/// Writes the bundle in an image into a directory. Its files are not checked: `windlass check` does that.
+/// Writes the bundle in an image into a directory, without checking it: use `windlass check` for that.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Image, by tag or digest, with its registry.
+    /// Image with its registry, by tag or digest.
     #[arg(value_parser = reference)]
     image: ImageReference,
 
-    /// Directory to write, which must be empty or absent.
+    /// Directory to write, empty or new.
     folder: PathBuf,
 
     #[command(flatten)]
@@ -26,13 +26,13 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Pulls the bundle, and prints the image by its digest.
+    /// Pulls the bundle, and prints the image with its digest.
     ///
     /// # Errors
     ///
-    /// When it cannot be pulled or written; the directory is as it was then.
+    /// When it cannot be pulled or written; the directory is unchanged then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        // Where nothing can be written, nothing else matters.
+        // Fail before the download if the directory cannot be written.
         folder::ensure_empty(&self.folder)?;
         let pulled = self.registry.pull(&self.image).await?;
         folder::write(&self.folder, &pulled.files)?;

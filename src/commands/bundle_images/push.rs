@@ -12,14 +12,13 @@ use super::{
 };
 use crate::commands::bundle::load;
 
-/// Pushes a bundle to a registry as an image of one layer. The same bundle makes the same image. A bundle with problems is not pushed;
-/// of its directory only manifests/ and metadata/ are.
+/// Pushes a valid bundle to a registry as an image of one layer; equal bundles make equal images.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin.
+    /// Bundle: a directory, a .tar.gz, or - for an archive on stdin.
     bundle: PathBuf,
 
-    /// Image to push it as, with its registry.
+    /// Image reference to push, with its registry.
     #[arg(value_parser = reference)]
     image: ImageReference,
 
@@ -27,7 +26,8 @@ pub(super) struct Args {
     registry: RegistryArgs,
 }
 
-/// How registry+v1 labels an image ("Bundle image" in the documentation of operator-registry), beside package and channels.
+/// Labels of a registry+v1 image ("Bundle image" in the documentation of operator-registry), besides package
+/// and channels.
 const LABELS: [(&str, &str); 3] = [
     (
         "operators.operatorframework.io.bundle.mediatype.v1",
@@ -40,11 +40,11 @@ const LABELS: [(&str, &str); 3] = [
 // === impl Args ===
 
 impl Args {
-    /// Pushes the bundle, and prints the image by its digest.
+    /// Pushes the bundle, and prints the image with its digest.
     ///
     /// # Errors
     ///
-    /// When it cannot be pushed; what is wrong with the bundle is printed and in the exit code.
+    /// When it cannot be pushed; problems of the bundle are printed and set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let path = self.bundle.clone();
         let packed = tokio::task::spawn_blocking(move || {
@@ -59,7 +59,8 @@ impl Args {
         let credentials = self.registry.credentials()?;
         let client = self.registry.client()?;
         let pushed = client.push(&self.image, &credentials, &packed).await;
-        let digest = pushed.map_err(|error| explain_registry_error("push", &self.image, &credentials, &error))?;
+        let digest =
+            pushed.map_err(|error| explain_registry_error("push", &self.image, &credentials, &error))?;
         println!("{}", self.image.with_digest(digest));
         Ok(ExitCode::SUCCESS)
     }

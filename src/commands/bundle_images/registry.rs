@@ -1,4 +1,4 @@
-//! The registry that a command asks, and what it is shown.
+//! Registry client and credentials of commands.
 
 use std::{
     env, fs,
@@ -13,10 +13,10 @@ use windlass_operator::bundle_deployment::image_files;
 
 use crate::commands::registry_access::RegistryAccess;
 
-/// How a registry is asked.
+/// Access to a registry.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::commands) struct RegistryArgs {
-    /// File with credentials, as docker login writes it [default: $REGISTRY_AUTH_FILE, else config.json in $DOCKER_CONFIG or ~/.docker].
+    /// Credentials file [default: $REGISTRY_AUTH_FILE, or Docker's].
     #[arg(long, value_name = "FILE")]
     authfile: Option<PathBuf>,
 
@@ -24,19 +24,19 @@ pub(in crate::commands) struct RegistryArgs {
     access: RegistryAccess,
 }
 
-/// A bundle that was pulled.
+/// A pulled bundle.
 pub(in crate::commands) struct PulledFiles {
-    /// Its image, by its digest.
+    /// The image, with its digest.
     pub(in crate::commands) image: String,
-    /// Its files.
+    /// The files.
     pub(in crate::commands) files: Files,
 }
 
-/// What an image is called.
+/// Parses an image reference.
 ///
 /// # Errors
 ///
-/// When `text` is no reference.
+/// When `text` is not an image reference.
 pub(in crate::commands) fn reference(text: &str) -> Result<ImageReference, String> {
     text.parse()
         .map_err(|error: oci::reference::ReferenceError| error.to_string())
@@ -45,20 +45,20 @@ pub(in crate::commands) fn reference(text: &str) -> Result<ImageReference, Strin
 // === impl RegistryArgs ===
 
 impl RegistryArgs {
-    /// A client of the registry.
+    /// Returns a client of the registry.
     ///
     /// # Errors
     ///
-    /// When a file that was given cannot be used.
+    /// When a given file cannot be used.
     pub(in crate::commands) fn client(&self) -> anyhow::Result<RegistryClient> {
         Ok(RegistryClient::new(self.access.options()?)?)
     }
 
-    /// A client that takes images of up to `largest` bytes.
+    /// Returns a client that accepts images of up to `largest` bytes.
     ///
     /// # Errors
     ///
-    /// When a file that was given cannot be used.
+    /// When a given file cannot be used.
     pub(in crate::commands) fn client_for(&self, largest: u64) -> anyhow::Result<RegistryClient> {
         Ok(RegistryClient::new(RegistryOptions {
             largest_image: largest,
@@ -66,11 +66,11 @@ impl RegistryArgs {
         })?)
     }
 
-    /// What registries are shown: nothing where there is no file, unless one was asked for.
+    /// Returns the registry credentials; none if the default file does not exist.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is not what it is to be.
+    /// When the file cannot be read or parsed.
     pub(in crate::commands) fn credentials(&self) -> anyhow::Result<RegistryCredentials> {
         let named = self.authfile.clone().or_else(|| path_in("REGISTRY_AUTH_FILE"));
         let is_asked = named.is_some();
@@ -90,7 +90,7 @@ impl RegistryArgs {
     ///
     /// # Errors
     ///
-    /// Why it cannot be pulled, or is no bundle.
+    /// When the image cannot be pulled, or is not a bundle image.
     pub(in crate::commands) async fn pull(&self, image: &ImageReference) -> anyhow::Result<PulledFiles> {
         let credentials = self.credentials()?;
         let pulled = self.client()?.pull(image, &credentials).await;
@@ -99,7 +99,7 @@ impl RegistryArgs {
         let unpacked = tokio::task::spawn_blocking(move || image_files(&pulled)).await?;
         let files = unpacked.with_context(|| format!("cannot unpack {by_digest}"))?;
         if files.is_empty() {
-            bail!("{by_digest} has neither manifests nor metadata: it holds no registry+v1 bundle");
+            bail!("{by_digest} has no manifests and no metadata: it is not a registry+v1 bundle image");
         }
         Ok(PulledFiles {
             image: by_digest,
@@ -108,7 +108,7 @@ impl RegistryArgs {
     }
 }
 
-/// Why an image cannot be pulled or pushed, and what its user can do about it.
+/// Describes why an image cannot be pulled or pushed, with advice.
 pub(in crate::commands) fn explain_registry_error(
     what: &str,
     image: &ImageReference,
@@ -118,12 +118,16 @@ pub(in crate::commands) fn explain_registry_error(
     let registry = &image.registry;
     let advice = match (error.reason(), credentials.helper(image)) {
         ("CredentialsMissing", Some(helper)) => {
-            format!("; {helper} is not run: name a file that has them with --authfile")
+            format!(
+                "; credential helper {helper} is not supported: specify a file with credentials with --authfile"
+            )
         }
         ("CredentialsMissing", None) => {
-            format!("; use docker login {registry}, or name a file with --authfile")
+            format!("; run docker login {registry}, or specify a file with --authfile")
         }
-        ("CredentialsRefused", _) => format!("; use docker login {registry} again, or another --authfile"),
+        ("CredentialsRefused", _) => {
+            format!("; run docker login {registry} again, or specify another --authfile")
+        }
         _ => String::new(),
     };
     anyhow!("cannot {what} {image}: {error}{advice}")

@@ -15,15 +15,15 @@ use super::{
 use crate::{
     commands::{
         bundle::load,
-        bundle_location::{self, BundleLocation, without_catalog},
+        bundle_location::{self, BundleLocation, needs_catalog},
     },
     terminal::{Format, print},
 };
 
-/// Shows what a bundle is: its package, name, version and digest, which spec.source.digest can pin.
+/// Shows a bundle's package, name, version, and digest for spec.source.digest.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Image with its registry; or a bundle of this machine, as a directory, a .tar.gz, or - for such an archive from stdin.
+    /// Image with its registry, or a directory, a .tar.gz, or - for an archive on stdin.
     #[arg(value_parser = bundle_location::parser())]
     bundle: BundleLocation,
 
@@ -35,13 +35,13 @@ pub(super) struct Args {
     registry: RegistryArgs,
 }
 
-/// A bundle, as programs get it.
+/// A bundle, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownBundle {
     #[serde(flatten)]
     bundle: BundleStatus,
-    /// The image that it is in, by its digest.
+    /// The image, with its digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     image: Option<String>,
 }
@@ -49,11 +49,11 @@ struct ShownBundle {
 // === impl Args ===
 
 impl Args {
-    /// Prints what the bundle is.
+    /// Prints the bundle.
     ///
     /// # Errors
     ///
-    /// When it cannot be pulled; what is wrong with it is printed and in the exit code.
+    /// When it cannot be pulled; problems are printed and set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (files, image) = match &self.bundle {
             BundleLocation::Image(image) => {
@@ -61,9 +61,9 @@ impl Args {
                 (Ok(files), Some(image))
             }
             BundleLocation::Local(path) => (load(path), None),
-            BundleLocation::Package(package) => return Err(without_catalog(package)),
+            BundleLocation::Package(package) => return Err(needs_catalog(package)),
         };
-        match files.and_then(|files| shown(&files, image)) {
+        match files.and_then(|files| describe(&files, image)) {
             Ok(bundle) => {
                 print(self.output, &bundle, || lines(&bundle))?;
                 Ok(ExitCode::SUCCESS)
@@ -73,7 +73,7 @@ impl Args {
     }
 }
 
-fn shown(files: &Files, image: Option<String>) -> Result<ShownBundle, Vec<Problem>> {
+fn describe(files: &Files, image: Option<String>) -> Result<ShownBundle, Vec<Problem>> {
     let bundle = check::parse(files)?;
     let csv = bundle.csv();
     Ok(ShownBundle {
@@ -87,7 +87,7 @@ fn shown(files: &Files, image: Option<String>) -> Result<ShownBundle, Vec<Proble
     })
 }
 
-/// A line for each field; digests are not cut, since they are copied.
+/// Returns a line for each field. Digests are complete, since users copy them.
 fn lines(shown: &ShownBundle) -> String {
     let BundleStatus {
         package,

@@ -10,23 +10,24 @@ use windlass_cluster::kinds;
 use windlass_object::{ObjectKey, names, text::OneLine};
 
 use crate::commands::{
-    annotate::annotate,
+    annotation_request::annotate,
     arguments,
-    cluster::{ClusterArgs, typed},
+    cluster::{ClusterArgs, decode},
 };
 
-/// Lets the operator install the next bundle of the catalog that a BundleDeployment follows, where its
-/// spec.source.catalog.approval is Manual.
-///
-/// What is approved is this one bundle in the image that the catalog names now. If another one is next by then, that waits for an
-/// approval of its own.
+const AFTER_HELP: &str =
+    "Only this bundle is approved, in the image that the catalog names now. If another bundle becomes the
+next one, it waits for its own approval.";
+
+/// Approves the next bundle of a catalog that a BundleDeployment follows with approval: Manual.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Name of the BundleDeployment.
     #[arg(value_parser = arguments::bundle_deployment)]
     name: String,
 
-    /// Version, or name, of the bundle; an error if another one is next [default: whichever is next].
+    /// Expected version or name of the next bundle [default: any].
     version: Option<String>,
 
     #[command(flatten)]
@@ -36,11 +37,11 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Approves.
+    /// Approves the next bundle.
     ///
     /// # Errors
     ///
-    /// When nothing waits for an approval, or another bundle than the one that is named.
+    /// When no bundle waits for an approval, or the next one is not the expected one.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &self.name);
@@ -52,30 +53,34 @@ impl Args {
         })
         .await?;
         eprintln!(
-            "Approved what is next for {key}; to see its progress, run windlass status {}",
+            "Approved the next bundle of {key}; to see its progress, run windlass status {}",
             self.name
         );
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What waits for an approval.
+/// Returns the bundle that waits for an approval.
 fn next(key: &ObjectKey, live: &Value, version: Option<&str>) -> anyhow::Result<CatalogStep> {
-    let deployment: BundleDeployment = typed(live.clone())?;
+    let deployment: BundleDeployment = decode(live.clone())?;
     if deployment.spec.source.catalog.is_none() {
         bail!("{key} does not follow a catalog: set spec.source.catalog");
     }
     let status = deployment.status.unwrap_or_default();
     if status.observed_generation != deployment.metadata.generation {
-        bail!("the operator has not looked at {key} since it was changed: try again");
+        bail!("the operator has not processed the last change of {key} yet: try again");
     }
     let catalog = status.catalog.filter(|catalog| catalog.waiting_for_approval);
     let next = catalog.and_then(|catalog| catalog.path.into_iter().next());
-    let next =
-        next.with_context(|| format!("nothing waits for an approval: see windlass status {}", key.name))?;
+    let next = next.with_context(|| {
+        format!(
+            "no bundle waits for an approval: see windlass status {}",
+            key.name
+        )
+    })?;
     if version.is_some_and(|version| version != next.version && version != next.name) {
         bail!(
-            "{} is not next for {key}, but {} ({})",
+            "{} is not the next bundle of {key}, which is {} ({})",
             OneLine(version.unwrap_or_default()),
             OneLine(&next.name),
             OneLine(&next.version)
@@ -84,7 +89,7 @@ fn next(key: &ObjectKey, live: &Value, version: Option<&str>) -> anyhow::Result<
     Ok(next)
 }
 
-/// The value of the annotation. Each is good for one bundle once, so there is a time in it.
+/// Returns the value of the annotation. Each value approves one bundle once, so it contains the time.
 fn approval(next: &CatalogStep, now: Timestamp) -> String {
     let digest = next.digest.as_ref().map(|digest| format!("@{digest}"));
     let at = now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
@@ -110,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_next_and_waits_is_approved() {
+    fn only_the_next_waiting_bundle_can_be_approved() {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, "sample");
         let of = |live: &Value, version| {
             next(&key, live, version)
@@ -127,10 +132,10 @@ mod tests {
             (
                 &waiting,
                 Some("3.0.0"),
-                "3.0.0 is not next for BundleDeployment sample, but sample.v2 (2.0.0)",
+                "3.0.0 is not the next bundle of BundleDeployment sample, which is sample.v2 (2.0.0)",
             ),
-            (&deployment(false, 1), None, "nothing waits for an approval"),
-            (&deployment(true, 2), None, "since it was changed"),
+            (&deployment(false, 1), None, "no bundle waits for an approval"),
+            (&deployment(true, 2), None, "has not processed the last change"),
             (&directory, None, "does not follow a catalog"),
         ] {
             let error = of(live, version).unwrap_err();
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_is_read_as_it_is_meant() {
+    fn a_written_approval_can_be_parsed() {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, "sample");
         let next = next(&key, &deployment(true, 1), None).unwrap();
         let value = approval(&next, Timestamp::UNIX_EPOCH);

@@ -1,21 +1,21 @@
-//! What is kept of the catalogs of images, by their digests, so that each is pulled once.
+//! A cache of catalog images by digest, so that each is pulled once.
 
 use std::{env, fs, path::PathBuf, process};
 
 use catalog::ReadCatalog;
 use oci::ImageReference;
 
-/// Changes whenever something else is kept of catalogs.
+/// Increased whenever the cached format changes.
 const FORMAT: u32 = 1;
 
-/// What is kept of an image, by its digest.
+/// Returns the cached content of an image.
 pub(super) fn find(image: &ImageReference) -> Option<ReadCatalog> {
     let content = fs::read(file(image)?).ok()?;
-    // What somebody broke is as good as nothing.
+    // A damaged file counts as missing.
     serde_json::from_slice(&content).ok()
 }
 
-/// Keeps what an image holds; where that fails, it is pulled again the next time.
+/// Caches the content of an image. Failures are ignored: the image is then pulled again.
 pub(super) fn store(image: &ImageReference, read: &ReadCatalog) {
     let (Some(file), Ok(content)) = (file(image), serde_json::to_vec(read)) else {
         return;
@@ -31,7 +31,7 @@ pub(super) fn store(image: &ImageReference, read: &ReadCatalog) {
     }
 }
 
-/// Where caches are kept (XDG Base Directory specification).
+/// Returns the cache file of an image (XDG Base Directory specification).
 fn file(image: &ImageReference) -> Option<PathBuf> {
     let digest = image.digest.as_ref()?;
     let named = |variable| {

@@ -1,4 +1,4 @@
-//! The commands.
+//! The subcommands of `windlass catalog`.
 
 use std::process::ExitCode;
 
@@ -6,8 +6,7 @@ use clap::Subcommand;
 
 use super::{approve, list, path, search, show};
 
-/// Shows which packages, channels and bundles are in file-based catalogs (FBC), and paths of upgrades, without a cluster; approves
-/// upgrades along a catalog that the operator follows.
+/// Reads file-based catalogs (FBC), shows upgrade paths, and approves upgrades.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct Args {
     #[command(subcommand)]
@@ -26,11 +25,6 @@ enum CatalogCommand {
 // === impl Args ===
 
 impl Args {
-    /// Runs the command that was given.
-    ///
-    /// # Errors
-    ///
-    /// What keeps it from doing its work; what is wrong with a catalog is printed and in the exit code.
     pub(in crate::commands) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             CatalogCommand::List(args) => args.run().await,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::source::{SourceArgs, print_problems};
 use crate::terminal::{Format, Table, print};
 
-/// Lists the packages of a catalog; or the bundles of one package, channel by channel, the newest first.
+/// Lists the packages of a catalog, or the bundles of one package by channel, newest first.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Package whose bundles are listed.
@@ -22,7 +22,7 @@ pub(super) struct Args {
     output: Format,
 }
 
-/// A package, as programs get it.
+/// A package, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListedPackage {
@@ -37,7 +37,7 @@ pub(super) struct ListedPackage {
     deprecated: Option<String>,
 }
 
-/// A bundle in a channel, as programs get it.
+/// A bundle in a channel, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedBundle {
@@ -53,11 +53,11 @@ struct ListedBundle {
 // === impl Args ===
 
 impl Args {
-    /// Prints what the catalog has.
+    /// Prints the packages or bundles.
     ///
     /// # Errors
     ///
-    /// When it cannot be read; what is wrong with it is printed and in the exit code.
+    /// When the catalog cannot be read; its problems are printed and set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         if let Some(name) = &self.package {
             let bundles = bundles(&self.source.package(name).await?);
@@ -71,7 +71,7 @@ impl Args {
     }
 }
 
-/// The packages of a catalog that are wanted.
+/// Returns the matching packages of a catalog.
 pub(super) fn packages(
     catalog: &FileBasedCatalog,
     is_wanted: impl Fn(&CatalogPackage) -> bool,
@@ -88,7 +88,7 @@ pub(super) fn packages(
     listed.collect()
 }
 
-/// The newest version of a channel; nothing where it has none.
+/// Returns the newest version of a channel; empty if it has none.
 pub(super) fn newest(package: &CatalogPackage, channel: &str) -> String {
     let newest = package.newest_first(channel).into_iter().next();
     newest
@@ -96,7 +96,6 @@ pub(super) fn newest(package: &CatalogPackage, channel: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Packages, as people see them.
 pub(super) fn packages_table(packages: &[ListedPackage]) -> Table {
     let mut table = Table::new(&["PACKAGE", "VERSION", "DEFAULT CHANNEL", "CHANNELS", "DESCRIPTION"]);
     for package in packages {

@@ -1,4 +1,4 @@
-//! `windlass catalog`: file-based catalogs, by hand and without a cluster, but for the approval of what the operator follows.
+//! `windlass catalog`: file-based catalogs. Only `approve` needs a cluster.
 //!
 //! ```text
 //! folder ──────────────────────────────────────► CatalogReader ─► packages ─► list, search, show, path

@@ -9,17 +9,17 @@ use windlass_object::text::OneLine;
 use super::source::SourceArgs;
 use crate::terminal::{Format, Table, print};
 
-/// Shows which bundles are installed, one after the other, to get to the newest version that is wanted, and their images.
+/// Shows the upgrade path to the newest matching version: its bundles in order, and their images.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Package.
     package: String,
 
-    /// Version that is installed [default: none].
+    /// Installed version [default: none].
     #[arg(long, value_name = "VERSION", value_parser = installed_version)]
     from: Option<Version>,
 
-    /// Name of the bundle that is installed, where the catalog no longer has its version [default: that of the version].
+    /// Name of the installed bundle, if its version is no longer in the catalog.
     #[arg(long, value_name = "NAME", requires = "from")]
     from_name: Option<String>,
 
@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(long)]
     channel: Option<String>,
 
-    /// Versions that are wanted, for example '>=1.2 <2', 1.2.x or ~1.2 [default: all].
+    /// Acceptable versions, such as '>=1.2 <2', 1.2.x or ~1.2 [default: all].
     #[arg(long, value_name = "RANGE", value_parser = VersionConstraint::parse)]
     version: Option<VersionConstraint>,
 
@@ -56,7 +56,7 @@ impl Args {
                     .is_some_and(|other| other.is_same_build(version))
             };
             let found = package.bundles.iter().find(|(_, bundle)| is_it(bundle));
-            // Bundles are called so by convention.
+            // The conventional name of a bundle.
             found.map_or_else(
                 || format!("{}.v{version}", package.name),
                 |(name, _)| name.clone(),
@@ -83,12 +83,11 @@ fn installed_version(text: &str) -> Result<Version, String> {
     Version::parse(text).ok_or_else(|| "is not a semantic version, for example 1.2.3".to_owned())
 }
 
-/// The path as people see it.
 pub(super) fn text(path: &UpgradePath) -> String {
     if path.edges.is_empty() {
         let from = path.from.as_deref().unwrap_or_default();
         return format!(
-            "{} is the newest that is wanted and can be reached\n",
+            "{} is already the newest matching version that can be reached\n",
             OneLine(from)
         );
     }
@@ -97,7 +96,7 @@ pub(super) fn text(path: &UpgradePath) -> String {
         let deprecated = edge.deprecated.as_deref().unwrap_or_default();
         table.add([&edge.version, &edge.bundle, &because, &deprecated]);
     }
-    // Images are copied: they are not cut.
+    // Images are not cut, since users copy them.
     let images: String = path
         .edges
         .iter()

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::terminal::{Format, print};
 
-/// Lists the packages of a catalog whose name or description contains a text, in whichever case.
+/// Lists the packages whose name or description contains a text, ignoring case.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Text to search for.
@@ -25,11 +25,11 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Prints what was found.
+    /// Prints the matching packages.
     ///
     /// # Errors
     ///
-    /// When the catalog cannot be read; what is wrong with it is printed and in the exit code.
+    /// When the catalog cannot be read; its problems are printed and set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let read = self.source.read().await?;
         let text = self.text.to_lowercase();

@@ -1,4 +1,4 @@
-//! What an install takes from a catalog.
+//! The bundle that an install takes from a catalog.
 
 use std::path::Path;
 
@@ -12,29 +12,28 @@ use windlass_object::text::OneLine;
 use super::{path, source::SourceArgs};
 use crate::commands::bundle_images::{RegistryArgs, reference};
 
-/// Which bundle of a catalog is meant.
+/// Selects a bundle of a catalog.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Catalog")]
 pub(in crate::commands) struct CatalogSelection {
-    /// Catalog, a folder with its files or an image with its registry: then BUNDLE is the name of a package in it, and each bundle on
-    /// the path from what is installed to the newest that is wanted is installed by its image when the one before is ready. Prints the
-    /// path first.
+    /// Catalog that has the package BUNDLE; installs each bundle on the upgrade path.
     #[arg(long, value_name = "FOLDER|IMAGE")]
     catalog: Option<String>,
 
-    /// Channel of the catalog to follow [default: the package's default channel].
+    /// Channel to follow [default: the package's default channel].
     #[arg(long, requires = "catalog")]
     channel: Option<String>,
 
-    /// Versions of the catalog that are wanted, for example '>=1.2 <2', 1.2.x or ~1.2 [default: all].
+    /// Acceptable versions, such as '>=1.2 <2', 1.2.x or ~1.2 [default: all].
     #[arg(long, value_name = "RANGE", requires = "catalog", value_parser = VersionConstraint::parse)]
     version: Option<VersionConstraint>,
 
-    /// Have the operator follow the channel from now on, which takes a catalog in an image: it pulls that itself, with --pull-secret. With
-    /// =manual each bundle waits for `windlass catalog approve`, and this command does not wait.
+    /// Let the operator follow the channel: automatic, or manual with approvals.
     #[arg(
         long,
         value_enum,
         value_name = "APPROVAL",
+        hide_possible_values = true,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "automatic",
@@ -44,29 +43,29 @@ pub(in crate::commands) struct CatalogSelection {
     follow: Option<ApprovalArg>,
 }
 
-/// Whether bundles of a catalog wait for an approval.
+/// Whether the bundles of a followed channel wait for approval.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ApprovalArg {
-    /// They do not.
+    /// Upgrades are installed when they appear in the channel.
     Automatic,
-    /// Each does.
+    /// Each upgrade waits for `windlass catalog approve`.
     Manual,
 }
 
 // === impl CatalogSelection ===
 
 impl CatalogSelection {
-    /// Whether a catalog was named.
-    pub(in crate::commands) fn is_there(&self) -> bool {
+    /// Reports whether a catalog was specified.
+    pub(in crate::commands) fn is_set(&self) -> bool {
         self.catalog.is_some()
     }
 
-    /// What the operator is to follow of a package; `None` if it is not to.
+    /// Returns the channel that the operator follows; `None` without `--follow`.
     ///
     /// # Errors
     ///
     /// When the catalog is not an image.
-    pub(in crate::commands) fn followed(
+    pub(in crate::commands) fn catalog_source(
         &self,
         package: &str,
         pull_secret: Option<&str>,
@@ -77,7 +76,7 @@ impl CatalogSelection {
         let image = reference(catalog).ok().filter(|_| !Path::new(catalog).exists());
         let image = image.ok_or_else(|| {
             anyhow!(
-                "{} is not an image, and the operator reads no folder of this machine: leave out --follow",
+                "{} is not an image, and the operator cannot read local folders: omit --follow",
                 OneLine(catalog)
             )
         })?;
@@ -94,7 +93,8 @@ impl CatalogSelection {
         }))
     }
 
-    /// The path from what is installed, by name and version, to the newest bundle that is wanted; and as people see it.
+    /// Returns the path from the installed bundle, by name and version, to the newest matching one; and the
+    /// path as text.
     ///
     /// # Errors
     ///

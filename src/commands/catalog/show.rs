@@ -9,7 +9,7 @@ use windlass_object::text::OneLine;
 use super::{list::newest, source::SourceArgs};
 use crate::terminal::{Format, Table, print};
 
-/// Shows a package: what it is for, its channels, and what of it is deprecated.
+/// Shows a package: its description, its channels, and its deprecations.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Package.
@@ -23,7 +23,7 @@ pub(super) struct Args {
     output: Format,
 }
 
-/// A package, as programs get it.
+/// A package, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownPackage {
@@ -35,14 +35,14 @@ struct ShownPackage {
     channels: Vec<ShownChannel>,
 }
 
-/// A channel, as programs get it.
+/// A channel, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownChannel {
     name: String,
     /// The newest version.
     version: String,
-    /// The bundle that no other replaces or skips.
+    /// The bundle that no other bundle replaces or skips.
     head: String,
     bundles: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,11 +52,11 @@ struct ShownChannel {
 // === impl Args ===
 
 impl Args {
-    /// Prints what the package is.
+    /// Prints the package.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or something is wrong with it.
+    /// When the package cannot be read, or has problems.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let shown = shown(&self.source.package(&self.package).await?);
         print(self.output, &shown, || text(&shown))?;

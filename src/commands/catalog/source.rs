@@ -1,4 +1,4 @@
-//! The catalog that a command is about.
+//! The catalog of a command.
 
 use std::{
     fs::File,
@@ -17,7 +17,7 @@ use crate::commands::{
     documents,
 };
 
-/// Which catalog is read.
+/// Selects the catalog.
 #[derive(Debug, clap::Args)]
 pub(super) struct SourceArgs {
     /// Catalog: a folder with its files, or an image with its registry.
@@ -28,42 +28,41 @@ pub(super) struct SourceArgs {
     pub(super) registry: RegistryArgs,
 }
 
-/// What `opm` reads beside a catalog to leave files out.
+/// The file by which `opm` leaves out files of a catalog.
 const INDEX_IGNORE: &str = ".indexignore";
 
 // === impl SourceArgs ===
 
 impl SourceArgs {
-    /// Reads all of the catalog.
+    /// Reads the whole catalog.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or has nothing in it; what is wrong with its files is in what is returned.
+    /// When the catalog cannot be read, or is empty; problems of its files are in the returned value.
     pub(super) async fn read(&self) -> anyhow::Result<ReadCatalog> {
         let read = self.read_with(CatalogReader::default()).await?;
         if read.catalog.packages.is_empty() && read.problems.is_empty() {
-            bail!("{} has no packages: it holds no catalog", self.catalog);
+            bail!("{} has no packages: it is not a catalog", self.catalog);
         }
         Ok(read)
     }
 
-    /// Reads one package, of which nothing may be wrong.
+    /// Reads one package, which must have no problems.
     ///
     /// # Errors
     ///
-    /// When there is no such package, or something is wrong with it.
+    /// When the package does not exist, or has problems.
     pub(super) async fn package(&self, name: &str) -> anyhow::Result<CatalogPackage> {
         let mut read = self.read_with(CatalogReader::default().only(name)).await?;
         let is_about = |package: &Option<String>| package.as_deref().is_none_or(|package| package == name);
         read.problems.retain(|problem| is_about(&problem.package));
         let found = read.catalog.packages.remove(name);
         if print_problems(&read) == ExitCode::SUCCESS {
-            let missing = "see what it has with `windlass catalog list`";
-            return found
-                .ok_or_else(|| anyhow!("package {name} was not found in {}: {missing}", self.catalog));
+            let missing = "list the packages with `windlass catalog list`";
+            return found.ok_or_else(|| anyhow!("package {name} not found in {}: {missing}", self.catalog));
         }
         bail!(
-            "package {name} of {} cannot be used before its catalog is repaired",
+            "package {name} of {} cannot be used until its catalog is repaired",
             self.catalog
         )
     }
@@ -76,7 +75,8 @@ impl SourceArgs {
         }
     }
 
-    /// Images are read as a whole: what is kept of them is small, and another package may be asked for next.
+    /// Reads all packages of an image: the cached data is small, and the next command may need another
+    /// package.
     async fn pull(&self, image: &oci::ImageReference) -> anyhow::Result<ReadCatalog> {
         let client = self.registry.client_for(LARGEST_CATALOG)?;
         let credentials = self.registry.credentials()?;
@@ -90,7 +90,7 @@ impl SourceArgs {
             .await
             .with_context(cannot)?;
         if read.catalog.packages.is_empty() && read.problems.is_empty() {
-            bail!("cannot pull {image}: it has no packages in /{folder}: it holds no catalog");
+            bail!("cannot pull {image}: it has no packages in /{folder}: it is not a catalog");
         }
         cache::store(&pinned, &read);
         Ok(read)
@@ -100,10 +100,7 @@ impl SourceArgs {
 fn read_folder(folder: &Path, mut reader: CatalogReader) -> anyhow::Result<ReadCatalog> {
     if folder.join(INDEX_IGNORE).exists() {
         let path = folder.join(INDEX_IGNORE);
-        eprintln!(
-            "{} is not obeyed: files that it names are read, too",
-            path.display()
-        );
+        eprintln!("{} is ignored: the files that it lists are read", path.display());
     }
     for path in documents::below(folder, true)? {
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -115,7 +112,7 @@ fn read_folder(folder: &Path, mut reader: CatalogReader) -> anyhow::Result<ReadC
     Ok(reader.finish())
 }
 
-/// Prints what is wrong with a catalog; it is a failure.
+/// Prints the problems of a catalog, and returns a failure if there are any.
 pub(super) fn print_problems(read: &ReadCatalog) -> ExitCode {
     for problem in &read.problems {
         eprintln!("{}", OneLine(&problem.to_string()));

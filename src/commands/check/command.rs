@@ -1,4 +1,4 @@
-//! The arguments, and what is printed.
+//! The arguments and the output of `windlass check`.
 
 use std::{
     fmt::Display,
@@ -17,20 +17,23 @@ use windlass_object::Rule;
 use super::crd_upgrade::CrdUpgradeArgs;
 use crate::commands::bundle::load;
 
-/// Reports every problem of a bundle, one per line: FILE: JSONPATH: message. With --crd-upgrade, everything that an
-/// upgrade of CustomResourceDefinitions breaks: CRD VERSION FIELD RULE: message.
-///
-/// Exits 1 if there is a problem, and prints nothing else on stdout. Warnings end with "(warning)" and do not change
-/// the exit code. Does not check objects in a cluster: an install tries these against the new schemas (rule
-/// storedObjects).
+const AFTER_HELP: &str =
+    "Prints FILE: JSONPATH: message, with --crd-upgrade CRD VERSION FIELD RULE: message. Exits 1 if there
+is a problem; warnings do not count. Objects in a cluster are not checked.
+
+Examples:
+  windlass check ./widgets-bundle
+  windlass check --crd-upgrade ./widgets-bundle.v1 ./widgets-bundle.v2";
+
+/// Reports every problem of a bundle, or every breaking change of a CRD upgrade, one per line.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(in crate::commands) struct Args {
-    /// Bundle: a directory with manifests/ and metadata/, a .tar.gz of it, or - to read such an archive from stdin.
+    /// Bundle: a directory, a .tar.gz, or - for an archive on stdin.
     #[arg(required_unless_present_any = ["rules", "crd_upgrade"])]
     bundle: Option<PathBuf>,
 
-    /// Compare CustomResourceDefinitions: each of OLD and NEW is a file of YAML or JSON documents, a bundle, or - for
-    /// stdin. A CRD from a cluster (kubectl get crd NAME -o yaml) also says which versions are stored.
+    /// Compare CRDs: YAML or JSON files, bundles, or - for stdin.
     #[arg(
         long,
         num_args = 2,
@@ -39,8 +42,7 @@ pub(in crate::commands) struct Args {
     )]
     crd_upgrade: Option<Vec<PathBuf>>,
 
-    /// File with a list of exceptions, as in spec.crdUpgradeExceptions of a BundleDeployment: each sets enforcement
-    /// (Strict, Warn or None) for a crd, version, field or rule.
+    /// List of exceptions, as in spec.crdUpgradeExceptions.
     #[arg(
         long,
         value_name = "FILE",
@@ -49,7 +51,7 @@ pub(in crate::commands) struct Args {
     )]
     exceptions: Option<PathBuf>,
 
-    /// Print every rule and what it requires, first those for bundles, then those for --crd-upgrade, and exit.
+    /// Print every rule and what it requires, and exit.
     #[arg(long, exclusive = true)]
     rules: bool,
 
@@ -60,10 +62,7 @@ pub(in crate::commands) struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
-    /// One problem per line.
     Text,
-    /// A list of objects: file, path, rule and message; with --crd-upgrade crd, version, field, rule, message and
-    /// enforcement.
     Json,
 }
 
@@ -74,8 +73,8 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When the problems cannot be printed, and when there is nothing to compare; what is wrong with a bundle or an
-    /// upgrade is printed and in the exit code.
+    /// When the problems cannot be printed, or the CRDs to compare cannot be read; problems are printed and
+    /// set the exit code.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let Self {
             bundle,

@@ -1,4 +1,4 @@
-//! `windlass check --crd-upgrade`: what the way from some CustomResourceDefinitions to others breaks.
+//! `windlass check --crd-upgrade`: breaking changes between two sets of CustomResourceDefinitions.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use windlass_bundle::{
 use windlass_crd::upgrade_safety::{self, Crds, Exception, Finding, Policy};
 use windlass_object::Problem;
 
-/// What is compared with what.
+/// The CRDs to compare.
 #[derive(Debug)]
 pub(super) struct CrdUpgradeArgs {
     pub(super) old: PathBuf,
@@ -28,7 +28,7 @@ impl CrdUpgradeArgs {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the inputs, with file and field, one a line.
+    /// Every problem of the input files, with file and field, one per line.
     pub(super) fn findings(&self) -> anyhow::Result<Vec<Finding>> {
         let old = crds(&self.old)?;
         let new = crds(&self.new)?;
@@ -49,20 +49,22 @@ fn crds(path: &Path) -> anyhow::Result<Crds> {
     })?;
     match contents {
         PathContents::Bundle(files) => {
-            crds::from_bundle(&files).map_err(|problems| wrong(&problems, &format!("{name}: ")))
+            crds::from_bundle(&files).map_err(|problems| invalid_input(&problems, &format!("{name}: ")))
         }
-        PathContents::File(bytes) => crds::from_file(&name, &bytes).map_err(|problems| wrong(&problems, "")),
+        PathContents::File(bytes) => {
+            crds::from_file(&name, &bytes).map_err(|problems| invalid_input(&problems, ""))
+        }
     }
 }
 
 fn exceptions(path: &Path) -> anyhow::Result<Vec<Exception>> {
     let name = path.display().to_string();
     let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
-    Exception::parse(&name, &bytes).map_err(|problems| wrong(&problems, ""))
+    Exception::parse(&name, &bytes).map_err(|problems| invalid_input(&problems, ""))
 }
 
-/// `prefix` names the bundle whose files have the problems.
-fn wrong(problems: &[Problem], prefix: &str) -> anyhow::Error {
+/// Returns the problems as one error. `prefix` names the bundle that has the files.
+fn invalid_input(problems: &[Problem], prefix: &str) -> anyhow::Error {
     let lines: Vec<String> = problems
         .iter()
         .map(|problem| format!("{prefix}{problem}"))

@@ -1,4 +1,4 @@
-//! `windlass check`: every problem of a bundle, or of an upgrade of CustomResourceDefinitions.
+//! `windlass check`: validation of a bundle, or of an upgrade of CustomResourceDefinitions.
 
 mod command;
 mod crd_upgrade;

@@ -1,4 +1,4 @@
-//! Admission webhooks, from the seat of the API server: it tries to annotate an object in a dry run, and asks them about that.
+//! Checks that admission webhooks respond: the API server calls them for a dry-run update.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use windlass_object::{ObjectKey, names, object};
 
 use super::{callers::Callers, examination::Examination};
 
-/// A resource that webhooks are asked about: its group and plural.
+/// A resource in the rules of a webhook: its group and plural.
 pub(super) type ReviewedResource = (String, String);
 
-/// What became of a dry run.
+/// Result of a dry run.
 enum DryRunResult {
-    /// There is no object to try it with.
+    /// There is no object of the kind.
     Nothing,
-    /// All webhooks answered, whatever they said.
+    /// All webhooks responded; their verdict does not matter.
     Answered,
     Failed(RequestError),
 }
 
-/// How many are tried at once.
+/// How many dry runs are sent concurrently.
 const AT_ONCE: usize = 4;
 
 // === impl Examination ===
 
 impl Examination<'_> {
-    /// Has the API server call the webhooks of custom resources.
+    /// Makes the API server call the webhooks of custom resources.
     pub(super) async fn check_webhooks(&mut self, callers: &Callers) {
         let check = DoctorCheck::WebhookFails;
         let cluster = self.cluster;
@@ -46,25 +46,28 @@ impl Examination<'_> {
             match tried {
                 DryRunResult::Nothing => {
                     let message =
-                        "not looked at: whether they answer; there is no object of it to try that with";
+                        "not checked whether they respond: there is no object of this kind to test with";
                     self.add([DoctorCheck::NotLookedAt.info(subject, message)]);
                 }
                 DryRunResult::Answered => answered += 1,
                 DryRunResult::Failed(error) if error.is_failed_webhook() => {
                     let message = format!(
-                        "updates of its objects are refused: {error}; look at the pods behind the webhook and at its caBundle"
+                        "updates of its objects fail: {error}. Check the pods behind the webhook and its caBundle"
                     );
                     self.add([check.error(subject, message)]);
                 }
                 DryRunResult::Failed(error) if error.is_dry_run_unsupported() => {
-                    let message = format!("not looked at: whether they answer; {error}");
+                    let message = format!("not checked whether they respond: {error}");
                     self.add([DoctorCheck::NotLookedAt.info(subject, message)]);
                 }
-                DryRunResult::Failed(error) => self.report_unchecked(&subject, kind, "list and patch", None, &error).await,
+                DryRunResult::Failed(error) => {
+                    self.report_unchecked(&subject, kind, "list and patch", None, &error)
+                        .await
+                }
             }
         }
         if answered > 0 {
-            let message = format!("have answered a dry run of an update, of {answered} kinds");
+            let message = format!("responded to a dry-run update of {answered} kinds");
             self.add([check.info("Webhooks of custom resources", message)]);
         }
     }
@@ -81,13 +84,13 @@ async fn dry_run_update(cluster: &Cluster, kind: &Kind) -> DryRunResult {
     match cluster.dry_run_update(&key, names::COMMAND).await {
         Ok(_) => DryRunResult::Answered,
         Err(error) if error.is_denied_by_webhook() => DryRunResult::Answered,
-        // It has gone meanwhile.
+        // The object was deleted since it was listed.
         Err(error) if error.is_not_found() => DryRunResult::Nothing,
         Err(error) => DryRunResult::Failed(error),
     }
 }
 
-/// The resources about whose updates a webhook configuration has somebody asked, as far as it names them.
+/// Returns the resources for whose updates a webhook configuration has rules, except wildcards.
 pub(super) fn reviewed_resources(configuration: &Value) -> BTreeSet<ReviewedResource> {
     let webhooks = object::items(configuration, "/webhooks").iter();
     let rules = webhooks.flat_map(|webhook| object::items(webhook, "/rules"));
@@ -104,7 +107,7 @@ pub(super) fn reviewed_resources(configuration: &Value) -> BTreeSet<ReviewedReso
     asked
 }
 
-/// The resource that a CustomResourceDefinition defines, and its kind in the version that it stores.
+/// Returns the resource that a CustomResourceDefinition defines, and its kind in the storage version.
 pub(super) fn defined_resource(definition: &Value) -> Option<(ReviewedResource, Kind)> {
     let text = |pointer| object::text(definition, pointer).map(str::to_owned);
     let mut versions = object::items(definition, "/spec/versions").iter();
@@ -121,13 +124,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhooks_are_tried_with_the_kinds_that_they_name() {
+    fn webhooks_are_tested_with_the_kinds_in_their_rules() {
         let rule = |resource: &str, operation: &str| json!({"apiGroups": ["example.com"], "resources": [resource], "operations": [operation]});
         let configuration = json!({"webhooks": [
             {"rules": [rule("widgets", "UPDATE"), rule("gadgets", "CREATE")]}, {"rules": [rule("things/status", "*")]},
         ]});
         let of = |resource: &str| ("example.com".to_owned(), resource.to_owned());
-        assert_eq!(reviewed_resources(&configuration), [of("things/status"), of("widgets")].into());
+        assert_eq!(
+            reviewed_resources(&configuration),
+            [of("things/status"), of("widgets")].into()
+        );
         let definition = |served: bool| {
             json!({"spec": {
                 "group": "example.com", "names": {"plural": "widgets", "kind": "Widget"},

@@ -24,7 +24,7 @@ use windlass_trust::injection::{KINDS, TargetKind};
 use super::{
     admission::{ReviewedResource, defined_resource, reviewed_resources},
     examination::Examination,
-    versions::{Installation, facts},
+    versions::{Installation, lease_facts},
 };
 
 /// The callers of Services in the cluster.
@@ -146,7 +146,7 @@ impl Examination<'_> {
                 };
                 let record = LeaderElectionRecord::from_lease(&lease);
                 let leads = record.is_ok_and(|record| {
-                    leader(&facts(key, record), self.now()).severity == DoctorSeverity::Info
+                    leader(&lease_facts(key, record), self.now()).severity == DoctorSeverity::Info
                 });
                 if leads {
                     at_work.insert(injector);

@@ -1,4 +1,4 @@
-//! Conversions, from the seat of the API server: it lists an object of each version, and has it converted for that.
+//! Checks conversions: the API server lists an object in each version, and converts it for that.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use windlass_object::ObjectKey;
 
 use super::{callers::Callers, examination::Examination};
 
-/// How many are asked for at once: each may keep a webhook busy.
+/// How many lists are sent concurrently: each may keep a webhook busy.
 const AT_ONCE: usize = 4;
 
 // === impl Examination ===
 
 impl Examination<'_> {
-    /// Has the API server convert an object of each kind that is converted. Only those are looked at whose servers are there.
-    pub(super) async fn conversions(&mut self, callers: &Callers) {
+    /// Makes the API server convert an object of each converted kind whose server is available.
+    pub(super) async fn check_conversions(&mut self, callers: &Callers) {
         let check = DoctorCheck::ConversionFails;
         let cluster = self.cluster;
         let versions = callers
@@ -32,30 +32,30 @@ impl Examination<'_> {
         for (crd, kind, count) in listed {
             match count {
                 Ok(count) => *converted.entry(crd).or_default() += count,
-                Err(error @ RequestError::UnknownKind { .. }) => self.cannot_list(kind, &error).await,
-                Err(error) if error.is_forbidden() => self.cannot_list(kind, &error).await,
+                Err(error @ RequestError::UnknownKind { .. }) => self.report_unlistable(kind, &error).await,
+                Err(error) if error.is_forbidden() => self.report_unlistable(kind, &error).await,
                 Err(error) => {
                     let version = kind.group_version().1;
                     let message = format!(
-                        "an object of it cannot be read in version {version}: {error}; look at the pods behind its conversion webhook and \
-                         at the caBundle"
+                        "its objects cannot be read in version {version}: {error}. Check the pods behind its conversion webhook and \
+                         its caBundle"
                     );
-                    self.note([check.error(crd, message)]);
+                    self.add([check.error(crd, message)]);
                 }
             }
         }
         let stored = converted.values().filter(|count| **count > 0).count();
         if stored > 0 {
             let message = format!(
-                "the API server has read an object in each version of {stored} of them; of {} no object is stored",
+                "the API server can read an object in each version of {stored} of them; {} have no stored objects",
                 converted.len() - stored
             );
-            self.note([check.info("Converted CustomResourceDefinitions", message)]);
+            self.add([check.info("Converted CustomResourceDefinitions", message)]);
         }
     }
 
-    async fn cannot_list(&mut self, kind: &Kind, error: &RequestError) {
+    async fn report_unlistable(&mut self, kind: &Kind, error: &RequestError) {
         let subject = format!("Conversion of {}", kind.kind);
-        self.unseen(&subject, kind, "list", None, error).await;
+        self.report_unchecked(&subject, kind, "list", None, error).await;
     }
 }

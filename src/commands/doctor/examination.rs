@@ -1,4 +1,4 @@
-//! Looking at a cluster: what cannot be read is a finding like others.
+//! One examination of a cluster. Unreadable objects are findings.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,21 +6,21 @@ use windlass_cluster::{ApiServerClock, Clock as _, Cluster, Kind, RequestError};
 use windlass_doctor::{Diagnosis, DoctorCheck, DoctorFinding, api_server_clock};
 use windlass_object::ObjectKey;
 
-/// One look at a cluster, and what came of it so far.
+/// An examination of a cluster, and its findings so far.
 pub(super) struct Examination<'a> {
     pub(super) cluster: &'a Cluster,
     clock: &'a ApiServerClock,
     /// The namespace of the operator.
     pub(super) namespace: &'a str,
     findings: Vec<DoctorFinding>,
-    /// Roles and bindings that give what is missing.
+    /// Roles and bindings that grant the missing rights.
     pub(super) grants: Vec<Value>,
 }
 
 // === impl Examination ===
 
 impl<'a> Examination<'a> {
-    /// Nothing was looked at yet.
+    /// Returns an examination without findings.
     pub(super) fn new(cluster: &'a Cluster, clock: &'a ApiServerClock, namespace: &'a str) -> Self {
         Self {
             cluster,
@@ -31,11 +31,11 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Looks at everything; where that is wished, the API server calls admission webhooks in dry runs.
+    /// Runs all checks. With `call_webhooks`, the API server calls admission webhooks in dry runs.
     ///
     /// # Errors
     ///
-    /// When what the program brings along cannot be written as JSON.
+    /// When the manifests of this program cannot be written as JSON.
     pub(super) async fn examine(&mut self, kubernetes: &str, call_webhooks: bool) -> anyhow::Result<()> {
         let installation = self.check_versions(kubernetes).await?;
         self.check_rights(&installation).await?;
@@ -43,27 +43,27 @@ impl<'a> Examination<'a> {
         self.check_conversions(&callers).await;
         self.check_outage_risks(&callers).await;
         if !installation.has_leader {
-            let message = "not looked at: what Windlass sees of endpoints and their certificates; nobody leads, so nobody has looked lately";
-            self.add([DoctorCheck::NotLookedAt.info("The operator's seat", message)]);
+            let message = "not checked: endpoints and their certificates as Windlass sees them. No replica is the leader, so there is no recent data";
+            self.add([DoctorCheck::NotLookedAt.info("The operator's view", message)]);
         }
         let clock = api_server_clock(self.clock.ahead());
         self.add([clock]);
         if call_webhooks {
             self.check_webhooks(&callers).await;
         } else {
-            let message = "not looked at: whether admission webhooks answer; --call-webhooks has the API server call those of custom \
+            let message = "not checked: whether admission webhooks respond. --call-webhooks makes the API server call those of custom \
                            resources in dry runs";
             self.add([DoctorCheck::NotLookedAt.info("Webhooks", message)]);
         }
         Ok(())
     }
 
-    /// All of it in order, and what gives the rights that are missing.
+    /// Returns the findings in order, and the roles and bindings that grant the missing rights.
     pub(super) fn into_diagnosis(self) -> (Diagnosis, Vec<Value>) {
         (Diagnosis::new(self.findings), self.grants)
     }
 
-    /// The time, as the API server has it.
+    /// Returns the time of the API server.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -72,8 +72,8 @@ impl<'a> Examination<'a> {
         self.findings.extend(findings);
     }
 
-    /// The objects of a kind and what `read` makes of them; `None` where they cannot be listed, which is noted. Of a kind that is not
-    /// served there is none.
+    /// Lists the objects of a kind and maps them with `read`. Returns `None` and adds a finding if they
+    /// cannot be listed; a kind that is not served has no objects.
     pub(super) async fn list<T>(
         &mut self,
         kind: &Kind,
@@ -96,7 +96,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// An object; `None` where it cannot be read, which is noted.
+    /// Reads an object. Returns `None` and adds a finding if it cannot be read.
     pub(super) async fn read(&mut self, key: &ObjectKey) -> Option<Option<Value>> {
         match self.cluster.read(key).await {
             Ok(read) => Some(read),
@@ -108,7 +108,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Notes that an object could not be read.
+    /// Adds the finding that an object could not be read.
     pub(super) async fn report_unreadable(&mut self, key: &ObjectKey, error: &RequestError) {
         let namespace = key.namespace.clone();
         self.report_unchecked(
@@ -121,7 +121,7 @@ impl<'a> Examination<'a> {
         .await;
     }
 
-    /// Notes what was not looked at, and which right that takes.
+    /// Adds the finding that something was not checked, and which right that needs.
     pub(super) async fn report_unchecked(
         &mut self,
         subject: &str,
@@ -141,9 +141,9 @@ impl<'a> Examination<'a> {
                 Some(namespace) => format!("in namespace {namespace}"),
                 None => "in the whole cluster".to_owned(),
             };
-            format!("not looked at: that needs the right to {verb} {resource} {place}")
+            format!("not checked: that needs the right to {verb} {resource} {place}")
         } else {
-            format!("not looked at: {error}")
+            format!("not checked: {error}")
         };
         self.add([DoctorCheck::NotLookedAt.warning(subject, message)]);
     }

@@ -1,12 +1,12 @@
-//! `windlass doctor`: what would go wrong in a cluster. Nothing is written: what is asked beside reads are reviews of access, which
-//! the API server answers and does not store, and dry runs where that is wished.
+//! `windlass doctor`: checks of a cluster. It writes nothing: besides reads, it sends access reviews, which
+//! the API server does not store, and dry runs on request.
 
 mod admission;
 mod callers;
 mod command;
 mod conversions;
 mod examination;
-mod nights;
+mod outage_risks;
 mod rights;
 mod text;
 mod versions;

@@ -1,4 +1,4 @@
-//! What whoever runs this may do, and what the ServiceAccounts of Windlass may.
+//! Checks the rights of the current user and of the ServiceAccounts of Windlass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,28 +21,28 @@ use crate::commands::manifests;
 
 const SERVICE_ACCOUNT: Kind = Kind::new("v1", "ServiceAccount");
 
-/// What asks about somebody's rights.
+/// The kind of an access review.
 const REVIEW: Kind = Kind::new("authorization.k8s.io/v1", "SubjectAccessReview");
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// How many reviews are asked for at once.
+/// How many reviews are sent concurrently.
 const AT_ONCE: usize = 8;
 
-/// How a message lists what is missing.
+/// How many missing rights a message lists.
 const RIGHTS: Listing = Listing {
     most: 6,
     separator: "; ",
     way_to_rest: " (windlass doctor --missing-rights)",
 };
 
-/// Rules by where they are needed: nothing is the whole cluster.
+/// Rules by the namespace in which they are needed; `None` is the whole cluster.
 type Places = BTreeMap<Option<String>, Vec<PermissionRule>>;
 
 // === impl Examination ===
 
 impl Examination<'_> {
-    /// Looks at rights.
+    /// Checks the rights.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// What `windlass install BUNDLE` sends: the parts of the bundle, and the BundleDeployment.
+    /// Checks the requests of `windlass install BUNDLE`: ConfigMaps and the BundleDeployment.
     async fn check_bundle_install_rights(&mut self) {
         let needed = Places::from([
             (
@@ -85,11 +85,14 @@ impl Examination<'_> {
         ]);
         match missing(self.cluster, None, &needed).await {
             Ok(missing) => self.report_missing_caller_rights(missing, "bundles").await,
-            Err(error) => self.report_unchecked("Your rights", &REVIEW, "create", None, &error).await,
+            Err(error) => {
+                self.report_unchecked("Your rights", &REVIEW, "create", None, &error)
+                    .await
+            }
         }
     }
 
-    /// What applying the manifests takes: all that they hand out, too.
+    /// Checks the rights to apply the manifests, which include the rights that they grant.
     async fn check_windlass_install_rights(&mut self) -> anyhow::Result<()> {
         let everything = Places::from([(None, vec![PermissionRule::new("*", "*", &["*"])])]);
         if missing(self.cluster, None, &everything)
@@ -104,20 +107,22 @@ impl Examination<'_> {
         let held = match held_rights(self.cluster, &needed).await {
             Ok(held) => held,
             Err(error) => {
-                self.report_unchecked("Your rights", &REVIEW, "create", None, &error).await;
+                self.report_unchecked("Your rights", &REVIEW, "create", None, &error)
+                    .await;
                 return Ok(());
             }
         };
         if !held.incomplete.is_empty() {
-            let message = "not looked at: whether they are enough to install Windlass; an authorizer of this cluster cannot list what it allows; \
-                           kubectl apply --server-side --dry-run=server tells";
+            let message = "not checked whether they are enough to install Windlass: an authorizer of this cluster cannot list what it allows. \
+                           Run kubectl apply --server-side --dry-run=server instead";
             self.add([DoctorCheck::NotLookedAt.info("Your rights", message)]);
         }
-        self.report_missing_caller_rights(needed.missing(&held), "Windlass").await;
+        self.report_missing_caller_rights(needed.missing(&held), "Windlass")
+            .await;
         Ok(())
     }
 
-    /// Says what whoever runs this lacks to install something.
+    /// Reports the rights that the current user lacks to install something.
     async fn report_missing_caller_rights(&mut self, missing: Vec<MissingRights>, what: &str) {
         let check = DoctorCheck::CallerLacksRights;
         let user = match self.cluster.user().await {
@@ -125,15 +130,15 @@ impl Examination<'_> {
             Err(_) => "you".to_owned(),
         };
         if missing.is_empty() {
-            self.add([check.info(format!("User {user}"), format!("may install {what}"))]);
+            self.add([check.info(format!("User {user}"), format!("can install {what}"))]);
             return;
         }
         let message = format!(
-            "may not install {what}, since that takes {}: have it granted, or use a kubeconfig of somebody who may",
+            "cannot install {what}, which needs {}: request access, or use a kubeconfig that has it",
             describe_rights(&missing)
         );
         let subject = format!("User {user}");
-        // Where Windlass runs, whoever looks at it need not be who installs.
+        // After Windlass is installed, the current user need not be the one who installs.
         self.add([match what {
             "Windlass" => check.error(subject, message),
             _ => check.warning(subject, message),
@@ -141,7 +146,7 @@ impl Examination<'_> {
         self.grants.extend(user_grants(&user, &missing, self.namespace));
     }
 
-    /// Looks at the rights of one ServiceAccount of Windlass, if it is there.
+    /// Checks the rights of one ServiceAccount of Windlass, if it exists.
     async fn check_service_account(&mut self, name: &str, manifests: &[Value], installation: &Installation) {
         let key = SERVICE_ACCOUNT.object(Some(self.namespace), name);
         let Some(Some(_)) = self.read(&key).await else {
@@ -153,7 +158,8 @@ impl Examination<'_> {
             Ok(missing) => missing,
             Err(error) => {
                 let subject = format!("Rights of {account}");
-                self.report_unchecked(&subject, &REVIEW, "create", None, &error).await;
+                self.report_unchecked(&subject, &REVIEW, "create", None, &error)
+                    .await;
                 return;
             }
         };
@@ -175,11 +181,12 @@ impl Examination<'_> {
     }
 }
 
-/// The rules that the manifests give to the account `name`, by where.
+/// Returns the rules that the manifests grant to the account `name`, by namespace.
 fn rules_for(name: &str, manifests: &[Value], namespace: &str) -> Places {
     let mut places = Places::new();
     for role in manifests {
-        let Some(key) = ObjectKey::from_object(role).filter(|key| key.name == name && key.group() == RBAC) else {
+        let Some(key) = ObjectKey::from_object(role).filter(|key| key.name == name && key.group() == RBAC)
+        else {
             continue;
         };
         let place = match key.kind.as_str() {
@@ -194,7 +201,7 @@ fn rules_for(name: &str, manifests: &[Value], namespace: &str) -> Places {
     places
 }
 
-/// What `account`, or whoever asks, lacks of `needed`.
+/// Returns the part of `needed` that `account`, or the current user, lacks.
 async fn missing(
     cluster: &Cluster,
     account: Option<&ServiceAccount>,
@@ -219,7 +226,7 @@ async fn missing(
     Ok(missing)
 }
 
-/// The question of a review about one right.
+/// Returns the attributes of a review of one right.
 fn attributes(atom: &RightAtom, namespace: Option<&str>) -> Value {
     match atom {
         RightAtom::Path { path, verb } => json!({"nonResourceAttributes": {"path": path, "verb": verb}}),
@@ -238,7 +245,7 @@ fn attributes(atom: &RightAtom, namespace: Option<&str>) -> Value {
     }
 }
 
-/// Roles and bindings that give a user what is missing.
+/// Returns roles and bindings that grant missing rights to a user.
 fn user_grants(user: &str, missing: &[MissingRights], namespace: &str) -> Vec<Value> {
     let account = user
         .strip_prefix("system:serviceaccount:")
@@ -255,7 +262,7 @@ fn user_grants(user: &str, missing: &[MissingRights], namespace: &str) -> Vec<Va
     granted
 }
 
-/// What is missing, in words.
+/// Describes missing rights.
 fn describe_rights(missing: &[MissingRights]) -> String {
     let rights = missing.iter().flat_map(|MissingRights { namespace, rules }| {
         let place = match namespace {
@@ -272,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_right_of_the_manifests_is_a_question() {
+    fn each_right_of_the_manifests_is_reviewed() {
         let manifests = manifests::objects().unwrap();
         let needed = rules_for("windlass", &manifests, "here");
         assert_eq!(
@@ -300,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_bound_to_whoever_asks() {
+    fn missing_rights_are_granted_to_the_current_user() {
         let missing = [MissingRights {
             namespace: None,
             rules: vec![PermissionRule::new("", "pods", &["get"])],

@@ -1,16 +1,17 @@
-//! A diagnosis as people read it: nothing is cut off, since messages say what to do.
+//! The human-readable diagnosis. Messages are never cut, since they state what to do.
 
 use windlass_doctor::{Diagnosis, DoctorFinding, DoctorSeverity};
 use windlass_object::text::{OneLine, shortened};
 
-/// How wide a line may be.
+/// The width of a line.
 const SCREEN: usize = 120;
 
-/// What stands before what follows on the first line of a finding.
+/// The width of the severity in front of a finding.
 const INDENT: &str = "         ";
 
-/// The diagnosis of a cluster of that version of Kubernetes; whether anything can be granted that is missing.
-pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool) -> String {
+/// Formats the diagnosis of a cluster with this Kubernetes version. With `lacks_rights`, refers to
+/// `--missing-rights`.
+pub(super) fn format_diagnosis(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool) -> String {
     let mut text = String::new();
     let Diagnosis {
         errors,
@@ -26,10 +27,10 @@ pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool)
             subject,
             message,
         } = finding;
-        // A check by its name, where all is well, reads like a fault.
+        // The name of a check without findings would read like a fault.
         if *severity == DoctorSeverity::Info {
-            let said = OneLine(&format!("{subject}: {message}")).to_string();
-            for (number, line) in wrapped(&said, SCREEN - INDENT.len()).iter().enumerate() {
+            let finding = OneLine(&format!("{subject}: {message}")).to_string();
+            for (number, line) in wrap(&finding, SCREEN - INDENT.len()).iter().enumerate() {
                 match number {
                     0 => text += &format!("{severity:8} {line}\n"),
                     _ => text += &format!("{INDENT}{line}\n"),
@@ -39,16 +40,16 @@ pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool)
         }
         let head = format!("{subject}: {reason} ({group})");
         text += &format!("{severity:8} {}\n", OneLine(&head));
-        for line in wrapped(&OneLine(message).to_string(), SCREEN - INDENT.len()) {
+        for line in wrap(&OneLine(message).to_string(), SCREEN - INDENT.len()) {
             text += &format!("{INDENT}{line}\n");
         }
     }
     for more in left_out {
         let (severity, count, group) = (more.severity, more.count, more.group);
-        text += &format!("{severity:8} and {count} more about {group}\n");
+        text += &format!("{severity:8} {count} more findings about {group}\n");
     }
     if lacks_rights {
-        text += "\nwindlass doctor --missing-rights prints what gives the rights that are missing.\n";
+        text += "\nTo print roles and bindings that grant the missing rights, run windlass doctor --missing-rights.\n";
     }
     let kubernetes = shortened(kubernetes.to_owned(), 64);
     text += &format!(
@@ -59,8 +60,8 @@ pub(super) fn shown(diagnosis: &Diagnosis, kubernetes: &str, lacks_rights: bool)
     text
 }
 
-/// Lines of at most `width` characters, broken between words; a word that is longer has a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+/// Breaks text between words into lines of at most `width` characters; longer words have their own line.
+fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -81,12 +82,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_is_on_top_and_nothing_is_cut_or_forged() {
+    fn errors_come_first_and_messages_are_complete_and_escaped() {
         let diagnosis = Diagnosis::new([
             DoctorCheck::KubernetesVersion.info("API server", "fine"),
             DoctorCheck::NoReadyEndpoint.error("a\nerror b\u{1b}[2J", "word ".repeat(40)),
         ]);
-        let text = shown(&diagnosis, "v1.36.3", true);
+        let text = format_diagnosis(&diagnosis, "v1.36.3", true);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
             lines[0],
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(text.matches("word").count(), 40);
         assert!(text.contains("\ninfo     API server: fine\n"), "{text}");
         assert!(text.ends_with(": errors: 1, warnings: 0\n"), "{text}");
-        assert_eq!(wrapped("a bb ccc", 4), ["a bb", "ccc"]);
-        assert_eq!(wrapped("", 4), [""; 0]);
+        assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
+        assert_eq!(wrap("", 4), [""; 0]);
     }
 }

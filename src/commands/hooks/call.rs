@@ -1,4 +1,4 @@
-//! `windlass hooks call`: asks handlers what a controller would ask them.
+//! `windlass hooks call`: sends a request to handlers, as a controller does.
 
 use std::{
     io,
@@ -24,20 +24,22 @@ use serde_json::{Map, Value};
 use webhook_transport::client::{Resolve, Transport, TransportOptions};
 use windlass_object::text::OneLine;
 
-use super::{known::KnownConfigs, port_forward::PortForward};
+use super::{known_configs::KnownConfigs, port_forward::PortForward};
 use crate::{
     commands::{cluster::ClusterArgs, connect::connect, documents},
     terminal::{Format, print, yaml},
 };
 
-/// Calls the handlers of a hook with a request, one after another, and prints what each answers and how long it took.
-///
-/// Handlers are called for real: what they do when a controller asks them, they do now. The request is JSON or YAML with the
-/// fields of the hook's request; what they are, tells windlass hooks describe HOOK. Outside of the cluster, servers behind
-/// Services are reached as kubectl port-forward reaches them.
+const AFTER_HELP: &str =
+    "Handlers are really called, with all their effects. The request is JSON or YAML with the fields of
+the hook's request: see windlass hooks describe HOOK. Outside of the cluster, servers behind
+Services are reached by port forwarding.";
+
+/// Calls the handlers of a hook one after another, and prints responses and durations.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Hook to call, such as BeforeClusterCreate.
+    /// Hook, such as BeforeClusterCreate.
     #[arg(value_name = "HOOK")]
     hook: String,
 
@@ -49,15 +51,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     config: Option<String>,
 
-    /// Namespace of the object that it is about [default: that of the request's cluster, or "default"].
+    /// Namespace of the object [default: that of the request's cluster, or "default"].
     #[arg(short, long)]
     namespace: Option<String>,
 
-    /// Connect to this address instead of the servers' own, and forward no ports. Certificates are verified as ever.
+    /// Connect to this address instead; certificates are still verified.
     #[arg(long, value_name = "ADDRESS:PORT")]
     via: Option<SocketAddr>,
 
-    /// Only show who would be asked what.
+    /// Only show the handlers and their requests.
     #[arg(long)]
     dry_run: bool,
 
@@ -69,10 +71,10 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// One call, as programs get it.
+/// One call, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Called {
+struct HandlerCall {
     handler: String,
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,25 +87,25 @@ struct Called {
     error: Option<String>,
 }
 
-/// Everything is at one address.
-struct Via(SocketAddr);
+/// A resolver that returns the same address for every name.
+struct FixedAddress(SocketAddr);
 
-/// The most bytes of a request; servers take no more.
+/// Maximum size of a request in bytes, as on servers.
 const LARGEST_REQUEST: u64 = 20 << 20;
 
-/// How long all handlers together may take.
+/// Time limit for all handlers together.
 const BUDGET: Duration = Duration::from_secs(600);
 
 // === impl Args ===
 
 impl Args {
-    /// Calls them.
+    /// Calls the handlers.
     ///
     /// # Errors
     ///
-    /// When nobody can be called. That a handler has failed is in the exit code.
+    /// When no handler can be called. A failed handler sets the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let catalog = Arc::new(Catalog::of_cluster_api());
+        let catalog = Arc::new(Catalog::cluster_api());
         let definition = definition(&catalog, &self.hook)?;
         let request = read(&self.request)?;
         let shown = self.request.display();
@@ -124,7 +126,7 @@ impl Args {
         let mut all = Vec::new();
         let started = Instant::now();
         for handler in handlers {
-            let mut called = Called::of(&handler);
+            let mut called = HandlerCall::new(&handler);
             if self.dry_run {
                 let request = Value::Object(request.clone());
                 called.request = Some(hooks.request_json(definition.reference(), &handler, &request)?);
@@ -157,7 +159,7 @@ impl Args {
             all.push(called);
         }
         let has_failed = all.iter().any(|called| called.error.is_some());
-        let text = shown_to_people(&all)?;
+        let text = format_calls(&all)?;
         print(self.output, &all, || text)?;
         Ok(if has_failed {
             ExitCode::FAILURE
@@ -166,7 +168,7 @@ impl Args {
         })
     }
 
-    /// Who is called.
+    /// Returns the handlers to call.
     fn handlers(
         &self,
         known: &KnownConfigs,
@@ -196,7 +198,7 @@ impl Args {
         Ok(handlers)
     }
 
-    /// The namespace that handlers are asked about.
+    /// Returns the namespace of the request's object.
     fn namespace(&self, request: &Map<String, Value>) -> String {
         let cluster = || request.get("cluster")?.pointer("/metadata/namespace")?.as_str();
         let named = self.namespace.as_deref().or_else(cluster);
@@ -206,9 +208,9 @@ impl Args {
     fn options(&self, client: &Client, handlers: &[Arc<RegisteredHandler>]) -> TransportOptions {
         let mut servers = handlers.iter().map(|handler| &handler.config.server);
         let resolver: Arc<dyn Resolve> = match self.via {
-            Some(address) => Arc::new(Via(address)),
+            Some(address) => Arc::new(FixedAddress(address)),
             None if PortForward::is_needed()
-                && servers.any(|server| PortForward::leads_to(server.host())) =>
+                && servers.any(|server| PortForward::is_service_host(server.host())) =>
             {
                 Arc::new(PortForward::new(client.clone()))
             }
@@ -222,7 +224,7 @@ impl Args {
     }
 }
 
-/// The hook of a name, in its newest version.
+/// Returns the newest version of a hook.
 fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDefinition> {
     let found = catalog.named(name).last();
     if let Some(found) = found.filter(|hook| !hook.metadata().singleton) {
@@ -239,7 +241,7 @@ fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDe
     )
 }
 
-/// A request, from a file of JSON or YAML.
+/// Reads a request from a JSON or YAML file.
 fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
     match <[Value; 1]>::try_from(documents::read(path, LARGEST_REQUEST)?) {
         Ok([Value::Object(request)]) => Ok(request),
@@ -247,7 +249,7 @@ fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
     }
 }
 
-/// What is wrong, without the name of the handler, which stands above it.
+/// Describes an error without the name of the handler, which is the heading.
 fn problem(error: HookCallError) -> String {
     match error {
         HookCallError::Handler { source, .. } => source.to_string(),
@@ -255,7 +257,7 @@ fn problem(error: HookCallError) -> String {
     }
 }
 
-fn shown_to_people(all: &[Called]) -> anyhow::Result<String> {
+fn format_calls(all: &[HandlerCall]) -> anyhow::Result<String> {
     let mut text = String::new();
     for called in all {
         let took = called
@@ -278,10 +280,10 @@ fn shown_to_people(all: &[Called]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-// === impl Called ===
+// === impl HandlerCall ===
 
-impl Called {
-    fn of(handler: &RegisteredHandler) -> Self {
+impl HandlerCall {
+    fn new(handler: &RegisteredHandler) -> Self {
         Self {
             handler: handler.name.clone(),
             url: format!("https://{}{}", handler.config.server.authority(), handler.path()),
@@ -293,9 +295,9 @@ impl Called {
     }
 }
 
-// === impl Via ===
+// === impl FixedAddress ===
 
-impl Resolve for Via {
+impl Resolve for FixedAddress {
     fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         let addresses = vec![self.0];
         async move { Ok(addresses) }.boxed()

@@ -1,4 +1,4 @@
-//! `windlass hooks describe`: what a hook asks, or what an extension answers.
+//! `windlass hooks describe`: the contract of a hook, or the handlers of an extension.
 
 use std::process::ExitCode;
 
@@ -11,18 +11,16 @@ use runtime_hooks::{
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use super::known::KnownConfigs;
+use super::known_configs::KnownConfigs;
 use crate::{
     commands::{cluster::ClusterArgs, connect::connect},
     terminal::{Format, print, yaml},
 };
 
-/// Describes a hook, such as BeforeClusterCreate; or an ExtensionConfig; or a handler, HANDLER.EXTENSIONCONFIG.
-///
-/// A hook is described without any cluster.
+/// Describes a hook (without a cluster), an ExtensionConfig, or a handler.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Hook, ExtensionConfig or handler.
+    /// HOOK, EXTENSIONCONFIG or HANDLER.EXTENSIONCONFIG.
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -37,11 +35,11 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Prints what is known of it.
+    /// Prints the description.
     ///
     /// # Errors
     ///
-    /// When there is nothing of that name.
+    /// When the name is unknown.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let described = match hooks(&self.name) {
             hooks if !hooks.is_empty() => Value::Array(hooks),
@@ -63,9 +61,9 @@ impl Args {
     }
 }
 
-/// Every version of a hook.
+/// Returns every version of a hook.
 fn hooks(name: &str) -> Vec<Value> {
-    Catalog::of_cluster_api().named(name).map(hook).collect()
+    Catalog::cluster_api().named(name).map(hook).collect()
 }
 
 fn hook(hook: &HookDefinition) -> Value {
@@ -119,7 +117,7 @@ fn in_cluster(known: &KnownConfigs, name: &str) -> anyhow::Result<Option<Value>>
 }
 
 fn handler(handler: &RegisteredHandler) -> Value {
-    let catalog = Catalog::of_cluster_api();
+    let catalog = Catalog::cluster_api();
     let deprecated = catalog.get(&handler.hook).map(|hook| hook.metadata().deprecated);
     json!({
         "handler": handler.name,
@@ -164,7 +162,7 @@ mod tests {
                 }],
             },
         });
-        let known = KnownConfigs::of(vec![config]);
+        let known = KnownConfigs::from_objects(vec![config]);
         let url = "https://example.com/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/first";
         let described = in_cluster(&known, "ext1").unwrap().unwrap();
         assert_eq!(described["handlers"][0]["url"], url);

@@ -1,20 +1,20 @@
-//! `windlass hooks list`: who answers which hook.
+//! `windlass hooks list`: the registered handlers by hook.
 
 use std::process::ExitCode;
 
 use runtime_hooks::registry::RegisteredHandler;
 use serde::Serialize;
 
-use super::known::KnownConfigs;
+use super::known_configs::KnownConfigs;
 use crate::{
     commands::{cluster::ClusterArgs, connect::connect},
     terminal::{Format, Table, print},
 };
 
-/// Shows which handlers are registered, what each answers, and which ExtensionConfigs are not used and why.
+/// Lists registered handlers with their hooks, and unusable ExtensionConfigs with the reason.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only those of this hook, such as BeforeClusterCreate.
+    /// Only the handlers of this hook, such as BeforeClusterCreate.
     #[arg(value_name = "HOOK")]
     hook: Option<String>,
 
@@ -26,7 +26,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// A handler, or an ExtensionConfig without any, as programs get it.
+/// A handler, or an ExtensionConfig without handlers, for structured output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -43,7 +43,7 @@ struct Entry {
     failure_policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
-    /// Why it is not called, or not as the ExtensionConfig says now.
+    /// Why it is not called, or not with its current spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -51,11 +51,11 @@ struct Entry {
 // === impl Args ===
 
 impl Args {
-    /// Prints what is there.
+    /// Prints the handlers.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When they cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let client = connect(self.cluster.kubeconfig()).await?;
         let known = KnownConfigs::read(&client).await?;
@@ -70,7 +70,7 @@ fn entries(known: &KnownConfigs, hook: Option<&str>) -> anyhow::Result<Vec<Entry
     let mut entries: Vec<_> = handlers
         .iter()
         .filter(|handler| hook.is_none_or(|hook| handler.hook.hook == hook))
-        .map(|handler| Entry::of(handler, known))
+        .map(|handler| Entry::from_handler(handler, known))
         .collect();
     if hook.is_none() {
         for config in known.registry.states().into_keys() {
@@ -115,7 +115,7 @@ fn overview(entries: &[Entry]) -> String {
 // === impl Entry ===
 
 impl Entry {
-    fn of(handler: &RegisteredHandler, known: &KnownConfigs) -> Self {
+    fn from_handler(handler: &RegisteredHandler, known: &KnownConfigs) -> Self {
         Self {
             extension_config: handler.config.name.clone(),
             handler: Some(handler.name.clone()),
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handlers_are_shown_with_what_they_answer_and_others_with_why_not() {
+    fn handlers_and_unusable_extension_configs_are_listed() {
         let config = |name: &str, discovered: &str| {
             json!({
                 "metadata": {"name": name, "generation": 1},
@@ -165,7 +165,7 @@ mod tests {
                 },
             })
         };
-        let known = KnownConfigs::of(vec![config("good", "True"), config("bad", "False")]);
+        let known = KnownConfigs::from_objects(vec![config("good", "True"), config("bad", "False")]);
         let entries_of = |hook| entries(&known, hook).unwrap();
         let shown = overview(&entries_of(None));
         let lines: Vec<_> = shown

@@ -1,8 +1,8 @@
-//! `windlass hooks`: runtime hooks by hand.
+//! `windlass hooks`: runtime hooks.
 
 mod call;
 mod describe;
-mod known;
+mod known_configs;
 mod list;
 mod openapi;
 mod port_forward;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Shows and calls runtime hooks: Cluster API's extensions, and others that are registered as theirs are.
+/// Lists, calls and serves runtime hooks, such as Cluster API's extensions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -31,11 +31,6 @@ enum Command {
 // === impl Args ===
 
 impl Args {
-    /// Runs the command that was given.
-    ///
-    /// # Errors
-    ///
-    /// Whatever keeps the command from doing its work.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::List(args) => args.run().await,

@@ -1,4 +1,4 @@
-//! `windlass hooks openapi`: the document of all hooks.
+//! `windlass hooks openapi`: the OpenAPI document of all hooks.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use runtime_hooks::Catalog;
 
 use crate::terminal::{Format, print, yaml};
 
-/// Prints the OpenAPI document of Cluster API's hooks: what an extension answers at which paths.
+/// Prints the OpenAPI document of Cluster API's hooks, for extension authors.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Output format; a table is YAML here.
+    /// Output format; table is YAML.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -17,14 +17,9 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Prints it.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be printed.
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let document =
-            Catalog::of_cluster_api().openapi("Runtime hooks of Cluster API", env!("CARGO_PKG_VERSION"));
+            Catalog::cluster_api().openapi("Runtime hooks of Cluster API", env!("CARGO_PKG_VERSION"));
         let text = yaml::document(&document)?;
         print(self.output, &document, || text)?;
         Ok(ExitCode::SUCCESS)

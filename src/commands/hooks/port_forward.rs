@@ -1,4 +1,4 @@
-//! Connections to pods behind Services from outside of the cluster, as `kubectl port-forward` makes them.
+//! Connections to pods behind Services from outside of the cluster, like `kubectl port-forward`.
 
 use std::{
     io,
@@ -24,33 +24,33 @@ use windlass_cluster::{
     watch::Watch,
 };
 
-/// Leads to a ready pod of a Service, through the API server; and elsewhere as the system does.
+/// Resolves Services to a port that is forwarded to a ready pod; other names as the system does.
 pub(super) struct PortForward {
     client: Client,
 }
 
-/// The variable by which a process in a pod finds the API server.
+/// The variable that points processes in pods to the API server.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 
 // === impl PortForward ===
 
 impl PortForward {
-    /// As whom `client` is. The user has to have the right to create `pods/portforward`.
+    /// Forwards with the rights of `client`, which needs to create `pods/portforward`.
     pub(super) fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// Whether names of Services lead nowhere here: only pods can resolve them.
+    /// Reports whether this process runs outside of a pod, where Service names cannot be resolved.
     pub(super) fn is_needed() -> bool {
         std::env::var_os(IN_CLUSTER).is_none()
     }
 
-    /// Whether it is a Service that has this name.
-    pub(super) fn leads_to(host: &str) -> bool {
-        named(host).is_some()
+    /// Reports whether a host name is that of a Service.
+    pub(super) fn is_service_host(host: &str) -> bool {
+        service_and_namespace(host).is_some()
     }
 
-    /// Listens for one connection, which leads to a ready pod.
+    /// Listens for one connection, and forwards it to a ready pod.
     async fn listen(&self, namespace: &str, service: &str, port: u16) -> anyhow::Result<SocketAddr> {
         let (pod, port) = self.ready_pod(namespace, service, port).await?;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
@@ -60,14 +60,14 @@ impl PortForward {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         tokio::spawn(async move {
-            // Who is connected sees how it ends.
+            // The client of the connection notices errors.
             let _ = forward(listener, there).await;
             forwarded.abort();
         });
         Ok(address)
     }
 
-    /// A ready pod behind a port of a Service, and its port.
+    /// Returns a ready pod behind a port of a Service, and the pod's port.
     async fn ready_pod(&self, namespace: &str, service: &str, port: u16) -> anyhow::Result<(String, u16)> {
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let read = services.get(service).await;
@@ -94,7 +94,7 @@ impl Resolve for PortForward {
     fn resolve(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         let forward = Self::new(self.client.clone());
         async move {
-            let Some((service, namespace)) = named(&host) else {
+            let Some((service, namespace)) = service_and_namespace(&host) else {
                 return SystemResolver.resolve(host, port).await;
             };
             let listening = forward.listen(namespace, service, port).await;
@@ -105,13 +105,13 @@ impl Resolve for PortForward {
     }
 }
 
-/// The name and the namespace of the Service that is called by this name.
-fn named(host: &str) -> Option<(&str, &str)> {
+/// Returns the name and the namespace of the Service with this host name.
+fn service_and_namespace(host: &str) -> Option<(&str, &str)> {
     let (name, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
     (!namespace.contains('.')).then_some((name, namespace))
 }
 
-/// Carries what one connection says, both ways, until both sides have ended.
+/// Copies data in both directions until both sides have ended.
 async fn forward(listener: TcpListener, mut there: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let (mut here, _) = listener.accept().await?;
     drop(listener);
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server with a Service `s`, behind which one of two pods is ready. What is said to that is said back.
+    /// An API server with a Service `s` of two pods, one of them ready. Forwarded data is echoed.
     async fn api_server() -> Client {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -153,7 +153,7 @@ mod tests {
                 tokio::spawn(served);
             }
         });
-        // As `main` does. It fails where a test did that before.
+        // As in `main`. Fails if an earlier test has done so.
         let _ = rustls::crypto::ring::default_provider().install_default();
         windlass_cluster::client(Config::new(url.parse().unwrap())).unwrap()
     }
@@ -192,7 +192,7 @@ mod tests {
         Ok(answer)
     }
 
-    /// Begins to forward port 9443.
+    /// Starts to forward port 9443.
     fn upgrade(request: Request<Incoming>) -> Response<String> {
         let key = derive_accept_key(request.headers()[header::SEC_WEBSOCKET_KEY].as_bytes());
         tokio::spawn(async move {
@@ -221,20 +221,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_name_of_a_service_leads_to_a_ready_pod_and_back() {
+    async fn a_service_name_is_forwarded_to_a_ready_pod() {
         let forward = PortForward::new(api_server().await);
-        for said in ["first", "second"] {
+        for sent in ["first", "second"] {
             let addresses = forward.resolve("s.n.svc".to_owned(), 443).await.unwrap();
             let mut connection = TcpStream::connect(&*addresses).await.unwrap();
-            connection.write_all(said.as_bytes()).await.unwrap();
-            let mut heard = vec![0; said.len()];
-            connection.read_exact(&mut heard).await.unwrap();
-            assert_eq!(heard, said.as_bytes());
+            connection.write_all(sent.as_bytes()).await.unwrap();
+            let mut received = vec![0; sent.len()];
+            connection.read_exact(&mut received).await.unwrap();
+            assert_eq!(received, sent.as_bytes());
         }
     }
 
     #[tokio::test]
-    async fn what_leads_nowhere_is_said() {
+    async fn a_service_without_ready_pods_is_an_error() {
         let forward = PortForward::new(api_server().await);
         for (host, port, expected) in [
             ("s.n.svc", 8443, "no pod is ready behind port 8443 of Service n/s"),
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_services_lead_to_pods() {
-        assert_eq!(named("s.n.svc"), Some(("s", "n")));
+    fn only_service_names_are_forwarded() {
+        assert_eq!(service_and_namespace("s.n.svc"), Some(("s", "n")));
         for host in [
             "example.com",
             "s.svc",
@@ -255,7 +255,7 @@ mod tests {
             "s.n.svc.cluster.local",
             "10.0.0.1",
         ] {
-            assert!(!PortForward::leads_to(host), "{host}");
+            assert!(!PortForward::is_service_host(host), "{host}");
         }
     }
 }

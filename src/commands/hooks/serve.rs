@@ -1,4 +1,4 @@
-//! `windlass hooks serve`: an extension whose answers are files.
+//! `windlass hooks serve`: an extension with responses from files.
 
 use std::{
     fs,
@@ -24,18 +24,20 @@ use windlass_object::text::OneLine;
 
 use crate::commands::run::shutdown;
 
-/// Serves runtime hooks with answers from files, for tests.
-///
-/// The file HANDLER.HOOK.json is what HANDLER answers when HOOK is asked, such as quota.BeforeClusterCreate.json with
-/// {"status": "Success", "retryAfterSeconds": 5}. Files are read at each request, so that a test can change them; which there are is
-/// read once, at the start. Each request is printed on standard output, as JSON on one line.
+const AFTER_HELP: &str =
+    "HANDLER.HOOK.json is the response of HANDLER to HOOK, such as quota.BeforeClusterCreate.json with
+{\"status\": \"Success\", \"retryAfterSeconds\": 5}. Responses are read for each request, the list of
+files only at the start. Each request is printed as a line of JSON.";
+
+/// Serves runtime hooks with responses from files, for tests.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Folder with the answers.
+    /// Folder with files HANDLER.HOOK.json.
     #[arg(long, value_name = "DIR")]
     responses: PathBuf,
 
-    /// Folder with tls.crt and tls.key, read again when they change.
+    /// Folder with tls.crt and tls.key, reloaded on changes.
     #[arg(long, value_name = "DIR")]
     cert_dir: PathBuf,
 
@@ -43,20 +45,20 @@ pub(super) struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9443")]
     address: SocketAddr,
 
-    /// Path below which hooks are answered, as in the ExtensionConfig.
+    /// Base path, as in the ExtensionConfig.
     #[arg(long, value_name = "PATH", default_value = "/")]
     path: String,
 
-    /// How long each handler may take, in seconds, as Discovery says.
+    /// Timeout of each handler, in seconds, for discovery.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1..=30))]
     timeout: Option<i32>,
 
-    /// Have callers ignore calls that fail.
+    /// Let callers ignore failed calls.
     #[arg(long)]
     ignore_failures: bool,
 }
 
-/// A handler, and where its answer is.
+/// A handler and its response file.
 #[derive(Debug, PartialEq, Eq)]
 struct Script {
     handler: String,
@@ -64,21 +66,21 @@ struct Script {
     file: PathBuf,
 }
 
-/// How often the certificate is looked at.
+/// How often the certificate is checked for changes.
 const PERIOD: Duration = Duration::from_secs(1);
 
 // === impl Args ===
 
 impl Args {
-    /// Serves until it is told to end.
+    /// Serves until it is interrupted.
     ///
     /// # Errors
     ///
-    /// When there is nothing to answer, or it cannot listen.
+    /// When there are no response files, or the address cannot be listened on.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let catalog = Catalog::of_cluster_api();
+        let catalog = Catalog::cluster_api();
         let scripts = scripts(&self.responses, &catalog)?;
-        let mut server = HookServer::new(catalog).below(&self.path);
+        let mut server = HookServer::new(catalog).with_path_prefix(&self.path);
         for Script { handler, hook, file } in &scripts {
             let options = HandlerOptions {
                 timeout_seconds: self.timeout,
@@ -113,7 +115,7 @@ impl Args {
     }
 }
 
-/// The handlers that have answers in a folder, by name.
+/// Returns the handlers that have response files, by name.
 fn scripts(folder: &Path, catalog: &Catalog) -> anyhow::Result<Vec<Script>> {
     let shown = folder.display();
     let mut scripts = Vec::new();
@@ -142,7 +144,7 @@ fn scripts(folder: &Path, catalog: &Catalog) -> anyhow::Result<Vec<Script>> {
     Ok(scripts)
 }
 
-/// What a file says now.
+/// Returns the current content of a file.
 async fn answer(file: PathBuf, request: Value, call: CallContext) -> Result<Value, String> {
     let asked = json!({ "hook": call.hook.hook, "handler": &*call.handler, "request": request });
     println!("{}", OneLine(&asked.to_string()));
@@ -160,7 +162,7 @@ mod tests {
     #[test]
     fn files_are_handlers() {
         let folder = tempfile::tempdir().unwrap();
-        let catalog = Catalog::of_cluster_api();
+        let catalog = Catalog::cluster_api();
         let problem = |folder: &Path| scripts(folder, &catalog).unwrap_err().to_string();
         assert!(problem(folder.path()).contains("has no HANDLER.HOOK.json"));
         for name in [

@@ -1,4 +1,4 @@
-//! A bundle in ConfigMaps beside the operator.
+//! ConfigMaps with a bundle, in the operator's namespace.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use windlass_object::{ObjectKey, names, object};
 use super::namespace_error::explain_namespace_error;
 use crate::commands::cluster::explain_error;
 
-/// How long a ConfigMap may take to be gone, and how often that is looked at.
+/// Maximum time for the deletion of a ConfigMap, and the poll interval.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The parts of a bundle's archive. Their names tell what is in them, so that no name ever gets another content.
+/// The ConfigMaps with the parts of a bundle's archive. Their names contain a digest of their content, which
+/// never changes.
 #[derive(Clone, Debug)]
 pub(super) struct BundleConfigMaps {
     deployment: String,
@@ -29,7 +30,7 @@ pub(super) struct BundleConfigMaps {
 // === impl BundleConfigMaps ===
 
 impl BundleConfigMaps {
-    /// Divides the bundle of a BundleDeployment into ConfigMaps in `namespace`, the operator's.
+    /// Divides the bundle of a BundleDeployment into ConfigMaps in the operator's `namespace`.
     ///
     /// # Errors
     ///
@@ -51,18 +52,18 @@ impl BundleConfigMaps {
         })
     }
 
-    /// The names of the ConfigMaps, in order.
+    /// Returns the names of the ConfigMaps, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.config_maps
             .iter()
             .filter_map(|config_map| object::text(config_map, "/metadata/name"))
     }
 
-    /// Sees to it that every ConfigMap is there, before anything refers to it.
+    /// Creates every ConfigMap, before anything refers to it.
     ///
     /// # Errors
     ///
-    /// When the cluster does not take one.
+    /// When the cluster rejects one.
     pub(super) async fn store(&self, cluster: &Cluster) -> anyhow::Result<()> {
         for config_map in &self.config_maps {
             let key = ObjectKey::from_object(config_map).context("a ConfigMap without a name")?;
@@ -77,12 +78,12 @@ impl BundleConfigMaps {
         Ok(())
     }
 
-    /// Makes the BundleDeployment the owner of every ConfigMap, so that they go with it. One that somebody deleted
-    /// meanwhile comes back.
+    /// Makes the BundleDeployment the owner of every ConfigMap, so that they are deleted with it. Deleted
+    /// ones are created again.
     ///
     /// # Errors
     ///
-    /// When the cluster does not take it.
+    /// When the cluster rejects the write.
     pub(super) async fn set_owner(&self, cluster: &Cluster, deployment: &Value) -> anyhow::Result<()> {
         for config_map in &self.config_maps {
             let mut owned = config_map.clone();
@@ -103,8 +104,8 @@ impl BundleConfigMaps {
         Ok(())
     }
 
-    /// The ConfigMap that is there, unless it was of a BundleDeployment that is gone: then it is going itself, or will
-    /// be, and another has to take its place. That it is gone is waited for.
+    /// Returns the existing ConfigMap. One of an earlier BundleDeployment with the same name will be
+    /// garbage-collected: it is deleted, and this waits until it is gone.
     async fn operator_config(&self, cluster: &Cluster, key: &ObjectKey) -> anyhow::Result<Option<Value>> {
         let read = async || {
             let read = cluster.read(key).await;
@@ -140,7 +141,7 @@ impl BundleConfigMaps {
     }
 }
 
-/// The ConfigMaps of a BundleDeployment: with its bundles, and with the records of its revisions.
+/// Lists the ConfigMaps of a BundleDeployment: those with bundles, and those with revision records.
 ///
 /// # Errors
 ///
@@ -161,7 +162,7 @@ pub(crate) async fn list_config_maps(
     Ok(stored)
 }
 
-/// The uid of the BundleDeployment that owns a ConfigMap.
+/// Returns the uid of the BundleDeployment that owns a ConfigMap.
 fn owner(config_map: &Value) -> Option<&str> {
     object::items(config_map, "/metadata/ownerReferences")
         .iter()

@@ -1,4 +1,4 @@
-//! The arguments, and the steps of an install.
+//! The arguments and the steps of `windlass install`.
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -17,13 +17,13 @@ use windlass_object::{ObjectKey, names, object, text::OneLine};
 use super::{
     super::{
         arguments,
-        bundle::{ConversionArg, InstallArgs, ReadBundle},
+        bundle::{ConversionArg, INSTALLATION, InstallArgs, ReadBundle},
         bundle_location::BundleLocation,
         catalog::CatalogSelection,
-        cluster::{ClusterArgs, OperatorArgs, explained, typed},
-        follow::{WaitArgs, follow},
+        cluster::{ClusterArgs, OperatorArgs, decode, explain_error},
         missing_rights,
         policy::PolicyFiles,
+        wait::{WaitArgs, wait_for_object},
     },
     dry_run::Preview,
     outcome::{self, Watched},
@@ -32,18 +32,17 @@ use super::{
 };
 use crate::terminal::Progress;
 
-/// Installs a bundle, or upgrades the bundle that is installed under that name.
-///
-/// Checks the bundle first: if it has problems, prints them, one per line, and changes nothing. Stores the bundle in
-/// ConfigMaps in the operator's namespace, from where the operator reads it. Prints progress. Exits 0 when every
-/// webhook is proven and armed, 1 if the bundle is refused or the timeout expires.
-///
-/// A bundle in an image is pulled by the operator. This command pulls it too, with the credentials of its user, to check it first,
-/// unless it is given --name and not --dry-run.
-///
-/// Options that are omitted when the bundle is upgraded revert to their defaults, except for --watch-namespace: an
-/// operator never gets to watch more than before unless that is said.
+const AFTER_HELP: &str =
+    "Omitted options revert to their defaults on upgrades, except --watch-namespace and --service-account.
+Exits 1 if the bundle is refused, or not ready before the timeout.
+
+Examples:
+  windlass install quay.io/example/widgets-bundle:v1.2.0 --namespace widgets
+  windlass install ./widgets-bundle --namespace widgets --dry-run";
+
+/// Installs a bundle, or upgrades the installed bundle of that name.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(in crate::commands) struct Args {
     #[command(flatten)]
     pub(super) install: InstallArgs,
@@ -51,65 +50,56 @@ pub(in crate::commands) struct Args {
     #[command(flatten)]
     pub(super) catalog: CatalogSelection,
 
-    /// Let the operator watch all namespaces, although the installed one watches only some.
+    /// Watch all namespaces, even if the installed operator does not.
     #[arg(long, conflicts_with = "watch_namespaces")]
     pub(super) all_namespaces: bool,
 
-    /// Name of the BundleDeployment [default: the package of the bundle].
+    /// Name of the BundleDeployment [default: package of the bundle].
     #[arg(long, value_parser = arguments::bundle_deployment)]
     pub(super) name: Option<String>,
 
-    /// Whether to refuse CustomResourceDefinition changes that would break clients or stored objects [default: strict].
-    #[arg(long, value_enum)]
+    /// Breaking CRD changes: strict (refuse, default) or none.
+    #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true, help_heading = INSTALLATION)]
     crd_upgrade_safety: Option<CrdUpgradeSafety>,
 
-    /// Take over an existing object of the bundle that Windlass did not create, for example
-    /// CustomResourceDefinition/widgets.example.com. Can be repeated.
-    #[arg(long, value_name = "KIND/NAME")]
+    /// Take over an existing object, repeatable.
+    #[arg(long, value_name = "KIND/NAME", help_heading = INSTALLATION)]
     pub(super) adopt: Vec<Adoption>,
 
-    /// Take over what is installed already, without a failed request: cert-manager/[NAMESPACE/]CERTIFICATE for what a
-    /// Certificate of cert-manager serves, helm/[NAMESPACE/]RELEASE for a release of Helm,
-    /// olm/[NAMESPACE/]CLUSTERSERVICEVERSION for an operator that OLM v0 runs, service-ca/[NAMESPACE/]SERVICE for what a Service
-    /// serves under a certificate of OpenShift's service-ca. What the bundle has too is adopted, the rest is kept until
-    /// `windlass adoption confirm`; `windlass adoption undo` goes back, but not to OLM.
-    #[arg(long, value_name = "SOURCE")]
+    /// Take over an installation of Helm, OLM and others.
+    #[arg(long, value_name = "SOURCE", help_heading = INSTALLATION)]
     adopt_from: Option<AdoptionSource>,
 
-    /// What to do with the CustomResourceDefinitions of the bundle, and with all their objects, when it is removed
-    /// [default: keep-crds].
-    #[arg(long, value_enum)]
+    /// On removal: keep-crds (default), keep-stored-version, delete-crds.
+    #[arg(long, value_enum, value_name = "POLICY", hide_possible_values = true, help_heading = INSTALLATION)]
     deletion_policy: Option<DeletionPolicy>,
 
-    /// ServiceAccount, in the namespace of the operator to install, as which the objects of the bundle are written, so that
-    /// it gets no rights that this account lacks. Kept when the bundle is upgraded. If rights are missing, prints roles and
-    /// bindings that would give them, as YAML.
-    #[arg(long, value_name = "NAME", value_parser = arguments::service_account)]
+    /// ServiceAccount that writes the bundle's objects.
+    #[arg(long, value_name = "NAME", value_parser = arguments::service_account, help_heading = INSTALLATION)]
     service_account: Option<String>,
 
-    /// Secret of type kubernetes.io/dockerconfigjson in the operator's namespace, with which the operator pulls the image.
-    #[arg(long, value_name = "NAME", value_parser = arguments::pull_secret)]
+    /// Secret of the operator for pulling the image.
+    #[arg(long, value_name = "NAME", value_parser = arguments::pull_secret, help_heading = "Registries")]
     pub(super) pull_secret: Option<String>,
 
-    /// What the operator is to follow, in the place of a bundle.
+    /// The catalog channel that the operator follows, instead of a bundle.
     #[arg(skip)]
     pub(super) followed: Option<CatalogSource>,
 
-    /// Write the objects of the bundle with the rights of Windlass, although a ServiceAccount was named before.
-    #[arg(long, conflicts_with = "service_account")]
+    /// Write the objects with the operator's own rights again.
+    #[arg(long, conflicts_with = "service_account", help_heading = INSTALLATION)]
     pub(super) no_service_account: bool,
 
-    /// Overwrite fields of the BundleDeployment that another field manager has set.
-    #[arg(long)]
+    /// Overwrite fields of other field managers.
+    #[arg(long, help_heading = INSTALLATION)]
     force_conflicts: bool,
 
-    /// Only show what the install would create, change and remove, what would be refused, and which rights it would
-    /// grant. Writes nothing; exits 1 if the install would be refused.
-    #[arg(long)]
+    /// Only show changes, refusals and granted rights.
+    #[arg(long, help_heading = INSTALLATION)]
     pub(super) dry_run: bool,
 
-    /// File, or folder of files, with policies that would be in the cluster, too, or be changed; can be repeated.
-    #[arg(long, value_name = "FILE", requires = "dry_run")]
+    /// With --dry-run: additional or changed policies, repeatable.
+    #[arg(long, value_name = "FILE", requires = "dry_run", help_heading = INSTALLATION)]
     policy: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -124,7 +114,7 @@ pub(in crate::commands) struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CrdUpgradeSafety {
-    /// Refuse them.
+    /// Refuse breaking changes.
     Strict,
     /// Apply every change that the API server accepts.
     None,
@@ -132,48 +122,47 @@ enum CrdUpgradeSafety {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DeletionPolicy {
-    /// Keep them.
+    /// Keep the CRDs and their objects.
     KeepCrds,
     /// Keep them, and serve only the version in which objects are stored.
     KeepStoredVersion,
-    /// Delete them.
+    /// Delete the CRDs and their objects.
     DeleteCrds,
 }
 
 // === impl Args ===
 
 impl Args {
-    /// Whether the bundle can be anywhere.
+    /// Checks that the bundle can be located.
     ///
     /// # Errors
     ///
-    /// When it is the name of a package, and no catalog is named.
+    /// When it is a package name, and no catalog is specified.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if self.catalog.is_there() {
+        if self.catalog.is_set() {
             return Ok(());
         }
-        self.install.bundle.without_catalog()
+        self.install.bundle.ensure_not_package()
     }
 
     /// Installs the bundle.
     ///
     /// # Errors
     ///
-    /// When the cluster does not take it; what is wrong with the bundle is printed and in the exit code.
+    /// When the cluster rejects it; problems of the bundle are printed and set the exit code.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        if self.catalog.is_there() {
+        if self.catalog.is_set() {
             return self.install_from_catalog().await;
         }
         self.install_bundle().await
     }
 
-    /// Installs the bundle, wherever it is.
     pub(super) async fn install_bundle(&self) -> anyhow::Result<ExitCode> {
         let namespace = &self.operator.operator_namespace;
         if self.install.namespace == *namespace {
             bail!(
-                "the namespace {namespace} is that of the Windlass operator, and holds its keys: choose another with \
-                 --namespace"
+                "the namespace {namespace} belongs to the Windlass operator, and holds its keys: specify another one with \
+             --namespace"
             );
         }
         let read = match &self.install.bundle {
@@ -183,10 +172,10 @@ impl Args {
             }
             _ => match self.install.read().await? {
                 Ok(read) => Some(read),
-                Err(lines) => return Ok(refused(&lines)),
+                Err(lines) => return Ok(print_problems(&lines)),
             },
         };
-        let name = self.name_for(read.as_ref())?;
+        let name = self.resolve_name(read.as_ref())?;
         let source = match &self.followed {
             Some(followed) => InstallSource::Catalog(Box::new(followed.clone())),
             None => InstallSource::new(
@@ -199,7 +188,7 @@ impl Args {
         };
         let cluster = self.cluster.connect().await?;
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);
-        let before = cluster.read(&key).await.map_err(explained)?;
+        let before = cluster.read(&key).await.map_err(explain_error)?;
         if let Some(before) = &before {
             check_before(&key, before)?;
             source.check_before(&key, before)?;
@@ -221,25 +210,25 @@ impl Args {
         };
         let config = match config {
             Ok(config) => config,
-            Err(lines) => return Ok(refused(&lines)),
+            Err(lines) => return Ok(print_problems(&lines)),
         };
         let mut deployment = self.deployment(&name, &config, &watch, &source);
         if let Some(account) = self.account(before.as_ref()) {
             deployment["spec"]["serviceAccountName"] = json!(account);
         }
         let mut progress = Progress::new(self.waiting.output);
-        let adopting = match (&self.adopt_from, &read) {
+        let takeover = match (&self.adopt_from, &read) {
             (Some(source), Some(read)) => {
-                let adopting = self.adopting(&cluster, source, &mut deployment, &read.bundle);
-                Some(adopting.await?)
+                let takeover = self.takeover(&cluster, source, &mut deployment, &read.bundle);
+                Some(takeover.await?)
             }
             _ => None,
         };
         if let Some(read) = &read
-            && (self.dry_run || adopting.is_some())
+            && (self.dry_run || takeover.is_some())
         {
-            if let Some(adopting) = &adopting {
-                progress.print("adoption", &adopting.to_string());
+            if let Some(takeover) = &takeover {
+                progress.print("adoption", &takeover.to_string());
             }
             let preview = self.preview(&cluster, &deployment, &read.bundle).await?;
             if self.dry_run || preview.is_refused() {
@@ -254,21 +243,21 @@ impl Args {
                 watch.names.join(", ")
             ));
         }
-        if let Some(parts) = source.parts() {
+        if let Some(config_maps) = source.config_maps() {
             progress.wait_for(format!("storing the bundle in ConfigMaps in {namespace}"));
-            parts.store(&cluster).await?;
+            config_maps.store(&cluster).await?;
         }
         let patience = self.waiting.timeout.0.unsigned_abs();
-        if let Some(adopting) = &adopting {
-            adopting.prepare(&cluster, &mut progress, patience).await?;
+        if let Some(takeover) = &takeover {
+            takeover.prepare(&cluster, &mut progress, patience).await?;
         }
         let written = self.apply(&cluster, &deployment).await?;
-        if let Some(parts) = source.parts() {
-            parts.own(&cluster, &written).await?;
+        if let Some(config_maps) = source.config_maps() {
+            config_maps.set_owner(&cluster, &written).await?;
         }
         progress.done(&format!(
             "{} {key}: {} in {}",
-            done(before.as_ref(), &written),
+            change_verb(before.as_ref(), &written),
             OneLine(&self.title(read.as_ref())),
             self.install.namespace
         ));
@@ -282,45 +271,46 @@ impl Args {
             Ok(installed) => installed,
             Err(error) => {
                 if let Ok(Some(object)) = cluster.read(&key).await
-                    && let Ok(granting) = typed(object).and_then(|object| missing_rights::documents(&object))
+                    && let Ok(granting) = decode(object).and_then(|object| missing_rights::documents(&object))
                 {
                     progress.print("missingRights", &granting);
                 }
                 return Err(error);
             }
         };
-        if let Some(adopting) = &adopting {
-            adopting.settle(&cluster, &mut progress, patience).await?;
+        if let Some(takeover) = &takeover {
+            takeover.finish(&cluster, &mut progress, patience).await?;
         }
         progress.finish(&outcome::summary(&installed), json!({ "object": installed }));
-        if let Some(adopting) = &adopting {
-            progress.print("adoption", &format!("{}\n", adopting.afterwards()));
+        if let Some(takeover) = &takeover {
+            progress.print("adoption", &format!("{}\n", takeover.next_steps()));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What would become of it.
+    /// Previews the install.
     async fn preview(
         &self,
         cluster: &Cluster,
         deployment: &Value,
         bundle: &Bundle,
     ) -> anyhow::Result<Preview> {
-        // As it would be with what others have set in it.
+        // With the fields that other field managers have set.
         let tried = cluster.apply_dry_run(deployment, names::COMMAND).await;
-        let deployment = tried.map_err(explained)?;
+        let deployment = tried.map_err(explain_error)?;
         let policies = policies(&self.policy)?;
-        Preview::of(cluster, deployment, bundle, &policies).await
+        Preview::new(cluster, deployment, bundle, &policies).await
     }
 
-    /// As whom the objects are to be written: nobody gets the rights of Windlass unless that is said.
+    /// Returns the ServiceAccount that writes the objects. The operator's own rights are used only on
+    /// request.
     fn account<'a>(&'a self, before: Option<&'a Value>) -> Option<&'a str> {
         let before = before.and_then(|before| object::text(before, "/spec/serviceAccountName"));
         let kept = before.filter(|_| !self.no_service_account);
         self.service_account.as_deref().or(kept)
     }
 
-    /// What the bundle is called.
+    /// Returns the name of the bundle for messages.
     fn title(&self, read: Option<&ReadBundle>) -> String {
         match (&self.install.bundle, read) {
             (_, Some(read)) => read.bundle.csv().name().to_owned(),
@@ -330,18 +320,18 @@ impl Args {
         }
     }
 
-    fn name_for(&self, read: Option<&ReadBundle>) -> anyhow::Result<String> {
+    fn resolve_name(&self, read: Option<&ReadBundle>) -> anyhow::Result<String> {
         let package = read.map(|read| &read.bundle.package);
         let name = self.name.as_ref().or(package).context("set a --name")?;
         arguments::bundle_deployment(name).map_err(|error| {
             anyhow::anyhow!(
-                "the package {} of the bundle is not a valid name, set one with --name: {error}",
+                "the package {} of the bundle is not a valid name: set a name with --name: {error}",
                 OneLine(name)
             )
         })
     }
 
-    /// The BundleDeployment as this command wants it: what it leaves out stays as others have set it.
+    /// Returns the BundleDeployment to apply, without the fields that this command does not manage.
     fn deployment(
         &self,
         name: &str,
@@ -399,7 +389,7 @@ impl Args {
             } else {
                 ""
             };
-            anyhow::anyhow!("{}{hint}", explained(error))
+            anyhow::anyhow!("{}{hint}", explain_error(error))
         })
     }
 
@@ -413,29 +403,28 @@ impl Args {
     ) -> anyhow::Result<Value> {
         let mut watched = Watched::new(before, written, &self.operator.operator_namespace);
         let judge = |object: Option<&Value>, after| watched.judge(object, after);
-        follow::<BundleDeployment, _>(cluster, key, self.waiting.timeout, progress, judge).await
+        wait_for_object::<BundleDeployment, _>(cluster, key, self.waiting.timeout, progress, judge).await
     }
 }
 
-/// The policies in these files.
+/// Reads policies from files.
 fn policies(paths: &[PathBuf]) -> anyhow::Result<Vec<Arc<CompiledPolicy>>> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let read = PolicyFiles::read(paths, &Engines::built_in())?.without_problems()?;
+    let read = PolicyFiles::read(paths, &Engines::built_in())?.into_valid()?;
     Ok(read.policies.into_iter().map(|policy| policy.compiled).collect())
 }
 
-/// Prints what is wrong.
-fn refused(lines: &[String]) -> ExitCode {
+fn print_problems(lines: &[String]) -> ExitCode {
     for line in lines {
         eprintln!("{line}");
     }
     ExitCode::FAILURE
 }
 
-/// What became of the BundleDeployment that was there `before`.
-pub(in crate::commands) fn done(before: Option<&Value>, written: &Value) -> &'static str {
+/// Returns what happened to the BundleDeployment.
+pub(in crate::commands) fn change_verb(before: Option<&Value>, written: &Value) -> &'static str {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     match before {
         None => "Created",
@@ -444,7 +433,7 @@ pub(in crate::commands) fn done(before: Option<&Value>, written: &Value) -> &'st
     }
 }
 
-/// Whether the BundleDeployment that is there can become what this command wants.
+/// Checks that the existing BundleDeployment can be changed.
 fn check_before(key: &ObjectKey, before: &Value) -> anyhow::Result<()> {
     if object::is_terminating(before) {
         bail!(

@@ -1,25 +1,25 @@
-//! `windlass install`: a bundle of this machine or in an image, into a cluster.
+//! `windlass install`: installs a local bundle or an image into a cluster.
 //!
 //! ```text
 //! bundle -> checked -> ConfigMaps -> BundleDeployment -> their owner -> ready
 //! image ---------------------------> BundleDeployment ----------------> ready
 //! ```
 //!
-//! Any of these writes may be the last one. ConfigMaps are named by what they hold and never change, so what a
-//! BundleDeployment refers to is always there, the old bundle or the new one, and the same command goes on from where
-//! another has ended. The operator deletes ConfigMaps that no source and no recorded revision refers to.
+//! The command can be interrupted after each write, and resumed. ConfigMaps are named by their content and
+//! immutable, so the ConfigMaps of a BundleDeployment, old or new, always exist. The operator deletes
+//! ConfigMaps that no source and no recorded revision refers to.
 
-mod adopting;
+mod bundle_config_maps;
+mod catalog_install;
 mod command;
 mod dry_run;
-mod explained;
-mod from_catalog;
+mod namespace_error;
 mod outcome;
-mod parts;
 mod source;
+mod takeover;
 mod watch_namespaces;
 
-pub(super) use self::parts::stored;
-pub(super) use command::{Args, done};
-pub(super) use explained::explained_in;
+pub(super) use self::bundle_config_maps::list_config_maps;
+pub(super) use command::{Args, change_verb};
+pub(super) use namespace_error::explain_namespace_error;
 pub(super) use outcome::{Watched, summary};

@@ -1,4 +1,4 @@
-//! What the status of a BundleDeployment says about the install that was asked for.
+//! The progress and result of an install, from the status of its BundleDeployment.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use windlass_object::{
 };
 
 use crate::{
-    commands::follow::{Condition, Judgement, condition},
-    terminal::Waiting,
+    commands::wait::{Condition, Judgement, condition},
+    terminal::WaitStatus,
 };
 
-/// How long a failure must last where it may be one of before that has just been put right, or is over by itself soon.
+/// How long a failure must persist to count, if it may be outdated or about to resolve.
 const LASTING: Duration = Duration::from_secs(15);
 
-/// When an operator that has not looked at a BundleDeployment is missed.
+/// Time without a status after which the operator is reported as possibly down.
 const MISSED: Duration = Duration::from_secs(60);
 
-/// The steps of an install that are waited for in turn.
+/// The conditions of an install in order.
 const STEPS: [&str; 5] = ["Accepted", "Installed", "Available", "Armed", "Migrated"];
 
-/// A BundleDeployment whose install is waited for.
+/// A BundleDeployment whose install is in progress.
 #[derive(Debug)]
 pub(in crate::commands) struct Watched {
     uid: String,
     source: Value,
-    /// Whether the spec was changed: what the status says about it is news then.
+    /// Whether the spec was changed, so that only a status of the new generation counts.
     is_changed: bool,
     operator_namespace: String,
-    /// The failure that was seen last, and when first.
+    /// The latest failure, and when it was first seen.
     failing: Option<(String, Duration)>,
 }
 
 // === impl Watched ===
 
 impl Watched {
-    /// What was there `before` has been made what was `written`.
+    /// Returns a watcher after a write changed `before` to `written`.
     pub(in crate::commands) fn new(
         before: Option<&Value>,
         written: &Value,
@@ -54,11 +54,11 @@ impl Watched {
         }
     }
 
-    /// How far the install is: `Done` is the installed BundleDeployment.
+    /// Judges the progress of the install: `Done` is the installed BundleDeployment.
     ///
     /// # Errors
     ///
-    /// When it goes no further unless somebody does something.
+    /// When the install cannot proceed without a user's action.
     pub(in crate::commands) fn judge(
         &mut self,
         object: Option<&Value>,
@@ -71,32 +71,32 @@ impl Watched {
             bail!("the BundleDeployment is being deleted");
         }
         if object["spec"]["source"] != self.source {
-            bail!("the source of the BundleDeployment was changed while waiting");
+            bail!("another client changed the source of the BundleDeployment; this command no longer waits");
         }
         let Some(ready) = condition(object, "Ready") else {
-            return Ok(Judgement::Wait(self.unseen(after).into()));
+            return Ok(Judgement::Wait(self.missing_status(after).into()));
         };
         if ready.status == "True" || is_rewriting(object) {
             return Ok(Judgement::Done(object.clone()));
         }
         let progressing = condition(object, "Progressing");
         let is_failure = progressing.is_some_and(|progressing| progressing.status == "False");
-        let said = waiting(object, &ready);
+        let message = wait_status(object, &ready);
         if is_failure {
-            self.fail(object, &said.to_string(), after)?;
+            self.fail(object, &message.to_string(), after)?;
         } else {
             self.failing = None;
         }
-        Ok(Judgement::Wait(said))
+        Ok(Judgement::Wait(message))
     }
 
-    /// Ends the wait if a failure is there to stay.
-    fn fail(&mut self, object: &Value, said: &str, after: Duration) -> anyhow::Result<()> {
+    /// Ends the wait if a failure persists.
+    fn fail(&mut self, object: &Value, message: &str, after: Duration) -> anyhow::Result<()> {
         let since = match &self.failing {
-            Some((failure, since)) if failure == said => *since,
+            Some((failure, since)) if failure == message => *since,
             _ => after,
         };
-        self.failing = Some((said.to_owned(), since));
+        self.failing = Some((message.to_owned(), since));
         let accepted = condition(object, "Accepted");
         let is_refused = accepted.is_some_and(|accepted| accepted.status == "False");
         if (is_refused && self.is_changed) || after.saturating_sub(since) >= LASTING {
@@ -105,12 +105,20 @@ impl Watched {
             } else {
                 "the install failed"
             };
-            bail!("{what}: {}", OneLine(said));
+            let name = text(object, "/metadata/name").unwrap_or_default();
+            let give_up = match object.pointer("/status/installed/revision") {
+                Some(revision) => format!("windlass rollback {name} --to {revision}"),
+                None => format!("windlass uninstall {name}"),
+            };
+            bail!(
+                "{what}: {}; the operator keeps retrying, to give up run {give_up}",
+                OneLine(message)
+            );
         }
         Ok(())
     }
 
-    fn unseen(&self, after: Duration) -> String {
+    fn missing_status(&self, after: Duration) -> String {
         let unseen = "the operator has not reported a status yet";
         if after < MISSED {
             return unseen.to_owned();
@@ -122,8 +130,8 @@ impl Watched {
     }
 }
 
-/// Whether everything is armed, and only stored objects have yet to be rewritten: that may take hours, and costs nobody
-/// anything.
+/// Reports whether everything is armed and only stored objects are still rewritten, which can take hours and
+/// disturbs no request.
 fn is_rewriting(object: &Value) -> bool {
     let holds = |step: &str| condition(object, step).is_some_and(|condition| condition.status == "True");
     let (migrated, earlier) = (STEPS[4], &STEPS[..4]);
@@ -134,9 +142,9 @@ fn is_rewriting(object: &Value) -> bool {
         && holds("Progressing")
 }
 
-/// The step that is under way, and what it waits for. While a revision is installed, the conditions of most steps are about
-/// that.
-fn waiting(object: &Value, ready: &Condition<'_>) -> Waiting {
+/// Returns the current step and its message. While a revision is installed, the conditions of most steps
+/// describe that revision.
+fn wait_status(object: &Value, ready: &Condition<'_>) -> WaitStatus {
     let is_upgrade =
         object.pointer("/status/next").is_some() && object.pointer("/status/installed").is_some();
     let is_done = |step: &str| condition(object, step).is_some_and(|condition| condition.status == "True");
@@ -146,10 +154,10 @@ fn waiting(object: &Value, ready: &Condition<'_>) -> Waiting {
         STEPS.map(|step| (step, is_done(step))).to_vec()
     };
     let message = format!("{} ({})", ready.message, ready.reason);
-    Waiting::in_turn(message, steps.into_iter().chain([("Ready", false)]))
+    WaitStatus::from_steps(message, steps.into_iter().chain([("Ready", false)]))
 }
 
-/// What is installed, in a sentence.
+/// Describes the installed bundle in a sentence.
 pub(in crate::commands) fn summary(object: &Value) -> String {
     let bundle = text(object, "/status/installed/name").unwrap_or("the bundle");
     let namespace = text(object, "/spec/namespace").unwrap_or_default();
@@ -163,7 +171,7 @@ pub(in crate::commands) fn summary(object: &Value) -> String {
     let configurations = webhooks.len() - others.iter().map(|(count, _)| count).sum::<usize>();
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     let others: String = others
-        .map(|(count, kind)| format!(", {}", counted(count, kind)))
+        .map(|(count, kind)| format!(", {}", pluralized(count, kind)))
         .collect();
     let rest = if is_rewriting(object) {
         "; stored objects are still being rewritten, see windlass status"
@@ -172,12 +180,12 @@ pub(in crate::commands) fn summary(object: &Value) -> String {
     };
     format!(
         "{bundle} is installed in {namespace}; armed: {}, {}{others}{rest}",
-        counted(conversions, "conversion"),
-        counted(configurations, "webhook configuration")
+        pluralized(conversions, "conversion"),
+        pluralized(configurations, "webhook configuration")
     )
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn pluralized(count: usize, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),
@@ -201,13 +209,13 @@ mod tests {
             })
             .collect();
         json!({
-            "metadata": {"uid": "u", "generation": generation}, "spec": {"source": {}},
+            "metadata": {"name": "a", "uid": "u", "generation": generation}, "spec": {"source": {}},
             "status": {"observedGeneration": observed, "conditions": conditions},
         })
     }
 
     #[test]
-    fn what_is_armed_beside_webhooks_is_counted_apart() {
+    fn armed_extension_configs_are_counted_separately() {
         let webhook = |kind: &str| json!({"name": "a", "type": kind, "state": "Armed"});
         let mut object = deployment(1, 1, &[]);
         object["spec"]["namespace"] = "n".into();
@@ -242,19 +250,19 @@ mod tests {
     }
 
     #[test]
-    fn a_status_about_the_generation_before_says_nothing() {
+    fn a_status_of_an_older_generation_is_ignored() {
         let old = deployment(2, 1, &[("Ready", "True")]);
-        let said = waits(judged(&mut watched(Some(1)), &old, START));
-        assert_eq!(said, "the operator has not reported a status yet");
-        let said = waits(judged(&mut watched(Some(1)), &old, MISSED));
+        let message = waits(judged(&mut watched(Some(1)), &old, START));
+        assert_eq!(message, "the operator has not reported a status yet");
+        let message = waits(judged(&mut watched(Some(1)), &old, MISSED));
         assert!(
-            said.ends_with("is it running? kubectl --namespace windlass-system get pods"),
-            "{said}"
+            message.ends_with("is it running? kubectl --namespace windlass-system get pods"),
+            "{message}"
         );
     }
 
     #[test]
-    fn what_is_waited_for_is_the_first_step_that_is_not_done() {
+    fn the_wait_reports_the_first_unfinished_step() {
         let object = deployment(
             2,
             2,
@@ -265,12 +273,12 @@ mod tests {
                 ("Ready", "False"),
             ],
         );
-        let said = waits(judged(&mut watched(None), &object, START));
-        assert_eq!(said, "Installed: what\nto do (Why)");
+        let message = waits(judged(&mut watched(None), &object, START));
+        assert_eq!(message, "Installed: what\nto do (Why)");
     }
 
     #[test]
-    fn ready_is_done() {
+    fn a_ready_bundle_deployment_ends_the_wait() {
         let object = deployment(2, 2, &[("Ready", "True")]);
         assert_eq!(
             judged(&mut watched(Some(1)), &object, START),
@@ -279,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_are_still_rewritten_are_not_waited_for() {
+    fn the_wait_ends_while_objects_are_still_rewritten() {
         let mut object = deployment(
             2,
             2,
@@ -300,7 +308,7 @@ mod tests {
             Ok(Judgement::Done(object.clone()))
         );
         assert!(summary(&object).ends_with("stored objects are still being rewritten, see windlass status"));
-        // Another revision is on its way still.
+        // Another revision is still in progress.
         object["status"]["next"] = json!({"name": "a.v3"});
         assert_eq!(
             waits(judged(&mut watched, &object, START)),
@@ -309,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_what_was_written_ends_the_wait_at_once() {
+    fn a_refusal_of_the_written_spec_ends_the_wait() {
         let refused = deployment(
             2,
             2,
@@ -322,13 +330,17 @@ mod tests {
         for before in [None, Some(1)] {
             assert_eq!(
                 judged(&mut watched(before), &refused, START),
-                Err("the install was refused: Accepted: what\\nto do (Why)".to_owned())
+                Err(
+                    "the install was refused: Accepted: what\\nto do (Why); the operator keeps retrying, to give up run \
+                     windlass uninstall a"
+                        .to_owned()
+                )
             );
         }
     }
 
     #[test]
-    fn a_refusal_of_before_may_have_been_put_right() {
+    fn an_earlier_refusal_must_persist_to_end_the_wait() {
         let refused = deployment(
             2,
             2,
@@ -344,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_a_later_step_counts_when_it_lasts() {
+    fn a_failure_of_a_later_step_must_persist_to_end_the_wait() {
         let failing = deployment(
             2,
             2,
@@ -365,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_gone_or_changed_is_not_waited_for() {
+    fn a_deleted_or_changed_bundle_deployment_ends_the_wait() {
         let mut watched = watched(None);
         assert!(watched.judge(None, START).is_err());
         let mut other = deployment(2, 2, &[("Ready", "True")]);

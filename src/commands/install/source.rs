@@ -1,4 +1,4 @@
-//! From where the operator gets the bundle of an install.
+//! The bundle source of an install.
 
 use anyhow::bail;
 use oci::ImageReference;
@@ -7,34 +7,34 @@ use windlass_api::CatalogSource;
 use windlass_bundle::Files;
 use windlass_object::{ObjectKey, names, object};
 
-use super::parts::Parts;
-use crate::commands::bundle_location::{BundleLocation, without_catalog};
+use super::bundle_config_maps::BundleConfigMaps;
+use crate::commands::bundle_location::{BundleLocation, needs_catalog};
 
-/// From where the operator gets a bundle.
+/// Where the operator gets a bundle.
 #[derive(Clone, Debug)]
 pub(super) enum InstallSource {
     /// ConfigMaps that this command writes.
-    Parts(Parts),
+    ConfigMaps(BundleConfigMaps),
     /// An image, which the operator pulls with the credentials in a Secret.
     Image {
-        /// What it is called.
+        /// The image.
         image: ImageReference,
         /// The name of the Secret.
         pull_secret: Option<String>,
     },
-    /// A channel of a catalog, which the operator follows.
+    /// A catalog channel that the operator follows.
     Catalog(Box<CatalogSource>),
 }
 
 // === impl InstallSource ===
 
 impl InstallSource {
-    /// The source of the BundleDeployment `deployment` for a bundle that is at `location`, with these `files` where they were read. Of a
-    /// bundle of this machine, its ConfigMaps are in `namespace`, the operator's.
+    /// Returns the source of the BundleDeployment `deployment` for a bundle at `location`. `files` is the
+    /// content of a local bundle, whose ConfigMaps go to the operator's `namespace`.
     ///
     /// # Errors
     ///
-    /// When the bundle is too large for ConfigMaps, or the Secret is of no use.
+    /// When the bundle is too large for ConfigMaps, or the Secret is not needed.
     pub(super) fn new(
         location: &BundleLocation,
         pull_secret: Option<&str>,
@@ -48,21 +48,21 @@ impl InstallSource {
                 pull_secret: pull_secret.map(str::to_owned),
             }),
             (BundleLocation::Local(path), _) if pull_secret.is_some() => {
-                bail!("{} is not an image: leave out --pull-secret", path.display())
+                bail!("{} is not an image: omit --pull-secret", path.display())
             }
-            (BundleLocation::Local(_), Some(files)) => {
-                Ok(Self::Parts(Parts::of(deployment, namespace, files)?))
-            }
+            (BundleLocation::Local(_), Some(files)) => Ok(Self::ConfigMaps(BundleConfigMaps::new(
+                deployment, namespace, files,
+            )?)),
             (BundleLocation::Local(path), None) => bail!("{} was not read", path.display()),
-            (BundleLocation::Package(package), _) => Err(without_catalog(package)),
+            (BundleLocation::Package(package), _) => Err(needs_catalog(package)),
         }
     }
 
-    /// As the spec of a BundleDeployment has it.
+    /// Returns `spec.source`.
     pub(super) fn spec(&self) -> Value {
         match self {
-            Self::Parts(parts) => {
-                let names: Vec<_> = parts.names().map(|name| json!({ "name": name })).collect();
+            Self::ConfigMaps(config_maps) => {
+                let names: Vec<_> = config_maps.names().map(|name| json!({ "name": name })).collect();
                 json!({ "configMaps": names })
             }
             Self::Image { image, pull_secret } => {
@@ -76,31 +76,32 @@ impl InstallSource {
         }
     }
 
-    /// What this command writes before anything refers to it.
-    pub(super) fn parts(&self) -> Option<&Parts> {
+    /// Returns the ConfigMaps to write first.
+    pub(super) fn config_maps(&self) -> Option<&BundleConfigMaps> {
         match self {
-            Self::Parts(parts) => Some(parts),
+            Self::ConfigMaps(config_maps) => Some(config_maps),
             Self::Image { .. } | Self::Catalog(_) => None,
         }
     }
 
-    /// Whether the BundleDeployment that is there can have this source: one of another kind goes only if nobody else has set it.
+    /// Checks that the existing BundleDeployment can get this source. A source of another kind can be
+    /// replaced only if this command is its only field manager.
     ///
     /// # Errors
     ///
-    /// What to change there.
+    /// Names the field to change.
     pub(super) fn check_before(&self, key: &ObjectKey, before: &Value) -> anyhow::Result<()> {
         let own = match self {
-            Self::Parts(_) => "configMaps",
+            Self::ConfigMaps(_) => "configMaps",
             Self::Image { .. } => "image",
             Self::Catalog(_) => "catalog",
         };
         let others = ["directory", "configMaps", "image", "catalog"];
         for field in others.into_iter().filter(|field| *field != own) {
-            if before["spec"]["source"].get(field).is_some() && !goes_with_ours(before, field) {
+            if before["spec"]["source"].get(field).is_some() && !is_removed_by_apply(before, field) {
                 bail!(
-                    "{key} has spec.source.{field}, which this command did not set: change it there, or choose another \
-                     --name"
+                    "{key} has spec.source.{field}, which another field manager set: change it there, or specify another \
+                         --name"
                 );
             }
         }
@@ -108,8 +109,8 @@ impl InstallSource {
     }
 }
 
-/// Whether an apply of this command that leaves a source out takes it away: nobody else owns a part of it.
-fn goes_with_ours(before: &Value, field: &str) -> bool {
+/// Reports whether applying without a source field removes it: no other field manager owns a part of it.
+fn is_removed_by_apply(before: &Value, field: &str) -> bool {
     let pointer = format!("/fieldsV1/f:spec/f:source/f:{field}");
     let mut owners = object::items(before, "/metadata/managedFields")
         .iter()
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_named_with_what_it_is_pulled_with() {
+    fn an_image_source_has_its_pull_secret() {
         assert_eq!(
             image(None).spec(),
             json!({"image": {"ref": "quay.io/team/app:v1"}})
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn another_source_goes_only_if_nobody_else_has_set_it() {
+    fn a_source_of_another_field_manager_is_not_replaced() {
         let owner = |manager: &str, operation: &str| {
             json!({"manager": manager, "operation": operation,
                 "fieldsV1": {"f:spec": {"f:source": {"f:configMaps": {}}}}})

@@ -1,29 +1,29 @@
-//! The namespaces that an operator watches after an install: never more than before unless that is said.
+//! The namespaces that an operator watches: an upgrade adds namespaces only on request.
 
 use serde_json::Value;
 use windlass_object::{names, object};
 
-/// The namespaces that an operator is to watch.
+/// The namespaces that an operator watches after the install.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchNamespaces {
-    /// None: all.
+    /// Empty: all namespaces.
     pub(super) names: Vec<String>,
-    /// Nothing was said, and the installed operator watches these.
+    /// Whether they are taken from the installed operator, without a flag.
     pub(super) kept: bool,
-    /// Whether the field is ours: said now, or by this command before.
+    /// Whether this command manages the field, now or before.
     ours: bool,
 }
 
 // === impl WatchNamespaces ===
 
 impl WatchNamespaces {
-    /// What was said now, or what the BundleDeployment `before` says.
-    pub(super) fn new(said: &[String], all: bool, before: Option<&Value>) -> Self {
-        if all || !said.is_empty() {
+    /// Returns the namespaces from the flags, or else from the BundleDeployment `before`.
+    pub(super) fn new(requested: &[String], all: bool, before: Option<&Value>) -> Self {
+        if all || !requested.is_empty() {
             return Self {
-                names: said.to_vec(),
+                names: requested.to_vec(),
                 kept: false,
-                ours: before.is_some() || !said.is_empty(),
+                ours: before.is_some() || !requested.is_empty(),
             };
         }
         let names: Vec<String> = before
@@ -39,13 +39,13 @@ impl WatchNamespaces {
         }
     }
 
-    /// Whether the command writes the field. What others have set, it leaves to them.
+    /// Reports whether the command writes the field. It never changes the value of another field manager.
     pub(super) fn is_written(&self) -> bool {
         self.ours
     }
 }
 
-/// Whether this command has set the field: what an apply leaves out that the same manager applied before, goes.
+/// Reports whether this command has set the field: omitting it from an apply would remove it.
 fn is_ours(before: &Value) -> bool {
     object::items(before, "/metadata/managedFields")
         .iter()
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upgrade_never_watches_more_unless_that_is_said() {
+    fn an_upgrade_watches_more_namespaces_only_on_request() {
         let before = |manager: &str| {
             json!({
                 "metadata": {"managedFields": [
@@ -74,7 +74,7 @@ mod tests {
         let ours = before(names::COMMAND);
         let others = before("kubectl");
         let unscoped = json!({"spec": {}});
-        for (said, all, before, names, kept, written) in [
+        for (requested, all, before, names, kept, written) in [
             (&[][..], false, None, &[][..], false, false),
             (&["c"], false, None, &["c"], false, true),
             (&[], true, None, &[], false, false),
@@ -84,8 +84,8 @@ mod tests {
             (&["c"], false, Some(&ours), &["c"], false, true),
             (&[], true, Some(&ours), &[], false, true),
         ] {
-            let said: Vec<String> = said.iter().map(|name| (*name).to_owned()).collect();
-            let watch = WatchNamespaces::new(&said, all, before);
+            let requested: Vec<String> = requested.iter().map(|name| (*name).to_owned()).collect();
+            let watch = WatchNamespaces::new(&requested, all, before);
             assert_eq!(watch.names, names, "{before:?}");
             assert_eq!((watch.kept, watch.is_written()), (kept, written), "{before:?}");
         }

@@ -1,4 +1,4 @@
-//! `--test`: the cases beside customizations.
+//! `windlass interpret --test`: runs the test cases of customizations.
 
 use std::path::Path;
 
@@ -10,32 +10,32 @@ use windlass_object::text::OneLine;
 use super::files;
 use crate::commands::documents;
 
-/// The name of files with customizations that have cases.
+/// The file name of customizations with cases.
 const CUSTOMIZATIONS: &str = "customizations.yaml";
 
-/// The name of folders with cases.
+/// The folder name of cases.
 const TESTDATA: &str = "testdata";
 
-/// How many cases there are, and how many pass.
+/// The number of cases, and how many passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     all: usize,
     pass: usize,
 }
 
-/// Runs all cases below a folder, prints those that do not pass, and returns whether all do.
+/// Runs all cases below a folder, prints the failed ones, and returns whether all passed.
 pub(super) async fn run(folder: &Path) -> anyhow::Result<bool> {
     let files = documents::below(folder, true)?;
     let mut count = Count::default();
     for file in files.iter().filter(|file| is_customizations(file)) {
-        if let Err(error) = run_beside(file, &mut count).await {
+        if let Err(error) = run_cases_of(file, &mut count).await {
             count.all += 1;
             print_problem(&file.display().to_string(), &format!("{error:#}"));
         }
     }
     if count.all == 0 {
         bail!(
-            "no cases found: {} holds no {CUSTOMIZATIONS} with files in a folder {TESTDATA} beside it",
+            "no cases found: {} has no {CUSTOMIZATIONS} next to a folder {TESTDATA} with files",
             folder.display()
         );
     }
@@ -50,8 +50,8 @@ fn is_customizations(file: &Path) -> bool {
     !is_case && file.file_name().is_some_and(|name| name == CUSTOMIZATIONS)
 }
 
-/// Runs the cases beside a file with customizations.
-async fn run_beside(file: &Path, count: &mut Count) -> anyhow::Result<()> {
+/// Runs the cases of a file with customizations.
+async fn run_cases_of(file: &Path, count: &mut Count) -> anyhow::Result<()> {
     let customizations = files::customizations(&[file.to_owned()], false)?;
     let interpreter = ResourceInterpreter::new(vec![files::source(&customizations)?]);
     let folder = file.parent().unwrap_or(Path::new(".")).join(TESTDATA);

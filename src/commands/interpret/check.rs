@@ -1,4 +1,4 @@
-//! `--check`: whether customizations could be written.
+//! `windlass interpret --check`: validates customizations.
 
 use interpreter::{
     Operation,
@@ -9,8 +9,8 @@ use windlass_object::{object, text::OneLine};
 
 use super::files::Customization;
 
-/// Says of each rule of each customization whether it is set and can be used, as `karmadactl interpret --check` does. Returns whether
-/// all can.
+/// Prints for each rule of each customization whether it is set and valid, as `karmadactl interpret --check`
+/// does. Returns whether all are valid.
 pub(super) fn run(customizations: &[Customization]) -> bool {
     let objects: Vec<_> = customizations
         .iter()
@@ -77,7 +77,7 @@ fn is_something(rule: &Value) -> bool {
         .is_some_and(|fields| fields.values().any(|value| !is_empty(value)))
 }
 
-/// What it is for, as it says itself.
+/// Returns the kinds that a customization or configuration applies to.
 fn targets(object: &Value) -> Vec<String> {
     let shown = |target: &Value| {
         let api_version = object::text(target, "/apiVersion").unwrap_or("?");

@@ -1,4 +1,4 @@
-//! Customizations and objects from files.
+//! Customizations in files.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::commands::documents;
 
-/// A customization, and where it is from.
+/// A customization, and its file.
 #[derive(Clone, Debug)]
 pub(super) struct Customization {
     pub(super) file: PathBuf,
     pub(super) object: Value,
-    /// What it is of a Config, where it is from one.
+    /// Its field in a Config, if it is part of one.
     retention: Option<ConfiguredRetention>,
 }
 
@@ -33,9 +33,9 @@ impl Customization {
         }
     }
 
-    /// An object of a file; of a Config each of its retentions.
-    fn all_of(file: &Path, object: Value) -> anyhow::Result<Vec<Self>> {
-        match ConfiguredRetention::of(&object) {
+    /// Returns the customizations of a document: a Config has one for each retention.
+    fn from_document(file: &Path, object: Value) -> anyhow::Result<Vec<Self>> {
+        match ConfiguredRetention::from_config(&object) {
             None => Ok(vec![Self::new(file, object)]),
             Some(Ok(retentions)) => Ok(retentions
                 .into_iter()
@@ -55,7 +55,7 @@ impl Customization {
         }
     }
 
-    /// What is wrong with it, by the field where that stands in the file.
+    /// Returns a problem with the path of its field in the file.
     pub(super) fn problem(&self, problem: &CustomizationProblem) -> CustomizationProblem {
         match &self.retention {
             Some(retention) => retention.problem(problem),
@@ -64,7 +64,7 @@ impl Customization {
     }
 }
 
-/// The customizations of files, and of the files in folders.
+/// Reads customizations from files and folders.
 pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Result<Vec<Customization>> {
     let mut found = Vec::new();
     for path in paths {
@@ -74,7 +74,7 @@ pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Resu
         };
         for file in files {
             for object in documents::read(&file, documents::LARGEST)? {
-                found.extend(Customization::all_of(&file, object)?);
+                found.extend(Customization::from_document(&file, object)?);
             }
         }
     }
@@ -85,11 +85,11 @@ pub(super) fn customizations(paths: &[PathBuf], recursive: bool) -> anyhow::Resu
     Ok(found)
 }
 
-/// What they answer.
+/// Compiles the customizations.
 ///
 /// # Errors
 ///
-/// All that is wrong with any of them, with its file and field.
+/// All their problems, with file and field.
 pub(super) fn source(customizations: &[Customization]) -> anyhow::Result<Arc<Customizations>> {
     let source = Customizations::default();
     let objects: Vec<_> = customizations
@@ -151,7 +151,7 @@ mod tests {
             ("''", "spec.retentions[1].kind: must not be empty"),
             (
                 "Service",
-                "spec.retentions[1]: is for the kind that retentions[0] is for",
+                "spec.retentions[1]: has the same kind as retentions[0]",
             ),
         ] {
             assert_eq!(read(&config.replace("KIND", kind)).unwrap_err(), expected);

@@ -1,62 +1,61 @@
-//! `windlass interpret`: customizations of Karmada's resource interpreter by hand, without a cluster.
+//! `windlass interpret`: checks and runs customizations of Karmada's resource interpreter, without a cluster.
 
 mod cases;
 mod check;
-mod execute;
 mod files;
+mod operation;
 mod trace;
-mod watch;
+mod watched_files;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::ArgGroup;
 use interpreter::Operation;
 
-use self::watch::WatchedFiles;
+use self::watched_files::WatchedFiles;
+
+const AFTER_HELP: &str =
+    "Exits 1 if a customization is invalid, an operation fails, or a case fails. Operations are
+InterpretReplica, InterpretComponent, ReviseReplica, Retain, AggregateStatus, InterpretStatus,
+InterpretHealth and InterpretDependency.
+
+Examples:
+  windlass interpret -f customization.yaml --check
+  windlass interpret -f customization.yaml --operation InterpretHealth --observed-file observed.yaml
+  windlass interpret --test DIR";
 
 /// Checks, runs and tests customizations of Karmada's resource interpreter, without a cluster.
-///
-/// One of --check, --operation and --test says what is done:
-///
-///   windlass interpret -f customization.yaml --check
-///   windlass interpret -f customization.yaml --operation InterpretHealth --observed-file observed.yaml
-///   windlass interpret -f customization.yaml --operation Retain --desired-file desired.yaml --observed-file observed.yaml
-///   windlass interpret -f customization.yaml --operation AggregateStatus --desired-file desired.yaml --status-file items.yaml
-///   windlass interpret --test DIR
-///
-/// Exits 1 where a customization is wrong, an operation fails, or a case does not pass.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, group = ArgGroup::new("action").required(true))]
+#[command(after_help = AFTER_HELP, group = ArgGroup::new("action").required(true))]
 pub(super) struct Args {
-    /// File, or folder of files, with customizations; can be repeated; - is standard input.
+    /// File or folder with customizations, repeatable; - is standard input.
     #[arg(short, long, value_name = "FILE", required_unless_present = "test")]
     filename: Vec<PathBuf>,
 
-    /// Look into folders below a folder, too.
+    /// Also read the subfolders of folders.
     #[arg(short = 'R', long)]
     recursive: bool,
 
-    /// Say of each rule whether it is set and can be used.
+    /// Report for each rule whether it is set and valid.
     #[arg(long, group = "action")]
     check: bool,
 
-    /// Run the rule of an operation: InterpretReplica, InterpretComponent, ReviseReplica, Retain, AggregateStatus, InterpretStatus,
-    /// InterpretHealth or InterpretDependency.
+    /// Run the rule of an operation, such as InterpretHealth.
     #[arg(long, group = "action", value_name = "OPERATION")]
     operation: Option<Operation>,
 
-    /// Run the cases of each customizations.yaml below a folder: those in the folder testdata beside it.
+    /// Run the cases in testdata folders next to customizations.yaml files.
     #[arg(long, group = "action", value_name = "DIR", conflicts_with = "filename")]
     test: Option<PathBuf>,
 
     #[command(flatten)]
-    objects: execute::ObjectArgs,
+    objects: operation::ObjectArgs,
 
-    /// Show each line of a script as it runs, with time and memory.
+    /// Show each executed line of scripts, with time and memory.
     #[arg(long, requires = "operation")]
     trace: bool,
 
-    /// Do it again whenever a file changes, until interrupted.
+    /// Repeat whenever a file changes, until interrupted.
     #[arg(short, long)]
     watch: bool,
 }
@@ -64,11 +63,11 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Does what is asked, once or again and again.
+    /// Runs the command, repeatedly with `--watch`.
     ///
     /// # Errors
     ///
-    /// When files cannot be read; what is wrong with customizations is in the exit code.
+    /// When files cannot be read; problems of customizations set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         if !self.watch {
             return self.once().await;
@@ -79,7 +78,7 @@ impl Args {
                 eprintln!("error: {error:#}");
             }
             eprintln!("Waiting for changes");
-            watched.changed().await;
+            watched.wait_for_change().await;
         }
     }
 
@@ -100,7 +99,7 @@ impl Args {
         })
     }
 
-    /// What a change of is waited for.
+    /// Returns the files to watch.
     fn paths(&self) -> Vec<PathBuf> {
         let given = self.filename.iter().chain(&self.test);
         given.cloned().chain(self.objects.paths()).collect()

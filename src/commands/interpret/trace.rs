@@ -1,4 +1,4 @@
-//! `--trace`: each line of a script as it runs.
+//! `windlass interpret --trace`: prints each executed line of a script.
 
 use anyhow::{Context, bail};
 use interpreter::{
@@ -11,13 +11,13 @@ use windlass_object::{
     text::{OneLine, shortened},
 };
 
-use super::{execute, files::Customization};
+use super::{files::Customization, operation::print_results};
 
 /// The longest line that is shown.
 const LONGEST: usize = 100;
 
-/// Runs the scripts for a question about an object of its kind, and prints each line that runs with what it takes. Returns whether
-/// all succeed.
+/// Runs the scripts for a question about an object, and prints each executed line with its time and memory.
+/// Returns whether all succeeded.
 pub(super) fn print(customizations: &[Customization], question: Question<'_>) -> anyhow::Result<bool> {
     let operation = question.operation();
     let scripts: Vec<_> = customizations
@@ -25,7 +25,7 @@ pub(super) fn print(customizations: &[Customization], question: Question<'_>) ->
         .filter_map(|customization| script(customization, operation))
         .collect();
     if scripts.is_empty() {
-        bail!("no script for {operation} is set: only scripts have lines to trace");
+        bail!("no script for {operation} is set: only scripts can be traced");
     }
     let mut succeeds = true;
     for (name, script) in scripts {
@@ -34,7 +34,7 @@ pub(super) fn print(customizations: &[Customization], question: Question<'_>) ->
         let trace = program.trace(question, &LuaLimits::default())?;
         std::print!("{}", lines(&trace));
         match &trace.answer {
-            Ok(answer) => execute::print_results(operation, answer)?,
+            Ok(answer) => print_results(operation, answer)?,
             Err(error) => {
                 succeeds = false;
                 println!("error: {}", OneLine(&error.to_string()));

@@ -1,4 +1,4 @@
-//! The arguments, and the files that are written.
+//! The arguments of `windlass manifests`, and the generated files.
 
 use std::{
     io::Write,
@@ -18,18 +18,18 @@ use super::{
     operator_conditions, policies, rbac, ui, user_facing_roles,
 };
 
-/// Prints the CustomResourceDefinitions and all other manifests that install Windlass, for `kubectl apply -f -`.
+/// Prints the manifests that install Windlass, for `kubectl apply --server-side -f -`.
 #[derive(Clone, Debug, Parser)]
 pub struct Args {
-    /// Write the manifests to DIR instead, one file per topic; existing files are overwritten.
+    /// Write one file per topic to DIR, overwriting existing files.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Write the Helm chart with the same manifests to DIR; existing files are overwritten.
+    /// Write the Helm chart to DIR, overwriting existing files.
     #[arg(long, value_name = "DIR")]
     chart_dir: Option<PathBuf>,
 }
 
-/// One file of manifests.
+/// A file of manifests.
 pub(super) struct ManifestFile {
     pub(super) name: &'static str,
     pub(super) documents: Vec<Document>,
@@ -69,7 +69,7 @@ impl Args {
     }
 }
 
-/// Writes a file, and the folders that it is in.
+/// Writes a file, and creates its parent folders.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -86,7 +86,7 @@ impl ManifestFile {
     }
 }
 
-/// Every object that installs Windlass, in the order in which they are to be applied.
+/// Returns every object that installs Windlass, in the order in which to apply them.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ pub fn objects() -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
-/// The objects of one file, by its name below `manifests`; none where there is no such file.
+/// Returns the objects of a file in `manifests`; empty if there is no such file.
 ///
 /// # Errors
 ///
@@ -112,41 +112,42 @@ pub fn objects_of(name: &str) -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
-/// Those of them that run the controllers of certificates, beside the namespace and the types.
+/// Returns the objects that run the certificate controllers, without the namespace and the
+/// CustomResourceDefinitions.
 pub fn certificates_objects() -> Vec<Value> {
     let documents = certificates_documents().into_iter();
     documents.map(|document| document.object).collect()
 }
 
-/// The CustomResourceDefinition that only clusters without OLM need.
+/// Returns the OperatorCondition CRD, for clusters without OLM.
 pub fn operator_condition_crd() -> Value {
     operator_conditions::definition()
 }
 
-/// The CustomResourceDefinitions of what says how objects are interpreted: our own, and that which comes with Karmada.
+/// Returns the CustomResourceDefinitions of resource interpretation: Windlass's own and those of Karmada.
 pub fn customization_crds() -> Vec<Value> {
     interpretations::definitions()
 }
 
-/// The admission policies that only clusters without Cluster API need, and the rights to switch them off.
-pub fn policies_of_extension_configs() -> Vec<Value> {
+/// Returns the admission policies for clusters without Cluster API, and the rights to turn them off.
+pub fn extension_config_policy_objects() -> Vec<Value> {
     let documents = extension_config_policies::documents().into_iter();
     documents.map(|document| document.object).collect()
 }
 
-/// What serves policies.
+/// Returns the objects of the policy server.
 pub fn policies_objects() -> Vec<Value> {
     let documents = policies::documents().into_iter();
     documents.map(|document| document.object).collect()
 }
 
-/// What Helm runs before policies are turned off, and with which rights.
-pub fn policies_disarming_objects() -> Vec<Value> {
-    let documents = chart::policies_disarming().into_iter();
+/// Returns the objects of the Helm hook that disarms policies.
+pub fn policy_disarm_hook_objects() -> Vec<Value> {
+    let documents = chart::policy_disarm_hook().into_iter();
     documents.map(|document| document.object).collect()
 }
 
-/// What serves the page of `windlass report`.
+/// Returns the objects that serve the page of `windlass report`.
 pub fn ui_objects() -> Vec<Value> {
     let documents = ui::documents().into_iter();
     documents.map(|document| document.object).collect()
@@ -160,7 +161,8 @@ fn certificates_documents() -> Vec<Document> {
     documents
 }
 
-/// What is not applied with the rest: what OLM, Cluster API or Karmada may have brought, and what not everybody needs.
+/// Returns the files that are applied separately: kinds that OLM, Cluster API or Karmada may have installed,
+/// and optional features.
 fn optional_files() -> anyhow::Result<[ManifestFile; 9]> {
     Ok([
         ManifestFile {
@@ -177,11 +179,11 @@ fn optional_files() -> anyhow::Result<[ManifestFile; 9]> {
         },
         ManifestFile {
             name: "resource-interpreter-customizations.yaml",
-            documents: interpretations::documents_of_karmada(),
+            documents: interpretations::karmada_documents(),
         },
         ManifestFile {
             name: "resource-interpreter-webhook-configurations.yaml",
-            documents: interpretations::documents_of_webhooks(),
+            documents: interpretations::webhook_configuration_documents(),
         },
         ManifestFile {
             name: "operator-conditions.yaml",
@@ -202,7 +204,7 @@ fn optional_files() -> anyhow::Result<[ManifestFile; 9]> {
     ])
 }
 
-/// Every file that installs Windlass, in the order in which they are to be applied.
+/// Returns every file that installs Windlass, in the order in which to apply them.
 fn files() -> anyhow::Result<Vec<ManifestFile>> {
     let crds = custom_resource_definitions()
         .iter()
@@ -249,7 +251,7 @@ fn files() -> anyhow::Result<Vec<ManifestFile>> {
     Ok(files)
 }
 
-/// Every file of the chart.
+/// Returns every file of the chart.
 fn chart_files() -> anyhow::Result<Vec<ChartFile>> {
     chart::files(files()?.into_iter().chain(optional_files()?))
 }
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_of_the_api_types_is_in_their_schema() {
+    fn api_types_have_their_validation_rules() {
         let text = files().unwrap()[1].text().unwrap();
         for rule in [
             "specify exactly one source",

@@ -1,4 +1,4 @@
-//! The operator's own Deployments: one for each group of controllers.
+//! The Deployments of Windlass: one for each group of controllers.
 
 use serde_json::{Value, json};
 use windlass_operator::{
@@ -11,42 +11,42 @@ use super::{
     guard::{PORT, PORT_NAME},
 };
 
-/// How replicas work together, and what hangs on them.
-const COMMENT: &str = "The controllers of bundles, and the guard. Leader election by the Lease windlass in this namespace: one replica leads,
-the other stands by. Webhooks depend on neither: while both are down, the servers keep using their current certificates.";
+/// The comment on the Deployment of the bundle controllers.
+const COMMENT: &str = "The controllers of bundles, and the guard. Leader election with the Lease windlass in this namespace: one replica leads,
+the other stands by. Webhooks depend on neither: while both are down, their servers keep using their certificates.";
 
-/// Why certificates have processes of their own.
-const CERTIFICATES_COMMENT: &str = "The controllers of certificates, apart from those of bundles: no bundle holds up a rotation. Leader election by the
-Lease windlass-certificates; the other replica repairs trust bundles, too.";
+/// The comment on the Deployment of the certificate controllers.
+const CERTIFICATES_COMMENT: &str = "The controllers of certificates, separate from those of bundles, which therefore cannot delay a rotation. Leader election
+with the Lease windlass-certificates; the other replica repairs trust bundles too.";
 
-/// Why policies have processes of their own.
-const POLICIES_COMMENT: &str = "The controllers of policies, and the server that answers from them: every replica does. Leader election by the Lease
+/// The comment on the Deployment of the policy controllers.
+const POLICIES_COMMENT: &str = "The controllers of policies, and the policy server, which runs in every replica. Leader election with the Lease
 windlass-policies; the leader writes the webhook configurations and the status of policies.";
 
 /// The port of probes and metrics.
 pub(super) const HEALTH_PORT: u16 = 8080;
 
-/// Where the image is.
+/// The repository of the image.
 pub(super) const REPOSITORY: &str = "ghcr.io/windlass-dev/windlass";
 
 /// The tag of the image.
 pub(super) const TAG: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-/// The image of the manifests.
+/// Returns the image of the manifests.
 pub fn image() -> String {
     format!("{REPOSITORY}:{TAG}")
 }
 
-/// How many pods each Deployment has.
+/// Pods per Deployment.
 pub(super) const REPLICAS: u8 = 2;
 
-/// What a pod gets. With 1000 ServingCertificates it uses 80 MiB, beside 500 CustomResourceDefinitions and 5000 Secrets 470 MiB
-/// (`e2e/soak idle` and `crowd`).
+/// Returns the resources of a pod. With 1000 ServingCertificates it uses 80 MiB; with 500
+/// CustomResourceDefinitions and 5000 Secrets in the cluster 470 MiB (`e2e/soak idle` and `crowd`).
 pub(super) fn resources() -> Value {
     json!({ "requests": { "cpu": "50m", "memory": "96Mi" }, "limits": { "memory": "768Mi" } })
 }
 
-/// That of the controllers of bundles.
+/// Returns the Deployment of the bundle controllers.
 pub(super) fn documents() -> Vec<Document> {
     let guard = format!("0.0.0.0:{PORT}");
     let controllers = format!("--controllers={}", Controllers::BUNDLES);
@@ -58,7 +58,7 @@ pub(super) fn documents() -> Vec<Document> {
     ]
 }
 
-/// That of the controllers of certificates.
+/// Returns the Deployment of the certificate controllers.
 pub(super) fn certificates_documents() -> Vec<Document> {
     let controllers = format!("--controllers={}", Controllers::CERTIFICATES);
     let deployment = deployment(CERTIFICATES_ACCOUNT, &[&controllers], None);
@@ -68,7 +68,7 @@ pub(super) fn certificates_documents() -> Vec<Document> {
     ]
 }
 
-/// That of the controllers of policies.
+/// Returns the Deployment of the policy controllers.
 pub(super) fn policies_documents() -> Vec<Document> {
     let address = format!("0.0.0.0:{PORT}");
     let controllers = format!("--controllers={}", Controllers::POLICIES);
@@ -82,7 +82,7 @@ pub(super) fn policies_documents() -> Vec<Document> {
     ]
 }
 
-/// One pod of a Deployment at a time may be evicted. Not as a least number that stays: that would hold up drains where somebody wants a
+/// Lets one pod of a Deployment be evicted at a time. `minAvailable` would block drains where a user sets a
 /// single replica.
 pub(super) fn disruption_budget(name: &str) -> Document {
     let labels = json!({ "app.kubernetes.io/name": name });
@@ -98,21 +98,26 @@ pub(super) fn disruption_budget(name: &str) -> Document {
     }))
 }
 
-/// A Deployment of `windlass run` with these arguments.
+/// Returns a Deployment of `windlass run` with these arguments.
 fn deployment(name: &str, arguments: &[&str], port: Option<Value>) -> Value {
     let address = format!("0.0.0.0:{HEALTH_PORT}");
     let arguments = [&["run", "--bind", &address], arguments].concat();
     let health = json!({ "name": "health", "containerPort": HEALTH_PORT });
     let ports: Vec<_> = std::iter::once(health).chain(port).collect();
-    running(name, &arguments, &ports, &json!({ "port": "health" }))
+    deployment_with_ports(name, &arguments, &ports, &json!({ "port": "health" }))
 }
 
-/// A Deployment of Windlass with these arguments, of the ServiceAccount of the same name. `probed` is the port that is asked whether it
-/// is well, and how.
-pub(super) fn running(name: &str, arguments: &[&str], ports: &[Value], probed: &Value) -> Value {
+/// Returns a Deployment with these arguments and the ServiceAccount of the same name. `probed` is the port
+/// and scheme of the probes.
+pub(super) fn deployment_with_ports(
+    name: &str,
+    arguments: &[&str],
+    ports: &[Value],
+    probed: &Value,
+) -> Value {
     let labels = json!({ "app.kubernetes.io/name": name });
     let image = image();
-    // Of each revision by itself: the old pods of an upgrade are about to go.
+    // Per revision, since the old pods of an upgrade are about to terminate.
     let spread = |key: &str| {
         json!({
             "maxSkew": 1,

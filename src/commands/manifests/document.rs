@@ -1,9 +1,9 @@
-//! A document of the manifests, and what all of them share.
+//! A document of the manifests, and names that all documents use.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-/// An object, and what a reader should know about it.
+/// An object, and a comment for its readers.
 pub(super) struct Document {
     comment: &'static str,
     pub(super) object: Value,
@@ -12,7 +12,7 @@ pub(super) struct Document {
 /// The namespace of the operator.
 pub(super) const NAMESPACE: &str = "windlass-system";
 
-/// The name of everything else.
+/// The default name of objects.
 pub(in crate::commands) const NAME: &str = "windlass";
 
 // === impl Document ===

@@ -1,7 +1,7 @@
-//! Policies for ExtensionConfigs, for clusters without Cluster API's own webhook.
+//! Admission policies for ExtensionConfigs, for clusters without Cluster API's webhook.
 //!
-//! They refuse and fill in what that does (`core/webhooks/admission/extensionconfig.go`), and beside that what its types only ask
-//! for: a URL without user, query and fragment.
+//! They validate and default what that webhook does (`core/webhooks/admission/extensionconfig.go`), and also
+//! what its API types only document: a URL without user, query and fragment.
 
 use serde_json::{Value, json};
 use windlass_operator::{admission::CERTIFICATES_ACCOUNT, extension_config_policies::NAME};
@@ -10,15 +10,15 @@ use super::document::{self, Document, NAMESPACE, labels};
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 
-const DEFAULTS: &str = "Optional: what Cluster API's webhook does for ExtensionConfigs, by policies that need no server, on Kubernetes \
-                        1.36 or newer.
-They are switched off while webhooks for ExtensionConfigs are there. This one fills in what is left out.";
+const DEFAULTS: &str = "Optional: validates and defaults ExtensionConfigs as Cluster API's webhook does, by policies that need no server, on \
+                        Kubernetes 1.36 or newer.
+They are turned off while webhooks for ExtensionConfigs exist. This one sets defaults.";
 
-const RULES: &str = "Refuses ExtensionConfigs that nobody could call.";
+const RULES: &str = "Rejects ExtensionConfigs that cannot be called.";
 
-const RIGHTS: &str = "By these the operator switches the policies off while a webhook configuration names ExtensionConfigs, and on again.";
+const RIGHTS: &str = "Lets the operator turn the policies off while a webhook configuration names ExtensionConfigs, and on again.";
 
-/// Each refusal: when an ExtensionConfig is right, and what is said of one that is not.
+/// Each validation: its expression, and the message for an invalid ExtensionConfig.
 const VALIDATIONS: [(&str, &str); 9] = [
     (
         "variables.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(variables.name) <= 63",
@@ -62,7 +62,7 @@ const VALIDATIONS: [(&str, &str); 9] = [
     ),
 ];
 
-/// What the refusals are about.
+/// The variables of the validations.
 const VARIABLES: [(&str, &str); 8] = [
     ("name", "object.metadata.?name.orValue('')"),
     ("clientConfig", "object.?spec.?clientConfig.orValue({})"),
@@ -77,7 +77,7 @@ const VARIABLES: [(&str, &str); 8] = [
     ),
 ];
 
-/// What is filled in: where it is not, and what.
+/// The defaults: their conditions and patches.
 const MUTATIONS: [(&str, &str, &str); 2] = [
     (
         "has(object.spec) && !has(object.spec.namespaceSelector)",
@@ -106,7 +106,7 @@ pub(super) fn documents() -> Vec<Document> {
     ]
 }
 
-/// The policy that fills in what is left out, and its binding.
+/// Returns the policy that sets defaults, and its binding.
 fn defaults() -> [Value; 2] {
     let mutations: Vec<_> = MUTATIONS
         .iter()
@@ -130,7 +130,7 @@ fn defaults() -> [Value; 2] {
     ]
 }
 
-/// The policy that refuses, and its binding.
+/// Returns the policy that validates, and its binding.
 fn rules() -> [Value; 2] {
     let variables: Vec<_> = VARIABLES
         .iter()
@@ -156,7 +156,8 @@ fn rules() -> [Value; 2] {
     ]
 }
 
-/// What the operator may do with the bindings, and that it may: as any process that looks after ExtensionConfigs.
+/// Returns the role that lets any process with the controllers of ExtensionConfigs change the bindings, and
+/// its binding.
 fn rights() -> [Value; 2] {
     let group = "rbac.authorization.k8s.io";
     let metadata = json!({ "name": NAME, "labels": labels() });
@@ -185,7 +186,7 @@ fn object(kind: &str, spec: Value) -> Value {
     json!({ "apiVersion": API_VERSION, "kind": kind, "metadata": { "name": NAME, "labels": labels() }, "spec": spec })
 }
 
-/// Whoever takes a finalizer away is not to be kept from it.
+/// Removing a finalizer must never be rejected.
 fn conditions() -> Value {
     json!([{ "name": "not-deleted", "expression": "!has(object.metadata.deletionTimestamp)" }])
 }

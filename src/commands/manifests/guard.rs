@@ -1,4 +1,4 @@
-//! The guard: the webhook that keeps others from changing what Windlass converts.
+//! The guard: the webhook that denies changes to conversions that Windlass manages.
 
 use serde_json::json;
 use windlass_object::names;
@@ -8,13 +8,13 @@ use windlass_operator::admission::{
 
 use super::document::{Document, NAME, NAMESPACE, labels};
 
-/// The port on which the operator answers.
+/// The port on which the operator serves the guard.
 pub(super) const PORT: u16 = 9443;
 
 /// The name of that port in the Deployment and in the Service.
 pub(super) const PORT_NAME: &str = "admission";
 
-/// The Service and the webhook configuration.
+/// Returns the Service and the webhook configuration.
 pub(super) fn documents() -> Vec<Document> {
     let AdmissionService { name: called, secret } = AdmissionService::GUARD;
     let service = json!({
@@ -85,11 +85,10 @@ pub(super) fn documents() -> Vec<Document> {
     ]
 }
 
-/// Where the certificate comes from.
-const CERTIFICATE: &str = "Every replica answers here. Windlass issues and rotates this certificate and the caBundle below like any other.";
+/// The comment on the Service.
+const CERTIFICATE: &str = "Served by every replica. Windlass issues and rotates this certificate and the caBundle below like any other.";
 
-/// What the guard is for, and what it costs where it fails.
-const GUARD: &str = "Protects what Windlass converts from changes by others: called only for CustomResourceDefinitions of BundleDeployments,
-and for the deletion of BundleDeployments, which is refused where stored objects would keep it from ever ending.
-While no replica answers, changes are admitted and Windlass reverts them, so an outage blocks nothing. To bypass the
-guard, delete this object.";
+/// The comment on the webhook configuration.
+const GUARD: &str = "Protects conversions that Windlass manages. It is called only for CustomResourceDefinitions of BundleDeployments, and for the
+deletion of BundleDeployments, which is denied if stored objects would block it forever. While no replica serves it, changes are
+admitted and Windlass reverts them, so an outage blocks nothing. To bypass the guard, delete this object.";

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of customizations of how objects are interpreted, and of webhooks that interpret them.
+//! The CustomResourceDefinitions of resource interpretation.
 
 use interpreter::{
     customization::{self, KARMADA_API_VERSION},
@@ -9,37 +9,37 @@ use windlass_object::object;
 
 use super::document::Document;
 
-const OWN: &str = "Optional: by ResourceInterpretations, users say when objects of bundles are healthy, what of them is kept and what they
+const OWN: &str = "Optional: ResourceInterpretations define when objects of bundles are healthy, which of their fields are kept and what they
 depend on. The operator watches them as soon as this file is applied.";
 
-const KARMADAS: &str = "Optional: ResourceInterpreterCustomizations say the same as ResourceInterpretations. They come with Karmada;
+const KARMADAS: &str = "Optional: ResourceInterpreterCustomizations have the same purpose as ResourceInterpretations. They are part of Karmada;
 apply this file only where Karmada is not installed.";
 
-const WEBHOOKS: &str = "Optional: ResourceInterpreterWebhookConfigurations lead to servers that say the same. They come with Karmada;
-apply this file only where Karmada is not installed. Its definition has failurePolicy, too.";
+const WEBHOOKS: &str = "Optional: ResourceInterpreterWebhookConfigurations register servers for the same purpose. They are part of Karmada;
+apply this file only where Karmada is not installed. Its definition has failurePolicy too.";
 
-/// The definition of our own kind.
+/// Returns the CRD of ResourceInterpretations.
 pub(super) fn documents() -> Vec<Document> {
-    let own = definitions().into_iter().filter(|crd| !is_karmadas(crd));
+    let own = definitions().into_iter().filter(|crd| !is_from_karmada(crd));
     own.map(|crd| Document::commented(OWN, crd)).collect()
 }
 
-/// The definition of Karmada's.
-pub(super) fn documents_of_karmada() -> Vec<Document> {
-    let karmadas = definitions().into_iter().filter(is_karmadas);
+/// Returns the CRD of ResourceInterpreterCustomizations.
+pub(super) fn karmada_documents() -> Vec<Document> {
+    let karmadas = definitions().into_iter().filter(is_from_karmada);
     karmadas.map(|crd| Document::commented(KARMADAS, crd)).collect()
 }
 
-/// The definition of configurations of webhooks.
-pub(super) fn documents_of_webhooks() -> Vec<Document> {
+/// Returns the CRD of ResourceInterpreterWebhookConfigurations.
+pub(super) fn webhook_configuration_documents() -> Vec<Document> {
     vec![Document::commented(WEBHOOKS, webhook_configuration_crd())]
 }
 
-/// Both definitions of customizations.
+/// Returns both CRDs of customizations.
 pub(super) fn definitions() -> Vec<Value> {
     customization::crds()
 }
 
-fn is_karmadas(crd: &Value) -> bool {
+fn is_from_karmada(crd: &Value) -> bool {
     object::text(crd, "/spec/group") == Some(object::group_and_version(KARMADA_API_VERSION).0)
 }

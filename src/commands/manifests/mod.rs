@@ -1,4 +1,4 @@
-//! `windlass manifests`: everything that installs Windlass, generated from the types and from what the code does.
+//! `windlass manifests`: everything that installs Windlass, generated from the API types and the code.
 
 mod chart;
 mod command;
@@ -16,8 +16,8 @@ mod ui;
 mod user_facing_roles;
 
 pub use command::{
-    Args, certificates_objects, customization_crds, objects, objects_of, operator_condition_crd,
-    policies_disarming_objects, policies_objects, policies_of_extension_configs, ui_objects,
+    Args, certificates_objects, customization_crds, extension_config_policy_objects, objects, objects_of,
+    operator_condition_crd, policies_objects, policy_disarm_hook_objects, ui_objects,
 };
 pub use deployment::image;
 pub(super) use document::NAME;

@@ -1,4 +1,4 @@
-//! The operator's namespace, and what holds for all pods in it.
+//! The operator's namespace, and objects that apply to all pods in it.
 
 use serde_json::{Value, json};
 use windlass_operator::admission::{AdmissionService, CERTIFICATES_ACCOUNT};
@@ -9,20 +9,20 @@ use super::{
     guard, ui,
 };
 
-/// Why the pods may as well be restricted.
-const NAMESPACE_COMMENT: &str = "Holds the keys of all CAs: nobody but administrators of the cluster should read Secrets or write ConfigMaps here. Its pods need
-nothing that the Pod Security Standard \"restricted\" forbids.";
+/// The comment on the Namespace.
+const NAMESPACE_COMMENT: &str = "Holds the keys of all CAs: only cluster administrators should read Secrets or write ConfigMaps here. Its pods comply with
+the Pod Security Standard \"restricted\".";
 
-/// How important the pods are.
-const PRIORITY_COMMENT: &str = "Before applications, since it renews the certificates of their webhooks; after system-cluster-critical, which a cluster needs
-to run at all.";
+/// The comment on the PriorityClass.
+const PRIORITY_COMMENT: &str = "Above applications, since it renews the certificates of their webhooks; below system-cluster-critical, which a cluster needs
+to run.";
 
-/// Who may connect to whom.
-const NETWORK_COMMENT: &str = "Who may connect to the pods: anybody, but only to the ports that are meant for others. The API server calls the webhooks from
-addresses that no selector names, and so do kubelets and Prometheus. Egress is not restricted: proofs connect to webhook servers
+/// The comment on the NetworkPolicy.
+const NETWORK_COMMENT: &str = "Allows connections from anywhere, but only to the public ports of the pods. The API server calls the webhooks from addresses
+that no selector can name, and so do kubelets and Prometheus. Egress is not restricted, since Windlass connects to webhook servers
 in any namespace, on any port.";
 
-/// The namespace and what it restricts, in the order in which they are to be applied.
+/// Returns the namespace and its restrictions, in the order in which to apply them.
 pub(super) fn documents() -> Vec<Document> {
     let mut labels = labels();
     for mode in ["enforce", "audit", "warn"] {

@@ -6,7 +6,7 @@ use windlass_bundle::BundledKind;
 use super::document::Document;
 
 const COMMENT: &str =
-    "Optional: by OperatorConditions, operators say that they cannot be upgraded now. They come with OLM;
+    "Optional: operators report in OperatorConditions that they cannot be upgraded now. They are part of OLM;
 apply this file only where OLM is not installed.";
 
 pub(super) fn documents() -> Vec<Document> {
@@ -45,7 +45,7 @@ pub(super) fn definition() -> Value {
     })
 }
 
-/// A list of `metav1.Condition`.
+/// Returns the schema of a list of `metav1.Condition`.
 fn conditions() -> Value {
     let text = json!({"type": "string"});
     json!({"type": "array", "items": {

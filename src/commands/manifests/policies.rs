@@ -1,4 +1,4 @@
-//! What serves policies: their kinds, and processes of their own.
+//! The objects of policies: their kinds, and a separate Deployment.
 
 use serde_json::{Value, json};
 use windlass_object::names;
@@ -11,18 +11,18 @@ use super::{
     rbac, user_facing_roles,
 };
 
-/// The name of everything in them.
+/// The name of the objects.
 const NAME: &str = AdmissionService::POLICIES.name;
 
-/// What the file is for, and how it is taken away.
+/// The comment at the beginning of the file.
 const COMMENT: &str = "Optional: policies override and validate what is written to the cluster. Apply this file to turn them on.
-To turn them off, first take away the webhook configurations, then what answers them:
+To turn them off, remove the webhook configurations first, then their server:
   windlass policy disarm
   kubectl delete deployment windlass-policies -n windlass-system
 Deleting the CustomResourceDefinitions deletes all policies.";
 
-/// Where the certificate comes from.
-const SERVICE: &str = "Every replica answers here. Windlass issues and rotates this certificate, and keeps the configurations that lead here.";
+/// The comment on the Service.
+const SERVICE: &str = "Served by every replica. Windlass issues and rotates this certificate, and writes the webhook configurations that call it.";
 
 pub(super) fn documents() -> Vec<Document> {
     let mut crds = policy::crds().into_iter();

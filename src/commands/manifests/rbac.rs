@@ -1,4 +1,4 @@
-//! What the operator may do: each verb that it uses.
+//! The rights of the operator: each verb that it uses.
 
 use serde_json::{Value, json};
 use windlass_bundle::BundledKind;
@@ -18,12 +18,12 @@ use super::{
 const INJECT: [&str; 4] = ["get", "list", "watch", "patch"];
 const KEEP: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
-/// The ServiceAccount, its roles and their bindings.
+/// Returns the ServiceAccount, its roles and their bindings.
 pub(super) fn documents() -> Vec<Document> {
     account(NAME, Controllers::DEFAULT, ROLE, rules(), Vec::new())
 }
 
-/// The same for a process that runs the controllers of certificates only.
+/// Returns the same for a process that runs only the certificate controllers.
 pub(super) fn certificates_documents() -> Vec<Document> {
     account(
         CERTIFICATES_ACCOUNT,
@@ -34,7 +34,7 @@ pub(super) fn certificates_documents() -> Vec<Document> {
     )
 }
 
-/// The same for a process that runs the controllers of policies only.
+/// Returns the same for a process that runs only the policy controllers.
 pub(super) fn policies_documents() -> Vec<Document> {
     account(
         AdmissionService::POLICIES.name,
@@ -48,7 +48,8 @@ pub(super) fn policies_documents() -> Vec<Document> {
     .collect()
 }
 
-/// What policies refer to is read by rights that others give: by any ClusterRole with this label.
+/// Returns the aggregated role by which policies read referenced objects: it has the rights of any
+/// ClusterRole with this label.
 fn data_documents() -> [Document; 2] {
     const LABEL: &str = "rbac.windlass.dev/aggregate-to-policies";
     let account = AdmissionService::POLICIES.name;
@@ -68,12 +69,13 @@ fn data_documents() -> [Document; 2] {
     [Document::commented(DATA_ROLE, role), Document::new(binding)]
 }
 
-/// Where the rights come from to read what policies refer to.
-const DATA_ROLE: &str = "What policies refer to (from: k8s, from: owner) is read by the rights of ClusterRoles with this label. There are none here:
+/// The comment on the role for referenced objects.
+const DATA_ROLE: &str = "Policies read the objects that they refer to (from: k8s, from: owner) with the rights of ClusterRoles with this label. There are \
+none by default:
   kubectl create clusterrole policies-read-configmaps --verb=get,list,watch --resource=configmaps
   kubectl label clusterrole policies-read-configmaps rbac.windlass.dev/aggregate-to-policies=true";
 
-/// The same for what serves the page, and a role for those who may see it.
+/// Returns the same for the server of the page, and a role for its users.
 pub(super) fn ui_documents() -> Vec<Document> {
     let viewer = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -85,7 +87,7 @@ pub(super) fn ui_documents() -> Vec<Document> {
     documents
 }
 
-/// What the page shows, and who asks for it.
+/// Returns the rules to read the objects on the page, and to review its users' access.
 fn ui_rules() -> Vec<Value> {
     let mut rules = vec![
         rule(
@@ -104,16 +106,15 @@ fn ui_rules() -> Vec<Value> {
     rules
 }
 
-/// What the role is for of what serves the page.
-const UI_ROLE: &str =
-    "Reads what the page shows, and asks the API server who may see it. No Secret, and nothing is written.";
+/// The comment on the role of the page's server.
+const UI_ROLE: &str = "Reads the objects on the page, and asks the API server whether users may see it. Reads no Secret, and writes nothing.";
 
-/// What the role is for that users are given.
-const VIEWER_ROLE: &str = "Whoever has this may see the page, and so the names and conditions of all bundles, certificates and targets:
+/// The comment on the role for users of the page.
+const VIEWER_ROLE: &str = "Users with this role can see the page, and with it the names and conditions of all bundles, certificates and targets:
   kubectl create clusterrolebinding windlass-ui-viewers --clusterrole=windlass-ui-viewer --group=GROUP";
 
-/// A ServiceAccount for these controllers, which may do what `rules` say, and have their Lease. In the operator's namespace it may do
-/// what `own` says.
+/// Returns a ServiceAccount for these controllers, with `rules` in the whole cluster, and their Lease and
+/// `own` in the operator's namespace.
 fn account(
     name: &str,
     controllers: Controllers,
@@ -144,7 +145,7 @@ fn account(
     documents
 }
 
-/// A ServiceAccount that may do what `rules` say in all of the cluster.
+/// Returns a ServiceAccount with `rules` in the whole cluster.
 fn bound_account(name: &str, comment: &'static str, rules: Vec<Value>) -> Vec<Document> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
@@ -168,38 +169,38 @@ fn bound_account(name: &str, comment: &'static str, rules: Vec<Value>) -> Vec<Do
     ]
 }
 
-/// What the role in the operator's namespace is for.
+/// The comment on the role in the operator's namespace.
 const ELECTION: &str =
     "The Lease for leader election. RBAC cannot restrict create requests by resource name.";
 
-/// Why the role is as wide as it is.
+/// The comment on the operator's ClusterRole.
 const ROLE: &str = "Every verb that the operator uses.
-Bundles contain roles for their operators, with whatever permissions these need. RBAC lets nobody create a role with
+Bundles contain roles for their operators, with whatever permissions these need. RBAC lets no user create a role with
 more permissions than their own, so `escalate` and `bind` are needed; anyone who can create BundleDeployments can
 therefore grant any permission.
 The objects of a BundleDeployment with serviceAccountName are written as that account, by `impersonate`.
 RBAC cannot restrict Secrets by label: only those of ServingCertificates and of bundles are read and written.
 Listing all resources is for proof of conversions: a stored object of the CRD is sent through the webhook before it is
-armed. Also, before the schema of a CRD changes, its objects are tried against the new schema.
-After an upgrade has changed the storage version of a CRD, its stored objects are rewritten: for as long as that takes,
+armed. Also, before the schema of a CRD changes, its objects are validated against the new schema.
+After an upgrade has changed the storage version of a CRD, its stored objects are rewritten: while that takes place,
 and for the resources of that CRD only, the operator grants itself `get` and `patch` by a separate ClusterRole.
-In the same way it grants itself `delete` where a namespace is deleted with the servers that convert what is in it.
+In the same way it grants itself `delete` when a namespace is deleted together with the servers that convert its objects.
 CustomResourceDefinitions are deleted only for a BundleDeployment with deletionPolicy: DeleteCRDs.
 APIServices and ExtensionConfigs are created only for bundles that contain them, and only these are deleted.
 Pods are created only as canaries of upgrades, and only these are deleted.
 StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.
 ReplicaSets are deleted only where the selector of a bundle's Deployment changes: its old pods serve until the new ones do.";
 
-/// What the role is for of a process that runs the controllers of certificates only.
-const CERTIFICATES_ROLE: &str = "Every verb that the controllers of certificates use: as cainjector and service-ca have together.
-RBAC cannot restrict Secrets by label: only those of ServingCertificates are read and written, and those that note what others
-issue; those that targets of inject-ca-from-secret name are read, and those of Certificates of cert-manager that targets name.
-ConfigMaps are patched only where they ask for CA certificates, which RBAC cannot restrict by annotation.
+/// The comment on the ClusterRole of the certificate controllers.
+const CERTIFICATES_ROLE: &str = "Every verb that the certificate controllers use: the combined rights of cainjector and service-ca.
+RBAC cannot restrict Secrets by label. Windlass reads and writes those of ServingCertificates, and those that record the
+certificates of other issuers. It reads those that targets name in inject-ca-from-secret, and those of cert-manager Certificates
+that targets name. ConfigMaps are patched only where they request CA certificates, which RBAC cannot restrict by annotation.
 Deployments, StatefulSets and DaemonSets are patched only to restart pods that do not reload a serving certificate.";
 
-/// What the role is for of a process that runs the controllers of policies only.
+/// The comment on the ClusterRole of the policy controllers.
 const POLICIES_ROLE: &str =
-    "Every verb that the controllers of policies use. Of webhook configurations they write their own only.";
+    "Every verb that the policy controllers use. They write only their own webhook configurations.";
 
 /// The kinds of policies.
 const POLICIES: [&str; 3] = [
@@ -208,7 +209,7 @@ const POLICIES: [&str; 3] = [
     "overridepolicies",
 ];
 
-/// What the controllers of policies use in all of the cluster.
+/// Returns the cluster-wide rules of the policy controllers.
 fn policies_rules() -> Vec<Value> {
     const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     const GROUP: &str = "admissionregistration.k8s.io";
@@ -238,7 +239,8 @@ fn policies_rules() -> Vec<Value> {
     ]
 }
 
-/// What they use in the operator's namespace: where they answer, and with which certificate.
+/// Returns the rules of the policy controllers in the operator's namespace, for the endpoints and certificate
+/// of their server.
 fn own_policies_rules() -> Vec<Value> {
     let named = |resource: &str, name: &str| {
         let mut rule = rule(&[""], &[resource], &["list", "watch"]);
@@ -253,7 +255,7 @@ fn own_policies_rules() -> Vec<Value> {
     ]
 }
 
-/// What the controllers of certificates use: a part of [`rules`].
+/// Returns the rules of the certificate controllers: a part of [`rules`].
 fn certificates_rules() -> Vec<Value> {
     let mut rules = vec![
         rule(
@@ -330,7 +332,7 @@ fn rules() -> Vec<Value> {
     rules
 }
 
-/// For the kinds of Windlass, and those that it arms.
+/// Returns the rules for the kinds of Windlass, and for the kinds that it arms.
 fn own_rules() -> Vec<Value> {
     vec![
         rule(
@@ -381,13 +383,14 @@ fn own_rules() -> Vec<Value> {
     ]
 }
 
-/// What the operator may do with the kinds that bundles may bring along: one rule for those of a group with the same verbs.
+/// Returns the rules for the kinds that bundles can contain: one rule for kinds of a group with the same
+/// verbs.
 fn bundled_rules() -> Vec<Value> {
     let mut rules: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
     for kind in BundledKind::installable() {
         let more: &[&str] = match kind.kind {
             "Role" | "ClusterRole" => &["escalate", "bind"],
-            // Those of ServingCertificates are replaced as a whole.
+            // Secrets of ServingCertificates are replaced as a whole.
             "Secret" => &["update"],
             _ => &[],
         };
@@ -405,7 +408,7 @@ fn bundled_rules() -> Vec<Value> {
         .collect()
 }
 
-/// Whether rules let objects of a target's kind be watched and patched.
+/// Reports whether rules allow to watch and patch objects of a target's kind.
 fn covers(rules: &[Value], target: &TargetKind) -> bool {
     rules.iter().any(|rule| {
         let holds = |field, item: &str| object::items(rule, field).iter().any(|held| held == item);
@@ -433,7 +436,7 @@ mod tests {
         }
     }
 
-    /// Each verb on each resource.
+    /// Returns each verb on each resource.
     fn rights(rules: &[Value]) -> BTreeSet<(&str, &str, &str)> {
         let words = |rule, field| object::items(rule, field).iter().filter_map(Value::as_str);
         let mut rights = BTreeSet::new();

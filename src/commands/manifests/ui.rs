@@ -1,4 +1,4 @@
-//! The page of `windlass report`, served in the cluster.
+//! The objects that serve the page of `windlass report`.
 
 use serde_json::{Value, json};
 use windlass_object::names;
@@ -10,25 +10,25 @@ use super::{
     rbac,
 };
 
-/// The name of everything in them.
+/// The name of the objects.
 pub(in crate::commands) const NAME: &str = "windlass-ui";
 
-/// The Secret with the certificate that is served.
+/// The Secret with the serving certificate.
 const SECRET: &str = "windlass-ui-cert";
 
-/// Where the certificate is in the pods.
+/// The folder of the certificate in the pods.
 const CERTIFICATE_FOLDER: &str = "/var/run/windlass-ui";
 
 /// The name of the port in the Deployment and in the Service.
 const PORT_NAME: &str = "https";
 
-/// What the file is for, and who sees the page.
-const SERVICE: &str = "Optional: serves the page of `windlass report` at /ui, to those who may `get` that path. Apply this file to turn it on, then bind the
-ClusterRole windlass-ui-viewer to whom the page is for. Windlass issues and rotates this certificate.";
+/// The comment at the beginning of the file.
+const SERVICE: &str = "Optional: serves the page of `windlass report` at /ui, to users who may `get` that path. Apply this file to turn it on, then bind the
+ClusterRole windlass-ui-viewer to these users. Windlass issues and rotates this certificate.";
 
-/// Why the page has processes of its own.
+/// The comment on the Deployment.
 const DEPLOYMENT: &str =
-    "The page, apart from all controllers: what many look at can read no key and change nothing.";
+    "The page, separate from all controllers: its server can read no key and change nothing.";
 
 pub(super) fn documents() -> Vec<Document> {
     let mut documents = vec![Document::commented(SERVICE, service())];
@@ -61,7 +61,7 @@ fn deployment() -> Value {
     let arguments = ["ui", "--cert-dir", CERTIFICATE_FOLDER, "--bind", &address];
     let port = json!({ "name": PORT_NAME, "containerPort": PORT });
     let probed = json!({ "port": PORT_NAME, "scheme": "HTTPS" });
-    let mut deployment = deployment::running(NAME, &arguments, &[port], &probed);
+    let mut deployment = deployment::deployment_with_ports(NAME, &arguments, &[port], &probed);
     let pod = &mut deployment["spec"]["template"]["spec"];
     pod["containers"][0]["volumeMounts"] =
         json!([{ "name": "certificate", "mountPath": CERTIFICATE_FOLDER, "readOnly": true }]);

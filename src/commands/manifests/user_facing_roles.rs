@@ -1,23 +1,23 @@
-//! What the ClusterRoles `view`, `edit` and `admin` allow of the kinds of Windlass ("User-facing roles" in the Kubernetes
-//! documentation of RBAC).
+//! The rights of the ClusterRoles `view`, `edit` and `admin` on the kinds of Windlass ("User-facing roles" in
+//! the Kubernetes documentation of RBAC).
 
 use serde_json::{Value, json};
 use windlass_object::names;
 
 use super::document::{Document, labels};
 
-/// To look.
+/// Verbs of readers.
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// To change, beside looking.
+/// Verbs of editors, in addition.
 const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
 
-const VIEW_COMMENT: &str = "Whoever has the ClusterRole view (or edit, or admin) may look at these.";
+const VIEW_COMMENT: &str = "Users with the ClusterRole view (or edit, or admin) can read these.";
 
-const EDIT_COMMENT: &str = "Whoever has the ClusterRole edit (or admin) may ask for certificates, as by an annotation on a Service. Not in here is what is as good
-as cluster-admin: BundleDeployments, InjectionTargets and policies.";
+const EDIT_COMMENT: &str = "Users with the ClusterRole edit (or admin) can request certificates, as with an annotation on a Service. BundleDeployments,
+InjectionTargets and policies are not included, since writing them is as powerful as cluster-admin.";
 
-/// Those of the kinds that are always there.
+/// Returns the roles for the kinds that are always installed.
 pub(super) fn documents() -> Vec<Document> {
     let seen = ["bundledeployments", "injectiontargets", "servingcertificates"];
     vec![
@@ -38,7 +38,7 @@ pub(super) fn documents() -> Vec<Document> {
     ]
 }
 
-/// That of policies.
+/// Returns the roles for policies.
 pub(super) fn policies_documents() -> Vec<Document> {
     let seen = [
         "clusteroverridepolicies",
@@ -55,7 +55,7 @@ pub(super) fn policies_documents() -> Vec<Document> {
     vec![Document::commented(VIEW_COMMENT, role)]
 }
 
-/// A part of the ClusterRole `of`, which the cluster puts together: `admin` contains `edit`, and that `view`.
+/// Returns a part of the aggregated ClusterRole `of`: `admin` contains `edit`, which contains `view`.
 fn role(name: &str, of: &str, group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     let mut labels = labels();
     labels[format!("rbac.authorization.k8s.io/aggregate-to-{of}")] = "true".into();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_who_edits_becomes_cluster_admin_by_it() {
+    fn the_edit_role_cannot_escalate_to_cluster_admin() {
         let writes = |document: &Document| document.object["rules"].to_string().contains("create");
         let all = || documents().into_iter().chain(policies_documents());
         let writing: Vec<_> = all().filter(writes).collect();

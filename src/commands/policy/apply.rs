@@ -1,4 +1,4 @@
-//! `windlass policy apply`: what would become of an object.
+//! `windlass policy apply`: the effect of policies on an object.
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -18,23 +18,21 @@ use super::{
 };
 use crate::terminal::{Format, print};
 
-/// Says what would become of an object, and which rule did what.
-///
-/// Policies are asked as an API server with Windlass would: override policies first, cluster-wide ones before those of the namespace, by
-/// name; then validate policies. What they refer to comes from --data.
-///
-///   windlass policy apply --policy mirror.yaml --object pod.yaml
-///   windlass policy apply --policy policies/ --object new.yaml --old-object old.yaml -o yaml
-///   windlass policy apply --policy confirm.yaml --object namespace.yaml --operation DELETE --user alice --group admins
-///   windlass policy apply --policy quota.yaml --object pod.yaml --data cluster.yaml -o patch
-///
-/// With -o yaml, json and patch only that is on standard output, and nothing for what is denied.
-///
-/// Exits 0 where the object is allowed, 1 where it is denied, 2 where a file or an argument is wrong.
+const AFTER_HELP: &str =
+    "Override policies are applied first, cluster-wide ones before those of the namespace, by name; then
+validate policies. Exits 0 if the object is allowed, 1 if it is denied, 2 if a file or an argument
+is invalid.
+
+Examples:
+  windlass policy apply --policy mirror.yaml --object pod.yaml
+  windlass policy apply --policy policies/ --object new.yaml --old-object old.yaml -o yaml
+  windlass policy apply --policy quota.yaml --object pod.yaml --data cluster.yaml -o patch";
+
+/// Shows how policies change an object, and which rule did what.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// File, or folder of files, with policies; can be repeated.
+    /// File or folder with policies, repeatable.
     #[arg(long, value_name = "FILE", required = true)]
     policy: Vec<PathBuf>,
 
@@ -48,24 +46,20 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// What changes, as diff -u shows it. Values of Secrets are hidden.
     Diff,
-    /// The object as it would be, as YAML.
     Yaml,
-    /// The object as it would be, as JSON.
     Json,
-    /// The JSON patch (RFC 6902) from the object as it is.
     Patch,
 }
 
 // === impl Args ===
 
 impl Args {
-    /// Asks the policies about each object. Returns whether all are allowed.
+    /// Evaluates the policies for each object. Returns whether all are allowed.
     ///
     /// # Errors
     ///
-    /// When a file or an argument is wrong.
+    /// When a file or an argument is invalid.
     pub(super) fn run(self) -> anyhow::Result<bool> {
         let policies = PolicyFiles::read(&self.policy, &Engines::built_in())?.into_valid()?;
         let requests = self.request.read()?;
@@ -84,7 +78,10 @@ impl Args {
             let heading = format!("{} {}", attributes.operation.name(), object_name(object));
             let report = report(&heading, &rehearsal);
             if self.output == Output::Diff {
-                let after = (&*format!("{}, as it would be", object_name(object)), after(&rehearsal));
+                let after = (
+                    &*format!("{}, after policies", object_name(object)),
+                    after(&rehearsal),
+                );
                 let diff = diff::unified((&object_name(object), object), after)?;
                 print(Format::Table, &(), || format!("{report}{diff}"))?;
                 continue;
@@ -121,12 +118,12 @@ fn after(rehearsal: &Rehearsal) -> &Value {
     &rehearsal.overriding.object
 }
 
-/// Which rule did what, and what that comes to.
+/// Lists the effects of the rules, and the result.
 fn report(heading: &str, rehearsal: &Rehearsal) -> String {
     let fetched = rehearsal.fetched.iter().map(|(reference, answer)| match answer {
         FetchedAnswer::Found(_) => format!("fetched {reference}"),
-        FetchedAnswer::NotFound => format!("fetched {reference}: not found; give it with --data"),
-        FetchedAnswer::Failed(error) => format!("fetched {reference}: {error}; give it with --data"),
+        FetchedAnswer::NotFound => format!("fetched {reference}: not found; specify it with --data"),
+        FetchedAnswer::Failed(error) => format!("fetched {reference}: {error}; specify it with --data"),
     });
     let steps = rehearsal.overriding.steps.iter().map(|step| {
         let operations = operations(&step.patch);
@@ -147,7 +144,7 @@ fn report(heading: &str, rehearsal: &Rehearsal) -> String {
     format!("{}\n{}", OneLine(heading), lines.collect::<String>())
 }
 
-/// What a rule objects to, once for each thing that follows.
+/// Returns the violations of a rule, a line for each.
 fn finding_lines(finding: &PolicyFinding) -> impl Iterator<Item = String> {
     let PolicyFinding {
         policy,
@@ -167,7 +164,7 @@ fn finding_lines(finding: &PolicyFinding) -> impl Iterator<Item = String> {
     actions.iter().map(shown)
 }
 
-/// The policies that were asked and had nothing to say.
+/// Lists the evaluated policies without effect.
 fn unaffected_policies(rehearsal: &Rehearsal) -> impl Iterator<Item = String> {
     let findings = rehearsal.validation.iter().flat_map(|outcome| &outcome.findings);
     let steps = rehearsal.overriding.steps.iter();
@@ -180,10 +177,10 @@ fn unaffected_policies(rehearsal: &Rehearsal) -> impl Iterator<Item = String> {
     let validating = rehearsal.validation.iter().flat_map(|outcome| &outcome.asked);
     let asked = rehearsal.overriding.asked.iter().chain(validating);
     let idle = asked.filter(move |policy| !busy.contains(policy));
-    idle.map(|policy| format!("{policy}: was asked, and has nothing to say"))
+    idle.map(|policy| format!("{policy}: evaluated, no effect"))
 }
 
-/// What a patch does, without its values: they may be secret.
+/// Describes a patch without its values, which may be secret.
 fn operations(patch: &JsonPatch) -> String {
     let shown = |operation: &JsonPatchOperation| match operation {
         JsonPatchOperation::Add(path, _) => format!("add {path}"),
@@ -197,7 +194,7 @@ fn operations(patch: &JsonPatch) -> String {
     shown.join(", ")
 }
 
-/// What becomes of the request, as whoever sent it would read it.
+/// Returns the result of the request as its sender would see it.
 fn verdict(rehearsal: &Rehearsal) -> String {
     if rehearsal.is_allowed() {
         return match rehearsal.overriding.patch.is_empty() {

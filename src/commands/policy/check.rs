@@ -1,4 +1,4 @@
-//! `windlass policy check`: everything that is wrong with policies.
+//! `windlass policy check`: every problem of policies.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,28 @@ use serde::Serialize;
 use windlass_object::text::OneLine;
 
 use super::{
-    policies::{PolicyFile, PolicyFiles},
+    policy_files::{PolicyFile, PolicyFiles},
     problem::PolicyFileProblem,
 };
 use crate::terminal::{Format, print};
 
+const AFTER_HELP: &str =
+    "Checks what an API server with Windlass would reject: schemas, selectors, references, templates, and
+programs in CUE and CEL. Exits 1 if there is a problem.
+
+Examples:
+  windlass policy check -f policies/
+  windlass policy check -f policy.yaml --show-rendered";
+
 /// Reports every problem of policies, one per line: FILE: JSONPATH[:LINE:COLUMN]: message.
-///
-/// What is checked is what an API server with Windlass would refuse: schemas, selectors, references, templates, and programs in CUE
-/// and CEL, of which LINE and COLUMN are told.
-///
-///   windlass policy check -f policy.yaml
-///   windlass policy check -f policies/ -o json
-///   windlass policy check -f policy.yaml --show-rendered
-///
-/// Exits 1 if there is a problem, and prints nothing where there is none.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// File, or folder of files, with policies; can be repeated; - is standard input. In folders other objects are passed over.
+    /// File or folder with policies, repeatable; - is standard input.
     #[arg(short, long, value_name = "FILE", required = true)]
     filename: Vec<PathBuf>,
 
-    /// Show what templates are rendered to, too. With -o json the output is an object with problems and rendered.
+    /// Also show the output of templates.
     #[arg(long)]
     show_rendered: bool,
 
@@ -41,13 +40,11 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// One problem per line.
     Text,
-    /// A list of objects: file, path, line, column and message.
     Json,
 }
 
-/// What a template is rendered to.
+/// The output of a template.
 #[derive(Debug, Serialize)]
 struct RenderedTemplate {
     file: String,
@@ -56,7 +53,7 @@ struct RenderedTemplate {
     cue: String,
 }
 
-/// All that is printed.
+/// The output of the command.
 #[derive(Debug, Serialize)]
 struct CheckReport {
     problems: Vec<PolicyFileProblem>,
@@ -66,11 +63,11 @@ struct CheckReport {
 // === impl Args ===
 
 impl Args {
-    /// Checks policies. Returns whether they are good.
+    /// Checks policies. Returns whether they have no problems.
     ///
     /// # Errors
     ///
-    /// When folders cannot be read, or nothing can be printed.
+    /// When folders cannot be read, or the output cannot be printed.
     pub(super) fn run(self) -> anyhow::Result<bool> {
         let read = PolicyFiles::read(&self.filename, &Engines::built_in())?;
         let is_good = read.problems.is_empty();
@@ -123,7 +120,7 @@ fn text(report: &CheckReport) -> String {
         let heading = format!("{file}: {policy}: {path}");
         text.push_str(&format!("// {}\n", OneLine(&heading)));
         for line in cue.lines() {
-            // Tabs are no danger to a terminal.
+            // Tabs are harmless on a terminal.
             let parts: Vec<_> = line.split('\t').map(|part| OneLine(part).to_string()).collect();
             text.push_str(&format!("{}\n", parts.join("\t")));
         }

@@ -1,4 +1,4 @@
-//! How two objects differ, as `diff -u` shows it.
+//! Differences of two objects, in the format of `diff -u`.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use windlass_object::{object, text::OneLine};
 
 use crate::terminal::yaml;
 
-/// How long the best difference is looked for; then the next best is good enough.
+/// Time limit for finding the smallest difference; after that a larger one is accepted.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What stands for values of Secrets, as in `kubectl diff`.
+/// Replaces values of Secrets, as in `kubectl diff`.
 const HIDDEN: &str = "***";
 
-/// How `before` and `after` differ as YAML; empty where they do not.
+/// Returns the difference of `before` and `after` as YAML; empty if they are equal.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub(super) fn unified(
     if before == after {
         return Ok(String::new());
     }
-    let (before, after) = hidden(before, after);
+    let (before, after) = redact_secrets(before, after);
     let (before, after) = (yaml::document(&before)?, yaml::document(&after)?);
     let mut configuration = TextDiff::configure();
     configuration.algorithm(Algorithm::Myers).timeout(PATIENCE);
@@ -38,8 +38,8 @@ pub(super) fn unified(
     Ok(lines.collect())
 }
 
-/// The same without values of Secrets: of those that differ is shown that they do.
-fn hidden(before: &Value, after: &Value) -> (Value, Value) {
+/// Replaces values of Secrets, so that only the changed keys are visible.
+fn redact_secrets(before: &Value, after: &Value) -> (Value, Value) {
     let (mut before, mut after) = (before.clone(), after.clone());
     let is_secret = |object: &Value| {
         object::text(object, "/kind") == Some("Secret") && object::text(object, "/apiVersion") == Some("v1")
@@ -47,7 +47,7 @@ fn hidden(before: &Value, after: &Value) -> (Value, Value) {
     if !is_secret(&before) && !is_secret(&after) {
         return (before, after);
     }
-    // It has all of them again.
+    // The annotation repeats all values.
     let last_applied = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
     for (object, mark) in [(&mut before, " (before)"), (&mut after, " (after)")] {
         if let Some(applied) = object.pointer_mut(last_applied) {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_shown_with_what_is_around_it() {
+    fn a_diff_shows_changed_lines_with_context() {
         let before = json!({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6});
         let mut after = before.clone();
         assert_eq!(unified(("x", &before), ("y", &after)).unwrap(), "");

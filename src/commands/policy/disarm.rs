@@ -1,4 +1,4 @@
-//! Taking the webhooks of policies away, before what answers them goes.
+//! `windlass policy disarm`: removes the webhooks of policies before their server is removed.
 
 use std::{
     process::ExitCode,
@@ -12,18 +12,20 @@ use windlass_object::{GoDuration, ObjectKey, names, object};
 use windlass_operator::admission::AdmissionService;
 
 use super::super::{
-    cluster::{ClusterArgs, OperatorArgs, explained},
-    writing::{observed, relabel, until},
+    cluster::{ClusterArgs, OperatorArgs, explain_error},
+    object_changes::{change_metadata, wait_for_propagation, wait_until},
 };
 use crate::terminal::{Progress, ProgressFormat};
 
-/// Takes the webhooks of policies away: from then on nothing is overridden or validated, and no write waits for an answer.
-///
-/// Run it before policies are turned off or Windlass is removed with kubectl; the chart does by itself. The policies stay. Exits 0 when
-/// every API server has had the time to observe that.
+const AFTER_HELP: &str =
+    "Run it before you turn policies off or remove Windlass with kubectl; the Helm chart does it. Policies
+are kept. Returns when every API server has had time to observe the change.";
+
+/// Removes the webhooks of policies, so that writes no longer depend on the policy server.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Have policies armed again that were disarmed, as soon as their servers are proven.
+    /// Arm disarmed policies again, once their servers are proven.
     #[arg(long)]
     undo: bool,
 
@@ -38,28 +40,28 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// How long what serves policies has for it. When that does not run, this command deletes the configurations: nobody puts them back.
+/// Time for the policy controllers to delete the configurations. After that this command deletes them.
 const ABANDONED: Duration = Duration::from_secs(10);
 
 // === impl Args ===
 
 impl Args {
-    /// Disarms policies, or has them armed again.
+    /// Disarms policies, or lets the operator arm them again.
     ///
     /// # Errors
     ///
-    /// When the cluster does not take it, or the configurations do not go.
+    /// When the cluster rejects a write, or the configurations are not deleted.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let name = AdmissionService::POLICIES.name;
         let service = kinds::SERVICE.object(Some(&self.operator.operator_namespace), name);
         if self.undo {
-            let found = cluster.read(&service).await.map_err(explained)?;
+            let found = cluster.read(&service).await.map_err(explain_error)?;
             found.with_context(|| {
                 format!("{service} not found: turn policies on, see manifests/policies.yaml")
             })?;
             annotate(&cluster, &service, None).await?;
-            println!("Policies are armed again as soon as their servers are proven");
+            println!("Policies will be armed again once their servers are proven");
             return Ok(ExitCode::SUCCESS);
         }
         annotate(&cluster, &service, Some("true")).await?;
@@ -70,12 +72,17 @@ impl Args {
         let configurations = kinds.map(|kind| kind.object(None, name));
         let mut progress = Progress::new(ProgressFormat::Text);
         let patience = self.timeout.0.unsigned_abs();
-        gone(&cluster, &configurations, &mut progress, patience).await?;
-        observed(&mut progress, "that no webhook of policies is left").await;
+        wait_until_deleted(&cluster, &configurations, &mut progress, patience).await?;
+        wait_for_propagation(&mut progress, "that policies have no webhooks").await;
         for configuration in &configurations {
-            if cluster.read(configuration).await.map_err(explained)?.is_some() {
+            if cluster
+                .read(configuration)
+                .await
+                .map_err(explain_error)?
+                .is_some()
+            {
                 bail!(
-                    "{configuration} was created again: is the annotation {} of {service} changed by somebody?",
+                    "{configuration} was created again: another client may have changed the annotation {} of {service}",
                     names::DISARMED
                 );
             }
@@ -86,27 +93,27 @@ impl Args {
     }
 }
 
-/// Says to what serves policies what is wanted. Where there is no Service, nobody is there to be told.
+/// Sets the annotation for the policy controllers, if their Service exists.
 async fn annotate(cluster: &Cluster, service: &ObjectKey, value: Option<&str>) -> anyhow::Result<()> {
-    relabel(cluster, service, &json!({}), &json!({ names::DISARMED: value })).await
+    change_metadata(cluster, service, &json!({}), &json!({ names::DISARMED: value })).await
 }
 
-/// Waits until the configurations are gone, and deletes them where nobody else does.
-async fn gone(
+/// Waits until the configurations are deleted, and deletes them after [`GRACE`].
+async fn wait_until_deleted(
     cluster: &Cluster,
     configurations: &[ObjectKey],
     progress: &mut Progress,
     patience: Duration,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    until(progress, patience, async || {
+    wait_until(progress, patience, async || {
         for key in configurations {
-            let Some(live) = cluster.read(key).await.map_err(explained)? else {
+            let Some(live) = cluster.read(key).await.map_err(explain_error)? else {
                 continue;
             };
             if started.elapsed() > ABANDONED {
                 let uid = object::text(&live, "/metadata/uid");
-                cluster.delete(key, uid).await.map_err(explained)?;
+                cluster.delete(key, uid).await.map_err(explain_error)?;
             }
             return Ok(Some(format!("{key} to be deleted")));
         }

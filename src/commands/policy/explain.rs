@@ -1,4 +1,4 @@
-//! `windlass policy explain`: which policies and rules are for an object, and why others are not.
+//! `windlass policy explain`: which policies and rules match an object, and why others do not.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use super::{
 };
 use crate::terminal::{Format, Table, print};
 
-/// Shows which policies and rules are for an object, and of each selector and condition what does not hold first.
-///
-/// Of several resourceSelectors one is enough. Rules are not run: apply says what they do.
-///
-///   windlass policy explain --policy policies/ --object pod.yaml
-///   windlass policy explain --policy policy.yaml --object pod.yaml --operation DELETE -o json
-///
-/// Exits 0, and 2 where a file or an argument is wrong.
+const AFTER_HELP: &str =
+    "One matching resourceSelector is enough. Rules are not run: windlass policy apply does that.
+
+Examples:
+  windlass policy explain --policy policies/ --object pod.yaml
+  windlass policy explain --policy policy.yaml --object pod.yaml --operation DELETE -o json";
+
+/// Shows which policies and rules match an object, and the first failed selector or condition of others.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// File, or folder of files, with policies; can be repeated.
+    /// File or folder with policies, repeatable.
     #[arg(long, value_name = "FILE", required = true)]
     policy: Vec<PathBuf>,
 
@@ -37,11 +37,11 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Explains. Returns that it did.
+    /// Explains the policies. Returns true.
     ///
     /// # Errors
     ///
-    /// When a file or an argument is wrong.
+    /// When a file or an argument is invalid.
     pub(super) fn run(self) -> anyhow::Result<bool> {
         let engines = Engines::built_in();
         let policies = PolicyFiles::read(&self.policy, &engines)?.into_valid()?;
@@ -58,7 +58,7 @@ impl Args {
                     PolicyExplanation::new(&policy.object, &engines, &attributes, &budget)
                 })
                 .collect();
-            // In the order in which they are asked.
+            // In order of evaluation.
             explanations.sort_by(|one, other| one.policy.cmp(&other.policy));
             for explanation in &explanations {
                 add(&mut table, &object_name(object), explanation);
@@ -71,7 +71,7 @@ impl Args {
     }
 }
 
-/// The policy as a whole, then its parts.
+/// Adds rows for the policy and its rules.
 fn add(table: &mut Table, object: &str, explanation: &PolicyExplanation) {
     let asked = if explanation.is_asked {
         "asked"

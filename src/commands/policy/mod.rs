@@ -1,17 +1,17 @@
-//! `windlass policy`: policies by hand, most of it without a cluster.
+//! `windlass policy`: checks and applies policies, mostly without a cluster.
 
 mod apply;
 mod check;
+mod data_files;
 mod diff;
 mod disarm;
 mod explain;
-mod known;
-mod policies;
+mod policy_files;
 mod problem;
 mod request;
 mod test;
 
-pub(super) use self::policies::PolicyFiles;
+pub(super) use self::policy_files::PolicyFiles;
 
 use std::process::ExitCode;
 
@@ -19,19 +19,19 @@ use anyhow::Context;
 use clap::Subcommand;
 use windlass_object::text::OneLine;
 
-/// Checks, tries, explains and tests policies without a cluster, and disarms those of one: OverridePolicy, ClusterOverridePolicy and ClusterValidatePolicy of
-/// policy.kcloudlabs.io/v1alpha1.
-///
-///   windlass policy check -f policies/
-///   windlass policy apply --policy policy.yaml --object pod.yaml
-///   windlass policy explain --policy policies/ --object pod.yaml --operation DELETE
-///   windlass policy test policies/
-///   windlass policy disarm
-///
-/// Exits 0 where policies are good, allow the object, or pass their cases; 1 where not; 2 where that cannot be told, since a file or
-/// an argument is wrong.
+const AFTER_HELP: &str = "The kinds are OverridePolicy, ClusterOverridePolicy and ClusterValidatePolicy of
+policy.kcloudlabs.io/v1alpha1. Exits 0 if policies are valid, allow the object, or pass their cases;
+1 if not; 2 if a file or an argument is invalid.
+
+Examples:
+  windlass policy check -f policies/
+  windlass policy apply --policy policy.yaml --object pod.yaml
+  windlass policy explain --policy policies/ --object pod.yaml --operation DELETE
+  windlass policy test policies/";
+
+/// Checks, applies, explains and tests policies without a cluster, and disarms those of a cluster.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -46,17 +46,17 @@ enum Command {
     Disarm(disarm::Args),
 }
 
-/// The exit code where a file or an argument is wrong; clap has the same.
+/// The exit code for invalid files and arguments, as in clap.
 const USAGE: u8 = 2;
 
 // === impl Args ===
 
 impl Args {
-    /// Runs the command that was given.
+    /// Runs the command.
     ///
     /// # Errors
     ///
-    /// When it stops halfway; what is wrong with files and policies is told, and in the exit code.
+    /// When the command panics; problems of files and policies are printed and set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let work: Box<dyn FnOnce() -> anyhow::Result<bool> + Send> = match self.command {
             Command::Check(args) => Box::new(move || args.run()),
@@ -65,7 +65,7 @@ impl Args {
             Command::Test(args) => Box::new(move || args.run()),
             Command::Disarm(args) => return args.run().await,
         };
-        // Files are read, and programs run for a while.
+        // Blocking: reads files and runs programs for a while.
         let done = tokio::task::spawn_blocking(work);
         match done.await.context("running the command")? {
             Ok(true) => Ok(ExitCode::SUCCESS),

@@ -15,32 +15,32 @@ use windlass_object::{object, text::OneLine};
 use super::problem::PolicyFileProblem;
 use crate::commands::documents;
 
-/// Policies that were read, and what is wrong with them and their files.
+/// The policies of files, and all problems.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct PolicyFiles {
-    /// Those that could be read, in the order of their files.
+    /// Readable policies, in the order of their files.
     pub(in crate::commands) policies: Vec<PolicyFile>,
-    /// What is wrong.
+    /// Problems.
     pub(super) problems: Vec<PolicyFileProblem>,
     keys: BTreeMap<PolicyKey, PathBuf>,
 }
 
-/// A policy, and where it is from.
+/// A policy, and its file.
 #[derive(Debug)]
 pub(in crate::commands) struct PolicyFile {
-    /// The file, as it was given.
+    /// The file, as specified.
     pub(super) file: PathBuf,
-    /// As it is written.
+    /// The policy as written.
     pub(super) object: PolicyObject,
-    /// As it is asked.
+    /// The compiled policy.
     pub(in crate::commands) compiled: Arc<CompiledPolicy>,
 }
 
 // === impl PolicyFiles ===
 
 impl PolicyFiles {
-    /// Reads files, and the files in folders and below. In folders there may be other objects, which are passed over, and files of
-    /// cases.
+    /// Reads files, and the files in folders and their subfolders. In folders, other objects and files with
+    /// cases are skipped.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl PolicyFiles {
             Ok(documents) => documents,
             Err(error) => {
                 let message = format!("{error:#}");
-                // The file is named already.
+                // The path names the file already.
                 let message = message
                     .strip_prefix(&file.display().to_string())
                     .map_or(&*message, |rest| rest.trim_start_matches([':', ' ']));
@@ -79,7 +79,7 @@ impl PolicyFiles {
         };
         if documents.is_empty() && !may_be_others {
             self.problems
-                .push(PolicyFileProblem::for_file(file, "holds no policy"));
+                .push(PolicyFileProblem::for_file(file, "has no policy"));
         }
         for document in documents {
             if may_be_others && !is_of_group(&document) {
@@ -97,7 +97,7 @@ impl PolicyFiles {
         };
         self.note(file, unknown);
         if let Some(other) = self.keys.insert(object.key.clone(), file.to_owned()) {
-            let message = format!("{} is in {}, too", object.key, other.display());
+            let message = format!("{} is also in {}", object.key, other.display());
             self.note(file, vec![PolicyProblem::new("metadata.name", message)]);
         }
         let compiled = CompiledPolicy::from_object(&object, engines);
@@ -115,16 +115,16 @@ impl PolicyFiles {
             .extend(problems.map(|problem| PolicyFileProblem::new(file, problem)));
     }
 
-    /// All of them, to be asked.
+    /// Returns all policies for evaluation.
     pub(super) fn set(&self) -> PolicySet {
         PolicySet::new(self.policies.iter().map(|policy| Arc::clone(&policy.compiled)))
     }
 
-    /// Itself, where nothing is wrong.
+    /// Returns the policies if there are no problems.
     ///
     /// # Errors
     ///
-    /// With all that is wrong, a line each.
+    /// All problems, one per line.
     pub(in crate::commands) fn into_valid(self) -> anyhow::Result<Self> {
         let mut told = String::new();
         for problem in &self.problems {
@@ -138,7 +138,7 @@ impl PolicyFiles {
     }
 }
 
-/// Whether a file is one of cases, by its name.
+/// Reports whether the name of a file is that of test cases.
 pub(super) fn is_cases(file: &Path) -> bool {
     let stem = file.file_stem().and_then(|stem| stem.to_str());
     stem.is_some_and(|stem| stem == "cases" || stem.ends_with(".cases") || stem.ends_with("-cases"))
@@ -150,7 +150,7 @@ fn is_of_group(document: &Value) -> bool {
     object::group_and_version(api_version).0 == group
 }
 
-/// An object, as people name it.
+/// Returns the kind and name of an object.
 pub(super) fn object_name(object: &Value) -> String {
     let text = |pointer| object::text(object, pointer).unwrap_or_default();
     let name = match (text("/metadata/namespace"), text("/metadata/name")) {

@@ -1,4 +1,4 @@
-//! What is wrong with a file of policies or cases.
+//! Problems of files with policies or cases.
 
 use std::{fmt, path::Path};
 
@@ -6,27 +6,27 @@ use policy::PolicyProblem;
 use serde::Serialize;
 use windlass_object::text::OneLine;
 
-/// What is wrong with a file, and where.
+/// A problem and its location in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct PolicyFileProblem {
-    /// The file, as it was given.
+    /// The file, as specified.
     pub(super) file: String,
-    /// Where in its document, for example `$.spec.overrideRules[0].overriders.cue`.
+    /// The field, such as `$.spec.overrideRules[0].overriders.cue`.
     pub(super) path: String,
-    /// The line of a program that is there, counted from 1.
+    /// The line in the program of that field, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<usize>,
-    /// The column of that line, counted from 1.
+    /// The column in that line, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) column: Option<usize>,
-    /// What is wrong.
+    /// The message.
     pub(super) message: String,
 }
 
 // === impl PolicyFileProblem ===
 
 impl PolicyFileProblem {
-    /// Of a field.
+    /// Returns a problem of a field.
     pub(super) fn new(file: &Path, problem: PolicyProblem) -> Self {
         let path = match problem.path.as_str() {
             "" => "$".to_owned(),
@@ -42,8 +42,8 @@ impl PolicyFileProblem {
         }
     }
 
-    /// Of the file as a whole.
-    pub(super) fn of_file(file: &Path, message: impl Into<String>) -> Self {
+    /// Returns a problem of the whole file.
+    pub(super) fn for_file(file: &Path, message: impl Into<String>) -> Self {
         Self::new(file, PolicyProblem::new("", message))
     }
 }

@@ -1,4 +1,4 @@
-//! The request that policies are asked about, as arguments say it.
+//! The admission request of `windlass policy`, from arguments.
 
 use std::path::PathBuf;
 
@@ -8,38 +8,37 @@ use policy::{AdmissionAttributes, AdmissionOperation, KnownData};
 use serde_json::{Map, Value, json};
 use windlass_object::object;
 
-use super::known;
+use super::data_files;
 use crate::commands::documents;
 
-/// What is done to which objects, by whom.
+/// The request: its operation, objects and user.
 #[derive(Debug, clap::Args)]
 pub(super) struct RequestArgs {
-    /// File with the object that is written or deleted; with several, each is looked at; - is standard input.
+    /// File with the objects to write or delete; - is standard input.
     #[arg(long, value_name = "FILE")]
     object: PathBuf,
 
-    /// File with the object as it was before, for UPDATE.
+    /// File with the previous object, for UPDATE.
     #[arg(long, value_name = "FILE")]
     old_object: Option<PathBuf>,
 
-    /// What is done to the object. [default: UPDATE with --old-object, else CREATE]
+    /// Operation [default: UPDATE with --old-object, else CREATE].
     #[arg(long, value_enum, ignore_case = true)]
     operation: Option<OperationArg>,
 
-    /// The name of the user who asks.
+    /// Name of the user.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
-    /// A group of the user who asks; can be repeated.
+    /// Group of the user, repeatable.
     #[arg(long, value_name = "NAME")]
     group: Vec<String>,
 
-    /// File with the Namespace of the object. [default: the one in --data]
+    /// File with the object's Namespace [default: from --data].
     #[arg(long, value_name = "FILE")]
     namespace_object: Option<PathBuf>,
 
-    /// File with what policies refer to: other objects of the cluster, and answers of servers below responses, each with url and
-    /// body; can be repeated.
+    /// File with referenced objects and responses, repeatable.
     #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
 }
@@ -61,7 +60,7 @@ pub(super) struct PolicyRequests {
     old_object: Option<Value>,
     request: Value,
     namespace_object: Option<Value>,
-    /// What policies refer to.
+    /// Data for policy references.
     pub(super) known: KnownData,
 }
 
@@ -72,19 +71,19 @@ impl RequestArgs {
     ///
     /// # Errors
     ///
-    /// When one of them cannot be read or holds something else, or an argument does not go with the operation.
+    /// When a file cannot be read or has other content, or an argument does not fit the operation.
     pub(super) fn read(&self) -> anyhow::Result<PolicyRequests> {
         let operation = match (self.operation, &self.old_object) {
             (Some(OperationArg::Update), None) => bail!("--operation UPDATE needs --old-object"),
             (Some(OperationArg::Create | OperationArg::Delete), Some(_)) => {
-                bail!("--old-object goes with --operation UPDATE only; what is deleted is --object")
+                bail!("--old-object is only valid with --operation UPDATE; the object to delete is --object")
             }
             (Some(OperationArg::Create), _) | (None, None) => AdmissionOperation::Create,
             (Some(OperationArg::Update), _) | (None, Some(_)) => AdmissionOperation::Update,
             (Some(OperationArg::Delete), _) => AdmissionOperation::Delete,
         };
         let shown = self.object.display();
-        let objects = known::objects(&self.object)?;
+        let objects = data_files::objects(&self.object)?;
         if objects.is_empty() {
             bail!("{shown} must hold an object");
         }
@@ -118,7 +117,7 @@ impl RequestArgs {
             old_object,
             request: json!({ "userInfo": user }),
             namespace_object,
-            known: known::read(&self.data)?,
+            known: data_files::read(&self.data)?,
         })
     }
 }
@@ -150,7 +149,7 @@ fn check(object: &Value) -> anyhow::Result<()> {
 // === impl PolicyRequests ===
 
 impl PolicyRequests {
-    /// The request about one of the objects.
+    /// Returns the request for one of the objects.
     pub(super) fn attributes<'a>(&'a self, object: &'a Value) -> AdmissionAttributes<'a> {
         let is_deleted = self.operation == AdmissionOperation::Delete;
         let mut attributes = AdmissionAttributes {

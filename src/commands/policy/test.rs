@@ -1,4 +1,4 @@
-//! `windlass policy test`: the cases beside policies.
+//! `windlass policy test`: test cases of policies.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use windlass_object::text::OneLine;
 
 use super::{
     diff,
-    policies::{PolicyFiles, is_cases, shown},
+    policy_files::{PolicyFiles, is_cases, object_name},
     problem::PolicyFileProblem,
 };
 use crate::{
@@ -25,40 +25,34 @@ use crate::{
     terminal::{Format, Table, print},
 };
 
-/// Runs the cases in each file below a folder that is called cases.yaml, or whose name ends with -cases.yaml or .cases.yaml.
-///
-/// A file names policies and has requests, each with what is expected to become of it:
-///
-///   policies: [mirror.yaml]
-///   cases:
-///   - name: an image comes from the mirror
-///     object: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: nginx}]}}
-///     expect: {change: {spec: {containers: [{name: c, image: mirror.example.com/nginx}]}}}
-///
-/// docs/policy-command.md has all fields.
-///
-///   windlass policy test policies/
-///   windlass policy test policies/mirror/cases.yaml --verbose
-///   windlass policy test policies/ -o json
-///
-/// Prints what is otherwise than expected, and at last how many cases pass. Exits 1 if one does not.
+const AFTER_HELP: &str = "A file names policies and has cases, each with its expected result:
+
+  policies: [mirror.yaml]
+  cases:
+  - name: an image is pulled from the mirror
+    object: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: nginx}]}}
+    expect: {change: {spec: {containers: [{name: c, image: mirror.example.com/nginx}]}}}
+
+docs/policy-command.md describes all fields. Exits 1 if a case fails.";
+
+/// Runs the test cases in files named cases.yaml, *-cases.yaml or *.cases.yaml.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Folder, or file of cases; can be repeated.
+    /// Folder, or file with cases; repeatable.
     #[arg(value_name = "DIR", required = true)]
     paths: Vec<PathBuf>,
 
-    /// Show a table of all cases, too.
+    /// Also show a table of all cases.
     #[arg(short, long)]
     verbose: bool,
 
-    /// Output format; json and yaml have all cases, and what is wrong with files.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
-/// What came of all cases so far. What people read is printed as it comes.
+/// The run of all cases. Human-readable output is printed immediately.
 struct CaseRun {
     engines: Engines,
     is_for_people: bool,
@@ -66,20 +60,20 @@ struct CaseRun {
     report: CaseReport,
 }
 
-/// What came of all cases.
+/// The result of all cases.
 #[derive(Debug, Default, Serialize)]
 struct CaseReport {
-    /// How many cases there are; a file that cannot be read is one.
+    /// Number of cases; an unreadable file counts as one.
     all: usize,
-    /// How many of them pass.
+    /// Number of passed cases.
     pass: usize,
-    /// What keeps cases from being run.
+    /// Problems that prevent cases from running.
     problems: Vec<PolicyFileProblem>,
-    /// Those that were run.
+    /// The cases that ran.
     cases: Vec<ReportedCase>,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Serialize)]
 struct ReportedCase {
     file: String,
@@ -87,12 +81,12 @@ struct ReportedCase {
     operation: &'static str,
     object: String,
     passes: bool,
-    /// What is otherwise than expected.
+    /// Differences from the expected result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<ReportedDifference>,
 }
 
-/// What is otherwise than expected of a case.
+/// A difference from the expected result of a case.
 #[derive(Debug, Serialize)]
 struct ReportedDifference {
     field: &'static str,
@@ -103,13 +97,13 @@ struct ReportedDifference {
 // === impl Args ===
 
 impl Args {
-    /// Runs the cases. Returns whether all pass.
+    /// Runs the cases. Returns whether all passed.
     ///
     /// # Errors
     ///
-    /// When there is no case, or a folder cannot be read.
+    /// When there are no cases, or a folder cannot be read.
     pub(super) fn run(self) -> anyhow::Result<bool> {
-        // A file that is below two of the folders is run once.
+        // A file in two of the folders runs once.
         let mut files = BTreeSet::new();
         for path in &self.paths {
             if path.is_dir() {
@@ -122,7 +116,7 @@ impl Args {
         if files.is_empty() {
             let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
             bail!(
-                "no cases found: {} has no cases.yaml, and no file whose name ends with -cases.yaml or .cases.yaml",
+                "no cases found: {} has no file named cases.yaml, *-cases.yaml or *.cases.yaml",
                 paths.join(", ")
             );
         }
@@ -158,22 +152,22 @@ impl CaseRun {
             Err(error) => {
                 self.report.all += 1;
                 let message = format!("{error:#}");
-                self.tell(&OneLine(&message));
+                self.print_line(&OneLine(&message));
                 self.report
                     .problems
-                    .push(PolicyFileProblem::of_file(file, message));
+                    .push(PolicyFileProblem::for_file(file, message));
                 return Ok(());
             }
         };
         if documents.is_empty() {
             self.report.all += 1;
-            self.add(PolicyFileProblem::of_file(file, "holds no cases"));
+            self.add(PolicyFileProblem::for_file(file, "has no cases"));
         }
         for document in documents {
             match PolicyCases::read(&document) {
                 Ok(cases) => self.cases(file, &cases)?,
                 Err(problems) => {
-                    // It is not known how many there are.
+                    // The number of its cases is unknown.
                     self.report.all += 1;
                     for problem in problems {
                         self.add(PolicyFileProblem::new(file, problem));
@@ -199,7 +193,7 @@ impl CaseRun {
             let passes = outcome.passes();
             self.report.pass += usize::from(passes);
             let result = if passes { "pass" } else { "fail" };
-            let object = shown(&case.object.base);
+            let object = object_name(&case.object.base);
             self.table.add([
                 &file.display(),
                 &case.name,
@@ -231,18 +225,19 @@ impl CaseRun {
     }
 
     fn add(&mut self, problem: PolicyFileProblem) {
-        self.tell(&problem);
+        self.print_line(&problem);
         self.report.problems.push(problem);
     }
 
-    fn tell(&self, line: &impl fmt::Display) {
+    fn print_line(&self, line: &impl fmt::Display) {
         if self.is_for_people {
             println!("{line}");
         }
     }
 }
 
-/// The policies of a file of cases. Those in other files are in its folder or below, wherever links lead.
+/// Returns the policies of a file of cases. Policy files must be in its folder or below, after resolving
+/// links.
 fn policies(file: &Path, cases: &PolicyCases, engines: &Engines) -> PolicyFiles {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -263,7 +258,7 @@ fn policies(file: &Path, cases: &PolicyCases, engines: &Engines) -> PolicyFiles 
                         policies.add_file(&path, false, engines);
                     }
                     (Ok(_), Ok(_)) => {
-                        let message = format!("{name} leads out of the folder of this file");
+                        let message = format!("{name} is outside the folder of this file");
                         policies.problems.push(problem(message));
                     }
                     (Err(error), _) | (_, Err(error)) => {

@@ -1,4 +1,4 @@
-//! The arguments, and what is rendered.
+//! The arguments of `windlass render`, and the rendering.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -9,20 +9,25 @@ use windlass_bundle::render;
 use super::output::Destination;
 use crate::commands::bundle::InstallArgs;
 
-/// Prints what installing a bundle would apply, as YAML.
-///
-/// Checks the bundle first. With a running operator, which issues the certificates, the bundle can be installed with
-/// `windlass render … | kubectl apply --server-side -f -`.
+const AFTER_HELP: &str =
+    "Exits 1 if the bundle has problems. The output does not include the namespace, and CRDs are not
+converted until the operator of the bundle serves: use windlass install for clusters.
+
+Example:
+  windlass render quay.io/example/widgets-bundle:v1.2.0 --namespace widgets --output-dir rendered";
+
+/// Prints the objects that an install of a bundle applies, as YAML.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(in crate::commands) struct Args {
     #[command(flatten)]
     install: InstallArgs,
 
-    /// Certificate provider of the webhooks.
-    #[arg(long, value_enum, default_value_t = Certificates::Windlass)]
+    /// Certificates of webhooks: by Windlass, or none as OLM v1.
+    #[arg(long, value_enum, value_name = "PROVIDER", hide_possible_values = true, default_value_t = Certificates::Windlass)]
     certificates: Certificates,
 
-    /// Write one file per object to DIR, which must be empty or absent.
+    /// Write one file per object to DIR, empty or new.
     #[arg(short = 'o', long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
@@ -31,29 +36,29 @@ pub(in crate::commands) struct Args {
 enum Certificates {
     /// Windlass: ServingCertificates, mounted where operators expect them.
     Windlass,
-    /// None: what OLM v1 renders without a certificate provider.
+    /// None: the output of OLM v1 without a certificate provider.
     None,
 }
 
 // === impl Args ===
 
 impl Args {
-    /// Whether the bundle can be anywhere.
+    /// Checks that the bundle can be located.
     ///
     /// # Errors
     ///
-    /// When it is the name of a package.
+    /// When it is a package name.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.install.bundle.without_catalog()
+        self.install.bundle.ensure_not_package()
     }
 
     /// Renders the bundle.
     ///
     /// # Errors
     ///
-    /// When the output cannot be written; what is wrong with the input is printed and in the exit code.
+    /// When the output cannot be written; problems of the input are printed and set the exit code.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        // Where nothing can be written, nothing else matters.
+        // Fail before the download if the output cannot be written.
         let output = Destination::new(self.output_dir.clone())?;
         let certificates = match self.certificates {
             Certificates::Windlass => render::CertificateProvider::default(),

@@ -1,4 +1,4 @@
-//! `windlass render`: what an install of a bundle would apply.
+//! `windlass render`: the objects that an install of a bundle applies.
 
 mod command;
 mod output;

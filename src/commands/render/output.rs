@@ -1,4 +1,4 @@
-//! Where rendered objects go.
+//! Output of rendered objects.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,18 +12,18 @@ use windlass_object::ObjectKey;
 
 use crate::terminal::yaml;
 
-/// Where rendered objects go: to standard output, or into a folder.
+/// Standard output, or a folder.
 #[derive(Debug)]
 pub(super) struct Destination(Option<PathBuf>);
 
 // === impl Destination ===
 
 impl Destination {
-    /// Into `folder`, else to standard output.
+    /// Returns a folder, or standard output.
     ///
     /// # Errors
     ///
-    /// When the folder is something else, or not empty: what is in it would be taken for a part of the output.
+    /// When the folder is not empty, since its files would look like a part of the output.
     pub(super) fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         if let Some(folder) = &folder {
             let is_empty = match fs::read_dir(folder) {
@@ -41,7 +41,7 @@ impl Destination {
         Ok(Self(folder))
     }
 
-    /// Writes all objects, or none into a folder.
+    /// Writes all objects; into a folder all or none.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Destination {
         let mut written = Vec::new();
         let result = write_files(folder, &documents, &mut written);
         if result.is_err() {
-            // What is left of them is of no use to anyone, and neither would be a second error.
+            // Ignored: a second error would not help, and partial files are useless.
             written.iter().for_each(|path| drop(fs::remove_file(path)));
         }
         result
@@ -96,7 +96,7 @@ fn write_files(
     Ok(())
 }
 
-/// `kind_namespace_name.yaml`, or `kind_name.yaml` for a cluster-scoped object, in lower case.
+/// Returns `kind_namespace_name.yaml`, or `kind_name.yaml` for a cluster-scoped object, in lower case.
 fn file_name(object: &Value) -> String {
     let parts = ObjectKey::from_object(object).map_or_else(Vec::new, |key| {
         [Some(key.kind), key.namespace, Some(key.name)]
@@ -159,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn where_one_file_cannot_be_written_none_is_left() {
+    fn a_failed_write_leaves_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let output = Destination::new(Some(folder.path().to_owned())).unwrap();
-        // Names differ in case only, so that the second has no file of its own.
+        // The names differ only in case, so both have the same file.
         assert!(output.write(&[object("a"), object("b"), object("A")]).is_err());
         assert!(names(folder.path()).is_empty());
     }

@@ -1,9 +1,9 @@
-//! In which fields two states of an object differ. Fields are named, never their values: objects hold secrets.
+//! Changed fields of an object. Only paths are returned, never values, since objects can hold secrets.
 
 use serde_json::Value;
 use windlass_object::names;
 
-/// What only the API server writes.
+/// Fields that only the API server writes.
 const BOOKKEEPING: [&str; 8] = [
     ".status",
     ".metadata.managedFields",
@@ -12,11 +12,11 @@ const BOOKKEEPING: [&str; 8] = [
     ".metadata.uid",
     ".metadata.creationTimestamp",
     ".metadata.selfLink",
-    // Conversion is armed apart from everything else, once it is proven.
+    // Conversion is armed separately, after it was proven.
     ".spec.conversion",
 ];
 
-/// The paths of the fields in which `after` differs from `before`.
+/// Returns the paths of the fields in which `after` differs from `before`.
 pub(super) fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     compare("", before, after, &mut fields);
@@ -35,7 +35,7 @@ fn compare(path: &str, before: &Value, after: &Value, fields: &mut Vec<String>) 
             names.dedup();
             for name in names {
                 let value = |of: &serde_json::Map<String, Value>| of.get(name).cloned().unwrap_or_default();
-                compare(&below(path, name), &value(one), &value(other), fields);
+                compare(&child_path(path, name), &value(one), &value(other), fields);
             }
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
@@ -47,7 +47,7 @@ fn compare(path: &str, before: &Value, after: &Value, fields: &mut Vec<String>) 
     }
 }
 
-fn below(path: &str, name: &str) -> String {
+fn child_path(path: &str, name: &str) -> String {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
     if name.chars().all(is_plain) {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_user_would_see_as_a_change_is_named() {
+    fn server_managed_fields_are_not_listed_as_changes() {
         let before = json!({
             "metadata": {"resourceVersion": "1", "annotations": {"a/b": "1", "windlass.dev/applied-hash": "x"}},
             "spec": {"replicas": 1, "containers": [{"image": "a"}], "args": ["a"], "conversion": {}},

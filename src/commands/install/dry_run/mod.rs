@@ -1,4 +1,4 @@
-//! `windlass install --dry-run`: what an install would do, and what it would grant, with nothing written.
+//! `windlass install --dry-run`: a preview of changes and granted rights, without writing anything.
 
 mod difference;
 mod overridden_plan;

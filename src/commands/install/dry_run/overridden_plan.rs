@@ -1,4 +1,4 @@
-//! The plan that the operator makes of a bundle, as policies have it.
+//! The operator's plan for a bundle, after override policies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,23 +18,23 @@ use windlass_operator::install::{
     revision::InstallSettings,
 };
 
-use crate::commands::cluster::{explain_error, decode};
+use crate::commands::cluster::{decode, explain_error};
 
-/// A plan, and what policies have done to it.
+/// A plan, and the effects of policies on it.
 pub(super) struct Overridden {
     pub(super) plan: Plan,
-    /// Which policy overrides what, and which ones are ignored.
+    /// Lines with the policies that override objects, and the ignored ones.
     pub(super) notices: Vec<String>,
-    /// Which ones fail.
+    /// Lines with the failed policies.
     pub(super) refusals: Vec<String>,
 }
 
-/// The plan that the operator makes of a bundle, with the policies that the cluster has, and `others` in place of those of the same
-/// name.
+/// Returns the operator's plan for a bundle, with the cluster's policies, and `others`, which replace
+/// policies of the same name.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be asked, or the bundle cannot be installed so.
+/// When the cluster cannot be read, or the bundle cannot be installed with these settings.
 pub(super) async fn overridden_plan(
     cluster: &Cluster,
     bundle: &Bundle,
@@ -48,7 +48,7 @@ pub(super) async fn overridden_plan(
     let mut rendered = render(bundle, &options).map_err(|errors| anyhow!("{}", errors[0]))?;
     let mut notices = Vec::new();
     let of_cluster = list_policies(cluster, &mut notices).await?;
-    // Of several with one key the last counts.
+    // The last policy of a name wins.
     let policies = PolicySet::new(of_cluster.into_iter().chain(others.iter().cloned()));
     let mut refusals = Vec::new();
     let mut decision = OverrideDecision::default();
@@ -67,11 +67,11 @@ pub(super) async fn overridden_plan(
     })
 }
 
-/// The objects that a bundle brings along, for `deployment` as it would be.
+/// Returns the keys of the bundle's objects for `deployment`.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be asked, or the bundle cannot be installed so.
+/// When the cluster cannot be read, or the bundle cannot be installed with these settings.
 pub(in super::super) async fn planned_objects(
     cluster: &Cluster,
     bundle: &Bundle,
@@ -84,8 +84,8 @@ pub(in super::super) async fn planned_objects(
     Ok(objects.filter_map(ObjectKey::from_object).collect())
 }
 
-/// The override policies of the cluster. Of those that cannot be read none is asked, as by the operator; those that may not be listed
-/// are noted.
+/// Lists the cluster's override policies. Unreadable ones are skipped, as the operator does; missing rights
+/// to list them are noted.
 async fn list_policies(
     cluster: &Cluster,
     notices: &mut Vec<String>,
@@ -99,7 +99,7 @@ async fn list_policies(
         let listed = match cluster.list(&kind, None, None).await {
             Ok(listed) => listed,
             Err(error) if error.is_forbidden() => {
-                notices.push(format!("{error}: what {} would override is not shown", kind.kind));
+                notices.push(format!("{error}: overrides of {} are not shown", kind.kind));
                 continue;
             }
             Err(error) => return Err(explain_error(error)),
@@ -112,7 +112,7 @@ async fn list_policies(
     Ok(policies)
 }
 
-/// The Namespaces that objects are in, by name.
+/// Reads the Namespaces of objects, by name.
 async fn read_namespaces(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<BTreeMap<String, Value>> {
     let names: BTreeSet<_> = objects
         .iter()

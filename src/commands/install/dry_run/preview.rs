@@ -1,4 +1,4 @@
-//! What an install would do: each object of it as a dry run, and what is there.
+//! The preview of an install: a dry run of each object, compared with the cluster.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,28 +26,29 @@ use super::{
     overridden_plan::{Overridden, overridden_plan},
     rights::{Grant, grants},
 };
-use crate::commands::cluster::{explain_error, list, decode};
+use crate::commands::cluster::{decode, explain_error, list};
 
-/// What an install would do.
+/// The effects of an install.
 #[derive(Debug, Default)]
 pub(in super::super) struct Preview {
-    /// Objects that are not there.
+    /// Objects that do not exist yet.
     pub(super) created: Vec<ObjectKey>,
-    /// Objects that are another way, and the fields in which they would change.
+    /// Objects that would change, with the changed fields.
     pub(super) changed: Vec<(ObjectKey, Vec<String>)>,
-    /// Objects of the installed bundle that would go.
+    /// Objects of the installed bundle that would be deleted.
     pub(super) removed: Vec<ObjectKey>,
-    /// CustomResourceDefinitions that the bundle no longer has: they stay with their objects.
+    /// CustomResourceDefinitions that the bundle no longer has: they are kept with their objects.
     pub(super) released: Vec<ObjectKey>,
-    /// What cannot be there yet, and why the install goes on without it.
+    /// Optional objects that would be left out, with the reason.
     pub(super) left_out: Vec<String>,
-    /// Which policy overrides which objects, and which ones fail and are ignored.
+    /// Policies that override objects, and policies that fail and are ignored.
     pub(super) overridden: Vec<String>,
-    /// Objects that cannot be tried yet: their namespace is not there, or a webhook does not allow it.
+    /// Objects that cannot be validated yet: their namespace does not exist, or a webhook does not support
+    /// dry runs.
     pub(super) untried: Vec<ObjectKey>,
     /// Why the install would be refused.
     pub(super) refusals: Vec<String>,
-    /// What changes of CustomResourceDefinitions break.
+    /// Breaking changes of CustomResourceDefinitions.
     pub(super) findings: Vec<Finding>,
     /// The rights that the bundle gets.
     pub(super) grants: Vec<Grant>,
@@ -56,12 +57,12 @@ pub(in super::super) struct Preview {
 // === impl Preview ===
 
 impl Preview {
-    /// Finds out what would become of `bundle`, for `deployment` as it would be, with `policies` beside those that the cluster has, in
-    /// place of those of the same name.
+    /// Previews the install of `bundle` for `deployment`, with the cluster's policies, and `policies`, which
+    /// replace those of the same name.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be asked, or the bundle cannot be installed so.
+    /// When the cluster cannot be read, or the bundle cannot be installed with these settings.
     pub(in super::super) async fn new(
         cluster: &Cluster,
         deployment: Value,
@@ -110,12 +111,12 @@ impl Preview {
         Ok(preview)
     }
 
-    /// Whether the install would be refused.
+    /// Reports whether the install would be refused.
     pub(in super::super) fn is_refused(&self) -> bool {
         !self.refusals.is_empty() || is_refused(&self.findings)
     }
 
-    /// Tries one object. Returns what is there of it.
+    /// Sends a dry run of one object. Returns the existing object.
     async fn dry_run(
         &mut self,
         cluster: &Cluster,
@@ -178,7 +179,7 @@ impl Preview {
         Ok(())
     }
 
-    /// What others own or claim.
+    /// Adds refusals due to owners and claims of other BundleDeployments.
     async fn check(
         &mut self,
         cluster: &Cluster,
@@ -197,7 +198,7 @@ impl Preview {
             Some(own) => own.claims = claims,
             None => claimants.push(Claimant {
                 name: name.clone(),
-                // The youngest of all.
+                // A new BundleDeployment is the youngest, so existing claims win.
                 created: "9999".to_owned(),
                 uid: String::new(),
                 is_observed: true,
@@ -220,7 +221,7 @@ impl Preview {
             live: &live,
             crds: &crds,
             deployments: &installed,
-            // Whoever adopts by the command sees to it that they lead elsewhere first.
+            // With --adopt-from, the command redirects these calls first.
             called: &[],
             unserved: &unserved,
             allow_interruption: deployment.spec.upgrade.allow_interruption,
@@ -229,7 +230,7 @@ impl Preview {
         Ok(())
     }
 
-    /// What is installed, and not in the plan.
+    /// Finds installed objects that are not in the plan.
     async fn find_dropped(
         &mut self,
         cluster: &Cluster,
@@ -241,7 +242,7 @@ impl Preview {
         for kind in installed_kinds() {
             let listed = match cluster.list(&kind, None, Some(&selector)).await {
                 Ok(listed) => listed,
-                // What is not served is not there.
+                // Objects of kinds that are not served do not exist.
                 Err(RequestError::UnknownKind { .. }) => continue,
                 Err(error) => return Err(explain_error(error)),
             };
@@ -266,8 +267,8 @@ impl Preview {
     }
 }
 
-/// What others call of Services that are to be taken over and that the bundle does not serve. Of what is installed already, the
-/// operator knows what it has served.
+/// Finds calls of other objects to Services that would be taken over, but whose paths the bundle does not
+/// serve. The operator knows the served paths of installed bundles.
 async fn find_unserved_calls(
     cluster: &Cluster,
     plan: &Plan,
@@ -293,12 +294,12 @@ async fn find_unserved_calls(
         );
     }
     let is_taken = |service: &str| taken.contains(service);
-    Ok(windlass_operator::install::plan::find_unserved_calls(
+    Ok(windlass_operator::install::plan::unserved(
         plan, None, is_taken, others,
     ))
 }
 
-/// What is not there of what a plan asks for.
+/// Finds the optional kinds of a plan that the cluster does not serve.
 async fn find_absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absences> {
     let mut absences = Absences::default();
     for (api_version, kind) in optional_kinds(plan) {
@@ -320,7 +321,7 @@ async fn find_absences(cluster: &Cluster, plan: &Plan) -> anyhow::Result<Absence
     Ok(absences)
 }
 
-/// The `apiVersion` in which a kind is served, if it is.
+/// Returns the `apiVersion` in which a kind is served, if any.
 async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> anyhow::Result<Option<String>> {
     for version in versions_of(api_version, kind) {
         let asked = Kind::named(version.clone(), kind.to_owned());
@@ -331,7 +332,7 @@ async fn served_version(cluster: &Cluster, api_version: &str, kind: &str) -> any
     Ok(None)
 }
 
-/// The kinds of what an install brings along, in each version in which that may be served.
+/// Returns the kinds that bundles can contain, in each version in which they may be served.
 fn installed_kinds() -> impl Iterator<Item = Kind> {
     let installed = BundledKind::installable().flat_map(|kind| {
         let versions = versions_of(kind.api_version, kind.kind).into_iter();

@@ -1,4 +1,4 @@
-//! A preview as text.
+//! The human-readable and structured form of a preview.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{
     rights::{Grant, GrantedRule},
 };
 
-/// The most fields of an object that are named.
+/// Maximum number of changed fields to print per object.
 const FIELDS: usize = 12;
 
 impl fmt::Display for Preview {
@@ -28,16 +28,16 @@ impl fmt::Display for Preview {
         });
         section(f, "Would be changed", &changed.collect::<Vec<_>>())?;
         section(f, "Would be removed", &self.removed)?;
-        section(f, "Would be left behind with all their objects", &self.released)?;
+        section(f, "Would be kept with all their objects", &self.released)?;
         section(f, "Would be left out", &self.left_out)?;
         section(f, "Would be overridden by policies", &self.overridden)?;
         section(
             f,
-            "Could not be tried before their namespace is there",
+            "Not validated: the namespace does not exist yet, or a webhook does not support dry runs",
             &self.untried,
         )?;
         if !self.grants.is_empty() {
-            writeln!(f, "Rights granted (! can lead to others):")?;
+            writeln!(f, "Rights granted (! allows escalation):")?;
         }
         for grant in &self.grants {
             write!(f, "{grant}")?;
@@ -55,7 +55,7 @@ impl fmt::Display for Preview {
     }
 }
 
-/// The same for programs; objects are named as in the text.
+/// The structured form, with objects named as in the text.
 impl Serialize for Preview {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let named = |keys: &[ObjectKey]| keys.iter().map(ObjectKey::to_string).collect::<Vec<_>>();
@@ -88,7 +88,7 @@ impl fmt::Display for Grant {
         };
         let subjects: Vec<_> = self.subjects.iter().map(String::as_str).collect();
         let whom = if subjects.is_empty() {
-            "to whom it is bound later".to_owned()
+            "not bound yet".to_owned()
         } else {
             format!("to {}", subjects.join(", "))
         };
@@ -122,7 +122,7 @@ mod tests {
     use super::{super::rights::grants, *};
 
     #[test]
-    fn a_preview_says_what_comes_changes_and_goes_and_what_is_granted() {
+    fn a_preview_lists_all_changes_and_rights() {
         let key = |kind: &str, name: &str| {
             ObjectKey::from_object(
                 &json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "n", "name": name}}),

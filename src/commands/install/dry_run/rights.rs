@@ -1,4 +1,4 @@
-//! What a bundle would be granted: the rules of its roles, those first that matter most.
+//! The rights that a bundle gets, most dangerous rules first.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,37 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};
 
-/// The rules of one role, where they hold.
+/// The rules of one role, and where they apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Grant {
-    /// Where: nothing is the whole cluster.
+    /// The namespace; `None` is the whole cluster.
     pub(super) namespace: Option<String>,
-    /// To whom, for example `ServiceAccount system/operator`; nobody, where no binding of the bundle names the role.
+    /// The subjects, such as `ServiceAccount system/operator`; empty if no binding of the bundle refers to
+    /// the role.
     pub(super) subjects: BTreeSet<String>,
-    /// Which role.
+    /// The role.
     pub(super) role: String,
     /// Its rules.
     pub(super) rules: Vec<GrantedRule>,
 }
 
-/// One rule in words.
+/// One rule, described.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct GrantedRule {
-    /// Why whoever has it may come to have everything; nothing where that is not so.
+    /// Why the rule allows escalation; `None` if it does not.
     pub(super) danger: Option<&'static str>,
-    /// What may be done to what.
+    /// The verbs and resources.
     pub(super) text: String,
 }
 
-/// What `objects` grant: cluster-wide first, and of each the dangerous rules first.
+/// Returns the grants in `objects`: cluster-wide ones first, and in each the dangerous rules first.
 pub(super) fn grants<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<Grant> {
     let objects: Vec<_> = objects.into_iter().collect();
     let mut grants = Vec::new();
     for role in &objects {
-        let Some(key) = ObjectKey::from_object(role) else { continue };
+        let Some(key) = ObjectKey::from_object(role) else {
+            continue;
+        };
         if !matches!(key.kind.as_str(), "Role" | "ClusterRole") {
             continue;
         }
@@ -112,7 +115,7 @@ fn describe_rule(rule: &Value, cluster_wide: bool) -> GrantedRule {
     }
 }
 
-/// Why a rule leads to more than it says (Kubernetes: "Role Based Access Control Good Practices").
+/// Returns why a rule allows escalation (Kubernetes: "Role Based Access Control Good Practices").
 fn danger(groups: &[&str], resources: &[&str], verbs: &[&str], cluster_wide: bool) -> Option<&'static str> {
     let any = |of: &[&str], words: &[&str]| of.iter().any(|word| *word == "*" || words.contains(word));
     let writes = any(verbs, &["create", "update", "patch"]);
@@ -128,27 +131,27 @@ fn danger(groups: &[&str], resources: &[&str], verbs: &[&str], cluster_wide: boo
     }
     let identities = ["users", "groups", "serviceaccounts"];
     if core && any(resources, &identities) && any(verbs, &["impersonate"]) {
-        return Some("can act as others");
+        return Some("can impersonate users");
     }
     if core && any(resources, &["serviceaccounts/token"]) && any(verbs, &["create"]) {
         return Some("can act as any ServiceAccount");
     }
     if core && any(resources, &["secrets"]) && any(verbs, &["get", "list", "watch"]) {
         return Some(if cluster_wide {
-            "reads every Secret of the cluster"
+            "can read every Secret in the cluster"
         } else {
-            "reads every Secret of the namespace"
+            "can read every Secret in the namespace"
         });
     }
     if core && any(resources, &["nodes/proxy"]) {
-        return Some("reaches into every pod through nodes");
+        return Some("can reach every pod through its node");
     }
     if core && any(resources, &["pods/exec", "pods/attach"]) && any(verbs, &["create", "get"]) {
-        return Some("runs commands in pods");
+        return Some("can run commands in pods");
     }
     let webhooks = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
     if on("admissionregistration.k8s.io", &webhooks) && writes {
-        return Some("can see and change what others write");
+        return Some("can see and change all API writes");
     }
     let workloads = on(
         "apps",
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_more_than_it_says_is_marked() {
+    fn rules_that_allow_escalation_are_marked() {
         let rbac = "rbac.authorization.k8s.io";
         for (rule, cluster_wide, expected) in [
             (rule(&["*"], &["*"], &["*"]), true, Some("everything")),
@@ -190,17 +193,17 @@ mod tests {
             (
                 rule(&[""], &["users"], &["impersonate"]),
                 true,
-                Some("can act as others"),
+                Some("can impersonate users"),
             ),
             (
                 rule(&[""], &["secrets"], &["list"]),
                 true,
-                Some("reads every Secret of the cluster"),
+                Some("can read every Secret in the cluster"),
             ),
             (
                 rule(&[""], &["secrets"], &["get"]),
                 false,
-                Some("reads every Secret of the namespace"),
+                Some("can read every Secret in the namespace"),
             ),
             (rule(&[""], &["configmaps"], &["*"]), true, None),
             (
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_wide_grants_come_first_and_say_to_whom() {
+    fn cluster_wide_grants_come_first_and_name_their_subject() {
         let role = |kind: &str, name: &str, namespace: Option<&str>| {
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
@@ -240,7 +243,7 @@ mod tests {
             binding("ClusterRoleBinding", "ClusterRole", "wide", None),
         ];
         let grants = grants(&objects);
-        let said: Vec<_> = grants
+        let described: Vec<_> = grants
             .iter()
             .map(|grant| {
                 (
@@ -251,7 +254,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            said,
+            described,
             [
                 (None, "ClusterRole viewer", 0),
                 (None, "ClusterRole wide", 1),

@@ -1,6 +1,6 @@
-//! The Helm chart: the manifests, with values in the place of what users change.
+//! The Helm chart: the manifests as templates with values.
 
-mod disarming;
+mod disarm_hook;
 mod part;
 mod template;
 mod values;
@@ -16,31 +16,33 @@ use super::{
     ui,
 };
 
-/// What is run before policies are turned off.
-pub(super) fn policies_disarming() -> Vec<Document> {
-    let documents = disarming::documents().into_iter();
+/// Returns the objects of the Helm hook that disarms policies.
+pub(super) fn policy_disarm_hook() -> Vec<Document> {
+    let documents = disarm_hook::documents().into_iter();
     documents.map(|(document, _)| document).collect()
 }
 
 /// A file of the chart.
 #[derive(Debug)]
 pub(super) struct ChartFile {
-    /// Relative to the chart's folder.
+    /// Path relative to the chart's folder.
     pub(super) path: String,
     pub(super) text: String,
 }
 
-/// Keeps Helm from deleting a CustomResourceDefinition, and with it every object of that kind and the Secrets of certificates.
+/// Keeps Helm from deleting a CustomResourceDefinition, and with it all its objects and the Secrets of
+/// certificates.
 const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
 
-/// The oldest Kubernetes that knows all fields of the manifests: `lifecycle.preStop.sleep` is on by default since then.
+/// The oldest Kubernetes with all fields of the manifests: `lifecycle.preStop.sleep` is on by default since
+/// then.
 const KUBE_VERSION: &str = ">=1.30.0-0";
 
-/// Every file of the chart, of those of the manifests.
+/// Returns every file of the chart, from the manifests.
 ///
 /// # Errors
 ///
-/// When something cannot be written as YAML or JSON.
+/// When an object cannot be written as YAML or JSON.
 pub(super) fn files(manifests: impl Iterator<Item = ManifestFile>) -> anyhow::Result<Vec<ChartFile>> {
     let file = |path: &str, text: String| ChartFile {
         path: path.to_owned(),
@@ -58,11 +60,11 @@ pub(super) fn files(manifests: impl Iterator<Item = ManifestFile>) -> anyhow::Re
     for part in parts(manifests) {
         files.push(file(&format!("templates/{}", part.name), part.text()?));
     }
-    files.push(file("templates/policies-disarming.yaml", disarming::text()?));
+    files.push(file("templates/policies-disarming.yaml", disarm_hook::text()?));
     Ok(files)
 }
 
-/// What Helm says after an installation.
+/// The message that Helm prints after an installation.
 const NOTES: &str = r#"Windlass runs in the namespace {{ .Release.Namespace }}.
 Its pods run with the Pod Security Standard "restricted": to have it enforced,
   kubectl label namespace {{ .Release.Namespace }} pod-security.kubernetes.io/enforce=restricted
@@ -84,7 +86,7 @@ fn metadata() -> Value {
     })
 }
 
-/// A document with values in it.
+/// Returns a document as a template.
 fn template(mut document: Document) -> anyhow::Result<String> {
     let mut template = Template::default();
     let object = &mut document.object;
@@ -96,7 +98,7 @@ fn template(mut document: Document) -> anyhow::Result<String> {
     Ok(template.text(&document.text()?))
 }
 
-/// The value under which the settings are of a Deployment.
+/// Returns the key of a Deployment's settings in the values.
 fn role(deployment: &Value) -> &'static str {
     let name = deployment["metadata"]["name"].as_str();
     if name == Some(CERTIFICATES_ACCOUNT) {
@@ -127,7 +129,7 @@ fn fill_in(deployment: &mut Value, template: &mut Template) {
     extend(&mut container["args"], &format!("{role}.extraArgs"), template);
 }
 
-/// Where its image is from, and on which nodes it runs.
+/// Fills in the image and the scheduling of a pod.
 fn fill_in_pod(pod: &mut Value, template: &mut Template) {
     for field in ["imagePullSecrets", "nodeSelector", "tolerations", "affinity"] {
         pod[field] = template.field(field);
@@ -137,7 +139,7 @@ fn fill_in_pod(pod: &mut Value, template: &mut Template) {
     container["imagePullPolicy"] = template.field("image.pullPolicy");
 }
 
-/// Has a list that there is end in what the value called `name` has; elsewhere that is the list.
+/// Appends the value `name` to a list, which is created if it is missing.
 fn extend(list: &mut Value, name: &str, template: &mut Template) {
     match list.as_array_mut() {
         Some(items) => items.push(template.items(name)),
@@ -145,6 +147,6 @@ fn extend(list: &mut Value, name: &str, template: &mut Template) {
     }
 }
 
-/// The image: by its digest, if there is one.
+/// The image, by digest if one is set.
 const IMAGE: &str = "\"{{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | \
                      default .Chart.AppVersion }}{{ end }}\"";

@@ -1,23 +1,24 @@
-//! Which manifests are in which template, and which value turns them on.
+//! The assignment of manifests to templates, and the values that turn them on.
 
 use super::template;
 use crate::commands::manifests::{command::ManifestFile, document::Document};
 
 /// A template.
 pub(super) struct Part {
-    /// The name of the file in `templates`.
+    /// The file name in `templates`.
     pub(super) name: &'static str,
     documents: Vec<Document>,
-    /// The value that turns it on; always there where there is none.
+    /// The value that turns the template on; `None` if it is always on.
     condition: Option<&'static str>,
 }
 
-/// The templates. The namespace is Helm's to make, and what OLM, Cluster API or Karmada may have brought is in none.
+/// Returns the templates. The namespace is left to Helm, and kinds that OLM, Cluster API or Karmada may have
+/// installed are left out.
 pub(super) fn parts(manifests: impl Iterator<Item = ManifestFile>) -> Vec<Part> {
-    manifests.flat_map(of).collect()
+    manifests.flat_map(split).collect()
 }
 
-fn of(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
+fn split(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
     let part = |condition| Part {
         name,
         documents,
@@ -30,7 +31,7 @@ fn of(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
         "policies.yaml" => vec![part(Some("policies.enabled"))],
         "ui.yaml" => vec![part(Some("ui.enabled"))],
         "monitoring.yaml" | "dashboard.yaml" => vec![part(Some("monitoring.enabled"))],
-        "namespace.yaml" => part(None).around_the_namespace(),
+        "namespace.yaml" => part(None).split_around_namespace(),
         _ => Vec::new(),
     }
 }
@@ -38,7 +39,7 @@ fn of(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
 // === impl Part ===
 
 impl Part {
-    /// The template.
+    /// Returns the text of the template.
     ///
     /// # Errors
     ///
@@ -52,8 +53,8 @@ impl Part {
         })
     }
 
-    /// What holds for the pods in the namespace, without that.
-    fn around_the_namespace(self) -> Vec<Self> {
+    /// Returns the objects that apply to all pods of the namespace, without the namespace.
+    fn split_around_namespace(self) -> Vec<Self> {
         let of = |kind: &'static str| move |document: &Document| document.object["kind"] == kind;
         let (policies, others): (Vec<_>, Vec<_>) = self.documents.into_iter().partition(of("NetworkPolicy"));
         vec![

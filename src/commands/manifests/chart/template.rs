@@ -1,11 +1,11 @@
-//! Templates of Helm, made of YAML.
+//! Helm templates made from YAML.
 
 use serde_json::Value;
 
 use crate::commands::manifests::document::NAMESPACE;
 
-/// What takes the place of parts of a document. They are put into the object as words that YAML writes as they are, each alone at
-/// the end of a line.
+/// The placeholders of a document. They are plain scalars in the object, each alone at the end of a line, and
+/// are replaced in the YAML text.
 #[derive(Debug, Default)]
 pub(super) struct Template {
     slots: Vec<Slot>,
@@ -15,26 +15,26 @@ pub(super) struct Template {
 enum Slot {
     /// Text after a key.
     Scalar(String),
-    /// A field with the value of this name, or none where that is empty.
+    /// A field with the value of this name, left out if it is empty.
     Field(String),
-    /// What a list has at its end.
+    /// The last items of a list.
     Items(String),
 }
 
 // === impl Template ===
 
 impl Template {
-    /// What is written as this template says.
+    /// Returns a placeholder for this template text.
     pub(super) fn scalar(&mut self, template: &str) -> Value {
         self.slot(Slot::Scalar(template.to_owned()))
     }
 
-    /// A field that has the value called `name`, and is left out where that is empty.
+    /// Returns a placeholder for a field with the value `name`, which is left out if it is empty.
     pub(super) fn field(&mut self, name: &str) -> Value {
         self.slot(Slot::Field(name.to_owned()))
     }
 
-    /// The item at the end of a list in whose place those of the value called `name` come.
+    /// Returns a placeholder for the items of the value `name` at the end of a list.
     pub(super) fn items(&mut self, name: &str) -> Value {
         self.slot(Slot::Items(name.to_owned()))
     }
@@ -44,7 +44,8 @@ impl Template {
         word(self.slots.len() - 1).into()
     }
 
-    /// The template of a document, in which `{{` is nothing that Helm is to act on, and the namespace is that of the release.
+    /// Returns the template of a document. Escapes `{{` in it, and replaces the namespace with that of the
+    /// release.
     pub(super) fn text(&self, yaml: &str) -> String {
         let lines = yaml.lines().map(|line| self.line(line) + "\n");
         lines.collect()
@@ -52,7 +53,7 @@ impl Template {
 
     fn line(&self, line: &str) -> String {
         let line = line.replace("{{", r#"{{ "{{" }}"#);
-        // A name of digits only would be read as a number.
+        // Quoted, since a name of digits would be read as a number.
         let line = match line.strip_suffix(NAMESPACE).filter(|rest| rest.ends_with(": ")) {
             Some(key) if !line.starts_with('#') => format!("{key}{{{{ .Release.Namespace | quote }}}}"),
             _ => line.replace(NAMESPACE, "{{ .Release.Namespace }}"),
@@ -80,7 +81,7 @@ impl Template {
     }
 }
 
-/// The word that stands for a slot.
+/// Returns the placeholder of a slot.
 fn word(nth: usize) -> String {
     format!("windlass-slot-{nth}")
 }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_in_braces_is_theirs_and_the_namespace_is_that_of_the_release() {
+    fn foreign_braces_are_escaped_and_the_namespace_is_the_releases() {
         let yaml = "# in windlass-system\nsummary: of {{ $labels.name }}\nnamespace: windlass-system\nuser: a:windlass-system:b\n";
         insta::assert_snapshot!(Template::default().text(yaml), @r#"
         # in {{ .Release.Namespace }}

@@ -1,29 +1,29 @@
-//! What users of the chart may set: the schema, and the defaults, which are those of the manifests.
+//! The schema of the chart's values, and their defaults, which are those of the manifests.
 
 use serde_json::{Map, Value, json};
 
 use crate::commands::manifests::{deployment, document::Document};
 
-/// The schema, in the draft that every Helm 3 reads.
+/// Returns the schema, in a draft that every Helm 3 supports.
 pub(super) fn schema() -> Value {
     let mut schema = object(
-        "What users of the chart may set.",
+        "Settings of the chart.",
         json!({
-            "image": object("Where the image of Windlass is.", json!({
+            "image": object("The image of Windlass.", json!({
                 "repository": text("Registry and repository.", deployment::REPOSITORY),
-                "tag": text("The tag; by default the version of the chart.", ""),
+                "tag": text("The tag [default: the version of the chart].", ""),
                 "digest": digest(),
                 "pullPolicy": pull_policy(),
             })),
             "imagePullSecrets": list("Secrets with credentials for the registry: [{name: …}].", "object"),
             "replicas": {
-                "description": "How many pods each Deployment has. Of more than one, one leads and the others stand by.",
+                "description": "Pods per Deployment. One of them is the leader, the others stand by.",
                 "type": "integer",
                 "minimum": 1,
                 "default": deployment::REPLICAS,
             },
             "resources": {
-                "description": "What a pod requests, and its limits.",
+                "description": "Resource requests and limits of a pod.",
                 "type": "object",
                 "properties": {
                     "requests": { "type": "object" }, "limits": { "type": "object" }, "claims": { "type": "array" },
@@ -32,36 +32,36 @@ pub(super) fn schema() -> Value {
                 "default": deployment::resources(),
             },
             "extraEnv": list(
-                "More variables of the environment of all pods, for traces for example: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: …}].",
+                "More environment variables of all pods, such as [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: …}].",
                 "object",
             ),
             "nodeSelector": map("Labels of the nodes that pods may run on."),
             "tolerations": list("Taints of nodes that pods tolerate.", "object"),
-            "affinity": map("Affinity of pods, beside their being spread over zones and nodes."),
+            "affinity": map("Affinity of pods, in addition to their topology spread over zones and nodes."),
             "certificates": controllers("The controllers of certificates.", true),
             "bundles": controllers(
-                "The controllers of bundles, and the guard. Who may create BundleDeployments is cluster-admin.",
+                "The controllers of bundles, and the guard. Users who can create BundleDeployments are effectively cluster-admin.",
                 true,
             ),
             "policies": controllers(
-                "The server of policies. Before it is turned off, a Job of Helm takes its webhooks away.",
+                "The policy server. Before it is turned off, a Helm hook removes its webhooks.",
                 false,
             ),
-            "ui": controllers("The page of windlass report at /ui, for those who have the ClusterRole windlass-ui-viewer.", false),
-            "networkPolicy": switch("Admits connections to the ports of the pods, and to no others.", true),
+            "ui": controllers("The page of windlass report at /ui, for users with the ClusterRole windlass-ui-viewer.", false),
+            "networkPolicy": switch("Restricts connections to the ports of the pods.", true),
             "monitoring": switch(
-                "What the Prometheus operator scrapes and alerts on, and a dashboard for Grafana's sidecar.",
+                "Monitors and alerts for the Prometheus operator, and a dashboard for Grafana's sidecar.",
                 false,
             ),
         }),
     );
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
-    // Helm gives this to each chart that another one contains.
+    // Helm adds this value to each subchart.
     schema["properties"]["global"] = json!({ "type": "object" });
     schema
 }
 
-/// `values.yaml`: every default, below what the schema says about it.
+/// Returns `values.yaml`: every default, below its description.
 ///
 /// # Errors
 ///
@@ -105,14 +105,14 @@ fn text(description: &str, default: &str) -> Value {
 }
 
 fn digest() -> Value {
-    let mut digest = text("Pins the image, in the place of the tag.", "");
+    let mut digest = text("Pins the image, instead of the tag.", "");
     digest["pattern"] = "^(sha256:[0-9a-f]{64})?$".into();
     digest
 }
 
 fn pull_policy() -> Value {
     let mut policy = text(
-        "When nodes pull the image; by default as Kubernetes does for its tag.",
+        "When nodes pull the image [default: as Kubernetes does for its tag].",
         "",
     );
     policy["enum"] = json!(["", "Always", "IfNotPresent", "Never"]);
@@ -134,16 +134,16 @@ fn switch(description: &str, default: bool) -> Value {
     )
 }
 
-/// One of the Deployments.
+/// Returns the schema of one Deployment's settings.
 fn controllers(description: &str, default: bool) -> Value {
     let mut controllers = switch(description, default);
     for (name, field) in [
         ("extraArgs", list("More arguments of its command.", "string")),
         (
             "volumes",
-            list("Volumes, for bundles in a directory for example.", "object"),
+            list("Volumes, such as one with bundle directories.", "object"),
         ),
-        ("volumeMounts", list("Where they are mounted.", "object")),
+        ("volumeMounts", list("Mounts of these volumes.", "object")),
     ] {
         controllers["properties"][name] = field;
     }

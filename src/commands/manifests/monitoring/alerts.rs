@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-/// What somebody is called for.
+/// An alert.
 struct Alert {
     name: &'static str,
     severity: Severity,
-    /// For how long it must hold.
+    /// How long the expression must hold.
     lasts: &'static str,
     expression: &'static str,
     summary: &'static str,
 }
 
-/// Whether somebody is woken.
+/// The urgency of an alert.
 #[derive(Clone, Copy, Debug)]
 enum Severity {
     /// API requests fail, or will soon.
     Critical,
-    /// To be looked at in the morning.
+    /// Can wait until working hours.
     Warning,
 }
 
-/// Where the pages are.
+/// The URL of the runbooks.
 const RUNBOOKS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/runbooks");
 
 const CERTIFICATES: [Alert; 8] = [
@@ -29,11 +29,11 @@ const CERTIFICATES: [Alert; 8] = [
         name: "WindlassCertificateExpiresSoon",
         severity: Severity::Critical,
         lasts: "5m",
-        // From its renewal to its end, a third of its life passes.
+        // A third of a certificate's lifetime is between its renewal and its expiry.
         expression: "min by (namespace, name) (windlass_serving_certificate_expiration_timestamp_seconds) - time()
   < (min by (namespace, name) (windlass_serving_certificate_expiration_timestamp_seconds)
     - min by (namespace, name) (windlass_serving_certificate_renewal_timestamp_seconds)) / 2",
-        summary: "The serving certificate {{ $labels.namespace }}/{{ $labels.name }} should have been renewed and ends in {{ $value | humanizeDuration }}.",
+        summary: "The serving certificate {{ $labels.namespace }}/{{ $labels.name }} should have been renewed and expires in {{ $value | humanizeDuration }}.",
     },
     Alert {
         name: "WindlassCAExpiresSoon",
@@ -42,21 +42,21 @@ const CERTIFICATES: [Alert; 8] = [
         expression: "min by (namespace, name) (windlass_serving_certificate_ca_expiration_timestamp_seconds{ca=\"current\"}) - time()
   < (min by (namespace, name) (windlass_serving_certificate_ca_expiration_timestamp_seconds{ca=\"current\"})
     - min by (namespace, name) (windlass_serving_certificate_ca_renewal_timestamp_seconds)) / 2",
-        summary: "The CA of {{ $labels.namespace }}/{{ $labels.name }} should have been rotated and ends in {{ $value | humanizeDuration }}.",
+        summary: "The CA of {{ $labels.namespace }}/{{ $labels.name }} should have been rotated and expires in {{ $value | humanizeDuration }}.",
     },
     Alert {
         name: "WindlassCertificateNotReloaded",
         severity: Severity::Critical,
         lasts: "5m",
         expression: "max by (namespace, name) (windlass_serving_certificate_not_reloaded) == 1",
-        summary: "A server has not read the renewed certificate {{ $labels.namespace }}/{{ $labels.name }}, or may not have, and the replaced one ends soon.",
+        summary: "A server has not loaded the renewed certificate {{ $labels.namespace }}/{{ $labels.name }}, or may not have, and the replaced one expires soon.",
     },
     Alert {
         name: "WindlassCertificateNotServed",
         severity: Severity::Critical,
         lasts: "10m",
         expression: "max by (namespace, name) (windlass_serving_certificate_condition{type=\"Served\", status=\"False\"}) == 1",
-        summary: "A server of {{ $labels.namespace }}/{{ $labels.name }} presents a certificate that API servers do not accept, or none is ready.",
+        summary: "A server of {{ $labels.namespace }}/{{ $labels.name }} presents a certificate that API servers reject, or no server is ready.",
     },
     Alert {
         name: "WindlassCertificateNotTrusted",
@@ -120,14 +120,14 @@ const OPERATOR: [Alert; 5] = [
         severity: Severity::Critical,
         lasts: "10m",
         expression: "absent(windlass_leader)",
-        summary: "No replica of Windlass is scraped: certificates are not renewed while none runs.",
+        summary: "No replica of Windlass is scraped: certificates are not renewed while no replica runs.",
     },
     Alert {
         name: "WindlassNoLeader",
         severity: Severity::Critical,
         lasts: "5m",
         expression: "sum by (app_kubernetes_io_name) (windlass_leader) == 0",
-        summary: "No replica of {{ $labels.app_kubernetes_io_name }} leads.",
+        summary: "No replica of {{ $labels.app_kubernetes_io_name }} is the leader.",
     },
     Alert {
         name: "WindlassReconciliationsFail",
@@ -160,18 +160,18 @@ const POLICIES: [Alert; 2] = [
         severity: Severity::Critical,
         lasts: "5m",
         expression: "sum by (stage) (rate(windlass_policy_review_duration_seconds_count{outcome=\"failure\"}[5m])) > 0",
-        summary: "Requests are not answered by the server of policies ({{ $labels.stage }}): those for policies with failurePolicy Fail are refused.",
+        summary: "The policy server does not answer requests ({{ $labels.stage }}): requests for policies with failurePolicy Fail are rejected.",
     },
     Alert {
         name: "WindlassPolicyFails",
         severity: Severity::Warning,
         lasts: "10m",
         expression: "sum by (name, error_type) (rate(kcloudlabs_policy_error_count[10m])) > 0",
-        summary: "The policy {{ $labels.name }} fails at requests ({{ $labels.error_type }}).",
+        summary: "The policy {{ $labels.name }} fails ({{ $labels.error_type }}).",
     },
 ];
 
-/// What Prometheus loads: the groups of a rule file, and of a PrometheusRule.
+/// Returns the groups of a Prometheus rule file or a PrometheusRule.
 pub fn rule_groups() -> Value {
     let group = |name: &str, alerts: &[Alert]| json!({ "name": name, "rules": alerts.iter().map(Alert::rule).collect::<Vec<_>>() });
     json!({ "groups": [

@@ -1,8 +1,8 @@
-//! The dashboard: problems first, then certificates, bundles, policies and the operator itself.
+//! The Grafana dashboard: problems first, then certificates, bundles, policies and the operator.
 
 use serde_json::{Value, json};
 
-/// A panel: its title, how it is drawn, the unit, and what is asked of Prometheus with the legend of each answer.
+/// A panel: its title, type, unit, and queries with their legends.
 struct Panel {
     title: &'static str,
     drawn: Drawing,
@@ -10,7 +10,7 @@ struct Panel {
     queries: &'static [(&'static str, &'static str)],
 }
 
-/// How a panel is drawn.
+/// The type of a panel.
 #[derive(Clone, Copy, Debug)]
 enum Drawing {
     Number,
@@ -18,7 +18,7 @@ enum Drawing {
     Table,
 }
 
-/// The rows, each with its panels.
+/// The rows with their panels.
 const ROWS: [(&str, &[Panel]); 5] = [
     ("Problems", PROBLEMS),
     ("Certificates", CERTIFICATES),
@@ -56,7 +56,7 @@ const PROBLEMS: &[Panel] = &[
 
 const CERTIFICATES: &[Panel] = &[
     Panel {
-        title: "First to end",
+        title: "First to expire",
         drawn: Drawing::Number,
         unit: "s",
         queries: &[(
@@ -65,7 +65,7 @@ const CERTIFICATES: &[Panel] = &[
         )],
     },
     Panel {
-        title: "Rotations under way",
+        title: "Rotations in progress",
         drawn: Drawing::Number,
         unit: "none",
         queries: &[(
@@ -161,7 +161,7 @@ const BUNDLES: &[Panel] = &[
 
 const POLICIES: &[Panel] = &[
     Panel {
-        title: "Time to answer, 99th percentile",
+        title: "Response time, 99th percentile",
         drawn: Drawing::Lines,
         unit: "s",
         queries: &[(
@@ -170,7 +170,7 @@ const POLICIES: &[Panel] = &[
         )],
     },
     Panel {
-        title: "Requests that policies are asked about",
+        title: "Requests to the policy server",
         drawn: Drawing::Lines,
         unit: "ops",
         queries: &[
@@ -185,7 +185,7 @@ const POLICIES: &[Panel] = &[
         ],
     },
     Panel {
-        title: "Refused requests and failures",
+        title: "Rejected requests and failures",
         drawn: Drawing::Lines,
         unit: "ops",
         queries: &[
@@ -246,12 +246,12 @@ const OPERATOR: &[Panel] = &[
     },
 ];
 
-/// The width of the whole, in units of Grafana's grid; a panel has half of it.
+/// The total width in units of Grafana's grid; a panel has half of it.
 const WIDTH: usize = 24;
 
 const HEIGHT: usize = 8;
 
-/// The dashboard as Grafana imports it; whoever imports it chooses the data source.
+/// Returns the dashboard for import into Grafana, where the user chooses the data source.
 pub fn dashboard() -> Value {
     let mut panels = Vec::new();
     let mut top = 0;
@@ -320,7 +320,7 @@ impl Panel {
 // === impl Drawing ===
 
 impl Drawing {
-    /// What Grafana calls such a panel.
+    /// Returns Grafana's name of the panel type.
     fn panel(self) -> &'static str {
         match self {
             Self::Number => "stat",

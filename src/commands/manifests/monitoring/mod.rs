@@ -1,4 +1,4 @@
-//! What Prometheus scrapes and alerts on, and what Grafana shows.
+//! Monitoring: objects for Prometheus and Grafana.
 
 mod alerts;
 mod dashboard;
@@ -9,12 +9,12 @@ use windlass_operator::admission::{AdmissionService, CERTIFICATES_ACCOUNT};
 pub use self::{alerts::rule_groups, dashboard::dashboard};
 use super::document::{Document, NAME, NAMESPACE, labels};
 
-const MONITOR_COMMENT: &str = "For the Prometheus operator: every replica is scraped. Where Prometheus selects monitors and rules by labels, add these.";
+const MONITOR_COMMENT: &str = "For the Prometheus operator: every replica is scraped. If Prometheus selects monitors and rules by labels, add them here.";
 
 const DASHBOARD_COMMENT: &str =
     "For Grafana's sidecar, which loads ConfigMaps with this label; the JSON can also be imported by hand.";
 
-/// The PodMonitor and the PrometheusRule.
+/// Returns the PodMonitor and the PrometheusRule.
 pub(super) fn documents() -> Vec<Document> {
     let deployments = [NAME, CERTIFICATES_ACCOUNT, AdmissionService::POLICIES.name];
     let monitor = json!({
@@ -26,7 +26,7 @@ pub(super) fn documents() -> Vec<Document> {
                 "key": "app.kubernetes.io/name", "operator": "In", "values": deployments,
             }] },
             "podTargetLabels": ["app.kubernetes.io/name"],
-            // Series name the namespace of what they are about.
+            // The namespace label of a series is that of its subject.
             "podMetricsEndpoints": [{ "port": "health", "path": "/metrics", "honorLabels": true }],
         },
     });
@@ -39,7 +39,7 @@ pub(super) fn documents() -> Vec<Document> {
     vec![Document::commented(MONITOR_COMMENT, monitor), Document::new(rule)]
 }
 
-/// The ConfigMap with the dashboard.
+/// Returns the ConfigMap with the dashboard.
 pub(super) fn dashboard_documents() -> anyhow::Result<Vec<Document>> {
     let mut labels = labels();
     labels["grafana_dashboard"] = "1".into();

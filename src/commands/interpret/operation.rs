@@ -1,4 +1,4 @@
-//! `--operation`: what a customization answers.
+//! `windlass interpret --operation`: runs the rules of a customization.
 
 use std::path::PathBuf;
 
@@ -21,22 +21,22 @@ use crate::{
     terminal::{Format, print},
 };
 
-/// What a rule is asked about.
+/// The input of a rule.
 #[derive(Debug, clap::Args)]
 pub(super) struct ObjectArgs {
-    /// File with the object as it is desired.
+    /// File with the desired object.
     #[arg(long, value_name = "FILE", requires = "operation")]
     desired_file: Option<PathBuf>,
 
-    /// File with the object as it is observed.
+    /// File with the observed object.
     #[arg(long, value_name = "FILE", requires = "operation")]
     observed_file: Option<PathBuf>,
 
-    /// File with the status in each cluster: AggregatedStatusItems, each a document, or a list.
+    /// File with AggregatedStatusItems: one document each, or a list.
     #[arg(long, value_name = "FILE", requires = "operation")]
     status_file: Option<PathBuf>,
 
-    /// How many replicas ReviseReplica shall give the object.
+    /// Replicas that ReviseReplica sets.
     #[arg(long, value_name = "N", requires = "operation", default_value_t = 0)]
     desired_replica: i64,
 }
@@ -44,13 +44,13 @@ pub(super) struct ObjectArgs {
 // === impl ObjectArgs ===
 
 impl ObjectArgs {
-    /// The files that are named.
+    /// Returns the specified files.
     pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         let named = [&self.desired_file, &self.observed_file, &self.status_file];
         named.into_iter().flatten().cloned()
     }
 
-    /// Runs the rule of an operation, and prints each result. Returns whether it succeeds.
+    /// Runs the rule of an operation, and prints each result. Returns whether it succeeded.
     pub(super) async fn execute(
         &self,
         customizations: &[Customization],
@@ -59,7 +59,7 @@ impl ObjectArgs {
     ) -> anyhow::Result<bool> {
         let case = self.case(operation)?;
         let question = case.question().map_err(|error| match error {
-            CaseError::Missing(_) | CaseError::Both(_) => anyhow!(needed(operation)),
+            CaseError::Missing(_) | CaseError::Both(_) => anyhow!(missing_files(operation)),
             error => error.into(),
         })?;
         if with_trace {
@@ -108,9 +108,9 @@ impl ObjectArgs {
     }
 }
 
-/// Prints each part of an answer as `karmadactl interpret` does.
+/// Prints each part of an answer, as `karmadactl interpret` does.
 pub(super) fn print_results(operation: Operation, answer: &Answer) -> anyhow::Result<()> {
-    let results = CaseResult::of(operation, answer);
+    let results = CaseResult::from_answer(operation, answer);
     for (index, result) in results.iter().enumerate() {
         println!("---\n# [{}/{}] {}:", index + 1, results.len(), result.name);
         print(Format::Yaml, &result.value, String::new)?;
@@ -118,8 +118,8 @@ pub(super) fn print_results(operation: Operation, answer: &Answer) -> anyhow::Re
     Ok(())
 }
 
-/// Which objects an operation is about.
-fn needed(operation: Operation) -> String {
+/// Returns the error that names the required files of an operation.
+fn missing_files(operation: Operation) -> String {
     match operation {
         Operation::Retain => format!("{operation} needs --desired-file and --observed-file"),
         _ => format!("{operation} needs one of --desired-file and --observed-file"),

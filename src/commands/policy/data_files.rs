@@ -1,4 +1,4 @@
-//! What policies refer to, from files.
+//! Data for policy references, from files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,12 @@ use windlass_object::object;
 use super::problem::PolicyFileProblem;
 use crate::commands::documents;
 
-/// What files of `--data` hold: objects, lists of objects as `kubectl get -o yaml` prints them, or `objects` and `responses`.
+/// Reads the files of `--data`: objects, lists of objects as `kubectl get -o yaml` prints them, or `objects`
+/// and `responses`.
 ///
 /// # Errors
 ///
-/// With all that is wrong with them, a line each.
+/// All problems of the files, one per line.
 pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<KnownData> {
     let mut known = KnownData::default();
     let mut problems = Vec::new();
@@ -25,7 +26,7 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<KnownData> {
                     known.objects.extend(more.objects);
                     known.responses.extend(more.responses);
                 }
-                Err(wrong) => problems.extend(told(path, wrong)),
+                Err(wrong) => problems.extend(with_path(path, wrong)),
             }
         }
     }
@@ -35,7 +36,7 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<KnownData> {
     }
 }
 
-/// The documents of a file, and the items of those that are lists.
+/// Returns the documents of a file, and the items of lists.
 ///
 /// # Errors
 ///
@@ -56,7 +57,7 @@ pub(super) fn objects(path: &Path) -> anyhow::Result<Vec<Value>> {
     Ok(documents.flat_map(items).collect())
 }
 
-fn told(path: &Path, problems: Vec<PolicyProblem>) -> impl Iterator<Item = String> {
+fn with_path(path: &Path, problems: Vec<PolicyProblem>) -> impl Iterator<Item = String> {
     let problems = problems.into_iter();
     problems.map(|problem| PolicyFileProblem::new(path, problem).to_string())
 }

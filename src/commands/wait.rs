@@ -1,4 +1,4 @@
-//! Waiting for one object to become what is desired.
+//! Waiting until an object reaches the desired state.
 
 use std::{
     pin::pin,
@@ -19,29 +19,30 @@ use windlass_cluster::{Cluster, RequestError, telemetry::chain};
 use windlass_object::{GoDuration, ObjectKey, object, text::OneLine};
 
 use crate::{
-    commands::cluster::explained,
-    terminal::{Progress, ProgressFormat, Waiting},
+    commands::cluster::explain_error,
+    terminal::{Progress, ProgressFormat, WaitStatus},
 };
 
-/// What the watch has shown last.
+/// The last state reported by the watch.
 enum Latest {
-    /// Nothing yet, or nothing that still holds for sure.
+    /// Unknown: the watch has just started, or failed.
     Unknown,
-    /// That there is no such object.
+    /// The object does not exist.
     Absent,
     /// The object.
     Object(Value),
 }
 
-/// How often a judge is asked that has seen nothing new: time alone may decide.
+/// How often `judge` is called without news, since its answer may depend on time.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
-/// Whether a command waits for completion, and how long.
+/// Whether and how long a command waits, and its output.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Waiting and output")]
 pub(super) struct WaitArgs {
     /// Wait for completion.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
-          require_equals = true)]
+          require_equals = true, hide_possible_values = true, value_name = "BOOL")]
     pub(super) wait: bool,
 
     /// Maximum time to wait.
@@ -53,22 +54,23 @@ pub(super) struct WaitArgs {
     pub(super) output: ProgressFormat,
 }
 
-/// What is to be done about an object as it is.
+/// The decision about an observed state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement<T> {
-    /// Go on waiting; for what.
-    Wait(Waiting),
-    /// Waiting has an end.
+    /// Keep waiting, for this.
+    Wait(WaitStatus),
+    /// The wait is over.
     Done(T),
 }
 
-/// Watches the object `key`, one of ours of kind `K`, until `judge` is done. It is shown the object as it is (`None` when there is none), and how
-/// long it has been waited for.
+/// Watches an object of kind `K` until `judge` returns `Done`. `judge` gets the object (`None` if it does not
+/// exist), and the time since the wait began.
 ///
 /// # Errors
 ///
-/// When that takes longer than `patience` (the error says how things are), or when the object may not be watched.
-pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
+/// When that takes longer than `patience` (the error describes the last state), or the object may not be
+/// watched.
+pub(super) async fn wait_for_object<K: Resource<DynamicType = ()>, T>(
     cluster: &Cluster,
     key: &ObjectKey,
     patience: GoDuration,
@@ -84,7 +86,7 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
     let started = Instant::now();
     let mut again = tokio::time::interval(ASK_AGAIN);
     let mut latest = Latest::Unknown;
-    let mut what = Waiting::default();
+    let mut what = WaitStatus::default();
     loop {
         tokio::select! {
             version = versions.next() => match version {
@@ -94,9 +96,9 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
                     if let Some(status) = refusal(&error) {
                         let (operation, object) = ("watch", key.to_string());
                         let status = Box::new(status.clone());
-                        return Err(explained(RequestError::Refused { operation, object, status }));
+                        return Err(explain_error(RequestError::Refused { operation, object, status }));
                     }
-                    // Whether what was seen last still holds is not known.
+                    // The last state may be outdated.
                     latest = Latest::Unknown;
                     what = format!("the API server does not respond: {}", chain(&error)).into();
                 }
@@ -114,7 +116,7 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
             Some(Judgement::Wait(for_what)) => what = for_what,
             None => {}
         }
-        if what != Waiting::default() {
+        if what != WaitStatus::default() {
             progress.wait_for(what.clone());
         }
         if started.elapsed() > patience.0.unsigned_abs() {
@@ -124,7 +126,7 @@ pub(super) async fn follow<K: Resource<DynamicType = ()>, T>(
     }
 }
 
-/// What the API server answered, if it would answer the same when asked again.
+/// Returns the API server's response if a retry cannot change it.
 fn refusal(error: &watcher::Error) -> Option<&Status> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return None;
@@ -135,18 +137,15 @@ fn refusal(error: &watcher::Error) -> Option<&Status> {
     }
 }
 
-/// A condition that speaks of the present generation.
+/// A condition of the current generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition<'a> {
-    /// `True`, `False` or `Unknown`.
     pub(super) status: &'a str,
-    /// One word.
     pub(super) reason: &'a str,
-    /// A sentence.
     pub(super) message: &'a str,
 }
 
-/// The condition of a type, if it speaks of the object as it is now.
+/// Returns a condition, if the status is about the current generation.
 pub(super) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<Condition<'a>> {
     let generation = &object["metadata"]["generation"];
     if object["status"]["observedGeneration"] != *generation {

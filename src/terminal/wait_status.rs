@@ -1,43 +1,43 @@
-//! What a command waits for.
+//! The state of a wait.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What is waited for, and which of the steps to the end that is.
+/// The state of a wait: a message, and optionally all steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Waiting {
-    /// What is waited for, and why.
+pub(crate) struct WaitStatus {
+    /// What the command waits for, and why.
     pub(crate) message: String,
-    /// The steps to the end in their order; none where these are not known.
+    /// All steps in order; empty if they are unknown.
     pub(crate) steps: Vec<WaitStep>,
 }
 
-/// One of the steps to the end of what is waited for.
+/// A step of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct WaitStep {
-    /// What it is called.
+    /// Its name.
     pub(crate) name: String,
-    /// How far it is.
+    /// Its state.
     pub(crate) state: WaitState,
 }
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum WaitState {
-    /// It is done.
+    /// The step is done.
     Done,
-    /// It is the one that is waited for.
+    /// The wait is for this step.
     Current,
-    /// It comes later.
+    /// The step follows later.
     Pending,
 }
 
-// === impl Waiting ===
+// === impl WaitStatus ===
 
-impl Waiting {
-    /// Waiting in steps, of which each is done or not: the first that is not is the current one.
-    pub(crate) fn in_turn<'a>(message: String, steps: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
+impl WaitStatus {
+    /// Returns a wait in steps: the first one that is not done is current.
+    pub(crate) fn from_steps<'a>(message: String, steps: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
         let mut is_found = false;
         let state = |is_done: bool| {
             if is_done {
@@ -63,14 +63,14 @@ impl Waiting {
         }
     }
 
-    /// The step that is waited for.
+    /// Returns the name of the current step.
     pub(crate) fn current(&self) -> Option<&str> {
         let current = self.steps.iter().find(|step| step.state == WaitState::Current)?;
         Some(&current.name)
     }
 }
 
-impl From<String> for Waiting {
+impl From<String> for WaitStatus {
     fn from(message: String) -> Self {
         Self {
             message,
@@ -79,8 +79,8 @@ impl From<String> for Waiting {
     }
 }
 
-/// In one sentence: the step, if there is one, and what is waited for.
-impl fmt::Display for Waiting {
+/// The current step, if any, and the message.
+impl fmt::Display for WaitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.current() {
             Some(step) => write!(f, "{step}: {}", self.message),
@@ -94,17 +94,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_step_that_is_not_done_is_waited_for() {
+    fn the_first_unfinished_step_is_current() {
         use WaitState::{Current, Done, Pending};
-        for (done, expected, said) in [
+        for (done, expected, text) in [
             ([false, false, false], [Current, Pending, Pending], "a: why"),
             ([true, false, true], [Done, Current, Done], "b: why"),
             ([true, true, true], [Done, Done, Done], "why"),
         ] {
-            let waiting = Waiting::in_turn("why".to_owned(), ["a", "b", "c"].into_iter().zip(done));
+            let waiting = WaitStatus::from_steps("why".to_owned(), ["a", "b", "c"].into_iter().zip(done));
             let states: Vec<_> = waiting.steps.iter().map(|step| step.state).collect();
             assert_eq!(states, expected);
-            assert_eq!(waiting.to_string(), said);
+            assert_eq!(waiting.to_string(), text);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What Helm runs before it takes away what answers for policies: otherwise writes would wait for an answer that does not come.
+//! The Helm hook that removes the webhooks of policies before their server: otherwise writes would wait for a
+//! missing server.
 
 use serde_json::{Value, json};
 use windlass_operator::admission::AdmissionService;
@@ -9,25 +10,25 @@ use crate::commands::manifests::{
     document::{Document, NAMESPACE, labels},
 };
 
-/// The name of everything in it.
+/// The name of all its objects.
 const JOB: &str = "windlass-policies-disarming";
 
-/// What answers for policies.
+/// The Deployment of the policy server.
 const SERVED: &str = AdmissionService::POLICIES.name;
 
-/// What it is for.
-const COMMENT: &str = "Before Windlass is uninstalled, or policies are turned off, their webhooks are taken away. Gone when that is done.";
+/// The comment on the hook.
+const COMMENT: &str = "Removes the webhooks of policies before Windlass is uninstalled or policies are turned off. Deleted afterwards.";
 
-/// Turned off are policies that this release has brought: those of somebody else stay.
+/// The condition of the hook: the Deployment belongs to this release.
 const HEAD: &str = r#"{{- $service := lookup "v1" "Service" .Release.Namespace "windlass-policies" }}
 {{- $isServed := eq .Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $service) }}
 {{- if or .Values.policies.enabled $isServed }}
 "#;
 
-/// When it is run.
+/// The events that run the hook.
 const EVENT: &str = r#"{{ ternary "pre-delete" "pre-upgrade" .Values.policies.enabled }}"#;
 
-/// The template.
+/// Returns the template.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ fn text_of(mut document: Document, weight: &str) -> anyhow::Result<String> {
     Ok(template.text(&document.text()?))
 }
 
-/// In the order in which they are needed.
+/// Returns the objects of the hook, in order of creation.
 pub(super) fn documents() -> [(Document, &'static str); 6] {
     let metadata = json!({ "name": JOB, "labels": labels() });
     let namespaced = json!({ "name": JOB, "namespace": NAMESPACE, "labels": labels() });
@@ -104,7 +105,8 @@ pub(super) fn documents() -> [(Document, &'static str); 6] {
 
 fn job(metadata: &Value) -> Value {
     let mut pod =
-        deployment::running(JOB, &["policy", "disarm"], &[], &Value::Null)["spec"]["template"].take();
+        deployment::deployment_with_ports(JOB, &["policy", "disarm"], &[], &Value::Null)["spec"]["template"]
+            .take();
     let spec = &mut pod["spec"];
     spec["restartPolicy"] = "OnFailure".into();
     for field in ["topologySpreadConstraints", "terminationGracePeriodSeconds"] {

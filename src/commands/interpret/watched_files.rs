@@ -1,4 +1,4 @@
-//! Waiting for a change of files.
+//! Detection of file changes.
 
 use std::{
     fs,
@@ -6,14 +6,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Files and folders, as they were last seen.
+/// Files and folders with their last observed state.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     paths: Vec<PathBuf>,
     seen: Vec<Seen>,
 }
 
-/// A file as it was seen.
+/// The observed state of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     path: PathBuf,
@@ -26,16 +26,16 @@ const PERIOD: Duration = Duration::from_millis(300);
 // === impl WatchedFiles ===
 
 impl WatchedFiles {
-    /// As they are now.
+    /// Observes the current state.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
-        let seen = look(&paths);
+        let seen = snapshot(&paths);
         Self { paths, seen }
     }
 
-    /// Waits until one is otherwise than it was seen last.
-    pub(super) async fn changed(&mut self) {
+    /// Waits until a file differs from its last observed state.
+    pub(super) async fn wait_for_change(&mut self) {
         loop {
-            let now = look(&self.paths);
+            let now = snapshot(&self.paths);
             if now != self.seen {
                 self.seen = now;
                 return;
@@ -45,16 +45,16 @@ impl WatchedFiles {
     }
 }
 
-fn look(paths: &[PathBuf]) -> Vec<Seen> {
+fn snapshot(paths: &[PathBuf]) -> Vec<Seen> {
     let mut seen = Vec::new();
     for path in paths {
-        look_at(path, &mut seen);
+        add_snapshot(path, &mut seen);
     }
     seen
 }
 
-/// What is not there is seen as that.
-fn look_at(path: &Path, seen: &mut Vec<Seen>) {
+/// A missing file is also a state.
+fn add_snapshot(path: &Path, seen: &mut Vec<Seen>) {
     let metadata = fs::metadata(path).ok();
     seen.push(Seen {
         path: path.to_owned(),
@@ -71,7 +71,7 @@ fn look_at(path: &Path, seen: &mut Vec<Seen>) {
         .collect();
     paths.sort();
     for path in paths {
-        look_at(&path, seen);
+        add_snapshot(&path, seen);
     }
 }
 
@@ -80,17 +80,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_that_comes_changes_or_goes_is_a_change() {
+    async fn created_changed_and_deleted_files_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         let mut watched = WatchedFiles::new(vec![folder.path().to_owned()]);
         fs::write(&file, "a").unwrap();
-        watched.changed().await;
+        watched.wait_for_change().await;
         fs::write(&file, "ab").unwrap();
-        watched.changed().await;
+        watched.wait_for_change().await;
         fs::remove_file(&file).unwrap();
-        watched.changed().await;
-        let again = tokio::time::timeout(2 * PERIOD, watched.changed()).await;
+        watched.wait_for_change().await;
+        let again = tokio::time::timeout(2 * PERIOD, watched.wait_for_change()).await;
         assert!(again.is_err(), "nothing has changed");
     }
 }

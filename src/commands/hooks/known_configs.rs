@@ -1,4 +1,4 @@
-//! The ExtensionConfigs of a cluster, once.
+//! The ExtensionConfigs of a cluster.
 
 use anyhow::{Context, bail};
 use kube::{
@@ -9,7 +9,7 @@ use runtime_hooks::{Registry, in_cluster, registry::RegistrationState};
 use serde_json::Value;
 use windlass_object::object;
 
-/// ExtensionConfigs, as they are, and whom they register.
+/// ExtensionConfigs, and the handlers that they register.
 pub(super) struct KnownConfigs {
     pub(super) configs: Vec<Value>,
     pub(super) registry: Registry,
@@ -18,14 +18,14 @@ pub(super) struct KnownConfigs {
 // === impl KnownConfigs ===
 
 impl KnownConfigs {
-    /// Reads all of them.
+    /// Lists all ExtensionConfigs.
     ///
     /// # Errors
     ///
-    /// When the cluster has no such kind, or does not list them.
+    /// When the cluster does not serve or list them.
     pub(super) async fn read(client: &Client) -> anyhow::Result<Self> {
         let resource = in_cluster::resource(client).await;
-        let Some(resource) = resource.context("cannot tell which kinds the cluster serves")? else {
+        let Some(resource) = resource.context("cannot list the kinds that the cluster serves")? else {
             bail!(
                 "the cluster does not serve ExtensionConfig: is Cluster API, or its CustomResourceDefinition, installed?"
             );
@@ -36,32 +36,32 @@ impl KnownConfigs {
         let (api_version, kind) = (&resource.api_version, &resource.kind);
         let configs = listed.items.into_iter().map(|config| {
             let mut config = serde_json::to_value(config).unwrap_or_default();
-            // A list says it once for all of its items.
+            // Items of a list have no apiVersion and kind.
             config["apiVersion"] = api_version.as_str().into();
             config["kind"] = kind.as_str().into();
             config
         });
-        Ok(Self::of(configs.collect()))
+        Ok(Self::from_objects(configs.collect()))
     }
 
-    /// What `configs` register.
-    pub(super) fn of(configs: Vec<Value>) -> Self {
-        // Who looks on is not to be stricter than who calls: some callers trust what the system trusts.
-        let registry = Registry::in_code().with_system_roots();
+    /// Returns the handlers that `configs` register.
+    pub(super) fn from_objects(configs: Vec<Value>) -> Self {
+        // Accepts the system's CAs, as some callers do: this command must not be stricter.
+        let registry = Registry::listed().with_system_roots();
         for config in &configs {
-            // What cannot be registered is in the states.
+            // Errors are in the registration states.
             let _ = registry.apply(config);
         }
         Self { configs, registry }
     }
 
-    /// The ExtensionConfig of this name.
+    /// Returns the ExtensionConfig of this name.
     pub(super) fn find(&self, name: &str) -> Option<&Value> {
         let mut configs = self.configs.iter();
         configs.find(|config| object::text(config, "/metadata/name") == Some(name))
     }
 
-    /// Why nothing, or nothing new, of an ExtensionConfig is registered.
+    /// Returns why the current spec of an ExtensionConfig is not registered.
     pub(super) fn problem(&self, config: &str) -> Option<String> {
         match self.registry.states().get(config)? {
             RegistrationState::Registered => None,

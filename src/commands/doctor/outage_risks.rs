@@ -1,4 +1,5 @@
-//! What is about to fail: what Windlass says itself, namespaces, budgets, networks, nodes.
+//! Checks for coming outages: reported conditions, namespaces, disruption budgets, network policies and node
+//! clocks.
 
 use std::collections::BTreeSet;
 
@@ -21,19 +22,19 @@ const POD_DISRUPTION_BUDGET: Kind = Kind::new("policy/v1", "PodDisruptionBudget"
 
 const NETWORK_POLICY: Kind = Kind::new("networking.k8s.io/v1", "NetworkPolicy");
 
-/// Where nodes have their Leases.
+/// The namespace of the nodes' Leases.
 const NODE_LEASES: &str = "kube-node-lease";
 
 // === impl Examination ===
 
 impl Examination<'_> {
-    /// Looks at all of that.
-    pub(super) async fn nights(&mut self, callers: &Callers) {
-        self.reported(callers).await;
+    /// Runs these checks.
+    pub(super) async fn check_outage_risks(&mut self, callers: &Callers) {
+        self.check_reported_conditions(callers).await;
         let now = self.now();
         let stuck = |namespace: Value| terminating_namespace(&namespace, now);
         let found = self.list(&kinds::NAMESPACE, None, None, stuck).await;
-        self.note(found.unwrap_or_default());
+        self.add(found.unwrap_or_default());
         let namespace = self.namespace;
         let is_called = |budget: &Value| {
             let place = object::text(budget, "/metadata/namespace").unwrap_or_default();
@@ -45,17 +46,17 @@ impl Examination<'_> {
                 .and_then(|budget| disruption_budget(&budget))
         };
         let found = self.list(&POD_DISRUPTION_BUDGET, None, None, held_up).await;
-        self.note(found.unwrap_or_default());
+        self.add(found.unwrap_or_default());
         let restricting = |policy: Value| egress_policy(&policy, &programs());
         let found = self
             .list(&NETWORK_POLICY, Some(namespace), None, restricting)
             .await;
-        self.note(found.unwrap_or_default());
-        self.nodes(now).await;
+        self.add(found.unwrap_or_default());
+        self.check_nodes(now).await;
     }
 
-    /// What the conditions of our objects say, and what follows from the times in them.
-    async fn reported(&mut self, callers: &Callers) {
+    /// Reports problems in the conditions of Windlass objects, and certificates that are about to expire.
+    async fn check_reported_conditions(&mut self, callers: &Callers) {
         let read = |object: Value| serde_json::from_value::<BundleDeployment>(object).ok();
         let deployments = self.list(&kinds::BUNDLE_DEPLOYMENT, None, None, read).await;
         let read = |object: Value| serde_json::from_value::<ServingCertificate>(object).ok();
@@ -89,15 +90,15 @@ impl Examination<'_> {
         if problems.is_empty() && counts != (0, 0) {
             let (bundles, certificates) = counts;
             let message = format!(
-                "{bundles} BundleDeployments and {certificates} ServingCertificates: their conditions say no problem"
+                "{bundles} BundleDeployments and {certificates} ServingCertificates: their conditions report no problem"
             );
-            self.note([check.info("Windlass", message)]);
+            self.add([check.info("Windlass", message)]);
         }
-        self.note(problems);
+        self.add(problems);
     }
 
-    /// Looks at the clocks of nodes.
-    async fn nodes(&mut self, now: Timestamp) {
+    /// Checks the clocks of nodes.
+    async fn check_nodes(&mut self, now: Timestamp) {
         let ready = |node: Value| {
             let ready = object::condition(&node, "Ready")?;
             let is_ready = object::text(ready, "/status") == Some("True");
@@ -116,8 +117,8 @@ impl Examination<'_> {
             return;
         };
         let ready: BTreeSet<String> = ready.into_iter().collect();
-        // Each list took its time.
+        // Taken again, since the lists took time.
         let now = now.max(self.now());
-        self.note(node_clocks(&leases, &ready, now));
+        self.add(node_clocks(&leases, &ready, now));
     }
 }
