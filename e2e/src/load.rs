@@ -1,4 +1,4 @@
-//! Requests through the webhooks of the sample, whoever has installed it.
+//! Requests through the webhooks of an installed sample.
 
 use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -12,22 +12,22 @@ use windlass_scenarios::{
     steps,
 };
 
-/// Requests after which it is said that they are sent.
+/// Number of requests after which the start of the traffic is reported.
 const FIRST: u64 = 50;
 
-/// Sends requests through the conversion and admission webhooks of the sample until SIGTERM or SIGINT, and says how many
-/// failed. Fails if any did, or none was sent.
+/// Sends requests through the conversion and admission webhooks of the sample until SIGTERM or SIGINT, and
+/// reports failures.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Kubeconfig of the cluster where the sample is installed.
     #[arg(long, env = "E2E_KUBECONFIG", value_name = "FILE")]
     kubeconfig: PathBuf,
 
-    /// The namespace that requests go to; created if it is missing.
+    /// Namespace of the requests; created if it is missing.
     #[arg(long, default_value = "traffic")]
     namespace: String,
 
-    /// Versions at which widgets are asked for.
+    /// Versions of widgets to request.
     #[arg(
         long,
         value_name = "VERSION",
@@ -36,22 +36,22 @@ pub(crate) struct Arguments {
     )]
     versions: Vec<String>,
 
-    /// Number of workers that send requests side by side.
+    /// Number of concurrent workers.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
 
-    /// Milliseconds that each of them waits between two requests.
+    /// Pause of each worker between two requests.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 30)]
     pause: u64,
 }
 
-/// Sends them. Prints a line once they are answered, and what came of them at the end.
+/// Sends requests. Prints a line once they are answered, and a summary at the end.
 ///
 /// # Errors
 ///
-/// When the kubeconfig cannot be used, or the namespace cannot be created.
+/// When the kubeconfig cannot be used, the namespace cannot be created, or a request failed.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let shutdown = crate::shutdown::requested()?;
+    let shutdown = crate::shutdown::token()?;
     let kubeconfig = fs::read_to_string(&arguments.kubeconfig)
         .with_context(|| format!("cannot read {}", arguments.kubeconfig.display()))?;
     let client = cluster::client(&kubeconfig).await?;

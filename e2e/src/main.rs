@@ -1,4 +1,4 @@
-//! What scenarios, the demo and benchmarks start, as one executable: see [`Program`].
+//! The programs of scenarios, the demo and benchmarks, as one executable: see [`Program`].
 
 mod load;
 mod node;
@@ -43,7 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
 // === impl Program ===
 
 impl Program {
-    /// What is logged where `RUST_LOG` says nothing else; `None` where the program starts its logs itself.
+    /// Returns the log filter without `RUST_LOG`; `None` if the program starts its own logs.
     fn log_filter(&self) -> Option<&'static str> {
         match self {
             Self::Demo(_) | Self::Soak(_) | Self::Load(_) => Some("error"),
@@ -55,7 +55,7 @@ impl Program {
 
     fn run(self) -> anyhow::Result<ExitCode> {
         if let Self::Real(arguments) = self {
-            // Each scenario has a runtime of its own.
+            // Each scenario has its own runtime.
             return real::run(arguments);
         }
         tokio::runtime::Runtime::new()?.block_on(self.start())
@@ -63,7 +63,9 @@ impl Program {
 
     async fn start(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Demo(arguments) if arguments.needs_control_plane() => Err(real::beside_a_control_plane()),
+            Self::Demo(arguments) if arguments.needs_control_plane() => {
+                Err(real::restart_with_control_plane())
+            }
             Self::Demo(arguments) => {
                 let report = windlass_demo::run(arguments, std::env::current_exe()?).await?;
                 println!("{}", windlass_demo::summary(&report));
@@ -106,12 +108,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_of_every_program_go_together() {
+    fn the_arguments_of_every_program_are_consistent() {
         Program::command().debug_assert();
     }
 
     #[test]
-    fn test_clusters_find_their_programs() {
+    fn programs_of_test_clusters_are_subcommands() {
         for program in [programs::WINDLASS, programs::OPERATOR, programs::SAMPLE_OPERATOR] {
             assert!(Program::command().find_subcommand(program).is_some(), "{program}");
         }

@@ -1,4 +1,4 @@
-//! A node for the API server of the current kubeconfig.
+//! A simulated node for the API server of the current kubeconfig.
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -7,42 +7,42 @@ use clap::Args;
 use windlass_node::{Network, NodeOptions, Program};
 use windlass_scenarios::programs;
 
-/// A simulated node: runs the pods of the cluster in the current kubeconfig as local processes.
+/// Runs a simulated node: the pods of the cluster in the current kubeconfig become local processes.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The node's name.
+    /// Name of the node.
     #[arg(long, default_value = "node")]
     name: String,
 
-    /// The IPv4 network of the node and its pods; all of it must be local to this machine or network namespace.
+    /// IPv4 network of the node and its pods; must be local to this machine or network namespace.
     #[arg(long, value_name = "CIDR", default_value = "127.244.0.0/16")]
     addresses: Network,
 
-    /// Where pods find the API server. Default: the Service default/kubernetes.
+    /// Address of the API server for pods [default: the Service default/kubernetes].
     #[arg(long, value_name = "IP:PORT")]
     api_server: Option<SocketAddr>,
 
-    /// Run a local program in place of an image; may be repeated.
+    /// Run a local program instead of an image, repeatable.
     #[arg(long = "image", value_name = "IMAGE=PROGRAM [ARGUMENT]...", value_parser = image)]
     images: Vec<(String, Program)>,
 
-    /// What runs for every other image. Default: the sample operator, as a stand-in.
+    /// Program for all other images [default: the sample operator].
     #[arg(long, value_name = "PROGRAM [ARGUMENT]...", value_parser = program)]
     stand_in: Option<Program>,
 
-    /// How long a changed Secret or ConfigMap may take to reach the pods that mount it.
+    /// Maximum time until a changed Secret or ConfigMap reaches the pods that mount it.
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
     refresh_delay: f64,
 
-    /// The seconds that a pod waits for the images of its containers.
+    /// Time that a pod waits for the images of its containers.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pull_time: f64,
 
-    /// How much faster than written probe delays, preStop sleeps and restart back-off pass.
+    /// Factor by which probe delays, preStop sleeps and restart back-off are shortened.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
 
-    /// Where volumes and logs are written. Default: a new folder for temporary files.
+    /// Folder for volumes and logs [default: a new temporary folder].
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let client = kube::Client::try_default()
         .await
         .context("cannot connect to the cluster")?;
-    let shutdown = crate::shutdown::requested()?;
+    let shutdown = crate::shutdown::token()?;
     windlass_node::run(client, arguments.options()?, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Every scenario on clusters that are there already, on each of them one after the other. `e2e/real` starts some.
+//! Runs scenarios on existing clusters, on each of them one after the other. `e2e/real` starts such clusters.
 
 use std::{
     os::unix::process::CommandExt,
@@ -20,36 +20,36 @@ use windlass_scenarios::{
     trial,
 };
 
-/// Runs scenarios on clusters that are there already. To have some started for them, use e2e/real.
+/// Runs scenarios on existing clusters. To start clusters for them, use e2e/real.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Names of scenarios, or parts of names. Default: all.
+    /// Names of scenarios, or parts of names [default: all].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
 
-    /// Leave out scenarios that do nothing that another one does not do with more at once.
+    /// Skip scenarios whose steps another scenario contains.
     #[arg(long)]
     brief: bool,
 
-    /// Lists the scenarios that would run.
+    /// List the scenarios that would run.
     #[arg(long)]
     list: bool,
 
     #[command(flatten)]
     access: Access,
 
-    /// The folders of control planes, separated by colons, instead of that cluster: see e2e/controlplane/with. Each
-    /// scenario gets one for itself. Their audit logs must show that the operator was allowed whatever it asked for
-    /// and, where all scenarios run, that it used each right that it has.
+    /// Folders of control planes, separated by colons: see e2e/controlplane/with. Each scenario gets one of
+    /// its own. Their audit logs must show that no request of the operator was forbidden and, if all
+    /// scenarios run, that it used each of its rights.
     #[arg(long, env = "E2E_CONTROL_PLANES", value_name = "DIR", value_delimiter = ':')]
     control_planes: Vec<PathBuf>,
 }
 
-/// Runs them.
+/// Runs the selected scenarios.
 ///
 /// # Errors
 ///
-/// When a scenario or a cluster that is named does not exist.
+/// When a selected scenario or cluster does not exist.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut selected = selected(&arguments.scenarios)?;
     let did_everything = selected.len() == SCENARIOS.len();
@@ -79,7 +79,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .map(|scenario| {
             let missing = scenario.needs.iter().find(|disruption| !can(disruption));
             if let Some(disruption) = missing {
-                println!("{} is left out: {}", scenario.name, why_not(*disruption));
+                println!(
+                    "{} is skipped: {}",
+                    scenario.name,
+                    unavailable_reason(*disruption)
+                );
             }
             let (pool, program, durations) = (pool.clone(), program.clone(), durations.clone());
             Trial::test(scenario.name, move || {
@@ -105,9 +109,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(conclusion.exit_code())
 }
 
-/// Runs this program anew, with the same arguments, beside a control plane that is started for it. Returns only when that
-/// fails.
-pub(crate) fn beside_a_control_plane() -> anyhow::Error {
+/// Runs this program again, with the same arguments and a new control plane. Returns only if that fails.
+pub(crate) fn restart_with_control_plane() -> anyhow::Error {
     let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane/run");
     let program = match std::env::current_exe() {
         Ok(program) => program,
@@ -120,7 +123,7 @@ pub(crate) fn beside_a_control_plane() -> anyhow::Error {
     anyhow::Error::new(error).context(format!("cannot start {}", start.display()))
 }
 
-/// The clusters that are named.
+/// Returns the selected clusters.
 fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
     if !arguments.control_planes.is_empty() {
         let folders = arguments.control_planes.iter();
@@ -132,7 +135,7 @@ fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
     } = &arguments.access;
     let kubeconfig = kubeconfig
         .clone()
-        .context("no cluster: start this with e2e/real, or name one with --kubeconfig")?;
+        .context("no cluster: use e2e/real to start one, or specify one with --kubeconfig")?;
     Ok(vec![Existing {
         kubeconfig,
         pods: *pod_network,
@@ -140,25 +143,27 @@ fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
     }])
 }
 
-/// Why this cannot be inflicted on a cluster.
-fn why_not(disruption: Disruption) -> &'static str {
+/// Returns why a disruption is not possible.
+fn unavailable_reason(disruption: Disruption) -> &'static str {
     match disruption {
         Disruption::Restart | Disruption::Pause => {
-            "nothing says where the etcd and kube-apiserver of this cluster run: --control-planes does"
+            "the processes of etcd and kube-apiserver are unknown: set --control-planes"
         }
-        Disruption::Faults => "only the sandbox misbehaves when it is told to",
+        Disruption::Faults => "only the sandbox can inject faults",
         Disruption::Controllers => "this cluster runs no controllers",
         Disruption::AdmissionPolicies => "this cluster has no admission policies",
-        Disruption::Impersonation => "this cluster lets nobody be impersonated",
+        Disruption::Impersonation => "this cluster does not allow impersonation",
         Disruption::ControllerRuntime => {
-            "E2E_WEBHOOK_SERVER names no program: e2e/go-program webhook-server builds it"
+            "E2E_WEBHOOK_SERVER is not set: build the program with e2e/go-program webhook-server"
         }
-        Disruption::Helm => "E2E_HELM names no program: e2e/helm/build builds it",
-        Disruption::Cainjector => "E2E_CAINJECTOR names no program: e2e/go-program cainjector builds it",
+        Disruption::Helm => "E2E_HELM is not set: build the program with e2e/helm/build",
+        Disruption::Cainjector => {
+            "E2E_CAINJECTOR is not set: build the program with e2e/go-program cainjector"
+        }
     }
 }
 
-/// The scenarios with these names or parts of names; all when there are none.
+/// Returns the scenarios whose name contains one of `names`; all if `names` is empty.
 fn selected(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
     let matches = |name: &str, scenario: &Scenario| scenario.name.contains(name);
     for name in names {

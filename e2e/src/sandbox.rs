@@ -1,4 +1,4 @@
-//! A cluster of one process, for kubectl and for trying things out.
+//! The sandbox as a program, for kubectl and experiments.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -6,22 +6,22 @@ use anyhow::Context;
 use clap::Args;
 use windlass_sandbox::{Sandbox, SandboxOptions};
 
-/// Starts a sandbox and writes a kubeconfig for it; it lives until it is interrupted.
+/// Starts a sandbox and writes a kubeconfig for it; runs until it is interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to write the administrator's kubeconfig.
+    /// File for the administrator's kubeconfig.
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
-    /// The port on loopback; a free one by default.
+    /// Port on loopback [default: a free one].
     #[arg(long, default_value_t = 0)]
     port: u16,
 }
 
-/// Serves until it is interrupted.
+/// Runs the sandbox until it is interrupted.
 ///
 /// # Errors
 ///
-/// When the port cannot be had, or the kubeconfig cannot be written.
+/// When the port is in use, or the kubeconfig cannot be written.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let sandbox = Sandbox::start(SandboxOptions {
         port: arguments.port,

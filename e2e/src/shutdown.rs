@@ -1,24 +1,24 @@
-//! When a program that runs until it is asked to end is asked to.
+//! Shutdown signals.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Cancelled by SIGTERM or SIGINT.
+/// Returns a token that is cancelled by SIGTERM or SIGINT.
 ///
 /// # Errors
 ///
-/// When nothing can be told of signals.
-pub(crate) fn requested() -> std::io::Result<CancellationToken> {
+/// When signals cannot be listened for.
+pub(crate) fn token() -> std::io::Result<CancellationToken> {
     let shutdown = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let asked = shutdown.clone();
+    let cancelled = shutdown.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        asked.cancel();
+        cancelled.cancel();
     });
     Ok(shutdown)
 }

@@ -1,4 +1,4 @@
-//! What the demo is asked to do.
+//! The arguments of the demo.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use windlass_scenarios::cluster::Access;
 #[derive(Debug, Parser)]
 #[command(name = "cargo demo", version)]
 pub struct Arguments {
-    /// Bundle directories: the first is installed, each further one is an upgrade. Default: a sample with all three
-    /// kinds of webhooks, and its next version.
+    /// Bundle directories: the first is installed, the others are upgrades [default: a sample and its next
+    /// version].
     #[arg(value_name = "BUNDLE_DIR")]
     pub(crate) bundles: Vec<PathBuf>,
 
-    /// Run containers of an image as a local program, for example a real operator's binary.
+    /// Run the containers of an image as a local program, such as a real operator's binary.
     #[arg(long = "run", value_name = "IMAGE=PROGRAM", value_parser = mapping)]
     pub(crate) run: Vec<(String, PathBuf)>,
 
@@ -23,25 +23,25 @@ pub struct Arguments {
     #[arg(long, default_value_t = 2000)]
     pub(crate) requests: u64,
 
-    /// Break something during the demo, to show that it notices.
+    /// Break something during the demo, to show that failures are detected.
     #[arg(long)]
     pub(crate) fault: Option<DemoFault>,
 
-    /// Maximum time in seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
+    /// Maximum seconds until a changed Secret reaches a pod; a kubelet takes up to 90.
     #[arg(long, default_value_t = 2.0)]
     pub(crate) secret_delay: f64,
 
-    /// Start etcd, kube-apiserver and kube-controller-manager, and use them instead of the sandbox. The first time, they are
-    /// built with Go, which takes about 11 minutes.
+    /// Use a real etcd, kube-apiserver and kube-controller-manager instead of the sandbox (first build: about
+    /// 11 minutes).
     #[arg(long)]
     pub(crate) real: bool,
 
-    /// A cluster to use instead of the sandbox.
+    /// An existing cluster to use instead of the sandbox.
     #[command(flatten)]
     pub(crate) access: Access,
 }
 
-/// What the demo breaks on request.
+/// Faults that the demo can inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DemoFault {
     /// Kill the webhook servers while requests are sent.
@@ -51,32 +51,32 @@ pub(crate) enum DemoFault {
 // === impl Arguments ===
 
 impl Arguments {
-    /// Whether a control plane is to be started before the demo is.
+    /// Reports whether a control plane must be started for the demo.
     pub fn needs_control_plane(&self) -> bool {
         self.real && self.access.kubeconfig.is_none()
     }
 
-    /// What the demo runs on, and what else it could.
-    pub(crate) fn ground(&self) -> String {
+    /// Describes the cluster of the demo.
+    pub(crate) fn cluster_description(&self) -> String {
         let is_started_for_this = std::env::var_os("E2E_CONTROL_PLANES").is_some();
         match &self.access.kubeconfig {
             Some(_) if is_started_for_this => {
-                "On a real control plane: etcd, kube-apiserver and kube-controller-manager".to_owned()
+                "Cluster: a real control plane (etcd, kube-apiserver and kube-controller-manager)".to_owned()
             }
-            Some(kubeconfig) => format!("On the cluster of {}", kubeconfig.display()),
+            Some(kubeconfig) => format!("Cluster: {}", kubeconfig.display()),
             None => format!(
-                "On the sandbox, a small API server of this repository{}",
+                "Cluster: the sandbox, a small API server of this repository{}",
                 self.hint()
             ),
         }
     }
 
-    /// What may be wrong where a program of the user's own does not work.
+    /// Returns advice for users who run their own programs in the sandbox.
     pub(crate) fn hint(&self) -> &'static str {
         if self.run.is_empty() || self.access.kubeconfig.is_some() {
             ""
         } else {
-            ". It speaks JSON only, and programs built with client-go may ask for protobuf: --real starts a kube-apiserver instead"
+            ". It supports JSON only, and programs built with client-go may send protobuf: --real starts a kube-apiserver instead"
         }
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_control_plane_is_started_where_it_is_asked_for_and_no_cluster_is_named() {
+    fn a_control_plane_is_started_on_request() {
         let parse = |arguments: &[&str]| Arguments::parse_from([&["demo"], arguments].concat());
         assert!(!parse(&[]).needs_control_plane());
         assert!(parse(&["--real"]).needs_control_plane());
@@ -103,11 +103,15 @@ mod tests {
     }
 
     #[test]
-    fn whoever_brings_a_program_to_the_sandbox_is_told_what_that_lacks() {
+    fn users_of_local_programs_are_told_about_sandbox_limits() {
         let mut arguments = Arguments::parse_from(["demo"]);
         assert_eq!(arguments.hint(), "");
         arguments.run.push(("image".to_owned(), "program".into()));
         assert!(arguments.hint().contains("--real"));
-        assert!(arguments.ground().starts_with("On the sandbox"));
+        assert!(
+            arguments
+                .cluster_description()
+                .starts_with("Cluster: the sandbox")
+        );
     }
 }

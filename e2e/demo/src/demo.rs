@@ -27,19 +27,19 @@ use crate::{
     traffic,
 };
 
-/// The namespace that traffic goes to.
+/// The namespace of the objects that requests create.
 const TRAFFIC: &str = "demo";
 
-/// How long a step may take.
+/// Maximum time for the pods to terminate.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Workers that send requests side by side.
+/// Concurrent workers that send requests.
 const WORKERS: usize = 6;
 
-/// How long each waits between two requests.
+/// Pause of each worker between two requests.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// Requests that pass between two steps, so that each is seen to go on under load.
+/// Requests between two steps, so that each step happens under load.
 const BETWEEN: u64 = 100;
 
 struct Demo {
@@ -54,7 +54,7 @@ struct Demo {
 ///
 /// # Errors
 ///
-/// When a step does not get done. Failed requests are in the report.
+/// When a step fails. Failed requests are in the report.
 pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, anyhow::Result<Report>> {
     // Boxed: the body is compiled here once, not again in every program that runs it.
     Box::pin(async move {
@@ -63,7 +63,11 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             given => given.to_vec(),
         };
         let progress = StepPrinter::start();
-        progress.say(&arguments.ground());
+        println!(
+            "This demo installs an operator bundle, rotates its certificates, upgrades and removes it, while clients\n\
+             send API requests through its webhooks. It fails if any of these requests fails.\n"
+        );
+        progress.say(&arguments.cluster_description());
         let parsed = progress.step("Reading the bundles", read(&bundles)).await?;
         let first = parsed.first().context("no bundle given")?;
         let options = options(&arguments, program);
@@ -80,7 +84,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         };
         let cluster = progress.step(title, cluster).await?;
         let running = cluster.operator.start()?;
-        progress.say("Started the operator");
+        progress.say("Started the operator of Windlass");
         let name = first.package.clone();
         let namespace = format!("{name}-system");
         let mut demo = Demo {
@@ -90,10 +94,10 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
             namespace,
             total: Report::default(),
         };
-        let outcome = demo.go(&bundles, &parsed, &arguments).await;
+        let outcome = demo.run_steps(&bundles, &parsed, &arguments).await;
         if let Err(error) = &outcome {
             eprintln!(
-                "{error:?}\n\nLast lines of the operator's log:\n{}\n\nWhat containers printed last:\n{}\n{}",
+                "{error:?}\n\nLast lines of the operator's log:\n{}\n\nLast output of the containers:\n{}\n{}",
                 demo.cluster.log_tail(),
                 demo.cluster.last_words(),
                 arguments.hint().trim_start_matches(". "),
@@ -108,7 +112,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
     })
 }
 
-/// How the test cluster is set up.
+/// Returns the settings of the test cluster.
 fn options(arguments: &Arguments, program: PathBuf) -> TestClusterOptions {
     let image = |(image, path): &(String, PathBuf)| {
         let program = Program {
@@ -129,13 +133,18 @@ async fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Bundle>> {
     let mut bundles = Vec::new();
     for folder in folders {
         let files = windlass_bundle::sources::directory::load(folder)?;
-        let bundle = windlass_bundle::check::parse(&files).map_err(|problems| refuse(folder, &problems))?;
+        let bundle =
+            windlass_bundle::check::parse(&files).map_err(|problems| invalid_bundle(folder, &problems))?;
         bundles.push(bundle);
     }
     Ok(bundles)
 }
 
-fn refuse(folder: &Path, problems: &[windlass_object::Problem]) -> anyhow::Error {
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn invalid_bundle(folder: &Path, problems: &[windlass_object::Problem]) -> anyhow::Error {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     anyhow::anyhow!(
         "{} is not a valid bundle:\n  {}",
@@ -147,7 +156,7 @@ fn refuse(folder: &Path, problems: &[windlass_object::Problem]) -> anyhow::Error
 // === impl Demo ===
 
 impl Demo {
-    async fn go(
+    async fn run_steps(
         &mut self,
         folders: &[PathBuf],
         bundles: &[Bundle],
@@ -164,8 +173,16 @@ impl Demo {
         for (index, (folder, bundle)) in folders.iter().zip(bundles).enumerate() {
             let resources = traffic::resources(bundle);
             if index == 0 {
+                self.progress.heading(
+                    "Install the bundle. The API server calls a webhook only after Windlass has verified the certificate of \
+                     each of its servers",
+                );
                 self.install(folder, None).await?;
             } else {
+                self.progress.heading(
+                    "Upgrade the bundle under load. A canary pod must serve the new webhooks first; the old pods serve until \
+                     the new ones are ready",
+                );
                 self.upgrade(folder, &traffic::common(&bundles[index - 1], bundle))
                     .await?;
             }
@@ -173,7 +190,8 @@ impl Demo {
             if index == 0 {
                 self.rotations(&resources, arguments).await?;
                 if arguments.fault.is_some() {
-                    // What follows would wait for servers that are gone; the summary says what failed.
+                    // The next steps would wait for servers that no longer run; the summary lists the
+                    // failures.
                     return Ok(());
                 }
             } else {
@@ -181,7 +199,9 @@ impl Demo {
             }
             if index + 1 == folders.len() {
                 let missing = arguments.requests.saturating_sub(self.total.requests);
-                self.keep_sending(&resources, missing).await?;
+                if missing > 0 {
+                    self.keep_sending(&resources, missing).await?;
+                }
             }
         }
         self.remove().await
@@ -201,7 +221,7 @@ impl Demo {
             .await
     }
 
-    /// Upgrades while requests go on at the versions that both bundles serve.
+    /// Upgrades while requests are sent at the versions that both bundles serve.
     async fn upgrade(&mut self, folder: &Path, resources: &[Resource]) -> anyhow::Result<()> {
         let load = self.load(resources);
         self.install(folder, Some(&load)).await?;
@@ -210,34 +230,45 @@ impl Demo {
         Ok(())
     }
 
-    /// Fails unless the status says that every webhook and conversion is armed.
+    /// Fails unless the status reports every webhook and conversion as armed.
     async fn armed(&self) -> anyhow::Result<()> {
         let path = format!("{BUNDLE_DEPLOYMENTS}/{}", self.name);
         let deployed = get(&self.cluster.client, &path)
             .await?
-            .context("the BundleDeployment is gone")?;
+            .context("the BundleDeployment no longer exists")?;
         let count = |field: &str| -> anyhow::Result<usize> {
             let entries = deployed["status"][field].as_array().cloned().unwrap_or_default();
             match entries.iter().find(|entry| entry["state"] != "Armed") {
-                Some(entry) => bail!("ready but not armed: {entry}"),
+                Some(entry) => bail!("ready, but not armed: {entry}"),
                 None => Ok(entries.len()),
             }
         };
         let (conversions, webhooks) = (count("conversions")?, count("webhooks")?);
         self.progress.say(&format!(
-            "Armed: {conversions} conversions, {webhooks} admission webhooks"
+            "Armed: {}, {}. From now on, API requests depend on the bundle's servers",
+            counted(conversions, "conversion"),
+            counted(webhooks, "webhook configuration"),
         ));
         Ok(())
     }
 
-    /// Rotates leaf and CA of every certificate while requests are sent.
+    /// Rotates the certificate and the CA of every ServingCertificate while requests are sent.
     async fn rotations(&mut self, resources: &[Resource], arguments: &Arguments) -> anyhow::Result<()> {
+        self.progress.heading(&format!(
+            "Send requests from {WORKERS} clients at a time. Each one goes through the webhooks, and its response is checked"
+        ));
         let load = self.load(resources);
         self.progress
             .under_load("Sending requests", &load, load.at_least(BETWEEN))
             .await?;
         let certificates = list(&self.cluster.client, &serving_certificates(&self.namespace)).await?;
         for what in [None, Some("--ca")] {
+            self.progress.heading(match what {
+                None => "Rotate the certificate under load. Servers load the new one whenever its Secret reaches their pods",
+                Some(_) => {
+                    "Rotate the CA under load. All caBundles contain the next CA already, so both certificates are trusted"
+                }
+            });
             for certificate in &certificates {
                 let name = format!("{}/{}", self.namespace, text(certificate, "/metadata/name"));
                 let mut rotate = vec!["rotate", &name, "--wait"];
@@ -250,7 +281,8 @@ impl Demo {
         if arguments.fault == Some(DemoFault::Outage) {
             self.cluster.stop_node().await;
             self.progress
-                .say("Stopped the node with every webhook server, as requested by --fault");
+                .heading("Break something, as requested by --fault: requests must fail now");
+            self.progress.say("Stopped the node with all webhook servers");
         }
         self.progress
             .under_load("Sending requests", &load, load.at_least(BETWEEN))
@@ -261,7 +293,7 @@ impl Demo {
 
     async fn keep_sending(&mut self, resources: &[Resource], requests: u64) -> anyhow::Result<()> {
         let load = self.load(resources);
-        let title = format!("Sending {requests} more requests");
+        let title = format!("Sending at least {requests} more requests");
         self.progress
             .under_load(&title, &load, load.at_least(requests))
             .await?;
@@ -270,11 +302,14 @@ impl Demo {
     }
 
     async fn remove(&self) -> anyhow::Result<()> {
+        self.progress.heading(
+            "Remove the bundle: first its webhooks, then their servers. Its CRDs, with their objects, and its namespace are kept",
+        );
         self.progress
             .command(&self.cluster.command, &["uninstall", &self.name], None)
             .await?;
         let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
-        let gone = until("the pods are gone", PATIENCE, async || {
+        let gone = until("the pods have terminated", PATIENCE, async || {
             let pods = list(&self.cluster.client, &path).await?;
             Ok(check(pods.is_empty(), || format!("{} pods", pods.len())))
         });

@@ -1,5 +1,5 @@
-//! The demo: a cluster in one process tree, a bundle installed in it, traffic through its webhooks, rotations,
-//! upgrades, removal. No request may fail.
+//! The demo: a cluster in one process tree, in which a bundle is installed, rotated, upgraded and removed
+//! while requests go through its webhooks. No request may fail.
 
 mod arguments;
 mod demo;

@@ -1,4 +1,4 @@
-//! Traffic for any bundle: from its CRDs and its examples.
+//! Traffic for any bundle, from its CRDs and its examples.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use windlass_scenarios::{
     sample,
 };
 
-/// The resources that webhooks of a bundle see, each with an example of the bundle's own.
+/// Returns the resources for which webhooks of a bundle are called, each with an example of the bundle.
 pub(super) fn resources(bundle: &Bundle) -> Vec<Resource> {
     let examples = examples(bundle);
     let seen = seen_by_webhooks(bundle);
@@ -53,7 +53,7 @@ pub(super) fn resources(bundle: &Bundle) -> Vec<Resource> {
     resources
 }
 
-/// The resources of both bundles, at the versions that both serve.
+/// Returns the resources of both bundles, at the versions that both serve.
 pub(super) fn common(old: &Bundle, new: &Bundle) -> Vec<Resource> {
     let new = resources(new);
     resources(old)
@@ -70,14 +70,14 @@ pub(super) fn common(old: &Bundle, new: &Bundle) -> Vec<Resource> {
         .collect()
 }
 
-/// The examples in the annotation `alm-examples` of the ClusterServiceVersion.
+/// Returns the examples in the annotation `alm-examples` of the ClusterServiceVersion.
 fn examples(bundle: &Bundle) -> Vec<Value> {
     annotation(&bundle.csv.object, "alm-examples")
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
 }
 
-/// Names of the CRDs whose objects a webhook converts or admits.
+/// Returns the names of the CRDs whose objects a webhook converts or admits.
 fn seen_by_webhooks(bundle: &Bundle) -> BTreeSet<&str> {
     let mut seen = BTreeSet::new();
     for webhook in bundle.csv().webhooks() {
